@@ -1,0 +1,53 @@
+# Makola. `make` prints what there is.
+
+GO      ?= go
+BENCH   ?= .
+COUNT   ?= 3
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Print this list.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Start Makola in development mode with its simulator.
+	$(GO) run ./cmd/makola serve
+
+.PHONY: build
+build: ## Build bin/makola.
+	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/makola ./cmd/makola
+
+.PHONY: test
+test: ## The gate: formatting, vet, tidy, every test on SQLite and PostgreSQL with the race detector.
+	@scripts/test.sh -race
+
+.PHONY: test-fast
+test-fast: ## The same tests without the race detector.
+	@scripts/test.sh
+
+.PHONY: lint
+lint: ## Vet and staticcheck (fetched at a pinned version).
+	$(GO) vet ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for ten seconds.
+	@scripts/fuzz.sh 10s
+
+.PHONY: mutate
+mutate: ## Break each money rule on purpose and see that a scenario fails.
+	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) MAKOLA_TEST_MUTATE=1 $(GO) test ./internal/app -count=1 -timeout 60m -v -run '^TestMutants$$'
+
+.PHONY: bench
+bench: ## Benchmarks beside pgbench on a PostgreSQL with full durability (BENCH=, COUNT=).
+	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh --durable start) $(GO) test ./internal/... -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 120m
+
+.PHONY: pg-start
+pg-start: ## Start the PostgreSQL of the tests and print its URL.
+	@scripts/postgres.sh start
+
+.PHONY: pg-stop
+pg-stop: ## Stop it.
+	@scripts/postgres.sh stop
