@@ -1,0 +1,361 @@
+// Package makola has no code of its own: this test holds the house to its plan, so that what
+// ARCHITECTURE.md says about the layout is what the compiler sees. It reads the tree with go/ast and
+// fails on an import in the wrong direction, a table written by a second package, a function or file
+// that outgrew its budget, an interface that is too wide, or a package without opening prose.
+package makola
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/makola/makola"
+
+// The budgets of the house.
+const (
+	maxStatements = 70
+	maxFileLines  = 700
+	maxMethods    = 6
+)
+
+// leaves may be imported by everybody; config and lane may import the other leaves.
+var leaves = []string{"clock", "config", "fresh", "lane", "money", "msisdn", "problem", "smstext"}
+
+// mayImport says which packages of ours each package under internal may import besides the leaves.
+// A package that is not listed may import nothing. "*" is everything.
+var mayImport = map[string][]string{
+	"cli":                   {"*"},
+	"app":                   {"*"},
+	"api":                   {"access", "jobs", "ledger", "messaging", "payments", "provider", "route", "tenant", "webhook"},
+	"payments":              {"db", "jobs", "ledger", "provider", "route", "tenant", "webhook"},
+	"messaging":             {"db", "jobs", "ledger", "provider", "route", "tenant", "webhook"},
+	"tenant":                {"db", "ledger"},
+	"access":                {"db"},
+	"route":                 {"db", "provider"},
+	"webhook":               {"db", "jobs"},
+	"ledger":                {"db"},
+	"jobs":                  {"db"},
+	"provider":              {},
+	"provider/mtnmomo":      {"provider"},
+	"provider/hubtel":       {"provider"},
+	"provider/smpp":         {"provider"},
+	"sim":                   {},
+	"db":                    {},
+	"db/dbtest":             {"db"},
+	"api/apitest":           {},
+	"provider/providertest": {"provider"},
+}
+
+// owners names the package that writes each table; the prefix of its migration says the same.
+var ownerLine = regexp.MustCompile(`(?m)^-- owner: ([a-z/]+)`)
+
+var (
+	createTable = regexp.MustCompile(`(?i)create table (?:if not exists )?([a-z_]+)`)
+	writeTable  = regexp.MustCompile(`(?i)\b(?:insert\s+into|update|delete\s+from)\s+([a-z_]+)`)
+)
+
+// exceptions are functions over the budget of statements, each with its reason.
+var exceptions = map[string]string{}
+
+type source struct {
+	dir, name string // dir is relative to the root, with slashes
+	test      bool
+	lines     int
+	file      *ast.File
+	set       *token.FileSet
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var found []source
+	err := fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && p != "." || d.Name() == "testdata" || d.Name() == "makola-data") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, p, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		found = append(found, source{dir: path.Dir(p), name: path.Base(p), test: strings.HasSuffix(p, "_test.go"),
+			lines: strings.Count(string(text), "\n"), file: file, set: set})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.dir == "." {
+			continue
+		}
+		from := strings.TrimPrefix(s.dir, "internal/")
+		for _, i := range s.file.Imports {
+			imported := strings.Trim(i.Path.Value, `"`)
+			if !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			to := strings.TrimPrefix(strings.TrimPrefix(imported, module+"/"), "internal/")
+			if !allowed(s.dir, from, to) {
+				t.Errorf("%s/%s imports %s: not in the table of allowed directions (tidy_test.go, ARCHITECTURE.md)", s.dir, s.name, to)
+			}
+		}
+	}
+}
+
+func allowed(dir, from, to string) bool {
+	if strings.HasPrefix(dir, "cmd/") {
+		return to == "cli"
+	}
+	if to == "openapi" {
+		return from == "api" || from == "app" || from == "api/apitest"
+	}
+	if slices.Contains(leaves, from) {
+		return (from == "config" || from == "lane" || from == "fresh") && slices.Contains(leaves, to)
+	}
+	if slices.Contains(leaves, to) {
+		return from != "openapi"
+	}
+	rules := mayImport[from]
+	return slices.Contains(rules, to) || slices.Contains(rules, "*")
+}
+
+func TestTransportsOpenNoTransaction(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.dir != "internal/api" {
+			continue
+		}
+		for _, i := range s.file.Imports {
+			if strings.Contains(i.Path.Value, "database/sql") {
+				t.Errorf("%s/%s imports %s", s.dir, s.name, i.Path.Value)
+			}
+		}
+	}
+}
+
+func TestDomainsKnowNoHTTP(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.dir != "internal/payments" && s.dir != "internal/messaging" {
+			continue
+		}
+		for _, i := range s.file.Imports {
+			if i.Path.Value == `"net/http"` {
+				t.Errorf("%s/%s imports net/http", s.dir, s.name)
+			}
+		}
+	}
+}
+
+func TestEveryTableHasOneWriter(t *testing.T) {
+	owner := map[string]string{}
+	files, err := fs.Glob(os.DirFS("internal/db/migrations"), "*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no migrations: %v", err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile("internal/db/migrations/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := ownerLine.FindSubmatch(text)
+		if line == nil {
+			t.Errorf("%s does not name its owner", name)
+			continue
+		}
+		for _, m := range createTable.FindAllSubmatch(text, -1) {
+			owner[string(m[1])] = string(line[1])
+		}
+	}
+	for _, s := range sources(t) {
+		if s.test || !strings.HasPrefix(s.dir, "internal/") {
+			continue
+		}
+		from := strings.TrimPrefix(s.dir, "internal/")
+		for table := range tablesWritten(s.file) {
+			if by, ours := owner[table]; ours && by != from {
+				t.Errorf("%s/%s writes %s, which belongs to %s", s.dir, s.name, table, by)
+			}
+		}
+	}
+}
+
+// tablesWritten reads the string literals of a file for SQL that writes, and the calls of db.Insert.
+func tablesWritten(file *ast.File) map[string]bool {
+	written := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if n.Kind == token.STRING {
+				for _, m := range writeTable.FindAllStringSubmatch(n.Value, -1) {
+					written[strings.ToLower(m[1])] = true
+				}
+			}
+		case *ast.CallExpr:
+			called := n.Fun
+			if generic, ok := called.(*ast.IndexExpr); ok {
+				called = generic.X
+			}
+			if sel, ok := called.(*ast.SelectorExpr); ok && sel.Sel.Name == "Insert" && len(n.Args) > 1 {
+				if table, ok := n.Args[1].(*ast.BasicLit); ok {
+					written[strings.Trim(table.Value, "`\"")] = true
+				}
+			}
+		}
+		return true
+	})
+	return written
+}
+
+func TestBudgets(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		where := s.dir + "/" + s.name
+		if s.lines > maxFileLines {
+			t.Errorf("%s has %d lines, the budget is %d", where, s.lines, maxFileLines)
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				key := where + " " + n.Name.Name
+				if count := statements(n.Body); count > maxStatements {
+					if reason, ok := exceptions[key]; ok {
+						used[key] = true
+						t.Logf("%s: %d statements: %s", key, count, reason)
+					} else {
+						t.Errorf("%s: %d statements, the budget is %d", key, count, maxStatements)
+					}
+				}
+			case *ast.TypeSpec:
+				if i, ok := n.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > maxMethods {
+					t.Errorf("%s: interface %s has %d methods, the budget is %d", where, n.Name.Name, i.Methods.NumFields(), maxMethods)
+				}
+			}
+			return true
+		})
+	}
+	for key := range exceptions {
+		if !used[key] {
+			t.Errorf("the exception for %q is not needed any more", key)
+		}
+	}
+}
+
+func statements(body *ast.BlockStmt) int {
+	count := 0
+	if body == nil {
+		return 0
+	}
+	ast.Inspect(body, func(n ast.Node) bool {
+		if _, ok := n.(ast.Stmt); ok {
+			if _, block := n.(*ast.BlockStmt); !block {
+				count++
+			}
+		}
+		return true
+	})
+	return count
+}
+
+func TestEveryPackageOpensWithProse(t *testing.T) {
+	prose := map[string]int{}
+	for _, s := range sources(t) {
+		if s.test || s.dir == "." {
+			continue
+		}
+		words := 0
+		if s.file.Doc != nil {
+			words = len(strings.Fields(s.file.Doc.Text()))
+		}
+		prose[s.dir] = max(prose[s.dir], words)
+	}
+	for dir, words := range prose {
+		if words < 20 {
+			t.Errorf("%s opens with %d words of prose; a reader needs a paragraph", dir, words)
+		}
+	}
+}
+
+func TestNobodyRegistersInInit(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "init" && f.Recv == nil {
+				t.Errorf("%s/%s has an init function", s.dir, s.name)
+			}
+		}
+	}
+}
+
+func TestPublicNamesAreExplained(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			for _, name := range unexplained(d) {
+				t.Errorf("%s/%s: %s has no doc comment", s.dir, s.name, name)
+			}
+		}
+	}
+}
+
+func unexplained(d ast.Decl) []string {
+	var names []string
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+				names = append(names, fmt.Sprintf("type %s", s.Name.Name))
+			}
+		}
+	}
+	return names
+}
+
+// exportedReceiver is true for functions and for methods that a reader outside can call. Methods that
+// only satisfy a well-known interface explain themselves.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if slices.Contains([]string{"String", "Error", "Unwrap", "LogValue", "MarshalJSON", "UnmarshalJSON", "ServeHTTP", "Close", "Len", "Less", "Swap", "Push", "Pop", "Is"}, d.Name.Name) {
+		return false
+	}
+	if d.Recv == nil {
+		return true
+	}
+	receiver := d.Recv.List[0].Type
+	if star, ok := receiver.(*ast.StarExpr); ok {
+		receiver = star.X
+	}
+	if generic, ok := receiver.(*ast.IndexExpr); ok {
+		receiver = generic.X
+	}
+	if generic, ok := receiver.(*ast.IndexListExpr); ok {
+		receiver = generic.X
+	}
+	name, ok := receiver.(*ast.Ident)
+	return ok && name.IsExported()
+}
