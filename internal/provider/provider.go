@@ -1,0 +1,209 @@
+// Package provider says what a payment provider is to Makola: a handful of
+// small roles (collect, disburse, resolve a name, top up, sell bundles, report
+// the float, read a callback), and one value, Outcome, that every call ends in.
+//
+// An Outcome is never a Go error, because an error invites the most expensive
+// mistake of this trade: "it failed, so give the money back". A payment that
+// could not be proven unsent, and was not refused in words that the provider
+// documents, is Unknown, and Unknown is the zero value. The one HTTP client of
+// all adapters, Client, decides once and by its own socket whether a request
+// was written at all. Adapters live in folders below this one, speak one
+// provider's protocol each and know nothing of databases, tenants or ledgers.
+package provider
+
+import (
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+)
+
+// Class is what we know about a request to a provider after the call.
+type Class int
+
+const (
+	// Unknown: the provider may or may not have acted. It holds the money,
+	// and only a status answer or an operator ends it. It is the zero value
+	// so that a forgotten field can never give money back.
+	Unknown Class = iota
+	// Accepted: the provider has it; State says how far it is.
+	Accepted
+	// Rejected: a definite, documented no. Nothing moved and nothing will.
+	Rejected
+	// NotSent: proven not to have been processed, either by our socket (not
+	// one byte was written) or by a refusal before processing (401, 403, 429).
+	NotSent
+)
+
+// String names the class as stored and shown.
+func (c Class) String() string {
+	switch c {
+	case Accepted:
+		return "accepted"
+	case Rejected:
+		return "rejected"
+	case NotSent:
+		return "not_sent"
+	default:
+		return "unknown"
+	}
+}
+
+// ParseClass reads what String wrote; anything else is Unknown.
+func ParseClass(s string) Class {
+	for _, c := range []Class{Accepted, Rejected, NotSent} {
+		if c.String() == s {
+			return c
+		}
+	}
+	return Unknown
+}
+
+// State is how far an accepted request is. It means something only when the
+// class is Accepted.
+type State int
+
+const (
+	// Pending: the provider has not finished.
+	Pending State = iota
+	// Success: the money moved.
+	Success
+	// Failed: the money did not move and will not.
+	Failed
+)
+
+// String names the state as stored and shown.
+func (s State) String() string {
+	switch s {
+	case Success:
+		return "success"
+	case Failed:
+		return "failed"
+	default:
+		return "pending"
+	}
+}
+
+// Outcome is what a provider call came to.
+//
+// A status call answers only Accepted or Unknown: what happened to a question
+// says nothing about the payment, so it can be neither Rejected nor NotSent.
+type Outcome struct {
+	Class Class
+	State State
+	// UpstreamID is the provider's own id; operators see it, customers do not.
+	UpstreamID string
+	// Reason is our stable code (see Sentence); empty on success.
+	Reason string
+	// Code and Message are the provider's words, Message cut to 200 characters.
+	Code, Message string
+	// Fee and Commission are in pesewas as the provider booked them, and
+	// known only when FeeKnown says so.
+	Fee, Commission money.Pesewas
+	FeeKnown        bool
+	// Name is the other party's registered name where the answer carries it.
+	Name string
+	// NotSentBySocket tells the strong kind of NotSent: not one byte of the
+	// request left this machine, so that another route is safe.
+	NotSentBySocket bool
+	// Duplicate: the provider's distinct answer that it already has this
+	// reference. The class is then Accepted and the payment is to be asked for.
+	Duplicate bool
+	// NotFound: the provider does not know the reference (yet). Never final.
+	NotFound bool
+	// Echo is what the provider says it holds under the reference.
+	Echo *Echo
+	// RetryAfter is how long the provider asked us to stay away; zero if not told.
+	RetryAfter time.Duration
+}
+
+// Final reports whether the provider has given its last word.
+func (o Outcome) Final() bool { return o.Class == Accepted && o.State != Pending }
+
+// Echo is the payment as the provider repeats it in a status answer. An empty
+// text was not told. AmountTold says whether Amount (pesewas) was; an amount
+// that was told and could not be read is -1 and matches nothing.
+type Echo struct {
+	Reference  string
+	Amount     money.Pesewas
+	AmountTold bool
+	Currency   string // ISO 4217; "GHS" whenever it is the currency configured for the rail
+	Party      string // MSISDN or bank account
+}
+
+// Expect is the payment as we asked for it. Currency empty means GHS.
+type Expect struct {
+	Reference string
+	Amount    money.Pesewas
+	Currency  string
+	Party     string
+}
+
+// Mismatch reports whether a status answer speaks of another payment than the
+// one asked about: such an answer is Unknown and goes to an operator. What the
+// provider did not tell is not held against it, but a final word that repeats
+// nothing at all is not believed.
+func Mismatch(o Outcome, want Expect) bool {
+	if o.Class != Accepted {
+		return false
+	}
+	e := o.Echo
+	if e == nil || (e.Reference == "" && !e.AmountTold && e.Party == "") {
+		return o.Final()
+	}
+	if want.Currency == "" {
+		want.Currency = "GHS"
+	}
+	switch {
+	case e.Reference != "" && !SameReference(e.Reference, want.Reference):
+	case e.AmountTold && e.Amount != want.Amount:
+	case e.Currency != "" && !strings.EqualFold(e.Currency, want.Currency):
+	case e.Party != "" && !sameParty(e.Party, want.Party):
+	default:
+		return false
+	}
+	return true
+}
+
+// SameReference compares two ProviderReferences as providers render them:
+// hyphens and case are the provider's own taste.
+func SameReference(a, b string) bool { return PlainReference(a) == PlainReference(b) }
+
+// PlainReference is a ProviderReference as 32 lower-case hex characters, the
+// form of providers that take letters and digits only.
+func PlainReference(s string) string {
+	return strings.ToLower(strings.ReplaceAll(s, "-", ""))
+}
+
+// sameParty compares two accounts; a wallet may be written locally or
+// internationally.
+func sameParty(a, b string) bool {
+	if strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) {
+		return true
+	}
+	x, errA := msisdn.Parse(a)
+	y, errB := msisdn.Parse(b)
+	return errA == nil && errB == nil && x == y
+}
+
+// Rail is one provider in one mode with the roles that it can play; a role
+// that it cannot play is nil.
+type Rail struct {
+	Name string // "mtn", "hubtel"
+	Mode string // "test" or "live"
+	// MayRepeat: the provider refuses a duplicate reference in its own
+	// distinct words, so that the same reference may be posted again.
+	MayRepeat bool
+
+	Collector   Collector
+	Disburser   Disburser
+	WalletNames NameResolver
+	BankNames   BankResolver
+	TopUpper    TopUpper
+	Bundles     BundleSeller
+	Floats      FloatReader
+	Callbacks   CallbackParser
+	// Banks gives the provider's code for each of our bank ids.
+	Banks map[string]string
+}

@@ -1,0 +1,135 @@
+package provider
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+)
+
+// CollectRequest asks a payer for money.
+type CollectRequest struct {
+	ProviderReference string // UUIDv4 of ours, stored before the first byte leaves
+	Reference         string // the client's, for texts only
+	Amount            money.Pesewas
+	MSISDN            msisdn.MSISDN
+	Network           msisdn.Network
+	Label             string // shown to the payer
+	CallbackURL       string // empty: none wanted
+}
+
+// DisburseRequest sends money to a wallet, or to a bank account when BankCode
+// is set.
+type DisburseRequest struct {
+	ProviderReference string
+	Reference         string
+	Amount            money.Pesewas
+	MSISDN            msisdn.MSISDN
+	Network           msisdn.Network
+	Name              string // the payee's name as resolved
+	BankCode          string // the provider's code, from Rail.Banks
+	Account           string // bank account number
+	AccountType       string // "subscriber" or "agent"; mapped where a provider can
+	Label             string
+	CallbackURL       string
+}
+
+// StatusRequest asks what became of an earlier request.
+type StatusRequest struct {
+	ProviderReference string
+	UpstreamID        string // when known
+	Amount            money.Pesewas
+	MSISDN            msisdn.MSISDN
+	Account           string
+	SentAt            time.Time // when the request was first posted
+}
+
+// TopUpRequest buys airtime for a number.
+type TopUpRequest struct {
+	ProviderReference string
+	Amount            money.Pesewas
+	MSISDN            msisdn.MSISDN
+	Network           msisdn.Network
+	CallbackURL       string
+}
+
+// Offer is one data package as a provider quotes it for one number.
+type Offer struct {
+	Display string // "1.19GB"
+	Value   string // the provider's name of it, sent back when buying
+	Amount  money.Pesewas
+}
+
+// BundleRequest buys a data package that was offered to this number.
+type BundleRequest struct {
+	ProviderReference string
+	MSISDN            msisdn.MSISDN
+	Network           msisdn.Network
+	Offer             Offer
+	CallbackURL       string
+}
+
+// Collector collects from mobile money wallets. Neither method returns a Go
+// error: whatever goes wrong is in the Outcome.
+type Collector interface {
+	Collect(ctx context.Context, r CollectRequest) Outcome
+	CollectStatus(ctx context.Context, r StatusRequest) Outcome
+}
+
+// Disburser sends to wallets and, where the rail has bank codes, to banks.
+type Disburser interface {
+	Disburse(ctx context.Context, r DisburseRequest) Outcome
+	DisburseStatus(ctx context.Context, r StatusRequest) Outcome
+}
+
+// NameResolver tells the registered name of a wallet. Nothing moves, so the
+// outcome says only whether the answer can be used: Accepted with a name,
+// Rejected when the provider knows no such wallet, anything else for "ask
+// another time".
+type NameResolver interface {
+	WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, Outcome)
+}
+
+// BankResolver tells the name of a bank account; outcomes as NameResolver's.
+type BankResolver interface {
+	BankName(ctx context.Context, bankCode, account string) (string, Outcome)
+}
+
+// TopUpper sells airtime.
+type TopUpper interface {
+	TopUp(ctx context.Context, r TopUpRequest) Outcome
+	TopUpStatus(ctx context.Context, r StatusRequest) Outcome
+}
+
+// BundleSeller quotes and sells data packages. Offers also tells the name of
+// the number's holder where the provider knows it.
+type BundleSeller interface {
+	Offers(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (offers []Offer, holder string, o Outcome)
+	BuyBundle(ctx context.Context, r BundleRequest) Outcome
+	BundleStatus(ctx context.Context, r StatusRequest) Outcome
+}
+
+// FloatReader tells what the provider holds for us, all its accounts together.
+type FloatReader interface {
+	Float(ctx context.Context) (money.Pesewas, Outcome)
+}
+
+// CallbackRequest is a callback as it arrived, already bounded in size.
+type CallbackRequest struct {
+	Method string
+	Header http.Header
+	Body   []byte
+}
+
+// Hint names a payment that a callback spoke of. What the callback claimed is
+// left behind on purpose: it only moves the next status query forward.
+type Hint struct {
+	ProviderReference string
+}
+
+// CallbackParser reads a provider's callbacks.
+type CallbackParser interface {
+	ParseCallback(r CallbackRequest) ([]Hint, error)
+}
