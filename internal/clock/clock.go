@@ -1,0 +1,190 @@
+// Package clock is the one source of time. Everything that needs the time or
+// waits for it is given a *Clock when it is made, so that a simulated Makola
+// can be moved forward hours in a moment and a test never sleeps. There is one
+// concrete type: a real clock follows the machine plus an offset that Advance
+// moves (the simulator's control endpoint does), a manual one stands still
+// until Advance moves it.
+package clock
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock tells the time and wakes timers. It is safe for concurrent use.
+type Clock struct {
+	mu     sync.Mutex
+	manual bool
+	at     time.Time     // manual: the time
+	offset time.Duration // real: what Advance has added
+	timers timers
+}
+
+// Real gives a clock that follows the machine's.
+func Real() *Clock { return &Clock{} }
+
+// NewManual gives a clock that stands at start until it is advanced.
+func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start} }
+
+// Now gives the time in UTC, cut to the microsecond that the database stores.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exact().UTC().Truncate(time.Microsecond)
+}
+
+// exact gives the uncut time, in which timers are kept: a deadline cut down to
+// a microsecond would let a timer fire early by Now's reckoning.
+func (c *Clock) exact() time.Time {
+	if c.manual {
+		return c.at
+	}
+	return time.Now().Add(c.offset)
+}
+
+// Since gives the time that has passed since t.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Advance moves the clock forward by d and fires the timers that are due,
+// earliest first, before it returns. A negative d does nothing: time never
+// runs backwards.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d <= 0 {
+		return
+	}
+	if c.manual {
+		c.at = c.at.Add(d)
+	} else {
+		c.offset += d
+	}
+	now := c.exact()
+	for len(c.timers) > 0 && !c.timers[0].due.After(now) {
+		c.fire(c.timers[0])
+	}
+	if c.manual {
+		return
+	}
+	for _, t := range c.timers {
+		t.real.Reset(t.due.Sub(now))
+	}
+}
+
+// Timer is one wait. C is closed when the time has come.
+type Timer struct {
+	C     <-chan struct{}
+	c     chan struct{}
+	clock *Clock
+	due   time.Time
+	real  *time.Timer // nil on a manual clock
+	index int         // in the heap, -1 when not waiting
+}
+
+// Timer gives a timer that fires once d has passed, by the machine's clock or
+// by Advance. One that is due already fires at once.
+func (c *Clock) Timer(d time.Duration) *Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done := make(chan struct{})
+	t := &Timer{C: done, c: done, clock: c, due: c.exact().Add(d), index: -1}
+	if d <= 0 {
+		close(done)
+		return t
+	}
+	heap.Push(&c.timers, t)
+	if !c.manual {
+		t.real = time.AfterFunc(d, t.ring)
+	}
+	return t
+}
+
+// ring is called by the machine's timer, which may have been set before
+// Advance or Stop got there first.
+func (t *Timer) ring() {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if t.index >= 0 {
+		t.clock.fire(t)
+	}
+}
+
+func (c *Clock) fire(t *Timer) {
+	heap.Remove(&c.timers, t.index)
+	if t.real != nil {
+		t.real.Stop()
+	}
+	close(t.c)
+}
+
+// Stop gives the timer up and says whether it was still waiting. C is not
+// closed by it.
+func (t *Timer) Stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if t.index < 0 {
+		return false
+	}
+	heap.Remove(&t.clock.timers, t.index)
+	if t.real != nil {
+		t.real.Stop()
+	}
+	return true
+}
+
+// Sleep waits for d or until ctx is done, whose error it then returns.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	t := c.Timer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Waiting gives the number of timers that have not fired.
+func (c *Clock) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.timers)
+}
+
+// Next gives the time at which the earliest timer fires. The simulation
+// advances the clock to it when nothing else can happen.
+func (c *Clock) Next() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers) == 0 {
+		return time.Time{}, false
+	}
+	return c.timers[0].due.UTC(), true
+}
+
+// timers is a heap by due time that knows where each timer is.
+type timers []*Timer
+
+func (h timers) Len() int           { return len(h) }
+func (h timers) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h timers) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *timers) Push(x any) {
+	t := x.(*Timer)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *timers) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.index = -1
+	return t
+}

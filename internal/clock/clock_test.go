@@ -1,0 +1,126 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 3, 6, 12, 0, 0, 123456789, time.FixedZone("X", 3600))
+
+func fired(t *Timer) bool {
+	select {
+	case <-t.C:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait blocks until ch is closed; the deadline is only reached on failure.
+func wait(t *testing.T, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the timer never fired")
+	}
+}
+
+func TestManualStandsStill(t *testing.T) {
+	c := NewManual(noon)
+	if got, want := c.Now(), time.Date(2026, 3, 6, 11, 0, 0, 123456000, time.UTC); !got.Equal(want) || got.Location() != time.UTC {
+		t.Fatalf("Now is %v, want %v", got, want)
+	}
+	a, b, now := c.Timer(time.Second), c.Timer(time.Minute), c.Timer(0)
+	if !fired(now) || c.Waiting() != 2 {
+		t.Fatalf("a timer of no length waits (%d waiting)", c.Waiting())
+	}
+	if next, ok := c.Next(); !ok || !next.Equal(noon.Add(time.Second)) {
+		t.Fatalf("Next is %v, %v", next, ok)
+	}
+	c.Advance(time.Second - 1)
+	if fired(a) {
+		t.Fatal("fired a nanosecond early")
+	}
+	c.Advance(1)
+	if !fired(a) || fired(b) || a.Stop() {
+		t.Fatal("the timer that is due, and only it, must have fired")
+	}
+	if !b.Stop() || b.Stop() || c.Waiting() != 0 {
+		t.Fatal("Stop does not take the timer away once")
+	}
+	c.Advance(time.Hour)
+	if fired(b) {
+		t.Fatal("a stopped timer fired")
+	}
+	if _, ok := c.Next(); ok {
+		t.Fatal("Next without timers")
+	}
+	before := c.Now()
+	c.Advance(-time.Hour)
+	if !c.Now().Equal(before) {
+		t.Fatal("time ran backwards")
+	}
+}
+
+func TestRealFiresByItselfAndByAdvance(t *testing.T) {
+	c := Real()
+	wait(t, c.Timer(time.Millisecond).C)
+	long := c.Timer(24 * time.Hour)
+	later := c.Timer(24*time.Hour + 10*time.Millisecond)
+	before := c.Now()
+	c.Advance(24 * time.Hour)
+	if !fired(long) {
+		t.Fatal("Advance returned before it fired the timer that is due")
+	}
+	if d := c.Now().Sub(before); d < 24*time.Hour {
+		t.Fatalf("the clock moved by %v", d)
+	}
+	wait(t, later.C) // its machine timer was set again to what was left
+	if c.Waiting() != 0 {
+		t.Fatalf("%d timers wait", c.Waiting())
+	}
+}
+
+func TestSleep(t *testing.T) {
+	c := NewManual(noon)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) || c.Waiting() != 0 {
+		t.Fatalf("Sleep gave %v and left %d timers", err, c.Waiting())
+	}
+	if err := c.Sleep(context.Background(), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManyTimersAtOnce(t *testing.T) {
+	c := Real()
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			timer := c.Timer(time.Duration(i+1) * time.Hour)
+			if i%2 == 0 {
+				timer.Stop()
+				return
+			}
+			<-timer.C
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for {
+		select {
+		case <-done:
+			if c.Waiting() != 0 {
+				t.Fatalf("%d timers are left", c.Waiting())
+			}
+			return
+		default:
+			c.Advance(time.Hour)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Package config holds what an operator sets, as plain structs: the server's
+// own options with the names of their flags and environment variables, the
+// credentials of each provider, and the installation's secret. It reads
+// nothing by itself and decides nothing; the command line fills it, package app
+// builds from it.
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// DefaultListen is where the JSON interface listens without configuration.
+const DefaultListen = "127.0.0.1:8080"
+
+// Storage says where the database is. Every command takes it.
+type Storage struct {
+	Data     string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database, the simulator's book and the development key."`
+	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
+}
+
+// Server is everything that makola serve needs.
+type Server struct {
+	Storage `embed:""`
+
+	Environment   string `name:"env" env:"MAKOLA_ENV" enum:"development,production" default:"development" help:"development or production."`
+	Listen        string `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 takes a free one."`
+	MetricsListen string `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; empty turns them off."`
+	Ephemeral     bool   `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed at the end."`
+	Sim           string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Use the simulator at this URL instead of starting one."`
+	ReadyFile     string `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once everything listens."`
+	Node          string `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; made from host and process when empty."`
+	Connections   int    `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
+
+	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
+	TLSCert        string         `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Certificate chain in PEM."`
+	TLSKey         string         `name:"tls-key" env:"MAKOLA_TLS_KEY" placeholder:"PATH" help:"Private key in PEM."`
+	TrustedProxies []netip.Prefix `name:"trusted-proxy" env:"MAKOLA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For is believed. May be repeated."`
+	Origins        []string       `name:"cors-origin" env:"MAKOLA_CORS_ORIGINS" placeholder:"ORIGIN" help:"Browser origins that may call the interface. None means that CORS is off."`
+	GeneralLimit   int64          `name:"general-limit" env:"MAKOLA_GENERAL_LIMIT" help:"Requests a minute of one tenant over all endpoints; 0 is no limit."`
+	USSDCode       string         `name:"ussd-code" env:"MAKOLA_USSD_CODE" help:"Text of ussd_code in the answer of otp/send."`
+	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
+
+	MTN    MTN    `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
+	Hubtel Hubtel `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
+
+	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
+	// never from a flag, where other users of the machine could read it.
+	Secret Secret `kong:"-"`
+}
+
+// The environment variables of secrets, which have no flag.
+const (
+	EnvMasterKey     = "MAKOLA_MASTER_KEY"
+	EnvMasterKeyFile = "MAKOLA_MASTER_KEY_FILE"
+)
+
+// Production says whether the server must refuse what is fit for development
+// only: it was told so, or something other than this machine can reach it.
+func (s Server) Production() bool {
+	return s.Environment == "production" || !Loopback(s.Listen) || s.MetricsListen != "" && !Loopback(s.MetricsListen)
+}
+
+// Missing lists everything that production needs and the configuration lacks,
+// so that the operator reads it once.
+func (s Server) Missing() []string {
+	var missing []string
+	need := func(ok bool, what string) {
+		if !ok {
+			missing = append(missing, what)
+		}
+	}
+	need(!s.Secret.Empty(), "a master key: set "+EnvMasterKey+" or "+EnvMasterKeyFile)
+	need(strings.HasPrefix(s.PublicURL, "https://"), "a public URL that begins with https://: set MAKOLA_PUBLIC_URL")
+	need(s.TLSCert != "" && s.TLSKey != "" || len(s.TrustedProxies) > 0,
+		"TLS or a proxy that ends it: set MAKOLA_TLS_CERT and MAKOLA_TLS_KEY, or MAKOLA_TRUSTED_PROXIES")
+	need((s.TLSCert == "") == (s.TLSKey == ""), "both MAKOLA_TLS_CERT and MAKOLA_TLS_KEY")
+	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
+	if s.MTN.Enabled() {
+		missing = append(missing, s.MTN.Missing()...)
+	}
+	if s.Hubtel.Enabled() {
+		missing = append(missing, s.Hubtel.Missing()...)
+	}
+	return missing
+}
+
+// Loopback says whether a listen address can be reached from this machine only.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

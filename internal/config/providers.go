@@ -1,0 +1,70 @@
+package config
+
+// MTN is an account with MTN's Open API. Collection and disbursement have a
+// subscription key and a user of their own; either may be left out. The
+// defaults are the production values; the simulator has its own.
+type MTN struct {
+	URL                string     `name:"url" env:"URL" placeholder:"URL" help:"Base URL of MTN's Open API; empty leaves MTN out."`
+	Environment        string     `name:"environment" env:"ENVIRONMENT" default:"mtnghana" help:"X-Target-Environment."`
+	Currency           string     `name:"currency" env:"CURRENCY" default:"GHS" help:"Currency of the account; MTN's sandbox wants EUR."`
+	CollectionKey      Credential `name:"collection-key" env:"COLLECTION_KEY" hidden:""`
+	CollectionUser     string     `name:"collection-user" env:"COLLECTION_USER" help:"API user of the collection product."`
+	CollectionAPIKey   Credential `name:"collection-api-key" env:"COLLECTION_API_KEY" hidden:""`
+	DisbursementKey    Credential `name:"disbursement-key" env:"DISBURSEMENT_KEY" hidden:""`
+	DisbursementUser   string     `name:"disbursement-user" env:"DISBURSEMENT_USER" help:"API user of the disbursement product."`
+	DisbursementAPIKey Credential `name:"disbursement-api-key" env:"DISBURSEMENT_API_KEY" hidden:""`
+}
+
+// Enabled says whether the operator configured MTN at all.
+func (m MTN) Enabled() bool { return m.URL != "" }
+
+// Collects says whether the collection product is configured.
+func (m MTN) Collects() bool {
+	return m.Enabled() && m.CollectionUser != "" && m.CollectionKey != "" && m.CollectionAPIKey != ""
+}
+
+// Disburses says whether the disbursement product is configured.
+func (m MTN) Disburses() bool {
+	return m.Enabled() && m.DisbursementUser != "" && m.DisbursementKey != "" && m.DisbursementAPIKey != ""
+}
+
+// Missing lists what an enabled account lacks.
+func (m MTN) Missing() []string {
+	if m.Collects() || m.Disburses() {
+		return nil
+	}
+	return []string{"MTN credentials: set MAKOLA_MTN_COLLECTION_KEY, MAKOLA_MTN_COLLECTION_USER and MAKOLA_MTN_COLLECTION_API_KEY, or the same three of DISBURSEMENT"}
+}
+
+// Hubtel is a merchant account with Hubtel, whose interface lives on six
+// hosts. Every reference is used once there, and only listed addresses may
+// call it.
+type Hubtel struct {
+	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id; empty leaves Hubtel out."`
+	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:""`
+	POSSales     string     `name:"pos-sales" env:"POS_SALES" help:"POS sales id: collections and name queries."`
+	Prepaid      string     `name:"prepaid" env:"PREPAID" help:"Prepaid deposit id: payouts."`
+	Commission   string     `name:"commission" env:"COMMISSION" help:"Account of the commission services: airtime and data; the prepaid deposit id when empty."`
+
+	ReceiveURL    string `name:"receive-url" env:"RECEIVE_URL" default:"https://rmp.hubtel.com" help:"Host of collections."`
+	StatusURL     string `name:"status-url" env:"STATUS_URL" default:"https://api-txnstatus.hubtel.com" help:"Host of collection statuses."`
+	SendURL       string `name:"send-url" env:"SEND_URL" default:"https://smp.hubtel.com" help:"Host of payouts."`
+	SendStatusURL string `name:"send-status-url" env:"SEND_STATUS_URL" default:"https://smrsc.hubtel.com" help:"Host of payout statuses."`
+	VerifyURL     string `name:"verify-url" env:"VERIFY_URL" default:"https://rnv.hubtel.com" help:"Host of name queries."`
+	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Host of airtime and data."`
+}
+
+// Enabled says whether the operator configured Hubtel at all.
+func (h Hubtel) Enabled() bool { return h.ClientID != "" }
+
+// Missing lists what an enabled account lacks.
+func (h Hubtel) Missing() []string {
+	var missing []string
+	if h.ClientSecret == "" {
+		missing = append(missing, "the Hubtel client secret: set MAKOLA_HUBTEL_CLIENT_SECRET")
+	}
+	if h.POSSales == "" && h.Prepaid == "" {
+		missing = append(missing, "a Hubtel account: set MAKOLA_HUBTEL_POS_SALES, MAKOLA_HUBTEL_PREPAID or both")
+	}
+	return missing
+}

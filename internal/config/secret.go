@@ -1,0 +1,127 @@
+package config
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Secret is the installation's master key: at least 32 bytes that are kept
+// outside the database and its backups. Nothing uses it directly; each use
+// derives a key of its own. It prints as "[secret]" everywhere.
+type Secret struct{ key []byte }
+
+// SecretBytes is the least length of a master key.
+const SecretBytes = 32
+
+const redacted = "[secret]"
+
+// NewSecret takes the bytes of a master key.
+func NewSecret(key []byte) (Secret, error) {
+	if len(key) < SecretBytes {
+		return Secret{}, fmt.Errorf("the master key has %d bytes, %d are needed", len(key), SecretBytes)
+	}
+	return Secret{key: append([]byte(nil), key...)}, nil
+}
+
+// ParseSecret reads a master key written in hexadecimal or base64.
+func ParseSecret(text string) (Secret, error) {
+	text = strings.TrimSpace(text)
+	if key, err := hex.DecodeString(text); err == nil {
+		return NewSecret(key)
+	}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if key, err := encoding.DecodeString(text); err == nil {
+			return NewSecret(key)
+		}
+	}
+	return Secret{}, errors.New("the master key is neither hexadecimal nor base64")
+}
+
+// SecretFile reads the master key from a file. With create it writes a new one
+// where there is none, for this user only: that is for development, where the
+// file lies in the data folder.
+func SecretFile(path string, create bool) (Secret, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return ParseSecret(string(text))
+	}
+	if !create || !errors.Is(err, fs.ErrNotExist) {
+		return Secret{}, fmt.Errorf("master key: %w", err)
+	}
+	key := make([]byte, SecretBytes)
+	rand.Read(key) // never fails
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return Secret{}, fmt.Errorf("master key: %w", err)
+	}
+	// O_EXCL: of two starts at once one makes the key and the other reads it.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return SecretFile(path, false)
+	}
+	if err != nil {
+		return Secret{}, fmt.Errorf("master key: %w", err)
+	}
+	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return Secret{}, fmt.Errorf("master key: %w", err)
+	}
+	return NewSecret(key)
+}
+
+// Empty says whether there is no key.
+func (s Secret) Empty() bool { return len(s.key) == 0 }
+
+// Derive gives the 32-byte key of one use, named by label. Different labels
+// give keys that say nothing about each other or about the master key.
+func (s Secret) Derive(label string) []byte {
+	if s.Empty() {
+		panic("config: a key derived from no master key")
+	}
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte("makola/" + label))
+	return mac.Sum(nil)
+}
+
+// String hides the key.
+func (s Secret) String() string { return redacted }
+
+// GoString hides the key from %#v.
+func (s Secret) GoString() string { return redacted }
+
+// Format hides the key from every verb of fmt.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// LogValue hides the key from logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText hides the key from JSON and its like.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Credential is a password or key that a provider gave us. It prints as
+// "[secret]" everywhere; Reveal is for the request that carries it.
+type Credential string
+
+// Reveal gives the credential itself.
+func (c Credential) Reveal() string { return string(c) }
+
+// String hides the credential.
+func (c Credential) String() string { return redacted }
+
+// Format hides the credential from every verb of fmt.
+func (c Credential) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// LogValue hides the credential from logs.
+func (c Credential) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText hides the credential from JSON and its like.
+func (c Credential) MarshalText() ([]byte, error) { return []byte(redacted), nil }

@@ -1,0 +1,140 @@
+// Package money holds the two amounts that Makola counts: pesewas (a hundredth
+// of a Ghana cedi) and SMS credits. Both are whole numbers of their own type,
+// so that neither can be mistaken for the other, and no amount is a float
+// anywhere between the decoder and the renderer. Parsing is written by hand
+// because the decimal libraries we tried accept exponents or round silently.
+package money
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Pesewas is an amount of money in hundredths of a Ghana cedi.
+type Pesewas int64
+
+// Credits is a number of SMS credits.
+type Credits int64
+
+// Cedi is one Ghana cedi.
+const Cedi Pesewas = 100
+
+// What can be wrong with a written amount. The texts fit behind a field's name.
+var (
+	ErrFormat   = errors.New("must be an amount such as 12.50")
+	ErrDecimals = errors.New("must have at most two decimals")
+	ErrRange    = errors.New("is too large")
+)
+
+// maxDigits bounds what a parser looks at; noise of a double has at most 17
+// significant digits, and some languages print all of them after zeros.
+const maxDigits = 64
+
+// String renders cedis with two decimals, such as "12.34".
+func (p Pesewas) String() string {
+	sign, n := "", uint64(p)
+	if p < 0 {
+		sign, n = "-", -n
+	}
+	cents := n % 100
+	return sign + strconv.FormatUint(n/100, 10) + "." + string([]byte{'0' + byte(cents/10), '0' + byte(cents%10)})
+}
+
+// Float gives cedis for a JSON number. It is for rendering only: the nearest
+// double prints as the same two decimals up to 2^53 pesewas.
+func (p Pesewas) Float() float64 { return float64(p) / 100 }
+
+// String renders the whole number.
+func (c Credits) String() string { return strconv.FormatInt(int64(c), 10) }
+
+// Parse reads cedis as people and configuration write them: digits, and at
+// most two decimals after a point. Signs, exponents, blanks, a bare point and
+// what does not fit are refused.
+func Parse(s string) (Pesewas, error) {
+	whole, extra, err := split(s)
+	if err != nil {
+		return 0, err
+	}
+	if extra != "" {
+		return 0, ErrDecimals
+	}
+	return whole, nil
+}
+
+// ParseLenient reads what a client sends as a JSON number or as a numeric
+// string. Client programs compute amounts in binary floating point and send
+// the noise (9.700000000000001): a rest below 0.000001 is rounded away. A real
+// third decimal is ErrDecimals, never rounded.
+func ParseLenient(s string) (Pesewas, error) {
+	amount, extra, err := split(s)
+	if err != nil || extra == "" {
+		return amount, err
+	}
+	// The first extra digit is worth 0.001, so the fourth is worth 0.000001:
+	// the rest is below that when four zeros lead, or when it is that near to
+	// the next pesewa.
+	lead := extra
+	for len(lead) < 4 {
+		lead += "0"
+	}
+	head, tail := lead[:4], strings.TrimRight(lead[4:], "0")
+	switch {
+	case head == "0000":
+		return amount, nil
+	case head == "9999" && tail != "":
+		if amount == math.MaxInt64 {
+			return 0, ErrRange
+		}
+		return amount + 1, nil
+	}
+	return 0, ErrDecimals
+}
+
+// split reads digits[.digits] and gives the amount cut to whole pesewas and
+// the digits that follow the second decimal.
+func split(s string) (amount Pesewas, extra string, err error) {
+	whole, fraction, pointed := strings.Cut(s, ".")
+	if !digits(whole) || pointed && !digits(fraction) || len(s) > maxDigits {
+		return 0, "", ErrFormat
+	}
+	if len(fraction) > 2 {
+		fraction, extra = fraction[:2], fraction[2:]
+	}
+	n, err := strconv.ParseInt(whole+(fraction + "00")[:2], 10, 64)
+	if err != nil {
+		return 0, "", ErrRange
+	}
+	return Pesewas(n), extra, nil
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Percent gives basisPoints hundredths of a percent of amount, rounded half up
+// to the pesewa. Neither may be negative. A result that does not fit is the
+// largest amount, which no limit lets through.
+func Percent(amount Pesewas, basisPoints int64) Pesewas {
+	if amount < 0 || basisPoints < 0 {
+		panic("money: percent of a negative amount")
+	}
+	high, low := bits.Mul64(uint64(amount), uint64(basisPoints))
+	low, carry := bits.Add64(low, 5000, 0)
+	high += carry
+	if high >= 10000 {
+		return math.MaxInt64
+	}
+	result, _ := bits.Div64(high, low, 10000)
+	if result > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return Pesewas(result)
+}

@@ -1,0 +1,135 @@
+// Package msisdn holds Ghanaian mobile numbers and the networks that serve
+// them. A number has one form inside Makola, "233" and nine digits, whatever
+// form it came in; the transports ask for the form that they show. Network
+// names come from one alias table for the whole program. A number's prefix is
+// only a hint at its network, because numbers have been portable since 2011:
+// what the request says wins.
+package msisdn
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+)
+
+// MSISDN is a mobile number, always "233" and nine digits.
+type MSISDN string
+
+// ErrNumber says that a text is no Ghanaian mobile number. The text fits
+// behind a field's name.
+var ErrNumber = errors.New("must be a Ghanaian mobile number such as 0241234567")
+
+const (
+	country     = "233"
+	maxLength   = 32 // with spaces and hyphens
+	nationalLen = 9
+)
+
+// Parse reads 0XXXXXXXXX, 233XXXXXXXXX, +233XXXXXXXXX or nine digits, with
+// spaces and hyphens between them. The national number must begin as mobile
+// numbers do in Ghana, with 2 or 5.
+func Parse(s string) (MSISDN, error) {
+	if len(s) > maxLength {
+		return "", ErrNumber
+	}
+	rest, plus := strings.CutPrefix(strings.TrimLeft(s, " "), "+")
+	d := make([]byte, 0, maxLength)
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case c >= '0' && c <= '9':
+			d = append(d, c)
+		case c != ' ' && c != '-':
+			return "", ErrNumber
+		}
+	}
+	national := string(d)
+	switch {
+	case len(d) == len(country)+nationalLen && strings.HasPrefix(national, country):
+		national = national[len(country):]
+	case plus:
+		return "", ErrNumber
+	case len(d) == 1+nationalLen && d[0] == '0':
+		national = national[1:]
+	case len(d) != nationalLen:
+		return "", ErrNumber
+	}
+	if national[0] != '2' && national[0] != '5' {
+		return "", ErrNumber
+	}
+	return MSISDN(country + national), nil
+}
+
+// Local gives the number as people dial it, 0XXXXXXXXX.
+func (m MSISDN) Local() string {
+	if !m.whole() {
+		return string(m)
+	}
+	return "0" + string(m[len(country):])
+}
+
+// International gives the number with its country code and no plus.
+func (m MSISDN) International() string { return string(m) }
+
+// Masked gives the number for a log or a screen without the right to see it.
+func (m MSISDN) Masked() string {
+	if !m.whole() {
+		return "****"
+	}
+	return country + "****" + string(m[len(m)-4:])
+}
+
+// LogValue masks the number in every log line.
+func (m MSISDN) LogValue() slog.Value { return slog.StringValue(m.Masked()) }
+
+func (m MSISDN) whole() bool {
+	return len(m) == len(country)+nationalLen && strings.HasPrefix(string(m), country)
+}
+
+// Network is a mobile network, in the form that Makola shows.
+type Network string
+
+// The networks of Ghana.
+const (
+	MTN        Network = "MTN"
+	Telecel    Network = "TELECEL"
+	AirtelTigo Network = "AIRTELTIGO"
+)
+
+// ErrNetwork says that a text names no network. The text fits behind a field's
+// name.
+var ErrNetwork = errors.New("must be one of MTN, TELECEL, AIRTELTIGO")
+
+// Networks gives every network, in the order in which lists show them.
+func Networks() []Network { return []Network{MTN, Telecel, AirtelTigo} }
+
+// aliases holds every name under which client programs know a network; the
+// old companies' names live on in them.
+var aliases = map[string]Network{
+	"MTN":     MTN,
+	"TELECEL": Telecel, "VDF": Telecel, "VOD": Telecel, "VODAFONE": Telecel,
+	"AIRTELTIGO": AirtelTigo, "ATL": AirtelTigo, "AT": AirtelTigo, "AIRTEL": AirtelTigo, "TIGO": AirtelTigo,
+}
+
+// ParseNetwork finds a network by any of its names, in any case.
+func ParseNetwork(alias string) (Network, bool) {
+	n, ok := aliases[strings.ToUpper(strings.TrimSpace(alias))]
+	return n, ok
+}
+
+// prefixes says which network was given a range of numbers. 023 (Glo) and 028
+// (Expresso) are closed and lead nowhere.
+var prefixes = map[string]Network{
+	"24": MTN, "25": MTN, "53": MTN, "54": MTN, "55": MTN, "59": MTN,
+	"20": Telecel, "50": Telecel,
+	"26": AirtelTigo, "27": AirtelTigo, "56": AirtelTigo, "57": AirtelTigo,
+}
+
+// LikelyNetwork guesses the network from the number's range. It may be wrong
+// for a ported number, so nothing may be refused because of it.
+func (m MSISDN) LikelyNetwork() (Network, bool) {
+	if !m.whole() {
+		return "", false
+	}
+	n, ok := prefixes[string(m[len(country):len(country)+2])]
+	return n, ok
+}
