@@ -1,0 +1,70 @@
+package smstext
+
+// escape introduces a character of the extension table.
+const escape = 0x1b
+
+// The default alphabet of GSM 03.38, by septet. The escape's place is held by U+FFFF, which no text
+// that came through our decoder contains.
+const basic = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\uffffÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?" +
+	"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
+
+// The extension table: each costs two septets.
+var extension = map[rune]byte{
+	'\f': 0x0a, '^': 0x14, '{': 0x28, '}': 0x29, '\\': 0x2f, '[': 0x3c, '~': 0x3d, ']': 0x3e, '|': 0x40, '€': 0x65,
+}
+
+var (
+	basicRunes  = []rune(basic)
+	basicSeptet = septets(basicRunes)
+)
+
+func septets(runes []rune) map[rune]byte {
+	m := make(map[rune]byte, len(runes))
+	for i, r := range runes {
+		m[r] = byte(i)
+	}
+	delete(m, '\uffff')
+	return m
+}
+
+// gsm7 gives the septets of a character, or nil when the alphabet has none.
+func gsm7(r rune) []byte {
+	if s, ok := basicSeptet[r]; ok {
+		return []byte{s}
+	}
+	if s, ok := extension[r]; ok {
+		return []byte{escape, s}
+	}
+	return nil
+}
+
+func decodeGSM7(octets []byte) string {
+	runes := make([]rune, 0, len(octets))
+	for i := 0; i < len(octets); i++ {
+		b := octets[i] & 0x7f
+		if b != escape {
+			runes = append(runes, basicRunes[b])
+			continue
+		}
+		// An unknown extension is shown as the basic character, an escape at the very end as a space.
+		i++
+		if i == len(octets) {
+			runes = append(runes, ' ')
+			break
+		}
+		runes = append(runes, extended(octets[i]))
+	}
+	return string(runes)
+}
+
+func extended(septet byte) rune {
+	for r, s := range extension {
+		if s == septet {
+			return r
+		}
+	}
+	if septet&0x7f == escape {
+		return ' '
+	}
+	return basicRunes[septet&0x7f]
+}
