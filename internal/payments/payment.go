@@ -1,0 +1,186 @@
+// Package payments moves other people's money: it collects from mobile money
+// wallets, pays out to wallets and bank accounts, and sells airtime and data
+// packages. A payment is accepted in one database transaction (its row, the
+// ledger's holds, a job), submitted to a provider by that job, and settled in
+// one more (the row's guarded transition, the ledger, the customer's event).
+// What a provider answers is a value that is judged in one place; what cannot
+// be proven either way holds the money until the provider or an operator has
+// spoken. The states, the arrows between them and the transfers that each arrow
+// makes are one table, in states.go, which this code runs on and the documents
+// are printed from.
+package payments
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+// Kind is what a payment is. Stored; never renamed.
+type Kind string
+
+// The kinds of payments. A transfer is an operator's move between the wallets
+// of two tenants; it is final when it is accepted and meets no provider.
+const (
+	KindCollection Kind = "collection"
+	KindPayout     Kind = "payout"
+	KindTopUp      Kind = "topup"
+	KindBundle     Kind = "bundle"
+	KindTransfer   Kind = "transfer"
+)
+
+// The channels that are no network.
+const (
+	ChannelBank   = "BANK"
+	ChannelWallet = "WALLET"
+)
+
+// Status is the stored state of a payment. Stored; never renamed.
+type Status string
+
+// The states. What is unknown about an open payment is a property of its
+// attempt (Class), not a state of its own: the money is held either way.
+const (
+	StatusWaiting  Status = "waiting"  // a top-up whose payer has not paid yet; no money is held
+	StatusPending  Status = "pending"  // accepted: the money is held, or the payer was asked
+	StatusSuccess  Status = "success"  // the provider says that it was done
+	StatusFailed   Status = "failed"   // it was not done; whatever was held is back
+	StatusDeclined Status = "declined" // collections: the payer refused or let the prompt expire
+	StatusInvalid  Status = "invalid"  // collections: no such payer, or a malformed request
+)
+
+// Open says whether the payment may still go either way.
+func (s Status) Open() bool { return s == StatusWaiting || s == StatusPending }
+
+// Word is the status as customers read it: an open collection, payout or
+// unpaid top-up reads pending, an open top-up or bundle submitted.
+func (p Payment) Word() string {
+	switch {
+	case p.Status == StatusWaiting:
+		return "pending"
+	case p.Status == StatusPending && (p.Kind == KindTopUp || p.Kind == KindBundle):
+		return "submitted"
+	}
+	return string(p.Status)
+}
+
+// The words of fee_bearer.
+const (
+	BearerMerchant = "merchant" // net = amount - charges
+	BearerCustomer = "customer" // the payer pays amount + charges, net = amount
+)
+
+// Payment is one row. Amounts are in pesewas.
+type Payment struct {
+	ID     string // UUIDv7, ordered by CreatedAt
+	Tenant string
+	Kind   Kind
+	Mode   string // "test" or "live", the tenant's when it was accepted
+
+	Channel           string // MTN, TELECEL, AIRTELTIGO, BANK, WALLET
+	Reference         string // the client's, or minted
+	ProviderReference string // ours, of the current attempt's first; shown as ext_transaction_id
+	Amount            money.Pesewas
+	Charges           money.Pesewas
+	FeeBearer         string // BearerMerchant or BearerCustomer
+	Plan              int64  // version of the fee plan that made Charges
+	Account           string // MSISDN as 233XXXXXXXXX, or a bank account number
+	AccountName       string
+	BankID            string
+	Label             string // shown to the payer
+	CallbackURL       string
+	Key               string // access key that asked
+	IdempotencyKey    string
+	IdempotencyHash   string
+	Parent            string // of a top-up paid by mobile money: its collection
+	Child             string // of such a collection: its top-up
+	Details           Details
+
+	Status  Status
+	Reason  string // stable code, see provider.Sentence
+	Refused bool   // the provider said no inside the request, which answered so
+
+	// The current attempt. Those that it replaced are in the table attempts.
+	Rail             string
+	Attempt          int    // 1 and up
+	AttemptReference string // ProviderReference of this attempt
+	Posts            int    // POSTs of this attempt that may have been written, 1 from acceptance on
+	Sending          bool   // marked before a POST that must never be repeated
+	Class            provider.Class
+	Classed          bool // Class was written down; before that nothing is known
+	UpstreamID       string
+	CreatedAt        time.Time
+	SettledAt        time.Time // zero while open
+	EscalatedAt      time.Time // zero unless an operator was called
+	TurnedAt         time.Time // zero unless the provider contradicted a final status later
+}
+
+// Details is what only one kind needs; stored as JSON.
+type Details struct {
+	AccountType string `json:"account_type,omitempty"` // subscriber or agent
+	NetworkID   string `json:"network_id,omitempty"`   // top-ups: the catalogue's id
+	ServiceID   string `json:"service_id,omitempty"`   // bundles
+	OfferID     string `json:"offer_id,omitempty"`
+	Display     string `json:"display,omitempty"`
+	Value       string `json:"value,omitempty"` // the provider's name of the offer
+	Name        string `json:"name,omitempty"`  // recipient's name, for the customer's records
+	To          string `json:"to,omitempty"`    // transfers: the other tenant
+	Note        string `json:"note,omitempty"`  // an operator's reason
+}
+
+func (d Details) encode() string {
+	if d == (Details{}) {
+		return ""
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		panic("payments: details of strings do not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+func decodeDetails(s string) (d Details, err error) {
+	if s != "" {
+		err = json.Unmarshal([]byte(s), &d)
+	}
+	return d, err
+}
+
+// MSISDN is the other party's number; empty for a bank account.
+func (p Payment) MSISDN() msisdn.MSISDN {
+	if p.Channel == ChannelBank || p.Channel == ChannelWallet {
+		return ""
+	}
+	return msisdn.MSISDN(p.Account)
+}
+
+// Net is what a collection brings to the wallet.
+func (p Payment) Net() money.Pesewas {
+	if p.FeeBearer == BearerCustomer {
+		return p.Amount
+	}
+	return p.Amount - p.Charges
+}
+
+// Gross is what passes between the provider and the other party.
+func (p Payment) Gross() money.Pesewas {
+	if p.Kind == KindCollection {
+		return p.Net() + p.Charges
+	}
+	return p.Amount
+}
+
+// Held is what the payment takes from the wallet until it is final.
+func (p Payment) Held() money.Pesewas {
+	if p.Kind == KindCollection {
+		return 0
+	}
+	return p.Amount + p.Charges
+}
+
+// ByMobileMoney says whether a collection pays for a top-up, or a top-up is
+// paid by a collection.
+func (p Payment) ByMobileMoney() bool { return p.Child != "" || p.Parent != "" }

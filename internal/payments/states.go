@@ -1,0 +1,160 @@
+package payments
+
+import (
+	"slices"
+
+	"github.com/makola/makola/internal/provider"
+)
+
+// Event is what moves a payment.
+type Event string
+
+// The events.
+const (
+	EventAccepted  Event = "accepted"
+	EventReserved  Event = "reserved"   // a top-up waits for its payer
+	EventFunded    Event = "funded"     // the payer paid: the top-up opens
+	EventUnpaid    Event = "unpaid"     // the payer did not pay: the top-up ends
+	EventMoved     Event = "moved"      // an operator moved money between two tenants
+	EventSending   Event = "sending"    // about to POST what must never be POSTed twice
+	EventRepeated  Event = "repeated"   // about to POST the same reference once more
+	EventRerouted  Event = "rerouted"   // every POST was proven unsent: another rail, another attempt
+	EventDoubted   Event = "doubted"    // the outcome of a POST is unknown, or an answer did not match
+	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
+	EventFailed    Event = "failed"     // the provider, or an operator, says that it was not
+	EventPaidLate  Event = "paid_late"  // a collection that had ended was paid after all
+	EventFoundPaid Event = "found_paid" // failed and refunded, then found paid
+	EventReversed  Event = "reversed"   // done, then taken back by the provider
+)
+
+// Place is a ledger account named by its part in a payment.
+type Place string
+
+// The places of a posting.
+const (
+	PlaceWallet     Place = "wallet/<tenant>"
+	PlaceOther      Place = "wallet/<other tenant>"
+	PlaceClearing   Place = "clearing"
+	PlaceFloat      Place = "float/<provider>"
+	PlaceFees       Place = "fees"
+	PlaceSuspense   Place = "suspense"
+	PlaceReceivable Place = "receivable/<tenant>"
+)
+
+// Sum is which amount of the payment a posting moves.
+type Sum string
+
+// The sums. One that comes to zero posts nothing.
+const (
+	SumAmount  Sum = "amount"
+	SumCharges Sum = "charges"
+	SumHeld    Sum = "amount + charges"
+	SumNet     Sum = "net amount"
+	SumCovered Sum = "net amount, as far as the wallet covers"
+	SumRest    Sum = "the rest of the net amount"
+)
+
+// Posting is one transfer of an arrow. The ledger takes each (subject, leg)
+// once: success, failure and an operator's word share the leg final.
+type Posting struct {
+	Leg      string
+	From, To Place
+	Sum      Sum
+}
+
+// The legs.
+const (
+	LegHold       = "hold"
+	LegFee        = "fee"
+	LegFinal      = "final"
+	LegFinalFee   = "final_fee"
+	LegTurned     = "turned"
+	LegTurnedFee  = "turned_fee"
+	LegTurnedRest = "turned_rest"
+)
+
+// Arrow is one way from a state to another: who may take it, and what it posts.
+// To lists more than one state where the reason decides.
+type Arrow struct {
+	Event    Event
+	Kinds    []Kind
+	From     Status // empty: the payment does not exist yet
+	To       []Status
+	Postings []Posting
+	Callback bool   // the customer hears of it
+	Note     string // for the document
+}
+
+// Arrows is the whole of it: what is not here cannot happen.
+var Arrows = []Arrow{
+	{Event: EventAccepted, Kinds: []Kind{KindPayout}, To: []Status{StatusPending}, Postings: []Posting{
+		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}},
+	{Event: EventAccepted, Kinds: []Kind{KindTopUp, KindBundle}, To: []Status{StatusPending}, Postings: []Posting{
+		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}},
+	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "nothing moves before the payer has paid"},
+	{Event: EventReserved, Kinds: []Kind{KindTopUp}, To: []Status{StatusWaiting}, Note: "airtime paid by mobile money, in the transaction of its collection"},
+	{Event: EventMoved, Kinds: []Kind{KindTransfer}, To: []Status{StatusSuccess}, Postings: []Posting{
+		{LegFinal, PlaceWallet, PlaceOther, SumAmount}}},
+
+	{Event: EventFunded, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusPending}, Postings: []Posting{
+		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}, Note: "in the transaction in which its collection succeeds"},
+	{Event: EventUnpaid, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusFailed}, Callback: true,
+		Note: "in the transaction in which its collection fails"},
+
+	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "only on rails that cannot refuse a duplicate distinctly"},
+	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
+	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},
+	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the money stays where it is"},
+
+	{Event: EventSucceeded, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{
+		{LegFinal, PlaceClearing, PlaceFloat, SumAmount}, {LegFinalFee, PlaceClearing, PlaceFees, SumCharges}}, Callback: true},
+	{Event: EventSucceeded, Kinds: []Kind{KindTopUp, KindBundle}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{
+		{LegFinal, PlaceClearing, PlaceFloat, SumAmount}}, Callback: true},
+	{Event: EventSucceeded, Kinds: []Kind{KindCollection}, From: StatusPending, To: []Status{StatusSuccess}, Postings: credit, Callback: true},
+
+	{Event: EventFailed, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusPending, To: []Status{StatusFailed}, Postings: []Posting{
+		{LegFinal, PlaceClearing, PlaceWallet, SumHeld}}, Callback: true},
+	{Event: EventFailed, Kinds: []Kind{KindCollection}, From: StatusPending, To: []Status{StatusFailed, StatusDeclined, StatusInvalid}, Callback: true},
+
+	{Event: EventPaidLate, Kinds: []Kind{KindCollection}, From: StatusFailed, To: []Status{StatusSuccess}, Postings: credit, Callback: true, Note: "buys nothing"},
+	{Event: EventPaidLate, Kinds: []Kind{KindCollection}, From: StatusDeclined, To: []Status{StatusSuccess}, Postings: credit, Callback: true, Note: "buys nothing"},
+	{Event: EventPaidLate, Kinds: []Kind{KindCollection}, From: StatusInvalid, To: []Status{StatusSuccess}, Postings: credit, Callback: true, Note: "buys nothing"},
+
+	{Event: EventFoundPaid, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed}, Postings: []Posting{
+		{LegTurned, PlaceSuspense, PlaceFloat, SumAmount}}, Note: "alarm; an operator decides"},
+	{Event: EventReversed, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusSuccess, To: []Status{StatusSuccess}, Postings: []Posting{
+		{LegTurned, PlaceFloat, PlaceSuspense, SumAmount}}, Note: "alarm; an operator decides"},
+	{Event: EventReversed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess}, Postings: []Posting{
+		{LegTurned, PlaceWallet, PlaceFloat, SumCovered}, {LegTurnedRest, PlaceReceivable, PlaceFloat, SumRest},
+		{LegTurnedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
+}
+
+var (
+	sent   = []Kind{KindCollection, KindPayout, KindTopUp, KindBundle}
+	credit = []Posting{{LegFinal, PlaceFloat, PlaceWallet, SumNet}, {LegFinalFee, PlaceFloat, PlaceFees, SumCharges}}
+)
+
+// arrow finds the arrow that event takes a payment along. Without one the
+// event cannot happen to it.
+func arrow(k Kind, from Status, e Event) (Arrow, bool) {
+	for i := range Arrows {
+		a := &Arrows[i]
+		if a.Event == e && a.From == from && slices.Contains(a.Kinds, k) {
+			return *a, true
+		}
+	}
+	return Arrow{}, false
+}
+
+// failure is the state in which a refusal with this reason ends a payment.
+func failure(k Kind, reason string) Status {
+	switch {
+	case k != KindCollection:
+		return StatusFailed
+	case provider.Declined(reason):
+		return StatusDeclined
+	case provider.Invalid(reason):
+		return StatusInvalid
+	}
+	return StatusFailed
+}
