@@ -1,0 +1,447 @@
+package api
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// Bounds of a body. They are far above what the interface needs and far below
+// what could hurt.
+const (
+	maxDepth   = 16 // of arrays and objects in each other
+	maxLinear  = 16 // members that are compared one by one before a map is worth it
+	maxFaults  = 50 // texts that one answer lists
+	nameShown  = 64 // bytes of a member's name that an answer repeats
+	bodyMember = "body"
+)
+
+// object is one JSON object. Its whole text was checked; a member is decoded
+// when a form asks for it, so what nobody asks for costs nothing.
+type object struct {
+	members []member
+}
+
+// member is one name and the text of its value, without space around it.
+type member struct {
+	name string
+	raw  []byte
+}
+
+// find gives the text of a member's value, nil when there is none.
+func (o object) find(name string) []byte {
+	for i := range o.members {
+		if o.members[i].name == name {
+			return o.members[i].raw
+		}
+	}
+	return nil
+}
+
+// syntax is what scan panics with inside this file; decode turns it into 400.
+type syntax struct {
+	offset int
+	what   string
+}
+
+// tooDeep ends a scan: the rest of such a body is not worth reading.
+type tooDeep struct{}
+
+// scanner walks a text once. encoding/json is not used because it takes the
+// last of two equal names, replaces bad UTF-8 silently, and gives up numbers'
+// own digits or the first error only.
+type scanner struct {
+	in     []byte
+	at     int
+	top    string // name of the outermost member being read
+	faults *problem.Fields
+	count  int
+}
+
+// decode reads a body that must be one JSON object. What is no JSON at all is
+// Malformed; what is JSON but ambiguous or unreadable (a name given twice, bad
+// UTF-8, deep nesting) is noted in faults under the outermost name.
+func decode(body []byte, faults *problem.Fields) (o object, err error) {
+	s := &scanner{in: bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), faults: faults}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case syntax:
+			o, err = object{}, malformed(r)
+		case tooDeep:
+			o, err = object{}, faults.Err()
+		default:
+			panic(r)
+		}
+	}()
+	s.space()
+	switch {
+	case s.at == len(s.in):
+		s.fail("the body is empty")
+	case s.in[s.at] != '{':
+		s.fail("the body must be a JSON object")
+	}
+	o = s.object(1)
+	s.space()
+	if s.at < len(s.in) {
+		s.fail("text after the end of the object")
+	}
+	return o, nil
+}
+
+func malformed(s syntax) error {
+	e := problem.New(problem.Malformed, "malformed_json",
+		"The request body is not valid JSON: "+s.what+" (at byte "+strconv.Itoa(s.offset)+")")
+	return e
+}
+
+func (s *scanner) fail(what string) { panic(syntax{s.at, what}) }
+
+func (s *scanner) fault(text string) {
+	if s.count++; s.count > maxFaults {
+		return
+	}
+	name := s.top
+	if name == "" {
+		name = bodyMember
+	}
+	s.faults.Add(name, text)
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.in) {
+		switch s.in[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// peek gives the next byte after space; the end of the text is a failure.
+func (s *scanner) peek() byte {
+	s.space()
+	if s.at == len(s.in) {
+		s.fail("the text ends too early")
+	}
+	return s.in[s.at]
+}
+
+// object reads from '{' to '}' and notes names that come twice.
+func (s *scanner) object(depth int) object {
+	s.enter(depth)
+	var o object
+	var seen map[string]bool
+	if s.peek() == '}' {
+		s.at++
+		return o
+	}
+	for {
+		if s.peek() != '"' {
+			s.fail("a member's name must stand in quotes")
+		}
+		name, ok := s.name()
+		if depth == 1 {
+			s.top = shown(name, ok)
+		}
+		if twice(o.members, &seen, name) {
+			s.fault(repeated(name, ok, depth))
+		}
+		if s.peek() != ':' {
+			s.fail("a colon is missing")
+		}
+		s.at++
+		o.members = append(o.members, member{name, s.value(depth)})
+		if depth == 1 {
+			s.top = ""
+		}
+		switch s.peek() {
+		case ',':
+			s.at++
+		case '}':
+			s.at++
+			return o
+		default:
+			s.fail("a comma or a closing brace is missing")
+		}
+	}
+}
+
+// twice says whether name is among members, with a map once they are many.
+func twice(members []member, seen *map[string]bool, name string) bool {
+	if *seen == nil {
+		if len(members) < maxLinear {
+			return object{members}.find(name) != nil
+		}
+		*seen = make(map[string]bool, 2*maxLinear)
+		for _, m := range members {
+			(*seen)[m.name] = true
+		}
+	}
+	if (*seen)[name] {
+		return true
+	}
+	(*seen)[name] = true
+	return false
+}
+
+func repeated(name string, ok bool, depth int) string {
+	if depth == 1 {
+		return "is given more than once"
+	}
+	return "holds " + shown(name, ok) + " more than once"
+}
+
+// shown makes a name fit to be repeated in an answer.
+func shown(name string, ok bool) string {
+	if !ok || name == "" || len(name) > nameShown || hasControl(name, false) {
+		return bodyMember
+	}
+	return name
+}
+
+func (s *scanner) enter(depth int) {
+	if depth > maxDepth {
+		s.fault("is nested too deeply")
+		panic(tooDeep{})
+	}
+	s.at++
+}
+
+// value reads any value and gives its text.
+func (s *scanner) value(depth int) []byte {
+	first := s.peek()
+	start := s.at
+	switch {
+	case first == '"':
+		if !s.text() {
+			s.fault("must be valid UTF-8 text")
+		}
+	case first == '{':
+		s.object(depth + 1)
+	case first == '[':
+		s.array(depth + 1)
+	case first == '-' || first >= '0' && first <= '9':
+		s.number()
+	default:
+		s.word()
+	}
+	return s.in[start:s.at]
+}
+
+func (s *scanner) array(depth int) {
+	s.enter(depth)
+	if s.peek() == ']' {
+		s.at++
+		return
+	}
+	for {
+		s.value(depth)
+		switch s.peek() {
+		case ',':
+			s.at++
+		case ']':
+			s.at++
+			return
+		default:
+			s.fail("a comma or a closing bracket is missing")
+		}
+	}
+}
+
+func (s *scanner) word() {
+	for _, w := range []string{"true", "false", "null"} {
+		if bytes.HasPrefix(s.in[s.at:], []byte(w)) {
+			s.at += len(w)
+			return
+		}
+	}
+	s.fail("a value is missing or is no JSON value")
+}
+
+// number follows the grammar of RFC 8259: no leading zero, no bare point.
+func (s *scanner) number() {
+	if s.in[s.at] == '-' {
+		s.at++
+	}
+	if s.at < len(s.in) && s.in[s.at] == '0' {
+		s.at++
+	} else {
+		s.digits()
+	}
+	if s.at < len(s.in) && s.in[s.at] == '.' {
+		s.at++
+		s.digits()
+	}
+	if s.at < len(s.in) && s.in[s.at]|0x20 == 'e' {
+		s.at++
+		if s.at < len(s.in) && (s.in[s.at] == '+' || s.in[s.at] == '-') {
+			s.at++
+		}
+		s.digits()
+	}
+}
+
+func (s *scanner) digits() {
+	start := s.at
+	for s.at < len(s.in) && s.in[s.at] >= '0' && s.in[s.at] <= '9' {
+		s.at++
+	}
+	if s.at == start {
+		s.fail("a number is incomplete")
+	}
+}
+
+// name reads a member's name; ok is false when it is no readable text.
+func (s *scanner) name() (name string, ok bool) {
+	start := s.at
+	if ok = s.text(); !ok {
+		s.fault("has a member whose name is no valid UTF-8 text")
+	}
+	return unquote(s.in[start:s.at]), ok
+}
+
+// text passes over a string and says whether it is whole Unicode. A bare
+// control character is let through here, as an escaped one is: the form that
+// asks for the text refuses both with the name of the field.
+func (s *scanner) text() bool {
+	s.at++
+	start, whole := s.at, true
+	for s.at < len(s.in) {
+		switch s.in[s.at] {
+		case '"':
+			whole = whole && utf8.Valid(s.in[start:s.at])
+			s.at++
+			return whole
+		case '\\':
+			whole = s.escape() && whole
+		default:
+			s.at++
+		}
+	}
+	s.fail("a string does not end")
+	return false
+}
+
+// escape passes over one escape, or two that are a surrogate pair, and says
+// whether it is a character.
+func (s *scanner) escape() bool {
+	if s.at+1 >= len(s.in) {
+		s.fail("a string does not end")
+	}
+	switch s.in[s.at+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.at += 2
+		return true
+	case 'u':
+	default:
+		s.fail("an escape is unknown")
+	}
+	high, ok := hex4(s.in[s.at:])
+	if !ok {
+		s.fail("an escape is incomplete")
+	}
+	s.at += 6
+	if !utf16.IsSurrogate(high) {
+		return true
+	}
+	low, ok := hex4(s.in[s.at:])
+	if !ok || utf16.DecodeRune(high, low) == utf8.RuneError {
+		return false
+	}
+	s.at += 6
+	return true
+}
+
+// hex4 reads the escape \uXXXX at the start of b.
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// unquote decodes the text of a string that text has passed over.
+func unquote(raw []byte) string {
+	in := raw[1 : len(raw)-1]
+	if bytes.IndexByte(in, '\\') < 0 {
+		return string(in)
+	}
+	out := make([]byte, 0, len(in))
+	for i := 0; i < len(in); {
+		if in[i] != '\\' {
+			out = append(out, in[i])
+			i++
+			continue
+		}
+		if in[i+1] != 'u' {
+			out = append(out, plain(in[i+1]))
+			i += 2
+			continue
+		}
+		r, _ := hex4(in[i:])
+		i += 6
+		if utf16.IsSurrogate(r) {
+			low, ok := hex4(in[i:])
+			if r = utf16.DecodeRune(r, low); ok && r != utf8.RuneError {
+				i += 6
+			}
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return string(out)
+}
+
+// plain gives the character of an escape of one letter.
+func plain(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
+}
+
+// hasControl finds NUL and the other control characters; lines allows line
+// ends and tabs, for the text of a message.
+func hasControl(s string, lines bool) bool {
+	for i, c := range s {
+		switch {
+		case lines && (c == '\n' || c == '\r' || c == '\t'):
+		case c < 0x20 || c >= 0x7f && c <= 0x9f:
+			return true
+		case c == utf8.RuneError && !validAt(s[i:]):
+			return true
+		}
+	}
+	return false
+}
+
+// validAt tells a written U+FFFD from the one that stands for a bad byte.
+func validAt(s string) bool {
+	_, size := utf8.DecodeRuneInString(s)
+	return size > 1
+}

@@ -1,0 +1,352 @@
+package api
+
+import (
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Bounds of the fields.
+const (
+	referenceMin = 12
+	referenceMax = 36
+	labelMax     = 64  // characters; what is longer is cut
+	idMax        = 64  // bytes of an id in a path or a body
+	textMax      = 255 // characters of any other short text
+	noLimit      = money.Pesewas(math.MaxInt64)
+)
+
+// Texts that stand behind a field's name.
+const (
+	required   = "is required"
+	notText    = "must be a string"
+	badText    = "must not contain control characters"
+	badUnicode = "must be valid UTF-8 text"
+)
+
+// form reads the fields of one request and collects what is wrong with all of
+// them; ok is asked once, before the verb is called. A field that is absent,
+// null or an empty string is the same thing. These checks are courtesy: the
+// domain makes its own, because the command line calls it too.
+type form struct {
+	object object     // the body
+	query  url.Values // or the query string
+	path   map[string]string
+	fields problem.Fields
+	dev    bool // development mode: callbacks over http to loopback
+}
+
+// err is every bad field at once, nil when there is none.
+func (f *form) err() error { return f.fields.Err() }
+
+// bad notes that a field is bad.
+func (f *form) bad(name, text string) { f.fields.Add(name, text) }
+
+// string gives the text of a field as it was sent; present is false when it is
+// absent or bad, and bad was noted.
+func (f *form) string(name string, need bool) (text string, present bool) {
+	text, present = f.raw(name)
+	if present && !utf8.ValidString(text) {
+		f.bad(name, badUnicode)
+		return "", false
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		if need && !f.fields.Has(name) {
+			f.bad(name, required)
+		}
+		return "", false
+	}
+	return text, true
+}
+
+// raw finds a field in the path, the body or the query string. The body's
+// decoder has noted bad UTF-8 and names given twice.
+func (f *form) raw(name string) (string, bool) {
+	if text, ok := f.path[name]; ok {
+		return text, true
+	}
+	if f.query != nil {
+		values := f.query[name]
+		if len(values) > 1 {
+			f.bad(name, "is given more than once")
+		}
+		if len(values) == 0 {
+			return "", false
+		}
+		return values[0], true
+	}
+	value := f.object.find(name)
+	if value == nil || f.fields.Has(name) {
+		return "", false
+	}
+	switch value[0] {
+	case '"':
+		return unquote(value), true
+	case 'n':
+		return "", false
+	}
+	f.bad(name, notText)
+	return "", false
+}
+
+// line is a text of at most limit characters on one line.
+func (f *form) line(name string, need bool, limit int) string {
+	text, ok := f.string(name, need)
+	if !ok {
+		return ""
+	}
+	if hasControl(text, false) {
+		f.bad(name, badText)
+		return ""
+	}
+	if utf8.RuneCountInString(text) > limit {
+		f.bad(name, "must be at most "+strconv.Itoa(limit)+" characters")
+		return ""
+	}
+	return text
+}
+
+// label is an optional text for people. What is too long is cut.
+func (f *form) label(name string) string {
+	text, ok := f.string(name, false)
+	if !ok {
+		return ""
+	}
+	if hasControl(text, false) {
+		f.bad(name, badText)
+		return ""
+	}
+	return cut(text, labelMax)
+}
+
+// cut keeps the first limit characters of a text.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == limit {
+			return strings.TrimRight(text[:i], " ")
+		}
+		n++
+	}
+	return text
+}
+
+// amount is a JSON number or a numeric string in cedis, from low to high.
+func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
+	literal, ok := f.literal(name)
+	if !ok {
+		if !f.fields.Has(name) {
+			f.bad(name, required)
+		}
+		return 0
+	}
+	amount, err := money.ParseLenient(literal)
+	switch {
+	case err != nil:
+		f.bad(name, err.Error())
+	case amount < low:
+		f.bad(name, "must be at least "+low.String())
+	case amount > high:
+		f.bad(name, "must be at most "+high.String())
+	default:
+		return amount
+	}
+	return 0
+}
+
+// literal gives the digits of a number, or of a string that holds one.
+func (f *form) literal(name string) (string, bool) {
+	value := f.object.find(name)
+	if value != nil && !f.fields.Has(name) && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
+		return string(value), true
+	}
+	if value != nil && (value[0] == 't' || value[0] == 'f' || value[0] == '{' || value[0] == '[') {
+		f.bad(name, money.ErrFormat.Error())
+		return "", false
+	}
+	return f.string(name, false)
+}
+
+// phone is a Ghanaian mobile number in any of its forms.
+func (f *form) phone(name string) msisdn.MSISDN {
+	text, ok := f.string(name, true)
+	if !ok {
+		return ""
+	}
+	number, err := msisdn.Parse(text)
+	if err != nil {
+		f.bad(name, err.Error())
+	}
+	return number
+}
+
+// network is one of the names of a mobile network.
+func (f *form) network(name string) msisdn.Network {
+	text, ok := f.string(name, true)
+	if !ok {
+		return ""
+	}
+	network, known := msisdn.ParseNetwork(text)
+	if !known {
+		f.bad(name, msisdn.ErrNetwork.Error())
+	}
+	return network
+}
+
+// reference is the client's own reference: 12 to 36 of [A-Za-z0-9._-].
+func (f *form) reference(name string, need bool) string {
+	text, ok := f.string(name, need)
+	if !ok {
+		return ""
+	}
+	if !wordy(text) {
+		f.bad(name, "must consist of letters, digits, dots, underscores and hyphens")
+		return ""
+	}
+	if len(text) < referenceMin || len(text) > referenceMax {
+		f.bad(name, "must be 12 to 36 characters long")
+		return ""
+	}
+	return text
+}
+
+// wordy says whether every byte may stand in a reference or an id.
+func wordy(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= '0' && c <= '9', c|0x20 >= 'a' && c|0x20 <= 'z', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// id is an id of ours, or a reference of the client's, that the domain looks
+// up. What cannot be either is answered like one that nobody knows.
+func (f *form) id(name string, unknown *problem.Error) (string, error) {
+	text, ok := f.string(name, true)
+	if !ok {
+		return "", nil
+	}
+	if hasControl(text, false) {
+		f.bad(name, badText)
+		return "", nil
+	}
+	if len(text) > idMax || !wordy(text) {
+		return "", unknown
+	}
+	return text, nil
+}
+
+// choice is one of the values, in any case; the given form of it is answered.
+func (f *form) choice(name string, need bool, values ...string) string {
+	text, ok := f.string(name, need)
+	if !ok {
+		return ""
+	}
+	for _, v := range values {
+		if strings.EqualFold(text, v) {
+			return v
+		}
+	}
+	f.bad(name, "must be "+oneOf(values))
+	return ""
+}
+
+func oneOf(values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return "one of " + strings.Join(values, ", ")
+}
+
+// url is an optional address for a webhook; check is the guard of the package
+// that will call it.
+func (f *form) url(name string, check func(raw string, development bool) error) string {
+	text, ok := f.string(name, false)
+	if !ok {
+		return ""
+	}
+	if err := check(text, f.dev); err != nil {
+		f.bad(name, fieldText(err))
+		return ""
+	}
+	return text
+}
+
+// fieldText gives what an error of the domain says about a field.
+func fieldText(err error) string {
+	e := problem.From(err)
+	for _, name := range e.FieldNames() {
+		return e.Fields[name][0]
+	}
+	return e.Message
+}
+
+// account is a bank account number: 7 to 16 letters or digits, zeros in front
+// kept, spaces and hyphens between them left out.
+func (f *form) account(name string) string {
+	text, ok := f.string(name, true)
+	if !ok {
+		return ""
+	}
+	text = strings.NewReplacer(" ", "", "-", "").Replace(text)
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			f.bad(name, "must consist of letters and digits")
+			return ""
+		}
+	}
+	if len(text) < 7 || len(text) > 16 {
+		f.bad(name, "must be 7 to 16 characters long")
+		return ""
+	}
+	return text
+}
+
+// number is an optional whole number from low to high.
+func (f *form) number(name string, byDefault, low, high int) int {
+	literal, ok := f.literal(name)
+	if !ok {
+		return byDefault
+	}
+	n, err := strconv.Atoi(literal)
+	switch {
+	case err != nil || strings.HasPrefix(literal, "+"):
+		f.bad(name, "must be a whole number")
+	case n < low:
+		f.bad(name, "must be at least "+strconv.Itoa(low))
+	case n > high:
+		f.bad(name, "must be at most "+strconv.Itoa(high))
+	default:
+		return n
+	}
+	return byDefault
+}
+
+// day is an optional date; its first instant in UTC is answered.
+func (f *form) day(name string) time.Time {
+	text, ok := f.string(name, false)
+	if !ok {
+		return time.Time{}
+	}
+	day, err := time.ParseInLocation(time.DateOnly, text, time.UTC)
+	if err != nil || day.Year() < 2000 || day.Year() > 9000 {
+		f.bad(name, "must be a date such as 2026-01-31")
+		return time.Time{}
+	}
+	return day
+}
