@@ -27,7 +27,9 @@ type accepted struct {
 }
 
 // accept takes a payment in through the lane of its wallet: row, holds, job
-// and counter in one transaction with whatever else is waiting. The refusals
+// and counter in one transaction with whatever else is waiting. Inside it the
+// lists' ends (counters.go) are locked after the wallets, ends.place gives each
+// row its Seq and final CreatedAt, and ends.post goes before the rows. The refusals
 // are *problem.Error: InsufficientFunds, Duplicate (Data is the existing
 // Payment), InProgress, Invalid.
 func (p *Payments) accept(ctx context.Context, a acceptance) (accepted, error) {

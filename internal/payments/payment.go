@@ -22,14 +22,14 @@ import (
 // Kind is what a payment is. Stored; never renamed.
 type Kind string
 
-// The kinds of payments. A transfer is an operator's move between the wallets
-// of two tenants; it is final when it is accepted and meets no provider.
+// The kinds of payments. A payout with channel WALLET is an operator's move
+// between the wallets of two tenants; it is final when it is accepted and meets
+// no provider.
 const (
 	KindCollection Kind = "collection"
 	KindPayout     Kind = "payout"
 	KindTopUp      Kind = "topup"
 	KindBundle     Kind = "bundle"
-	KindTransfer   Kind = "transfer"
 )
 
 // The channels that are no network.
@@ -78,6 +78,7 @@ type Payment struct {
 	ID     string // UUIDv7, ordered by CreatedAt
 	Tenant string
 	Kind   Kind
+	Seq    int64  // 1, 2, 3, ... among the tenant's payments of this kind, given at acceptance
 	Mode   string // "test" or "live", the tenant's when it was accepted
 
 	Channel           string // MTN, TELECEL, AIRTELTIGO, BANK, WALLET

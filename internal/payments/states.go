@@ -93,8 +93,8 @@ var Arrows = []Arrow{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}},
 	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "nothing moves before the payer has paid"},
 	{Event: EventReserved, Kinds: []Kind{KindTopUp}, To: []Status{StatusWaiting}, Note: "airtime paid by mobile money, in the transaction of its collection"},
-	{Event: EventMoved, Kinds: []Kind{KindTransfer}, To: []Status{StatusSuccess}, Postings: []Posting{
-		{LegFinal, PlaceWallet, PlaceOther, SumAmount}}},
+	{Event: EventMoved, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Postings: []Posting{
+		{LegFinal, PlaceWallet, PlaceOther, SumAmount}}, Note: "channel WALLET"},
 
 	{Event: EventFunded, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}, Note: "in the transaction in which its collection succeeds"},

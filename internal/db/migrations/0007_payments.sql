@@ -1,13 +1,15 @@
 -- owner: payments
 
--- One row a payment. The key is in the order of the histories (tenant, kind,
--- newest first by id, a UUIDv7 of created_at), so that they need no index of
--- their own. The current attempt lives on the row: an ordinary payment writes
--- it at acceptance and at settlement and never in between.
+-- One row a payment. The current attempt lives on the row: an ordinary payment
+-- writes it at acceptance and at settlement and never in between. seq numbers
+-- the payments of one tenant and kind 1, 2, 3, ... without a gap, and created_at
+-- never runs backwards along it: the histories are in its order. No index holds
+-- what a settlement changes.
 CREATE TABLE payments (
   tenant TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('collection', 'payout', 'topup', 'bundle', 'transfer')),
+  kind TEXT NOT NULL CHECK (kind IN ('collection', 'payout', 'topup', 'bundle')),
   id TEXT NOT NULL,
+  seq INTEGER NOT NULL CHECK (seq > 0),
   mode TEXT NOT NULL CHECK (mode IN ('test', 'live')),
   channel TEXT NOT NULL,
   reference TEXT NOT NULL,
@@ -46,6 +48,7 @@ CREATE TABLE payments (
   CHECK (status NOT IN ('declined', 'invalid') OR kind = 'collection'),
   CHECK (status <> 'waiting' OR (kind = 'topup' AND parent <> ''))
 );
+CREATE UNIQUE INDEX payments_seq ON payments (tenant, kind, seq);
 CREATE UNIQUE INDEX payments_reference ON payments (tenant, kind, reference);
 -- A callback names nothing but this.
 CREATE INDEX payments_provider_reference ON payments (provider_reference);
@@ -71,16 +74,37 @@ CREATE TABLE attempts (
 );
 CREATE INDEX attempts_provider_reference ON attempts (provider_reference);
 
--- How many payments a tenant has, by kind, day (UTC days since 1970, of
--- created_at) and status; the sum over the shards, one a node and lane.
-CREATE TABLE payment_counters (
+-- The newest end of each tenant's list of one kind: how many payments it has,
+-- which is the last seq, and when the last was made.
+CREATE TABLE payment_ends (
+  tenant TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  total INTEGER NOT NULL CHECK (total >= 0),
+  last_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, kind)
+);
+
+-- The first seq of each day (UTC days since 1970) that has any.
+CREATE TABLE payment_days (
   tenant TEXT NOT NULL,
   kind TEXT NOT NULL,
   day INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  PRIMARY KEY (tenant, kind, day)
+);
+
+-- How many payments of each final status are in each block of a list; the sum
+-- over the shards, one a lane. level 0 has blocks of 64 rows, level 1 of 8192.
+-- What is open is not counted: it is the rest of the block.
+CREATE TABLE payment_counters (
+  tenant TEXT NOT NULL,
+  kind TEXT NOT NULL,
   status TEXT NOT NULL,
+  level INTEGER NOT NULL,
+  block INTEGER NOT NULL,
   shard INTEGER NOT NULL,
   n INTEGER NOT NULL,
-  PRIMARY KEY (tenant, kind, day, status, shard)
+  PRIMARY KEY (tenant, kind, status, level, block, shard)
 );
 
 -- How far the daily second look at final payments has come.
