@@ -62,9 +62,17 @@ type Offer struct {
 	Amount  money.Pesewas
 }
 
+// OffersRequest asks which data packages a number is offered now.
+type OffersRequest struct {
+	Service string // our key of the data service, such as "mtn_data"; empty: the network's own
+	Network msisdn.Network
+	MSISDN  msisdn.MSISDN
+}
+
 // BundleRequest buys a data package that was offered to this number.
 type BundleRequest struct {
 	ProviderReference string
+	Service           string // as in the OffersRequest that brought the offer
 	MSISDN            msisdn.MSISDN
 	Network           msisdn.Network
 	Offer             Offer
@@ -106,7 +114,7 @@ type TopUpper interface {
 // BundleSeller quotes and sells data packages. Offers also tells the name of
 // the number's holder where the provider knows it.
 type BundleSeller interface {
-	Offers(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (offers []Offer, holder string, o Outcome)
+	Offers(ctx context.Context, r OffersRequest) (offers []Offer, holder string, o Outcome)
 	BuyBundle(ctx context.Context, r BundleRequest) Outcome
 	BundleStatus(ctx context.Context, r StatusRequest) Outcome
 }
