@@ -1,0 +1,156 @@
+// Package db is the one door to the database. It opens SQLite (the default,
+// nothing to install) or PostgreSQL (several nodes) and runs the same SQL text
+// on both: statements are written with $1 placeholders and the few words of
+// dialect.go, which are the only place where the engines' spellings differ.
+//
+// A transaction is a function given to Write: it may run more than once, so it
+// must compute everything it hands out anew each time. Reads are sent at once
+// (several in one exchange with Gather), writes that nobody waits for are
+// deferred and travel together with COMMIT. On PostgreSQL BEGIN travels with
+// the first reads, so that a whole group commit costs two exchanges with the
+// server. Durability is always full: synchronous=FULL on SQLite, synchronous
+// commit on PostgreSQL. When the answer to COMMIT is lost the outcome is not
+// guessed: Write says ErrAmbiguous, and WriteRecognising looks for the rows.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// Engine says which database is behind a DB.
+type Engine int
+
+// The engines.
+const (
+	SQLite Engine = iota
+	Postgres
+)
+
+// String names the engine as documents and logs do.
+func (e Engine) String() string {
+	if e == Postgres {
+		return "PostgreSQL"
+	}
+	return "SQLite"
+}
+
+// Options say which database to open.
+type Options struct {
+	URL      string  // a postgres:// URL; empty means SQLite at Path
+	Path     string  // the SQLite file; its folder is made
+	MaxConns int     // connections at most (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors)
+	Faults   *Faults // nil outside tests
+}
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	engine Engine
+	opener opener
+	path   string // of the SQLite file
+	faults *Faults
+	texts  texts
+	closed atomic.Bool
+}
+
+// An opener makes sessions of one engine; there is one for each engine.
+type opener interface {
+	// session waits for a connection. A writing session is the only one on
+	// SQLite.
+	session(ctx context.Context, mode mode) (session, error)
+	ping(ctx context.Context) error
+	close() error
+}
+
+// A mode is what a session is for.
+type mode int
+
+const (
+	modeWrite mode = iota // one transaction that writes
+	modeRead              // statements that read, each on its own on PostgreSQL
+	modeWhole             // one snapshot for all statements
+)
+
+// A session is one connection with at most one transaction.
+type session interface {
+	// run sends the statements in one exchange where the engine can, after
+	// beginning the transaction when it has not begun.
+	run(ctx context.Context, statements []*statement) error
+	// commit sends the statements and COMMIT in one exchange where the engine
+	// can. It answers errUnknownCommit (wrapped) when it cannot say whether the
+	// transaction is committed.
+	commit(ctx context.Context, statements []*statement) error
+	// end gives the connection back, rolling back what is not committed;
+	// broken means that the connection must not be used again.
+	end(broken bool)
+	// script runs several statements of one text without arguments.
+	script(ctx context.Context, text string) error
+}
+
+// Open opens the database; it neither makes nor changes tables (see Migrate).
+func Open(ctx context.Context, o Options) (*DB, error) {
+	d := &DB{faults: o.Faults}
+	var err error
+	if o.URL != "" {
+		d.engine = Postgres
+		if o.MaxConns <= 0 {
+			o.MaxConns = 16
+		}
+		d.opener, err = openPostgres(ctx, o.URL, o.MaxConns)
+	} else {
+		if o.Path == "" {
+			return nil, errors.New("db: neither a database URL nor a path is given")
+		}
+		if o.MaxConns <= 0 {
+			o.MaxConns = max(4, 2*runtime.GOMAXPROCS(0))
+		}
+		if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
+			return nil, fmt.Errorf("db: make the data folder: %w", err)
+		}
+		d.path = o.Path
+		d.opener, err = openSQLite(ctx, o.Path, o.MaxConns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close waits for running transactions and closes the connections. Closing
+// twice does nothing.
+func (d *DB) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	return d.opener.close()
+}
+
+// Engine says which database this is.
+func (d *DB) Engine() Engine { return d.engine }
+
+// Ping asks the database for a sign of life.
+func (d *DB) Ping(ctx context.Context) error { return classify(d.opener.ping(ctx)) }
+
+// Micros turns a time into what the tables store: microseconds since 1970 in
+// UTC. The zero time is 0, which every table reads as "never".
+func Micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// FromMicros turns stored microseconds back into a time in UTC; 0 is the zero
+// time.
+func FromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,244 @@
+// Package dbtest gives tests a fresh, migrated database of each engine. The
+// PostgreSQL server is named by MAKOLA_TEST_POSTGRES (scripts/postgres.sh start
+// prints it); where it is missing the test fails, because a test on one engine
+// says nothing about the other.
+package dbtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/migrations"
+)
+
+// Environment is the variable with the URL of the test server.
+const Environment = "MAKOLA_TEST_POSTGRES"
+
+// connections is what a test's PostgreSQL pool may open: few, because many
+// packages are tested at once.
+const connections = 8
+
+// Engines are the engines that Each runs on.
+func Engines() []db.Engine { return []db.Engine{db.SQLite, db.Postgres} }
+
+// Each runs fn as a subtest on a fresh database of each engine.
+func Each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
+	t.Helper()
+	for _, e := range Engines() {
+		t.Run(e.String(), func(t *testing.T) { fn(t, Open(t, e)) })
+	}
+}
+
+// EachFaulty is Each with connections that break on demand.
+func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
+	t.Helper()
+	for _, e := range Engines() {
+		t.Run(e.String(), func(t *testing.T) {
+			f := &db.Faults{}
+			o := Options(t, e)
+			o.Faults = f
+			fn(t, OpenWith(t, o), f)
+		})
+	}
+}
+
+// Open opens a fresh, migrated database. It is closed and dropped with the test.
+func Open(t testing.TB, e db.Engine) *db.DB {
+	t.Helper()
+	return OpenWith(t, Options(t, e))
+}
+
+// OpenWith opens a database with o and closes it with the test.
+func OpenWith(t testing.TB, o db.Options) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), o)
+	if err != nil {
+		t.Fatalf("open the database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	return d
+}
+
+// Options makes a fresh, migrated database and says how to open it, for tests
+// that open it more than once.
+func Options(t testing.TB, e db.Engine) db.Options {
+	t.Helper()
+	if e == db.Postgres {
+		return db.Options{URL: URL(t), MaxConns: connections}
+	}
+	path := filepath.Join(t.TempDir(), "makola.db")
+	d, err := db.Open(t.Context(), db.Options{Path: path})
+	if err != nil {
+		t.Fatalf("open the database: %v", err)
+	}
+	err = d.Migrate(t.Context())
+	if err = errors.Join(err, d.Close()); err != nil {
+		t.Fatalf("migrate the database: %v", err)
+	}
+	return db.Options{Path: path}
+}
+
+// URL makes a fresh, migrated PostgreSQL database, a copy of a template that is
+// made once for each state of the migrations. It is dropped with the test.
+func URL(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(Environment)
+	if server == "" {
+		t.Fatalf("%s is not set; run: export %s=$(scripts/postgres.sh start)", Environment, Environment)
+	}
+	template, err := makeTemplate(t.Context(), server)
+	if err != nil {
+		t.Fatalf("make the template database: %v", err)
+	}
+	return fresh(t, server, " TEMPLATE "+template)
+}
+
+// EmptyURL makes a fresh PostgreSQL database without tables.
+func EmptyURL(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(Environment)
+	if server == "" {
+		t.Fatalf("%s is not set; run: export %s=$(scripts/postgres.sh start)", Environment, Environment)
+	}
+	return fresh(t, server, "")
+}
+
+func fresh(t testing.TB, server, template string) string {
+	t.Helper()
+	name := fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ReplaceAll(uuid.NewString(), "-", "")[:12])
+	if err := run(t.Context(), server, "CREATE DATABASE "+name+template); err != nil {
+		t.Fatalf("make a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := run(context.Background(), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("drop the database: %v", err)
+		}
+	})
+	return withName(server, name)
+}
+
+const testPrefix = "makola_t_"
+
+func withName(server, name string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return server
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func run(ctx context.Context, server string, statements ...string) error {
+	c, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	for _, s := range statements {
+		if _, err := c.Exec(ctx, s, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// makeTemplate finds or makes the template. Test binaries run at once: a lock on
+// the server, which only tests may use, lets one of them make it.
+func makeTemplate(ctx context.Context, server string) (string, error) {
+	sum, err := state()
+	if err != nil {
+		return "", err
+	}
+	name := "makola_template_" + sum
+	c, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	there := func() (found bool, err error) {
+		err = c.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)", name).Scan(&found)
+		return found, err
+	}
+	if found, err := there(); err != nil || found {
+		return name, err
+	}
+	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock(7317)"); err != nil {
+		return "", err
+	}
+	if found, err := there(); err != nil || found {
+		return name, err
+	}
+	if err := sweep(ctx, c, server); err != nil {
+		return "", err
+	}
+	building := name + "_building"
+	if err := run(ctx, server, "DROP DATABASE IF EXISTS "+building+" WITH (FORCE)", "CREATE DATABASE "+building); err != nil {
+		return "", err
+	}
+	d, err := db.Open(ctx, db.Options{URL: withName(server, building), MaxConns: 2})
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(d.Migrate(ctx), d.Close()); err != nil {
+		return "", err
+	}
+	return name, run(ctx, server, "ALTER DATABASE "+building+" RENAME TO "+name)
+}
+
+// sweep drops what killed tests left behind, and templates of other states that
+// are a day old.
+func sweep(ctx context.Context, c *pgx.Conn, server string) error {
+	rows, err := c.Query(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", testPrefix)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		made, _, _ := strings.Cut(strings.TrimPrefix(name, testPrefix), "_")
+		seconds, err := strconv.ParseInt(made, 10, 64)
+		if err != nil || time.Since(time.Unix(seconds, 0)) < 2*time.Hour {
+			continue
+		}
+		if err := run(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state is a checksum over all migrations and their translation.
+func state() (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(migrations.Files, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(migrations.Files, path)
+		h.Write([]byte(path))
+		h.Write(text)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil))[:16], err
+}

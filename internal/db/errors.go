@@ -1,0 +1,139 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// The errors that callers tell apart with errors.Is.
+var (
+	// ErrUnique is a unique key that is taken; UniqueName says which.
+	ErrUnique = errors.New("db: the key is taken")
+	// ErrGuard is a deferred statement that affected another number of rows
+	// than it had to; nothing of its transaction happened.
+	ErrGuard = errors.New("db: a guarded write did not find its rows")
+	// ErrAmbiguous is a COMMIT whose answer was lost: the transaction may be
+	// committed or not.
+	ErrAmbiguous = errors.New("db: the outcome of the commit is unknown")
+	// ErrUnavailable is a database that cannot be reached or is too busy:
+	// nothing happened, and trying later is right.
+	ErrUnavailable = errors.New("db: the database is not available")
+)
+
+// Inner classes: what Write does about an error.
+var (
+	errConflict      = errors.New("db: conflict, run again")
+	errLost          = fmt.Errorf("%w: the connection was lost", ErrUnavailable)
+	errUnknownCommit = errors.New("db: no answer to COMMIT")
+)
+
+// uniqueError names the key that is taken.
+type uniqueError struct {
+	name  string
+	cause error
+}
+
+func (e *uniqueError) Error() string   { return "db: the key is taken: " + e.cause.Error() }
+func (e *uniqueError) Unwrap() []error { return []error{ErrUnique, e.cause} }
+
+// UniqueName names the unique key that err is about, and is empty when err is
+// about none: the constraint's or index's name on PostgreSQL, "table.column,
+// table.column" or the index's name on SQLite.
+func UniqueName(err error) string {
+	var e *uniqueError
+	if errors.As(err, &e) {
+		return e.name
+	}
+	return ""
+}
+
+// classify wraps an error of a driver so that errors.Is knows its class.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []error{ErrUnique, ErrGuard, ErrAmbiguous, ErrUnavailable, errConflict, context.Canceled} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return classifyPostgres(err, pg)
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		return classifySQLite(err, lite)
+	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	var network net.Error
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed") {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	return err
+}
+
+func classifyPostgres(err error, pg *pgconn.PgError) error {
+	switch {
+	case pg.Code == "23505":
+		return &uniqueError{name: pg.ConstraintName, cause: err}
+	case pg.Code == "22P02" && strings.Contains(pg.Message, guardMark):
+		return fmt.Errorf("%w: %s", ErrGuard, pg.Message)
+	case pg.Code == "40001", pg.Code == "40P01",
+		pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"): // a migration ran meanwhile
+		return fmt.Errorf("%w: %w", errConflict, err)
+	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), // connection, shutdown
+		pg.Code == "25006",                     // a standby: the primary is elsewhere now
+		pg.Code == "25P03", pg.Code == "25P04": // idle too long in a transaction
+		return fmt.Errorf("%w: %w", errLost, err)
+	case strings.HasPrefix(pg.Code, "53"), pg.Code == "55P03", pg.Code == "57014": // resources, lock wait, statement time
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+func classifySQLite(err error, lite *sqlite.Error) error {
+	switch lite.Code() & 0xff {
+	case sqlite3.SQLITE_CONSTRAINT:
+		switch lite.Code() {
+		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID:
+			return &uniqueError{name: sqliteKey(lite.Error()), cause: err}
+		}
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fmt.Errorf("%w: %w", errConflict, err)
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// sqliteKey cuts the key out of "constraint failed: UNIQUE constraint failed:
+// payments.tenant, payments.reference (2067)".
+func sqliteKey(message string) string {
+	_, key, found := strings.Cut(message, "UNIQUE constraint failed: ")
+	if !found {
+		return message
+	}
+	if i := strings.LastIndex(key, " ("); i > 0 {
+		key = key[:i]
+	}
+	if name, isIndex := strings.CutPrefix(key, "index '"); isIndex {
+		return strings.TrimSuffix(name, "'")
+	}
+	return key
+}

@@ -1,0 +1,98 @@
+package db
+
+import (
+	"fmt"
+	"sync"
+)
+
+// A Boundary is a place where the connection to the database can break.
+type Boundary int
+
+// The boundaries.
+const (
+	BoundaryExchange Boundary = iota // statements are sent before the end of the transaction
+	BoundaryCommit                   // the deferred writes and COMMIT are sent
+)
+
+// A Fault is what happens at a boundary.
+type Fault int
+
+// The faults.
+const (
+	FaultNone     Fault = iota
+	FaultBefore         // the connection is lost before the server has it
+	FaultAfter          // the server has done it, its answer is lost
+	FaultConflict       // the server answers with a conflict
+)
+
+func (f Fault) err() error {
+	if f == FaultConflict {
+		return fmt.Errorf("%w: injected", errConflict)
+	}
+	return fmt.Errorf("%w: injected", errLost)
+}
+
+// Faults breaks the connection on purpose, for tests: every transaction passes
+// its boundaries through it. A nil Faults breaks nothing.
+type Faults struct {
+	mu        sync.Mutex
+	exchanges int
+	commits   int
+	decide    func(Boundary) Fault
+	planned   map[Boundary]map[int]Fault
+}
+
+// Decide asks fn at every boundary; fn is called by one goroutine at a time.
+// nil stops it.
+func (f *Faults) Decide(fn func(Boundary) Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.decide = fn
+}
+
+// At plans a fault for the nth time from now (1 is the next) that the boundary
+// is passed.
+func (f *Faults) At(b Boundary, nth int, fault Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.planned == nil {
+		f.planned = map[Boundary]map[int]Fault{BoundaryExchange: {}, BoundaryCommit: {}}
+	}
+	f.planned[b][f.passed(b)+nth] = fault
+}
+
+// Exchanges says how often statements were sent since the start, commits
+// included.
+func (f *Faults) Exchanges() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.exchanges + f.commits
+}
+
+func (f *Faults) passed(b Boundary) int {
+	if b == BoundaryCommit {
+		return f.commits
+	}
+	return f.exchanges
+}
+
+func (f *Faults) next(b Boundary) Fault {
+	if f == nil {
+		return FaultNone
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b == BoundaryCommit {
+		f.commits++
+	} else {
+		f.exchanges++
+	}
+	if fault, planned := f.planned[b][f.passed(b)]; planned {
+		delete(f.planned[b], f.passed(b))
+		return fault
+	}
+	if f.decide != nil {
+		return f.decide(b)
+	}
+	return FaultNone
+}

@@ -1,0 +1,235 @@
+package db
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db/migrations"
+)
+
+// Migration is one numbered change of the tables.
+type Migration struct {
+	Number    int
+	Name      string    // the file's name without .sql
+	Owner     string    // the package that writes its tables
+	Checksum  string    // SHA-256 of the file, in hex
+	AppliedAt time.Time // zero while it is pending
+	text      string
+}
+
+// Pending says that the migration has not been applied.
+func (m Migration) Pending() bool { return m.AppliedAt.IsZero() }
+
+const (
+	sqlMigrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
+	number INTEGER PRIMARY KEY,
+	name TEXT NOT NULL,
+	checksum TEXT NOT NULL,
+	applied_at INTEGER NOT NULL
+);`
+	sqlMigrationTableThere = `SELECT 1 FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'schema_migrations'`
+	sqlMigrationTableLite  = `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
+	sqlMigrationLock       = `LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE`
+	sqlMigrationsApplied   = `SELECT number, name, checksum, applied_at FROM schema_migrations ORDER BY number`
+	sqlMigrationApplied    = `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, now_micros())`
+)
+
+// ErrChanged is a migration whose file is not the one that was applied.
+var ErrChanged = errors.New("db: a migration was changed after it was applied")
+
+// known reads the embedded migrations, in order.
+func known(files fs.FS) ([]Migration, error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("db: list the migrations: %w", err)
+	}
+	sort.Strings(names)
+	var list []Migration
+	for i, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("db: read migration %s: %w", name, err)
+		}
+		m := Migration{Name: strings.TrimSuffix(name, ".sql"), text: string(text)}
+		number, _, _ := strings.Cut(m.Name, "_")
+		if m.Number, err = strconv.Atoi(number); err != nil || m.Number < 1 {
+			return nil, fmt.Errorf("db: migration %s does not begin with its number", name)
+		}
+		if i > 0 && list[i-1].Number == m.Number {
+			return nil, fmt.Errorf("db: two migrations have the number %d", m.Number)
+		}
+		first, _, _ := strings.Cut(m.text, "\n")
+		owner, ok := strings.CutPrefix(strings.TrimSpace(first), "-- owner: ")
+		if !ok || owner == "" {
+			return nil, fmt.Errorf("db: migration %s does not name its owner in the first line", name)
+		}
+		m.Owner = owner
+		sum := sha256.Sum256(text)
+		m.Checksum = hex.EncodeToString(sum[:])
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// MigrationStatus lists the migrations this program knows and when they were
+// applied. A changed file is ErrChanged.
+func (d *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
+	return d.migrationStatus(ctx, migrations.Files)
+}
+
+func (d *DB) migrationStatus(ctx context.Context, files fs.FS) (list []Migration, err error) {
+	if list, err = known(files); err != nil {
+		return nil, err
+	}
+	there := sqlMigrationTableLite
+	if d.engine == Postgres {
+		there = sqlMigrationTableThere
+	}
+	err = d.Read(ctx, func(t *Tx) error {
+		var one int64
+		found, err := t.One(there, nil, &one)
+		if err != nil || !found {
+			return err
+		}
+		return applied(t, list)
+	})
+	return list, err
+}
+
+// applied fills in what schema_migrations says. Migrations of a newer program
+// are none of our business: old and new nodes run together.
+func applied(t *Tx, list []Migration) error {
+	byNumber := map[int]*Migration{}
+	for i := range list {
+		byNumber[list[i].Number] = &list[i]
+	}
+	return t.Query(sqlMigrationsApplied, nil, func(r *Row) error {
+		var number int
+		var name, checksum string
+		var at time.Time
+		if err := r.Scan(&number, &name, &checksum, &at); err != nil {
+			return err
+		}
+		m := byNumber[number]
+		if m == nil {
+			return nil
+		}
+		if m.Checksum != checksum {
+			return fmt.Errorf("%w: %s", ErrChanged, name)
+		}
+		m.AppliedAt = at
+		return nil
+	})
+}
+
+// PendingMigrations lists what Migrate would apply.
+func (d *DB) PendingMigrations(ctx context.Context) ([]Migration, error) {
+	list, err := d.MigrationStatus(ctx)
+	return pending(list), err
+}
+
+func pending(list []Migration) []Migration {
+	var open []Migration
+	for _, m := range list {
+		if m.Pending() {
+			open = append(open, m)
+		}
+	}
+	return open
+}
+
+// Migrate applies the pending migrations, each in a transaction of its own. A
+// SQLite file that has tables is copied first, beside itself, as
+// NAME.before-NNNN. Several nodes may call it at once.
+func (d *DB) Migrate(ctx context.Context) error { return d.migrate(ctx, migrations.Files) }
+
+func (d *DB) migrate(ctx context.Context, files fs.FS) error {
+	list, err := d.migrationStatus(ctx, files)
+	if err != nil {
+		return err
+	}
+	open := pending(list)
+	if len(open) == 0 {
+		return nil
+	}
+	if len(open) < len(list) && d.engine == SQLite {
+		if err := d.backup(ctx, fmt.Sprintf("%s.before-%04d", d.path, open[0].Number)); err != nil {
+			return fmt.Errorf("db: copy the database before migrating it: %w", err)
+		}
+	}
+	if err := d.script(ctx, sqlMigrationTable); err != nil {
+		return fmt.Errorf("db: make the table of migrations: %w", err)
+	}
+	for _, m := range open {
+		if err := d.apply(ctx, m); err != nil {
+			return fmt.Errorf("db: migration %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// script runs DDL in a transaction. Two nodes that make the same table at once
+// meet in a unique key of PostgreSQL's own catalogue: the second looks again.
+func (d *DB) script(ctx context.Context, text string) error {
+	run := func(t *Tx) error { return classify(t.session.script(t.ctx, text)) }
+	err := d.Write(ctx, run)
+	if errors.Is(err, ErrUnique) {
+		err = d.Write(ctx, run)
+	}
+	return err
+}
+
+func (d *DB) apply(ctx context.Context, m Migration) error {
+	landed := func(t *Tx) (bool, error) {
+		now := []Migration{m}
+		now[0].AppliedAt = time.Time{}
+		err := applied(t, now)
+		return !now[0].Pending(), err
+	}
+	return d.WriteRecognising(ctx, landed, func(t *Tx) error {
+		if d.engine == Postgres {
+			if _, err := t.Exec(sqlMigrationLock); err != nil {
+				return err
+			}
+		}
+		done, err := landed(t)
+		if err != nil || done { // another node was faster
+			return err
+		}
+		if err := classify(t.session.script(t.ctx, m.text)); err != nil {
+			return err
+		}
+		t.Defer(sqlMigrationApplied, 1, m.Number, m.Name, m.Checksum)
+		return nil
+	})
+}
+
+// backup copies a SQLite database into a new file.
+func (d *DB) backup(ctx context.Context, path string) error {
+	// A copy of an earlier try may be half a file: it is replaced.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	lite, ok := d.opener.(*sqliteDB)
+	if !ok {
+		return errors.New("not a SQLite database")
+	}
+	s, err := lite.session(ctx, modeWrite)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	if _, err := s.(*sqliteSession).conn.conn.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
+}

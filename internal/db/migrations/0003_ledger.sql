@@ -1,0 +1,2 @@
+-- owner: ledger
+CREATE TABLE ledger_placeholder (id TEXT PRIMARY KEY);

@@ -1,0 +1,245 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// postgresSettings hold for every connection unless the URL says otherwise. Our
+// statements look rows up by key in sets of up to some thousand, and a plan made
+// while a table was nearly empty must not turn into a scan of it years later:
+// so scans and whole-table joins are the last resort here. ReadWhole, which is
+// for sums over everything, sets them back.
+var postgresSettings = map[string]string{
+	"application_name":                    "makola",
+	"timezone":                            "UTC",
+	"default_transaction_isolation":       "read committed",
+	"jit":                                 "off",
+	"enable_seqscan":                      "off",
+	"enable_hashjoin":                     "off",
+	"enable_mergejoin":                    "off",
+	"lock_timeout":                        "15s",
+	"idle_in_transaction_session_timeout": "60s",
+}
+
+const (
+	beginWrite = "begin isolation level read committed read write"
+	beginWhole = "begin isolation level repeatable read read only"
+	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)"
+	// A server that acknowledges before it is durable is corrected; one that
+	// waits for more than its own disk stays as it is.
+	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
+)
+
+// rollbackTime bounds giving up: beyond it the connection is closed instead.
+const rollbackTime = 5 * time.Second
+
+type postgresDB struct{ pool *pgxpool.Pool }
+
+func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// The error may quote the URL with its password.
+		return nil, errors.New("db: the database URL cannot be read (expected postgres://user:password@host:port/name)")
+	}
+	config.MaxConns = int32(min(maxConns, 10000)) //nolint:gosec // bounded
+	for name, value := range postgresSettings {
+		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, durableCommit, pgx.QueryExecModeSimpleProtocol)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, classify(err)
+	}
+	d := &postgresDB{pool: pool}
+	if err := d.check(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// check refuses a server whose answers would be wrong rather than absent.
+func (d *postgresDB) check(ctx context.Context) error {
+	c, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return classify(fmt.Errorf("db: connect to PostgreSQL: %w", err))
+	}
+	defer c.Release()
+	if encoding := c.Conn().PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
+		return fmt.Errorf("db: the database's encoding is %s, it must be UTF8", encoding)
+	}
+	return nil
+}
+
+func (d *postgresDB) ping(ctx context.Context) error { return d.pool.Ping(ctx) }
+
+func (d *postgresDB) close() error {
+	d.pool.Close()
+	return nil
+}
+
+func (d *postgresDB) session(ctx context.Context, m mode) (session, error) {
+	c, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &postgresSession{conn: c, mode: m, begun: m == modeRead}, nil
+}
+
+type postgresSession struct {
+	conn  *pgxpool.Conn
+	mode  mode
+	begun bool // BEGIN was sent, or is not needed
+}
+
+// batch begins the transaction where it has not begun and adds the statements.
+// It answers how many results come before the first statement's.
+func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before int) {
+	b = &pgx.Batch{}
+	if !s.begun {
+		switch s.mode {
+		case modeWhole:
+			b.Queue(beginWhole)
+			b.Queue(wholePlans)
+			before = 2
+		default:
+			b.Queue(beginWrite)
+			before = 1
+		}
+		s.begun = true
+	}
+	for _, st := range statements {
+		b.Queue(st.sql, st.args...)
+	}
+	return b, before
+}
+
+func (s *postgresSession) run(ctx context.Context, statements []*statement) error {
+	b, before := s.batch(statements)
+	results := s.conn.SendBatch(ctx, b)
+	err := readResults(results, before, statements)
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// readResults hands the answers to the statements, in order.
+func readResults(results pgx.BatchResults, before int, statements []*statement) error {
+	for range before {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+	}
+	for _, st := range statements {
+		if st.each == nil {
+			tag, err := results.Exec()
+			if err != nil {
+				return describe(err, st.sql)
+			}
+			st.rows = tag.RowsAffected()
+			continue
+		}
+		rows, err := results.Query()
+		if err != nil {
+			return describe(err, st.sql)
+		}
+		row := &Row{scanner: rows, isBool: func(i int) bool {
+			return rows.FieldDescriptions()[i].DataTypeOID == pgtype.BoolOID
+		}}
+		for rows.Next() {
+			if err := st.each(row); err != nil {
+				rows.Close()
+				return err
+			}
+		}
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return describe(err, st.sql)
+		}
+	}
+	return nil
+}
+
+// describe names the statement of an error that only a programmer can mend.
+func describe(err error, sql string) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "42") {
+		return fmt.Errorf("%w in %q", err, sql)
+	}
+	return err
+}
+
+func (s *postgresSession) commit(ctx context.Context, statements []*statement) error {
+	if !s.begun && len(statements) == 0 {
+		return nil
+	}
+	b, before := s.batch(statements)
+	b.Queue("commit")
+	results := s.conn.SendBatch(ctx, b)
+	err := readResults(results, before, statements)
+	var tag pgconn.CommandTag
+	atCommit := err == nil
+	if atCommit {
+		tag, err = results.Exec()
+	}
+	if err == nil && tag.String() == "COMMIT" {
+		// Committed, whatever becomes of the connection now.
+		_ = results.Close()
+		return nil
+	}
+	closeErr := results.Close()
+	if err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		return fmt.Errorf("db: COMMIT was answered with %s", tag)
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (!atCommit || pg.Severity == "ERROR") {
+		return err // the server says that it did not commit
+	}
+	if pgconn.SafeToRetry(err) {
+		return fmt.Errorf("%w: %w", errLost, err) // nothing was sent
+	}
+	return fmt.Errorf("%w: %w", errUnknownCommit, err)
+}
+
+func (s *postgresSession) end(broken bool) {
+	c := s.conn.Conn()
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTime)
+	defer cancel()
+	if !broken && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+		_, err := c.Exec(ctx, "rollback", pgx.QueryExecModeSimpleProtocol)
+		broken = err != nil
+	}
+	if broken {
+		_ = c.Close(ctx)
+	}
+	s.conn.Release()
+}
+
+func (s *postgresSession) script(ctx context.Context, text string) error {
+	if err := s.run(ctx, nil); err != nil {
+		return err
+	}
+	_, err := s.conn.Conn().PgConn().Exec(ctx, postgresDDL(text)).ReadAll()
+	return err
+}

@@ -1,0 +1,302 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// sqlitePragmas hold for every connection. FULL makes COMMIT wait for the disk;
+// the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
+var sqlitePragmas = []string{
+	"PRAGMA busy_timeout = 5000",
+	"PRAGMA journal_mode = WAL",
+	"PRAGMA synchronous = FULL",
+	"PRAGMA foreign_keys = ON",
+	"PRAGMA wal_autocheckpoint = 4000",
+	"PRAGMA journal_size_limit = 67108864",
+	"PRAGMA cache_size = -32768",
+	"PRAGMA temp_store = MEMORY",
+	"PRAGMA trusted_schema = OFF",
+}
+
+// statementsKept is how many prepared statements a connection keeps.
+const statementsKept = 400
+
+// sqliteDB has one connection that writes and some that read. A connection is
+// taken from its channel and put back.
+type sqliteDB struct {
+	pool    *sql.DB
+	writer  chan *sqliteConn
+	readers chan *sqliteConn
+	done    chan struct{}
+	conns   int
+	close1  sync.Once
+}
+
+// sqliteConn is a connection with its prepared statements.
+type sqliteConn struct {
+	conn     *sql.Conn
+	prepared map[string]*sql.Stmt
+}
+
+func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error) {
+	// The file is made with narrow rights before SQLite makes it with wide ones.
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		_ = f.Close()
+	}
+	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}).String()
+	pool, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, fmt.Errorf("db: open %s: %w", path, err)
+	}
+	d := &sqliteDB{
+		pool: pool, conns: readers,
+		writer: make(chan *sqliteConn, 1), readers: make(chan *sqliteConn, readers), done: make(chan struct{}),
+	}
+	pool.SetMaxOpenConns(readers + 1)
+	writer, err := d.connect(ctx, false)
+	if err != nil {
+		_ = pool.Close()
+		return nil, fmt.Errorf("db: open %s: %w", path, classify(err))
+	}
+	d.writer <- writer
+	for range readers {
+		d.readers <- nil // opened when it is first needed
+	}
+	return d, nil
+}
+
+func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, error) {
+	conn, err := d.pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pragmas := sqlitePragmas
+	if readOnly {
+		pragmas = append(append([]string(nil), pragmas...), "PRAGMA query_only = ON")
+	}
+	for _, p := range pragmas {
+		if _, err := conn.ExecContext(ctx, p); err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return &sqliteConn{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
+}
+
+func (d *sqliteDB) ping(ctx context.Context) error {
+	s, err := d.session(ctx, modeRead)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	return s.run(ctx, []*statement{{sql: "SELECT 1", each: func(*Row) error { return nil }}})
+}
+
+// close waits for every connection to come back.
+func (d *sqliteDB) close() (err error) {
+	d.close1.Do(func() {
+		close(d.done)
+		for range d.conns {
+			(<-d.readers).close()
+		}
+		(<-d.writer).close()
+		err = d.pool.Close()
+	})
+	return err
+}
+
+func (c *sqliteConn) close() {
+	if c == nil {
+		return
+	}
+	c.forget()
+	_ = c.conn.Close()
+}
+
+func (c *sqliteConn) forget() {
+	for _, st := range c.prepared {
+		_ = st.Close()
+	}
+	clear(c.prepared)
+}
+
+func (c *sqliteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	if st, ok := c.prepared[text]; ok {
+		return st, nil
+	}
+	if len(c.prepared) >= statementsKept {
+		c.forget()
+	}
+	st, err := c.conn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("%w in %q", err, text)
+	}
+	c.prepared[text] = st
+	return st, nil
+}
+
+func (d *sqliteDB) session(ctx context.Context, m mode) (session, error) {
+	from := d.readers
+	if m == modeWrite {
+		from = d.writer
+	}
+	select {
+	case <-d.done:
+		return nil, fmt.Errorf("%w: the database is closed", ErrUnavailable)
+	default:
+	}
+	select {
+	case c := <-from:
+		if c == nil {
+			var err error
+			if c, err = d.connect(ctx, true); err != nil {
+				from <- nil
+				return nil, err
+			}
+		}
+		return &sqliteSession{conn: c, home: from, mode: m}, nil
+	case <-d.done:
+		return nil, fmt.Errorf("%w: the database is closed", ErrUnavailable)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type sqliteSession struct {
+	conn  *sqliteConn
+	home  chan *sqliteConn
+	mode  mode
+	begun bool
+}
+
+// context is what statements run with: the driver spends a goroutine on each
+// statement that can be cancelled, which only long reads are worth.
+func (s *sqliteSession) context(ctx context.Context) context.Context {
+	if s.mode == modeWhole {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+func (s *sqliteSession) run(ctx context.Context, statements []*statement) error {
+	ctx = s.context(ctx)
+	if !s.begun {
+		begin := "BEGIN"
+		if s.mode == modeWrite {
+			begin = "BEGIN IMMEDIATE"
+		}
+		if _, err := s.exec(ctx, begin, nil); err != nil {
+			return err
+		}
+		s.begun = true
+	}
+	for _, st := range statements {
+		if err := s.statement(ctx, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sqliteSession) statement(ctx context.Context, st *statement) error {
+	switch {
+	case st.repeat != nil:
+		for i := 0; ; i++ {
+			args := st.repeat(i)
+			if args == nil {
+				return nil
+			}
+			n, err := s.exec(ctx, st.sql, args)
+			if err != nil {
+				return err
+			}
+			st.rows += n
+		}
+	case st.each != nil:
+		return s.query(ctx, st)
+	}
+	n, err := s.exec(ctx, st.sql, st.args)
+	if err != nil {
+		return err
+	}
+	if st.rows = n; st.want >= 0 && n != st.want {
+		return fmt.Errorf("%w: %d rows instead of %d", ErrGuard, n, st.want)
+	}
+	return nil
+}
+
+func (s *sqliteSession) exec(ctx context.Context, text string, args []any) (int64, error) {
+	st, err := s.conn.prepare(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := st.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (s *sqliteSession) query(ctx context.Context, st *statement) error {
+	prepared, err := s.conn.prepare(ctx, st.sql)
+	if err != nil {
+		return err
+	}
+	rows, err := prepared.QueryContext(ctx, st.args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	row := &Row{scanner: rows}
+	for rows.Next() {
+		if err := st.each(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (s *sqliteSession) commit(ctx context.Context, statements []*statement) error {
+	if !s.begun && len(statements) == 0 {
+		return nil
+	}
+	if err := s.run(ctx, statements); err != nil {
+		return err
+	}
+	_, err := s.exec(context.WithoutCancel(ctx), "COMMIT", nil)
+	if err == nil {
+		s.begun = false
+		return nil
+	}
+	// When the disk failed under COMMIT its mark may be in the log all the same.
+	var lite *sqlite.Error
+	if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR {
+		return fmt.Errorf("%w: %w", errUnknownCommit, err)
+	}
+	return err
+}
+
+func (s *sqliteSession) end(bool) {
+	if s.begun {
+		// An error means that SQLite has rolled back by itself.
+		_, _ = s.exec(context.Background(), "ROLLBACK", nil)
+	}
+	s.home <- s.conn
+}
+
+func (s *sqliteSession) script(ctx context.Context, text string) error {
+	if err := s.run(ctx, nil); err != nil {
+		return err
+	}
+	_, err := s.conn.conn.ExecContext(context.WithoutCancel(ctx), text)
+	return err
+}

@@ -1,0 +1,258 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Tx is one transaction, or one reading session. It is used by one goroutine
+// and only inside the function it was given to.
+type Tx struct {
+	ctx      context.Context
+	db       *DB
+	session  session
+	readOnly bool
+	ended    bool
+	reading  bool // a callback of Query is running
+	failed   error
+	deferred []*statement
+	after    []func()
+}
+
+// A statement is one SQL text with its arguments, ready for an exchange.
+type statement struct {
+	sql  string
+	args []any
+	each func(*Row) error // nil when no rows are expected
+	want int64            // the row count that must be affected; negative: any
+	rows int64            // the row count that was affected
+	// repeat, where set, gives the arguments of the same statement again and
+	// again (SQLite's form of a set); it answers nil at the end.
+	repeat func(i int) []any
+}
+
+// Query is one reading statement of a Gather.
+type Query struct {
+	SQL  string
+	Args []any
+	Each func(*Row) error // called once a row
+}
+
+// Row is the current row of a reading statement.
+type Row struct {
+	scanner interface{ Scan(dest ...any) error }
+	isBool  func(i int) bool // nil on SQLite: integers serve as booleans
+}
+
+// Context is the context of the transaction. A call that opens another
+// transaction with it is refused: one request path uses one connection.
+func (t *Tx) Context() context.Context { return t.ctx }
+
+// Engine says which database the transaction runs on.
+func (t *Tx) Engine() Engine { return t.db.engine }
+
+// Exec sends one writing statement at once and answers how many rows it
+// affected. Writes deferred before it are sent after it, at the end.
+func (t *Tx) Exec(sql string, args ...any) (int64, error) {
+	if t.readOnly {
+		return 0, errors.New("db: a reading transaction cannot write")
+	}
+	s, err := t.statement(sql, args)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.exchange([]*statement{s}); err != nil {
+		return 0, err
+	}
+	return s.rows, nil
+}
+
+// Query sends one reading statement and calls each for every row. Inside each
+// no other statement can be sent.
+func (t *Tx) Query(sql string, args []any, each func(*Row) error) error {
+	s, err := t.statement(sql, args)
+	if err != nil {
+		return err
+	}
+	s.each = each
+	return t.exchange([]*statement{s})
+}
+
+// One sends one reading statement and scans its first row into dest; found is
+// false when there is none.
+func (t *Tx) One(sql string, args []any, dest ...any) (found bool, err error) {
+	err = t.Query(sql, args, func(r *Row) error {
+		if found {
+			return nil
+		}
+		found = true
+		return r.Scan(dest...)
+	})
+	return found && err == nil, err
+}
+
+// Gather sends several reading statements in one exchange on PostgreSQL, and
+// calls their Each functions in order.
+func (t *Tx) Gather(queries ...Query) error {
+	statements := make([]*statement, 0, len(queries))
+	for _, q := range queries {
+		s, err := t.statement(q.SQL, q.Args)
+		if err != nil {
+			return err
+		}
+		s.each = q.Each
+		if s.each == nil {
+			s.each = func(*Row) error { return nil }
+		}
+		statements = append(statements, s)
+	}
+	if len(statements) == 0 {
+		return nil
+	}
+	return t.exchange(statements)
+}
+
+// Defer keeps a writing statement for the end: all deferred statements travel
+// in their order in one exchange with COMMIT. With want >= 0 the statement must
+// affect exactly that many rows, else nothing of the transaction happens and it
+// fails with ErrGuard; such a statement has no RETURNING clause.
+func (t *Tx) Defer(sql string, want int64, args ...any) {
+	var s *statement
+	var err error
+	if want >= 0 && t.db.engine == Postgres {
+		s = &statement{want: -1}
+		s.sql, s.args, err = t.db.texts.postgresGuarded(sql, want, args)
+	} else if s, err = t.statement(sql, args); err == nil {
+		s.want = want
+	}
+	if err != nil {
+		t.fail(err) // surfaces at the end, where errors are looked at
+		return
+	}
+	t.deferred = append(t.deferred, s)
+}
+
+// Flush sends what is deferred now, for a transaction that must read its own
+// writes.
+func (t *Tx) Flush() error {
+	if len(t.deferred) == 0 {
+		return nil
+	}
+	statements := t.deferred
+	t.deferred = nil
+	return t.exchange(statements)
+}
+
+// AfterCommit calls fn once the transaction is committed, before Write returns.
+func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }
+
+// ForUpdate ends a SELECT that locks its rows for the rest of the transaction.
+// The words may also stand in the SQL text itself: on SQLite, where the one
+// writer has locked everything, db removes them.
+func (t *Tx) ForUpdate() string { return " FOR UPDATE" }
+
+// ForUpdateSkipLocked is ForUpdate that passes over rows locked by others.
+func (t *Tx) ForUpdateSkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+
+// statement translates a text and its arguments for the engine.
+func (t *Tx) statement(sql string, args []any) (*statement, error) {
+	if t.ended {
+		return nil, errors.New("db: the transaction has ended")
+	}
+	translate := t.db.texts.sqlite
+	if t.db.engine == Postgres {
+		translate = t.db.texts.postgres
+	}
+	text, out, err := translate(sql, args)
+	if err != nil {
+		return nil, err
+	}
+	return &statement{sql: text, args: out, want: -1}, nil
+}
+
+// exchange sends statements now.
+func (t *Tx) exchange(statements []*statement) error {
+	if t.ended {
+		return errors.New("db: the transaction has ended")
+	}
+	if t.reading {
+		return errors.New("db: a statement was sent from inside another one's rows")
+	}
+	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	if t.failed != nil {
+		return t.failed
+	}
+	if fault := t.db.faults.next(BoundaryExchange); fault != FaultNone {
+		t.session.end(true)
+		t.ended = true
+		t.fail(fault.err())
+		return t.failed
+	}
+	t.reading = true
+	err := classify(t.session.run(t.ctx, statements))
+	t.reading = false
+	t.fail(err)
+	return err
+}
+
+// fail dooms the transaction: after a failed statement nothing of it can be
+// committed, on both engines alike.
+func (t *Tx) fail(err error) {
+	if err != nil && t.failed == nil {
+		t.failed = err
+	}
+}
+
+// Scan reads the columns of the row. Beside what the drivers can do it reads
+// integers into bool and time.Time (microseconds; 0 is the zero time) and text
+// into json.RawMessage.
+func (r *Row) Scan(dest ...any) error {
+	var fixed []any
+	var after []func()
+	for i, d := range dest {
+		switch d := d.(type) {
+		case *bool:
+			if r.isBool != nil && r.isBool(i) {
+				continue
+			}
+			var n int64
+			if fixed == nil {
+				fixed = append([]any(nil), dest...)
+			}
+			fixed[i] = &n
+			after = append(after, func() { *d = n != 0 })
+		case *time.Time:
+			var n *int64
+			if fixed == nil {
+				fixed = append([]any(nil), dest...)
+			}
+			fixed[i] = &n
+			after = append(after, func() {
+				*d = time.Time{}
+				if n != nil {
+					*d = FromMicros(*n)
+				}
+			})
+		case *json.RawMessage:
+			if fixed == nil {
+				fixed = append([]any(nil), dest...)
+			}
+			fixed[i] = (*[]byte)(d)
+		}
+	}
+	if fixed == nil {
+		fixed = dest
+	}
+	if err := r.scanner.Scan(fixed...); err != nil {
+		return fmt.Errorf("db: read a row: %w", err)
+	}
+	for _, fn := range after {
+		fn()
+	}
+	return nil
+}

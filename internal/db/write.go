@@ -1,0 +1,217 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Tries of one transaction: conflicts are the engine's business and common,
+// lost connections are not.
+const (
+	triesConflict = 12
+	triesLost     = 3
+)
+
+// commitTime bounds the wait for the answer to COMMIT. The caller's own
+// deadline does not count there: giving up on a COMMIT that is under way would
+// only make a sure outcome an ambiguous one.
+const commitTime = 30 * time.Second
+
+type txKey struct{}
+
+// Write runs fn in one transaction and commits. fn runs again when the engine
+// reports a conflict (40001, 40P01, SQLITE_BUSY) or the connection is lost
+// before COMMIT was sent, so it must not keep results of an earlier run. When
+// the answer to COMMIT is lost the error is ErrAmbiguous.
+func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
+	return d.write(ctx, nil, fn)
+}
+
+// WriteRecognising is Write for a transaction that can recognise its own rows:
+// when the answer to COMMIT is lost, landed asks in a new transaction whether
+// they are there, and fn runs again only when they are not. fn must write the
+// same rows (ids made before the first run) under a unique key, so that two
+// runs can never both stay.
+func (d *DB) WriteRecognising(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) error {
+	return d.write(ctx, landed, fn)
+}
+
+func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) error {
+	if ctx.Value(txKey{}) != nil {
+		return errors.New("db: a transaction inside a transaction")
+	}
+	conflicts, lost := 0, 0
+	for {
+		after, err := d.attempt(ctx, modeWrite, fn)
+		if err == nil {
+			for _, fn := range after {
+				fn()
+			}
+			return nil
+		}
+		switch {
+		case errors.Is(err, ErrAmbiguous):
+			if landed == nil {
+				return err
+			}
+			there, lookErr := d.ask(ctx, landed)
+			if lookErr != nil {
+				return fmt.Errorf("%w (and the look for its rows failed: %w)", err, lookErr)
+			}
+			if there {
+				for _, fn := range after {
+					fn()
+				}
+				return nil
+			}
+			if lost++; lost >= triesLost {
+				return fmt.Errorf("%w: the answer to COMMIT was lost %d times", ErrUnavailable, lost)
+			}
+		case errors.Is(err, errConflict):
+			if conflicts++; conflicts >= triesConflict {
+				return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			}
+			if err := pause(ctx, conflicts); err != nil {
+				return err
+			}
+		case errors.Is(err, errLost):
+			if lost++; lost >= triesLost {
+				return err
+			}
+			if err := pause(ctx, lost+2); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// ask runs landed in a new transaction. A writing one: on SQLite and
+// PostgreSQL alike it waits for the transaction in doubt to be over, as far as
+// landed locks what that one locked.
+func (d *DB) ask(ctx context.Context, landed func(*Tx) (bool, error)) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	defer cancel()
+	for try := 1; ; try++ {
+		_, err = d.attempt(ctx, modeWrite, func(t *Tx) error {
+			var err error
+			there, err = landed(t)
+			return err
+		})
+		// Asking writes nothing, so that asking again is always right.
+		again := errors.Is(err, errConflict) || errors.Is(err, errLost) || errors.Is(err, ErrAmbiguous)
+		if err == nil || !again || try >= triesConflict {
+			return there, err
+		}
+		if pauseErr := pause(ctx, try+2); pauseErr != nil {
+			return false, err
+		}
+	}
+}
+
+// pause waits a little longer with each try, with jitter, so that two that
+// collided do not collide again.
+func pause(ctx context.Context, try int) error {
+	limit := time.Millisecond << min(try, 8)
+	timer := time.NewTimer(limit/2 + rand.N(limit/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Read runs fn on one connection without writing. On SQLite fn sees one
+// snapshot; on PostgreSQL each statement sees what is committed when it starts
+// (see ReadWhole).
+func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
+	return d.read(ctx, modeRead, fn)
+}
+
+// ReadWhole runs fn on one snapshot of the whole database on both engines, for
+// checks and statements whose sums must agree. Its statements may scan whole
+// tables.
+func (d *DB) ReadWhole(ctx context.Context, fn func(*Tx) error) error {
+	return d.read(ctx, modeWhole, fn)
+}
+
+func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
+	if ctx.Value(txKey{}) != nil {
+		return errors.New("db: a transaction inside a transaction")
+	}
+	for try := 1; ; try++ {
+		_, err := d.attempt(ctx, m, fn)
+		if err == nil || try >= triesLost || !errors.Is(err, errLost) && !errors.Is(err, errConflict) {
+			return err
+		}
+		if pauseErr := pause(ctx, try); pauseErr != nil {
+			return err
+		}
+	}
+}
+
+// attempt runs fn once. after is also set when the outcome is ambiguous.
+func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []func(), err error) {
+	s, err := d.opener.session(ctx, m)
+	if err != nil {
+		return nil, classify(err)
+	}
+	t := &Tx{db: d, session: s, readOnly: m != modeWrite}
+	t.ctx = context.WithValue(ctx, txKey{}, true)
+	defer func() {
+		if !t.ended { // fn panicked, or failed
+			t.ended = true
+			s.end(false)
+		}
+	}()
+	if err := fn(t); err != nil {
+		// fn may have wrapped or replaced what the engine said.
+		if t.failed != nil && !errors.Is(err, t.failed) && (errors.Is(t.failed, errConflict) || errors.Is(t.failed, errLost)) {
+			err = t.failed
+		}
+		return nil, err
+	}
+	if t.failed != nil {
+		return nil, t.failed
+	}
+	if m != modeWrite {
+		return nil, nil
+	}
+	if err := t.ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = d.commit(t)
+	return t.after, err
+}
+
+// commit sends the deferred writes and COMMIT.
+func (d *DB) commit(t *Tx) error {
+	fault := d.faults.next(BoundaryCommit)
+	if fault == FaultBefore || fault == FaultConflict {
+		t.ended = true
+		t.session.end(true)
+		if fault == FaultConflict {
+			return fault.err()
+		}
+		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTime)
+	defer cancel()
+	t.ended = true
+	err := t.session.commit(ctx, t.deferred)
+	if err == nil && fault == FaultAfter {
+		t.session.end(true)
+		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())
+	}
+	t.session.end(errors.Is(err, errUnknownCommit))
+	if errors.Is(err, errUnknownCommit) {
+		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
+	}
+	return classify(err)
+}
