@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+)
+
+// Order is what a provider is asked to do.
+type Order struct {
+	Provider    string        `json:"provider"`
+	Kind        Kind          `json:"kind"`
+	Reference   string        `json:"reference"` // as it came over the wire
+	Amount      money.Pesewas `json:"amount"`
+	Party       string        `json:"party"` // MSISDN as 233..., or bank account
+	CallbackURL string        `json:"callback_url,omitempty"`
+	Text        string        `json:"text,omitempty"` // shown on the handset
+	// Fee and Commission are what the provider charges and earns us.
+	Fee        money.Pesewas `json:"fee,omitempty"`
+	Commission money.Pesewas `json:"commission,omitempty"`
+	// Wire is what the wire side wants to remember for its answers; the
+	// book does not look inside.
+	Wire string `json:"wire,omitempty"`
+}
+
+// Entry is an order in the book.
+type Entry struct {
+	Number int64 `json:"number"` // counts from 1; upstream ids are made of it
+	Order
+	Plan     Plan      `json:"plan,omitzero"`
+	At       time.Time `json:"at"`
+	Due      time.Time `json:"due,omitzero"` // when it settles by itself
+	Status   Status    `json:"status"`
+	Reason   Reason    `json:"reason,omitempty"`
+	Settled  time.Time `json:"settled,omitzero"`
+	Reversed bool      `json:"reversed,omitempty"` // was a success, then taken back
+	// Answer is what the handset said: approved, declined, wrong_pin.
+	Answer string `json:"answer,omitempty"`
+
+	group *group // durable when this is
+}
+
+type settleRecord struct {
+	Provider  string    `json:"provider"`
+	Reference string    `json:"reference"`
+	Status    Status    `json:"status"`
+	Reason    Reason    `json:"reason,omitempty"`
+	At        time.Time `json:"at"`
+	Reversed  bool      `json:"reversed,omitempty"`
+	Answer    string    `json:"answer,omitempty"`
+}
+
+type floatRecord struct {
+	Provider string        `json:"provider"`
+	Amount   money.Pesewas `json:"amount"` // the change
+}
+
+// effect is what a successful entry does to our float at the provider.
+func (e *Entry) effect() money.Pesewas {
+	switch e.Kind {
+	case Collection:
+		return e.Amount - e.Fee
+	case Payout:
+		return -e.Amount - e.Fee
+	default:
+		return -e.Amount - e.Fee + e.Commission
+	}
+}
+
+// dueBy reports whether the entry should have settled by itself by now.
+func (e *Entry) dueBy(now time.Time) bool {
+	return e.Status == Pending && !e.Due.IsZero() && !e.Due.After(now)
+}
+
+// book is the providers' truth: every order by reference, and our float. What
+// it hands out are copies.
+type book struct {
+	journal *journal
+
+	mu       sync.Mutex
+	entries  map[string]*Entry   // by provider and plain reference
+	parties  map[string][]*Entry // by party, oldest first
+	pending  map[int64]*Entry
+	number   int64
+	first    money.Pesewas
+	floats   map[string]money.Pesewas // change since the opening float
+	reserved map[string]money.Pesewas // what pending entries will take out
+}
+
+// openBook reads the book in dir, or makes one in memory when dir is empty.
+func openBook(dir string, opening money.Pesewas) (*book, error) {
+	b := &book{
+		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, pending: map[int64]*Entry{},
+		first: opening, floats: map[string]money.Pesewas{}, reserved: map[string]money.Pesewas{},
+	}
+	if dir == "" {
+		return b, nil
+	}
+	var err error
+	b.journal, err = openJournal(dir, b.replay)
+	return b, err
+}
+
+func (b *book) replay(r record) {
+	switch {
+	case r.Enter != nil:
+		b.insert(r.Enter)
+	case r.Settle != nil:
+		if e := b.entries[key(r.Settle.Provider, r.Settle.Reference)]; e != nil {
+			b.apply(e, *r.Settle)
+		}
+	case r.Float != nil:
+		b.floats[r.Float.Provider] += r.Float.Amount
+	}
+}
+
+func (b *book) close() error { return b.journal.close() }
+
+func key(provider, reference string) string { return provider + "/" + plain(reference) }
+
+func (b *book) insert(e *Entry) {
+	b.entries[key(e.Provider, e.Reference)] = e
+	b.parties[e.Party] = append(b.parties[e.Party], e)
+	b.number = max(b.number, e.Number)
+	b.pending[e.Number] = e
+	if out := -e.effect(); out > 0 {
+		b.reserved[e.Provider] += out
+	}
+}
+
+func (b *book) apply(e *Entry, r settleRecord) {
+	if e.Status == Pending {
+		delete(b.pending, e.Number)
+		if out := -e.effect(); out > 0 {
+			b.reserved[e.Provider] -= out
+		}
+	}
+	if e.Status != Success && r.Status == Success {
+		b.floats[e.Provider] += e.effect()
+	}
+	if e.Status == Success && r.Status != Success {
+		b.floats[e.Provider] -= e.effect()
+	}
+	e.Status, e.Reason, e.Settled, e.Reversed = r.Status, r.Reason, r.At, r.Reversed
+	if r.Answer != "" {
+		e.Answer = r.Answer
+	}
+}
+
+// create enters an order, durably. A reference that the provider already has
+// gives the entry of then and existed; one that the float does not cover, a
+// refusal.
+func (b *book) create(o Order, p Plan, now time.Time) (e Entry, existed bool, refused Reason, err error) {
+	b.mu.Lock()
+	if old := b.entries[key(o.Provider, o.Reference)]; old != nil {
+		e = *old
+		b.mu.Unlock()
+		return e, true, "", e.group.wait()
+	}
+	made := &Entry{Number: b.number + 1, Order: o, Plan: p, At: now, Status: Pending}
+	if !p.Wait || p.Delay > 0 {
+		made.Due = now.Add(p.Delay)
+	}
+	if out := -made.effect(); out > b.first+b.floats[o.Provider]-b.reserved[o.Provider] {
+		b.mu.Unlock()
+		return Entry{}, false, FloatLow, nil
+	}
+	made.group = b.journal.add(record{Enter: made}, false)
+	b.insert(made)
+	e = *made
+	b.mu.Unlock()
+	return e, false, "", e.group.wait()
+}
+
+// get gives an entry once it is durable.
+func (b *book) get(provider, reference string) (Entry, bool) {
+	b.mu.Lock()
+	found := b.entries[key(provider, reference)]
+	if found == nil {
+		b.mu.Unlock()
+		return Entry{}, false
+	}
+	e := *found
+	b.mu.Unlock()
+	return e, e.group.wait() == nil
+}
+
+// settle ends a pending entry, or reverses a success. It reports whether this
+// call did. A settlement that follows from the entry's own plan may be written
+// lazily: after a crash it happens again, and the same.
+func (b *book) settle(r settleRecord, lazily bool) (Entry, bool, error) {
+	b.mu.Lock()
+	e := b.entries[key(r.Provider, r.Reference)]
+	if e == nil || r.Reversed && e.Status != Success || !r.Reversed && e.Status != Pending {
+		b.mu.Unlock()
+		return Entry{}, false, nil
+	}
+	g := b.journal.add(record{Settle: &r}, lazily)
+	b.apply(e, r)
+	after := *e
+	b.mu.Unlock()
+	if lazily {
+		return after, true, nil
+	}
+	return after, true, g.wait()
+}
+
+// open gives the entries that have not settled.
+func (b *book) open() []Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return sorted(maps.Values(b.pending), len(b.pending))
+}
+
+func (b *book) all() []Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return sorted(maps.Values(b.entries), len(b.entries))
+}
+
+func sorted(from func(func(*Entry) bool), n int) []Entry {
+	list := make([]Entry, 0, n)
+	for e := range from {
+		list = append(list, *e)
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+// of gives the last entries of a party, oldest first.
+func (b *book) of(party string, most int) []Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.parties[party]
+	all = all[max(0, len(all)-most):]
+	list := make([]Entry, len(all))
+	for i, e := range all {
+		list[i] = *e
+	}
+	return list
+}
+
+func (b *book) opening(string) money.Pesewas { return b.first }
+
+func (b *book) float(provider string) money.Pesewas {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.first + b.floats[provider]
+}
+
+// addFloat changes the float by hand, as a deposit at the provider does.
+func (b *book) addFloat(provider string, amount money.Pesewas) error {
+	b.mu.Lock()
+	g := b.journal.add(record{Float: &floatRecord{provider, amount}}, false)
+	b.floats[provider] += amount
+	b.mu.Unlock()
+	return g.wait()
+}

@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// call is one request on a provider's wire side: begin, then order or s.status,
+// then answer. The faults armed for its operation strike on the way.
+//
+//	c, ok := s.begin(w, r, Hubtel, OpCollect)
+//	if !ok {
+//		return // answered by a fault
+//	}
+//	... read and check the request; c.answer(400, ...) for what the provider refuses ...
+//	p, ok := c.order(Order{Provider: Hubtel, Kind: Collection, ...})
+//	if !ok {
+//		return
+//	}
+//	switch {
+//	case p.Refused != "": c.answer(...)
+//	case p.Existed: c.answer(... duplicate ...)
+//	default: c.answer(... accepted, p.Entry ...)
+//	}
+type call struct {
+	s        *Sim
+	w        http.ResponseWriter
+	r        *http.Request
+	provider string
+	op       string
+	hit      hit
+	plan     Plan // of an order that this call entered
+}
+
+// placed is what became of an order.
+type placed struct {
+	Entry   Entry
+	Existed bool   // the provider had the reference before
+	Refused Reason // not empty: nothing was entered
+}
+
+// begin takes the faults of this request and answers those that strike before
+// anything is done; ok is false when it did.
+func (s *Sim) begin(w http.ResponseWriter, r *http.Request, provider, op string) (c *call, ok bool) {
+	c = &call{s: s, w: w, r: r, provider: provider, op: op, hit: s.faults.next(provider, op)}
+	if c.hit.kinds == nil {
+		return c, true
+	}
+	switch h := c.hit; {
+	case h.has(RequestLost):
+		c.drop()
+	case h.has(Outage):
+		c.unavailable()
+	case h.has(ErrorBefore):
+		c.write(http.StatusInternalServerError, "application/json", nil)
+	case h.has(Throttle):
+		w.Header().Set("Retry-After", "1")
+		c.write(http.StatusTooManyRequests, "application/json", []byte(`{"statusCode":429,"message":"Rate limit is exceeded. Try again in 1 seconds."}`))
+	case h.has(Unauthorized):
+		c.write(http.StatusUnauthorized, "application/json", []byte(`{"statusCode":401,"message":"Unauthorized"}`))
+	case h.has(Forbidden):
+		c.write(http.StatusForbidden, "text/html", []byte("<html><head><title>403 Forbidden</title></head><body><h1>Forbidden</h1></body></html>"))
+	default:
+		return c, true
+	}
+	return c, false
+}
+
+// order enters an order in the book by the plan of its number, its script and
+// the faults of this call. ok is false when the call has been answered.
+func (c *call) order(o Order) (p placed, ok bool) {
+	plan := c.s.plan(o)
+	c.bend(&plan)
+	if plan.Down && c.s.isDown(o.Party) {
+		c.unavailable()
+		return p, false
+	}
+	if plan.Refuse != "" {
+		if e, known := c.s.status(o.Provider, o.Reference); known {
+			return placed{Entry: e, Existed: true}, true
+		}
+		return placed{Refused: plan.Refuse}, true
+	}
+	now := c.s.clock.Now()
+	var err error
+	p.Entry, p.Existed, p.Refused, err = c.s.book.create(o, plan, now)
+	if err != nil {
+		c.s.log.Error("simulator's book does not take an order", "error", err)
+		c.write(http.StatusInternalServerError, "application/json", nil)
+		return p, false
+	}
+	if p.Existed || p.Refused != "" {
+		return p, true
+	}
+	c.plan = plan
+	switch e := p.Entry; {
+	case plan.Early:
+		if settled, did := c.s.settleByPlan(e); did && e.CallbackURL != "" && !plan.NoCallback {
+			c.s.callbacks.sendNow(c.r.Context(), c.s.wires[e.Provider].callback(settled))
+		}
+	case e.dueBy(now):
+		c.s.settleDueEntry(e)
+	default:
+		c.s.await(e)
+	}
+	return p, true
+}
+
+// bend lets the faults of this call change what its order comes to.
+func (c *call) bend(p *Plan) {
+	for _, k := range c.hit.kinds {
+		switch k {
+		case CallbackDuplicate:
+			p.Twice = true
+		case CallbackEarly:
+			p.Early, p.Wait = true, false
+		case CallbackLate:
+			p.CallAfter = c.hit.delay
+		case CallbackMissing:
+			p.NoCallback = true
+		case CallbackForged:
+			p.Forged = true
+		case CallbackStale:
+			p.Stale = true
+		case Reverse:
+			p.FlipAfter = c.hit.delay
+		case FailLater:
+			p.Then, p.Reason = Failed, Internal
+		case RefuseOutright:
+			p.Refuse = Refused
+		case Stuck:
+			p.Wait, p.Delay = true, 0
+		case StatementOmit:
+			p.Omit = true
+		case StatementOff:
+			p.Off = 1
+		}
+	}
+}
+
+// answer gives the answer, unless a fault or the number's plan takes it away.
+func (c *call) answer(status int, contentType string, body []byte) {
+	switch {
+	case c.plan.Lost || c.hit.has(AnswerLost):
+		c.drop()
+		return
+	case c.hit.has(ErrorAfter):
+		c.write(http.StatusInternalServerError, "application/json", nil)
+		return
+	case c.plan.Garbled || c.hit.has(Malformed):
+		c.write(http.StatusOK, "application/json", []byte(`{"status":"SUCC<html>`))
+		return
+	case c.hit.has(Slow):
+		t := c.s.clock.Timer(c.hit.delay)
+		select {
+		case <-t.C:
+		case <-c.r.Context().Done():
+			t.Stop()
+			return
+		}
+	}
+	c.write(status, contentType, body)
+}
+
+func (c *call) write(status int, contentType string, body []byte) {
+	h := c.w.Header()
+	h["Content-Type"] = []string{contentType}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	c.w.WriteHeader(status)
+	c.w.Write(body)
+}
+
+func (c *call) unavailable() {
+	c.write(http.StatusServiceUnavailable, "text/html", []byte("<html><body><h1>503 Service Temporarily Unavailable</h1></body></html>"))
+}
+
+// drop closes the connection without an answer.
+func (c *call) drop() {
+	conn, _, err := http.NewResponseController(c.w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // the standard way to drop a connection that cannot be taken over
+	}
+	conn.Close()
+}
+
+// plan is what an order will come to: its script, else its number.
+func (s *Sim) plan(o Order) Plan {
+	s.mu.Lock()
+	p, scripted := s.script[plain(o.Reference)]
+	s.mu.Unlock()
+	if !scripted {
+		p = PlanFor(o.Kind, o.Party)
+	}
+	if p.Then == "" {
+		p.Then = Success
+	}
+	return p
+}
+
+// downFor is how long magic number 031 keeps answering 503.
+const downFor = 60 * time.Second
+
+// isDown reports whether the provider is still down for this number; the first
+// question starts the time.
+func (s *Sim) isDown(party string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	until, known := s.down[party]
+	if !known {
+		until = now.Add(downFor)
+		s.down[party] = until
+	}
+	return now.Before(until)
+}
+
+// status gives an entry as the provider sees it now. What is due has settled,
+// whether or not the scheduler came around to it.
+func (s *Sim) status(provider, reference string) (Entry, bool) {
+	e, ok := s.book.get(provider, reference)
+	if ok && e.dueBy(s.clock.Now()) {
+		s.settleDueEntry(e)
+		return s.book.get(provider, reference)
+	}
+	return e, ok
+}
+
+// await settles an entry when it is due.
+func (s *Sim) await(e Entry) {
+	if !e.Due.IsZero() {
+		provider, reference := e.Provider, e.Reference
+		s.schedule.at(e.Due, func() {
+			if e, ok := s.book.get(provider, reference); ok && e.Status == Pending {
+				s.settleDueEntry(e)
+			}
+		})
+	}
+}
+
+// settleDueEntry settles an entry as its plan says and sends the callbacks.
+func (s *Sim) settleDueEntry(e Entry) {
+	if after, did := s.settleByPlan(e); did {
+		s.announce(after)
+	}
+}
+
+func (s *Sim) settleByPlan(e Entry) (Entry, bool) {
+	at := e.Due
+	if now := s.clock.Now(); at.IsZero() || at.After(now) {
+		at = now
+	}
+	after, did, _ := s.book.settle(settleRecord{
+		Provider: e.Provider, Reference: e.Reference, Status: e.Plan.Then, Reason: e.Plan.Reason, At: at,
+	}, true)
+	if did && after.Status == Success && after.Plan.FlipAfter > 0 {
+		s.schedule.after(after.Plan.FlipAfter, func() { s.ReverseEntry(e.Provider, e.Reference) })
+	}
+	return after, did
+}
+
+// settleDue settles everything that is due, for who wants totals.
+func (s *Sim) settleDue() {
+	now := s.clock.Now()
+	for _, e := range s.book.open() {
+		if e.dueBy(now) {
+			s.settleDueEntry(e)
+		}
+	}
+}
+
+// announce sends what the provider sends about an entry that has settled.
+func (s *Sim) announce(e Entry) {
+	p := e.Plan
+	if e.CallbackURL == "" || p.NoCallback {
+		return
+	}
+	render := s.wires[e.Provider].callback
+	truth := render(e)
+	lie := e
+	lie.Status, lie.Reason = Failed, Internal
+	if e.Status == Failed {
+		lie.Status, lie.Reason = Success, ""
+	}
+	if p.Forged {
+		s.callbacks.send(render(lie))
+	}
+	send := func() {
+		s.callbacks.send(truth)
+		if p.Twice {
+			s.callbacks.send(truth)
+		}
+		if p.Stale {
+			s.schedule.after(time.Second, func() { s.callbacks.send(render(lie)) })
+		}
+	}
+	if p.CallAfter > 0 {
+		s.schedule.after(p.CallAfter, send)
+		return
+	}
+	send()
+}
+
+// ReverseEntry takes a success back, as a provider does on a complaint, and
+// reports whether there was one.
+func (s *Sim) ReverseEntry(provider, reference string) bool {
+	e, did, err := s.book.settle(settleRecord{
+		Provider: provider, Reference: reference, Status: Failed, Reason: ReversedLater, At: s.clock.Now(), Reversed: true,
+	}, false)
+	if did && err == nil && e.CallbackURL != "" && !e.Plan.NoCallback {
+		s.callbacks.send(s.wires[provider].callback(e))
+	}
+	return did && err == nil
+}

@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Callback is one request from a provider to us.
+type Callback struct {
+	Method string
+	URL    string
+	Header http.Header
+	Body   []byte
+}
+
+// callbackWorkers is how many callbacks are under way at once.
+const callbackWorkers = 16
+
+// callbacks sends providers' callbacks: once each, never again, whatever the
+// answer, as the providers do.
+type callbacks struct {
+	log    *slog.Logger
+	client *http.Client
+	mu     sync.Mutex
+	work   *sync.Cond
+	empty  *sync.Cond
+	queue  []queuedCallback
+	busy   int
+	closed bool
+	wg     sync.WaitGroup
+}
+
+type queuedCallback struct {
+	Callback
+	sent chan struct{} // not nil: closed when it was sent or given up
+}
+
+func newCallbacks(log *slog.Logger) *callbacks {
+	c := &callbacks{log: log, client: &http.Client{
+		Timeout:       10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: callbackWorkers,
+			IdleConnTimeout:     30 * time.Second,
+			DisableCompression:  true,
+		},
+	}}
+	c.work, c.empty = sync.NewCond(&c.mu), sync.NewCond(&c.mu)
+	for range callbackWorkers {
+		c.wg.Add(1)
+		go c.run()
+	}
+	return c
+}
+
+// send queues a callback.
+func (c *callbacks) send(b Callback) { c.push(queuedCallback{Callback: b}) }
+
+// sendNow returns when the callback was sent or given up, or ctx is done.
+func (c *callbacks) sendNow(ctx context.Context, b Callback) {
+	q := queuedCallback{b, make(chan struct{})}
+	c.push(q)
+	select {
+	case <-q.sent:
+	case <-ctx.Done():
+	}
+}
+
+func (c *callbacks) push(q queuedCallback) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		if q.sent != nil {
+			close(q.sent)
+		}
+		return
+	}
+	c.queue = append(c.queue, q)
+	c.work.Signal()
+}
+
+func (c *callbacks) run() {
+	defer c.wg.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		for len(c.queue) == 0 && !c.closed {
+			c.work.Wait()
+		}
+		if c.closed {
+			return
+		}
+		q := c.queue[0]
+		c.queue[0] = queuedCallback{}
+		c.queue = c.queue[1:]
+		c.busy++
+		c.mu.Unlock()
+		c.post(q.Callback)
+		if q.sent != nil {
+			close(q.sent)
+		}
+		c.mu.Lock()
+		c.busy--
+		if c.busy == 0 && len(c.queue) == 0 {
+			c.empty.Broadcast()
+		}
+	}
+}
+
+func (c *callbacks) post(b Callback) {
+	req, err := http.NewRequest(b.Method, b.URL, bytes.NewReader(b.Body))
+	if err != nil {
+		c.log.Info("simulator cannot send a callback", "error", err)
+		return
+	}
+	if b.Header != nil {
+		req.Header = b.Header
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		c.log.Info("simulator's callback got no answer", "error", err)
+		return
+	}
+	io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
+	res.Body.Close()
+}
+
+func (c *callbacks) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy == 0 && len(c.queue) == 0
+}
+
+// quiet waits until every callback was sent or given up.
+func (c *callbacks) quiet(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.empty.Broadcast()
+	})()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for (c.busy > 0 || len(c.queue) > 0) && !c.closed && ctx.Err() == nil {
+		c.empty.Wait()
+	}
+	return ctx.Err()
+}
+
+func (c *callbacks) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.queue = nil
+	c.work.Broadcast()
+	c.empty.Broadcast()
+	c.mu.Unlock()
+	c.wg.Wait()
+	c.client.CloseIdleConnections()
+}

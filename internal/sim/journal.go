@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// record is one line of the journal.
+type record struct {
+	Enter  *Entry        `json:"enter,omitempty"`
+	Settle *settleRecord `json:"settle,omitempty"`
+	Float  *floatRecord  `json:"float,omitempty"`
+}
+
+// journal is the book's file: lines of JSON, appended, synced in groups. All
+// who wrote while one sync ran share the next. A nil journal keeps nothing.
+type journal struct {
+	file   *os.File
+	mu     sync.Mutex
+	work   *sync.Cond
+	buf    []byte
+	group  *group // of what is in buf
+	urgent bool   // somebody waits for buf
+	err    error
+	closed bool
+	done   chan struct{}
+}
+
+// group is what one sync makes durable.
+type group struct {
+	done chan struct{}
+	err  error
+}
+
+var errBookClosed = errors.New("the simulator's book is closed")
+
+// openJournal reads what there is, gives each record to each, cuts a torn last
+// line off and goes on behind it.
+func openJournal(dir string, each func(record)) (*journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("simulator's book: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "simulator.book"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("simulator's book: %w", err)
+	}
+	good, err := readJournal(f, each)
+	if err == nil {
+		err = f.Truncate(good)
+	}
+	if err == nil {
+		_, err = f.Seek(good, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("simulator's book: %w", err)
+	}
+	j := &journal{file: f, group: &group{done: make(chan struct{})}, done: make(chan struct{})}
+	j.work = sync.NewCond(&j.mu)
+	go j.run()
+	return j, nil
+}
+
+// readJournal returns how many bytes of the file are whole records. A bad line
+// with whole ones behind it is damage, not a torn end, and is refused.
+func readJournal(f *os.File, each func(record)) (good int64, err error) {
+	r := bufio.NewReaderSize(f, 1<<20)
+	for torn := false; ; {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			return good, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		var rec record
+		if json.Unmarshal(bytes.TrimSpace(line), &rec) != nil {
+			torn = true
+			continue
+		}
+		if torn {
+			return 0, fmt.Errorf("a line before byte %d is damaged", good+int64(len(line)))
+		}
+		each(rec)
+		good += int64(len(line))
+	}
+}
+
+// add appends a record and returns what to wait for; lazily, for a record that
+// may be lost, it waits for the next sync instead of causing one.
+func (j *journal) add(r record, lazily bool) *group {
+	if j == nil {
+		return nil
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // plain values only
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return closedGroup()
+	}
+	j.buf = append(append(j.buf, line...), '\n')
+	if !lazily || len(j.buf) > 1<<20 {
+		j.urgent = true
+		j.work.Signal()
+	}
+	return j.group
+}
+
+// closedGroup is what a late writer gets.
+func closedGroup() *group {
+	g := &group{done: make(chan struct{}), err: errBookClosed}
+	close(g.done)
+	return g
+}
+
+// wait returns once the group is durable.
+func (g *group) wait() error {
+	if g == nil {
+		return nil
+	}
+	<-g.done
+	return g.err
+}
+
+func (j *journal) run() {
+	defer close(j.done)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var spare []byte
+	for {
+		for !j.urgent && !j.closed {
+			j.work.Wait()
+		}
+		if len(j.buf) == 0 && j.closed {
+			close(j.group.done)
+			return
+		}
+		buf, g := j.buf, j.group
+		j.buf, j.group, j.urgent = spare[:0], &group{done: make(chan struct{})}, false
+		err := j.err
+		j.mu.Unlock()
+		if err == nil {
+			if _, err = j.file.Write(buf); err == nil {
+				err = j.file.Sync()
+			}
+		}
+		j.mu.Lock()
+		j.err, g.err = err, err
+		close(g.done)
+		spare = buf
+	}
+}
+
+// close writes what is left and closes the file.
+func (j *journal) close() error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return errBookClosed
+	}
+	j.closed = true
+	j.work.Signal()
+	j.mu.Unlock()
+	<-j.done
+	return errors.Join(j.err, j.file.Close())
+}

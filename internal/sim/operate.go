@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Providers names the simulated providers.
+func (s *Sim) Providers() []string { return slices.Sorted(maps.Keys(s.wires)) }
+
+// Resolve ends a pending entry by hand and reports whether it did.
+func (s *Sim) Resolve(provider, reference string, status Status, reason Reason) bool {
+	e, did, err := s.book.settle(settleRecord{
+		Provider: provider, Reference: reference, Status: status, Reason: reason, At: s.clock.Now(),
+	}, false)
+	if !did || err != nil {
+		return false
+	}
+	s.announce(e)
+	return true
+}
+
+// SetFloat makes the provider hold this much for us, in pesewas.
+func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
+	if s.wires[provider].serve == nil {
+		return problem.Field("provider", "must be one of the simulated providers")
+	}
+	return s.book.addFloat(provider, amount-s.Float(provider))
+}
+
+// Statement is what the provider's own statement shows of the settled
+// movements: successes, and those that were taken back. It leaves out what
+// a plan omits and gets amounts wrong where a plan says so. An empty provider
+// means all of them.
+func (s *Sim) Statement(provider string) []Entry {
+	rows := []Entry{}
+	for _, e := range s.All() {
+		if provider != "" && e.Provider != provider || e.Plan.Omit || e.Status != Success && !e.Reversed {
+			continue
+		}
+		e.Amount += e.Plan.Off
+		rows = append(rows, e)
+	}
+	return rows
+}

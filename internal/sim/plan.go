@@ -1,0 +1,182 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+)
+
+// The providers' names, as in paths, faults and the book.
+const (
+	MTN    = "mtn"
+	Hubtel = "hubtel"
+)
+
+// Kind is what an entry of the book is.
+type Kind string
+
+// The kinds. A payout goes to a wallet or a bank account.
+const (
+	Collection Kind = "collection"
+	Payout     Kind = "payout"
+	TopUp      Kind = "topup"
+	Bundle     Kind = "bundle"
+)
+
+// Status is how far an entry is.
+type Status string
+
+// The statuses.
+const (
+	Pending Status = "pending"
+	Success Status = "success"
+	Failed  Status = "failed"
+)
+
+// Reason says why an entry failed, in no provider's words; each wire side has
+// its own table for them.
+type Reason string
+
+// The reasons.
+const (
+	Declined      Reason = "declined"
+	Expired       Reason = "expired"
+	NoFunds       Reason = "no_funds"
+	WrongPIN      Reason = "wrong_pin"
+	NotRegistered Reason = "not_registered"
+	OverLimit     Reason = "over_limit"
+	Barred        Reason = "barred"
+	Refused       Reason = "refused"   // an outright no
+	Internal      Reason = "internal"  // the provider's own failure
+	FloatLow      Reason = "float_low" // our float does not cover it
+	ReversedLater Reason = "reversed"
+)
+
+// Plan is what an order will come to, fixed when it is accepted.
+type Plan struct {
+	// Refuse, when not empty, says no at once; nothing is entered.
+	Refuse Reason `json:"-"`
+	// Down answers 503 without entering the order, for 60 s from the first
+	// try of this number.
+	Down bool `json:"-"`
+
+	// Delay is the time until the order settles; zero: at once, or never
+	// by itself if Wait is set.
+	Delay time.Duration `json:"-"`
+	// Then is what it settles as; empty means Success.
+	Then   Status `json:"then,omitempty"`
+	Reason Reason `json:"why,omitempty"` // of a failure
+	// Wait leaves the order to the handset; Delay is then how long it may take.
+	Wait bool `json:"wait,omitempty"`
+
+	Lost    bool `json:"-"` // the answer never arrives, the order is entered
+	Garbled bool `json:"-"` // the answer is no answer, the order is entered
+
+	NoCallback bool          `json:"no_callback,omitempty"`
+	Twice      bool          `json:"twice,omitempty"`
+	Stale      bool          `json:"stale,omitempty"`  // a contradicting callback follows the true one
+	Forged     bool          `json:"forged,omitempty"` // a contradicting callback precedes the true one
+	Early      bool          `json:"-"`                // settles and calls back before the answer is given
+	CallAfter  time.Duration `json:"call_after,omitempty"`
+
+	// FlipAfter, when not zero, reverses a success so long after it settled.
+	FlipAfter time.Duration `json:"flip_after,omitempty"`
+
+	Omit bool          `json:"omit,omitempty"` // absent from the statement
+	Off  money.Pesewas `json:"off,omitempty"`  // added to the amount in the statement
+}
+
+// settleSoon is when an order settles whose number says nothing else.
+const settleSoon = 2 * time.Second
+
+// Magic gives the code of a magic number: a wallet or account that ends in
+// 0000 and three digits.
+func Magic(party string) (code string, ok bool) {
+	n := len(party)
+	if n < 7 || party[n-7:n-3] != "0000" || strings.Trim(party[n-3:], "0123456789") != "" {
+		return "", false
+	}
+	return party[n-3:], true
+}
+
+// PlanFor gives what an order of this kind to or from this party leads to.
+func PlanFor(kind Kind, party string) Plan {
+	p := Plan{Delay: settleSoon, Then: Success}
+	code, _ := Magic(party)
+	fail := func(r Reason) Plan {
+		p.Then, p.Reason = Failed, r
+		return p
+	}
+	collecting := kind == Collection
+	switch code {
+	case "001":
+		p.Delay = 0
+	case "002":
+		p.Delay = 45 * time.Second
+	case "003":
+		p.Delay, p.Wait = 0, true
+	case "004":
+		p.Twice = true
+	case "005":
+		p.NoCallback = true
+	case "006":
+		p.Lost, p.Delay = true, 3*time.Second
+	case "007":
+		p.Lost, p.Delay = true, 3*time.Second
+		return fail(Internal)
+	case "008":
+		p.Stale = true
+	case "009":
+		p.Omit = true
+	case "010":
+		p.Off = 1
+	case "024", "027":
+		return fail(NotRegistered)
+	case "025":
+		return fail(OverLimit)
+	case "026":
+		return fail(Barred)
+	case "031":
+		p.Down = true
+	case "032":
+		p.Garbled = true
+	}
+	switch {
+	case !collecting && code == "030":
+		p.Refuse = Refused
+	case !collecting:
+	case code == "020":
+		return fail(Declined)
+	case code == "021":
+		p.Delay = 10 * time.Second
+		return fail(Expired)
+	case code == "022":
+		return fail(NoFunds)
+	case code == "023":
+		return fail(WrongPIN)
+	case code == "040":
+		p.Delay, p.Wait = 5*time.Minute, true
+		return fail(Expired)
+	}
+	return p
+}
+
+// Names of the simulated people; a number always has the same one.
+var (
+	givenNames  = []string{"KWAME", "AMA", "KOFI", "ABENA", "YAW", "AKOSUA", "KWESI", "EFUA", "KOJO", "ADWOA", "FIIFI", "ESI", "NII", "NAA", "SELORM", "DZIFA"}
+	familyNames = []string{"MENSAH", "OWUSU", "BOATENG", "ASANTE", "TETTEH", "AGYEMANG", "ADDO", "OFORI", "QUAYE", "AMOAH", "DARKO", "LARYEA", "ABDULAI", "IDDRISU", "KPODO", "ANSAH"}
+)
+
+// Name gives the registered name behind a wallet or bank account. The magic
+// code 027 has none; any other magic number is called after its code.
+func Name(party string) (given, family string, ok bool) {
+	if code, magic := Magic(party); magic {
+		return "KWAME", "TEST " + code, code != "027"
+	}
+	h := uint32(2166136261)
+	for i := 0; i < len(party); i++ {
+		h = (h ^ uint32(party[i])) * 16777619
+	}
+	return givenNames[(h>>8)%16], familyNames[(h>>16)%16], true
+}

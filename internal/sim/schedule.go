@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+// scheduler makes things happen later: one heap, one goroutine, one timer,
+// however many movements wait. Times are cut to a grid of 10 ms so that a busy
+// book wakes it a hundred times a second and not once a movement.
+type scheduler struct {
+	clock *clock.Clock
+	mu    sync.Mutex
+	waits waits
+	seq   uint64
+	busy  bool
+	still *sync.Cond // signalled when nothing is due any more
+	wake  chan struct{}
+	stop  chan struct{}
+	done  chan struct{}
+}
+
+const grid = 10 * time.Millisecond
+
+type waiting struct {
+	due time.Time
+	seq uint64
+	do  func()
+}
+
+func newScheduler(c *clock.Clock) *scheduler {
+	q := &scheduler{clock: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	q.still = sync.NewCond(&q.mu)
+	go q.run()
+	return q
+}
+
+// after does something once d has passed, never before the caller lets go of
+// its locks; what is due together happens in the order in which it was asked for.
+func (q *scheduler) after(d time.Duration, do func()) { q.at(q.clock.Now().Add(d), do) }
+
+func (q *scheduler) at(due time.Time, do func()) {
+	if due.Sub(q.clock.Now()) > 10*grid {
+		due = due.Truncate(grid)
+	}
+	q.mu.Lock()
+	q.seq++
+	heap.Push(&q.waits, waiting{due, q.seq, do})
+	first := q.waits[0].seq == q.seq
+	q.mu.Unlock()
+	if first {
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (q *scheduler) run() {
+	defer close(q.done)
+	for {
+		due, next := q.take()
+		for _, do := range due {
+			do()
+		}
+		if len(due) > 0 {
+			continue
+		}
+		var timer *clock.Timer
+		var fired <-chan struct{}
+		if !next.IsZero() {
+			timer = q.clock.Timer(next.Sub(q.clock.Now()))
+			fired = timer.C
+			// The clock may have been moved while the timer was being set.
+			if !next.After(q.clock.Now()) {
+				timer.Stop()
+				continue
+			}
+		}
+		select {
+		case <-fired:
+		case <-q.wake:
+		case <-q.stop:
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		select {
+		case <-q.stop:
+			return
+		default:
+		}
+	}
+}
+
+// take removes what is due, or tells when the next thing will be.
+func (q *scheduler) take() (due []func(), next time.Time) {
+	now := q.clock.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waits) > 0 && !q.waits[0].due.After(now) {
+		due = append(due, heap.Pop(&q.waits).(waiting).do)
+	}
+	q.busy = len(due) > 0
+	if !q.busy {
+		q.still.Broadcast()
+	}
+	if len(q.waits) > 0 {
+		next = q.waits[0].due
+	}
+	return due, next
+}
+
+func (q *scheduler) idleLocked() bool {
+	return !q.busy && (len(q.waits) == 0 || q.waits[0].due.After(q.clock.Now()))
+}
+
+func (q *scheduler) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.idleLocked()
+}
+
+// quiet waits until nothing is due.
+func (q *scheduler) quiet(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.still.Broadcast()
+	})()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.idleLocked() && ctx.Err() == nil {
+		q.still.Wait()
+	}
+	return ctx.Err()
+}
+
+func (q *scheduler) close() {
+	close(q.stop)
+	<-q.done
+}
+
+// waits is a heap by due time, then by order of asking.
+type waits []waiting
+
+func (h waits) Len() int { return len(h) }
+func (h waits) Less(i, j int) bool {
+	return h[i].due.Before(h[j].due) || h[i].due.Equal(h[j].due) && h[i].seq < h[j].seq
+}
+func (h waits) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *waits) Push(x any)   { *h = append(*h, x.(waiting)) }
+func (h *waits) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last] = waiting{}
+	*h = (*h)[:last]
+	return w
+}

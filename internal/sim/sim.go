@@ -1,0 +1,171 @@
+// Package sim is the simulator: mobile money providers and their customers'
+// handsets on this machine. It speaks the providers' own protocols, so the
+// real adapters talk to it and nothing in Makola knows that the money is not
+// real. It keeps a book of its own in a file of its own, answers only after
+// the book has the movement, misbehaves on request (see Faults) and by magic
+// number (see PlanFor), and shares no code with what it stands in for.
+//
+// The parts: book.go holds every movement and what it will come to, journal.go
+// makes it durable, plan.go says what a number leads to, call.go carries one
+// provider request from its faults to its answer, schedule.go and callbacks.go
+// make later things happen without a goroutine or timer each, control.go is the
+// /sim/v1 interface. A provider's wire side is a set of files named after it
+// (mtn_*.go, hubtel_*.go) and is mounted in New.
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/money"
+)
+
+// Options shapes a simulator.
+type Options struct {
+	// Dir keeps the book; empty keeps it in memory only.
+	Dir   string
+	Clock *clock.Clock
+	Log   *slog.Logger
+	// OpeningFloat is what each provider holds for us at the start, in
+	// pesewas; zero means GHS 100,000,000.00.
+	OpeningFloat money.Pesewas
+	// MTNReasonObject makes MTN's status answers give reason as the object
+	// of MTN's specification instead of the bare text of the live system.
+	MTNReasonObject bool
+}
+
+// Sim is a running simulator.
+type Sim struct {
+	opts      Options
+	clock     *clock.Clock
+	log       *slog.Logger
+	book      *book
+	faults    *faults
+	schedule  *scheduler
+	callbacks *callbacks
+	handsets  *handsets
+	wires     map[string]wire
+	mux       *http.ServeMux
+
+	mu     sync.Mutex
+	script map[string]Plan      // by plain reference
+	down   map[string]time.Time // by party: when the provider comes back (magic 031)
+}
+
+// wire is one provider's side of the wire.
+type wire struct {
+	// serve answers everything under /<provider>/.
+	serve http.Handler
+	// callback renders what the provider would send about an entry.
+	callback func(Entry) Callback
+}
+
+// New opens the book and starts the simulator. Close it at the end.
+func New(o Options) (*Sim, error) {
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.OpeningFloat == 0 {
+		o.OpeningFloat = 100_000_000 * money.Cedi
+	}
+	s := &Sim{
+		opts: o, clock: o.Clock, log: o.Log,
+		faults: newFaults(o.Clock), schedule: newScheduler(o.Clock),
+		callbacks: newCallbacks(o.Log), handsets: newHandsets(),
+		script: map[string]Plan{}, down: map[string]time.Time{},
+	}
+	s.wires = map[string]wire{
+		MTN: newMTN(s),
+	}
+	var err error
+	if s.book, err = openBook(o.Dir, o.OpeningFloat); err != nil {
+		s.schedule.close()
+		s.callbacks.close()
+		return nil, err
+	}
+	for _, e := range s.book.open() {
+		s.await(e)
+	}
+	s.mux = http.NewServeMux()
+	for name, w := range s.wires {
+		s.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, w.serve))
+	}
+	s.mux.Handle("/sim/v1/", s.control())
+	return s, nil
+}
+
+// Handler serves the providers' protocols under /mtn/, /hubtel/, ... and the
+// control interface under /sim/v1/.
+func (s *Sim) Handler() http.Handler { return s.mux }
+
+// Close stops the simulator and closes its book. Callbacks not yet sent are lost,
+// as they would be at a provider.
+func (s *Sim) Close() error {
+	s.schedule.close()
+	s.callbacks.close()
+	return s.book.close()
+}
+
+// Quiet waits until everything that is due by the clock has happened and every
+// callback has been delivered or given up.
+func (s *Sim) Quiet(ctx context.Context) error {
+	for {
+		if err := s.schedule.quiet(ctx); err != nil {
+			return err
+		}
+		if err := s.callbacks.quiet(ctx); err != nil {
+			return err
+		}
+		if s.schedule.idle() && s.callbacks.idle() {
+			return nil
+		}
+	}
+}
+
+// Entries gives what every provider did under a reference; hyphens and case do
+// not matter.
+func (s *Sim) Entries(reference string) []Entry {
+	var found []Entry
+	for name := range s.wires {
+		if e, ok := s.status(name, reference); ok {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// All gives every entry of the book in the order in which they came.
+func (s *Sim) All() []Entry {
+	s.settleDue()
+	return s.book.all()
+}
+
+// Float is what the provider holds for us now, in pesewas: the opening float,
+// what came in, less what went out and what it charged.
+func (s *Sim) Float(provider string) money.Pesewas {
+	s.settleDue()
+	return s.book.float(provider)
+}
+
+// Opening is the float that the provider held before the first movement.
+func (s *Sim) Opening(provider string) money.Pesewas { return s.book.opening(provider) }
+
+// Script fixes what a reference will come to, whatever its number says.
+func (s *Sim) Script(reference string, p Plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script[plain(reference)] = p
+}
+
+// plain is a reference without its hyphens and case.
+func plain(reference string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(reference), "-", ""))
+}
