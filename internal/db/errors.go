@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/makola/makola/internal/problem"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -21,11 +22,14 @@ var (
 	// than it had to; nothing of its transaction happened.
 	ErrGuard = errors.New("db: a guarded write did not find its rows")
 	// ErrAmbiguous is a COMMIT whose answer was lost: the transaction may be
-	// committed or not.
-	ErrAmbiguous = errors.New("db: the outcome of the commit is unknown")
+	// committed or not. Like ErrUnavailable it is a problem already, so that a
+	// transport that knows no database answers it rightly.
+	ErrAmbiguous error = problem.New(problem.Unavailable, "outcome_unknown",
+		"The service was interrupted and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
 	// ErrUnavailable is a database that cannot be reached or is too busy:
 	// nothing happened, and trying later is right.
-	ErrUnavailable = errors.New("db: the database is not available")
+	ErrUnavailable error = problem.New(problem.Unavailable, "database_unavailable",
+		"The service is not available at the moment. Nothing was recorded; try again shortly.")
 )
 
 // Inner classes: what Write does about an error.
