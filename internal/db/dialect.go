@@ -33,7 +33,8 @@ import (
 // parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
-// TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away.
+// TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
+// "-- postgres:" is a comment on SQLite and a statement on PostgreSQL.
 
 // guardMark begins the text that a failed guard raises on PostgreSQL.
 const guardMark = "makola guard"
@@ -51,6 +52,7 @@ var (
 	typeInteger     = regexp.MustCompile(`\bINTEGER\b`)
 	typeBlob        = regexp.MustCompile(`\bBLOB\b`)
 	typeText        = regexp.MustCompile(`\bTEXT\b`)
+	onlyPostgres    = regexp.MustCompile(`(?m)^-- postgres:`)
 	tableOptions    = regexp.MustCompile(`\)\s*(STRICT|WITHOUT\s+ROWID)(\s*,\s*(STRICT|WITHOUT\s+ROWID))?\s*;`)
 )
 
@@ -212,6 +214,7 @@ func sqliteText(sql string, args []any) string {
 
 // postgresDDL translates a migration.
 func postgresDDL(text string) string {
+	text = onlyPostgres.ReplaceAllString(text, "")
 	text = tableOptions.ReplaceAllString(text, ");")
 	text = typeInteger.ReplaceAllString(text, "BIGINT")
 	text = typeBlob.ReplaceAllString(text, "BYTEA")

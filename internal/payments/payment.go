@@ -104,15 +104,18 @@ type Payment struct {
 	Reason  string // stable code, see provider.Sentence
 	Refused bool   // the provider said no inside the request, which answered so
 
+	Note string // an operator's reason for resolving it
+
 	// The current attempt. Those that it replaced are in the table attempts.
 	Rail             string
-	Attempt          int    // 1 and up
-	AttemptReference string // ProviderReference of this attempt
-	Posts            int    // POSTs of this attempt that may have been written, 1 from acceptance on
-	Sending          bool   // marked before a POST that must never be repeated
-	Class            provider.Class
-	Classed          bool // Class was written down; before that nothing is known
 	UpstreamID       string
+	Attempt          int            // 1 and up
+	AttemptReference string         // ProviderReference of this attempt
+	Posts            int            // POSTs of this attempt, the one to come or under way included
+	Unsent           int            // of these, proven never to have been processed
+	SendingAt        time.Time      // marked before a POST that must never be repeated
+	Class            provider.Class // as last written down; means something only if Classed
+	Classed          bool
 	CreatedAt        time.Time
 	SettledAt        time.Time // zero while open
 	EscalatedAt      time.Time // zero unless an operator was called

@@ -2,9 +2,118 @@ package payments
 
 import (
 	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/provider"
 )
 
-// find reads payments of one tenant and kind by id; get reads one.
-func (p *Payments) get(ctx context.Context, tenant string, kind Kind, id string) (Payment, bool, error) {
-	panic("payments: get is not written yet")
+// paymentColumns are the columns that scanPayment reads, for a SELECT whose
+// table is called payments.
+const paymentColumns = `payments.tenant, payments.kind, payments.id, payments.seq, payments.mode, payments.channel,
+payments.reference, payments.provider_reference, payments.amount, payments.charges, payments.fee_bearer, payments.plan,
+payments.account, payments.account_name, payments.bank_id, payments.label, payments.callback_url, payments.access_key,
+payments.idempotency_key, payments.idempotency_hash, payments.parent, payments.child, payments.details,
+payments.status, payments.rail, payments.created_at, payments.settled_at, payments.reason, payments.refused,
+payments.note, payments.upstream_id, payments.attempt, payments.attempt_reference, payments.posts, payments.unsent,
+payments.sending_at, payments.class, payments.escalated_at, payments.turned_at`
+
+// scanPayment reads one row of paymentColumns.
+func scanPayment(r *db.Row) (Payment, error) {
+	var p Payment
+	var key *string
+	var details, class string
+	err := r.Scan(&p.Tenant, &p.Kind, &p.ID, &p.Seq, &p.Mode, &p.Channel,
+		&p.Reference, &p.ProviderReference, &p.Amount, &p.Charges, &p.FeeBearer, &p.Plan,
+		&p.Account, &p.AccountName, &p.BankID, &p.Label, &p.CallbackURL, &p.Key,
+		&key, &p.IdempotencyHash, &p.Parent, &p.Child, &details,
+		&p.Status, &p.Rail, &p.CreatedAt, &p.SettledAt, &p.Reason, &p.Refused,
+		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Posts, &p.Unsent,
+		&p.SendingAt, &class, &p.EscalatedAt, &p.TurnedAt)
+	if err != nil {
+		return Payment{}, err
+	}
+	if key != nil {
+		p.IdempotencyKey = *key
+	}
+	if p.AttemptReference == "" {
+		p.AttemptReference = p.ProviderReference
+	}
+	p.Class, p.Classed = provider.ParseClass(class), class != ""
+	p.Details, err = decodeDetails(details)
+	return p, err
+}
+
+// insertColumns are the columns that acceptance writes; the others begin with
+// the defaults of the table.
+var insertColumns = []db.Column[*Payment]{
+	{Name: "tenant", Text: func(p *Payment) string { return p.Tenant }},
+	{Name: "kind", Text: func(p *Payment) string { return string(p.Kind) }},
+	{Name: "id", Text: func(p *Payment) string { return p.ID }},
+	{Name: "seq", Int: func(p *Payment) int64 { return p.Seq }},
+	{Name: "mode", Text: func(p *Payment) string { return p.Mode }},
+	{Name: "channel", Text: func(p *Payment) string { return p.Channel }},
+	{Name: "reference", Text: func(p *Payment) string { return p.Reference }},
+	{Name: "provider_reference", Text: func(p *Payment) string { return p.ProviderReference }},
+	{Name: "amount", Int: func(p *Payment) int64 { return int64(p.Amount) }},
+	{Name: "charges", Int: func(p *Payment) int64 { return int64(p.Charges) }},
+	{Name: "fee_bearer", Text: func(p *Payment) string { return p.FeeBearer }},
+	{Name: "plan", Int: func(p *Payment) int64 { return p.Plan }},
+	{Name: "account", Text: func(p *Payment) string { return p.Account }},
+	{Name: "account_name", Text: func(p *Payment) string { return p.AccountName }},
+	{Name: "bank_id", Text: func(p *Payment) string { return p.BankID }},
+	{Name: "label", Text: func(p *Payment) string { return p.Label }},
+	{Name: "callback_url", Text: func(p *Payment) string { return p.CallbackURL }},
+	{Name: "access_key", Text: func(p *Payment) string { return p.Key }},
+	{Name: "idempotency_key", NullText: func(p *Payment) *string {
+		if p.IdempotencyKey == "" {
+			return nil
+		}
+		return &p.IdempotencyKey
+	}},
+	{Name: "idempotency_hash", Text: func(p *Payment) string { return p.IdempotencyHash }},
+	{Name: "parent", Text: func(p *Payment) string { return p.Parent }},
+	{Name: "child", Text: func(p *Payment) string { return p.Child }},
+	{Name: "details", Text: func(p *Payment) string { return p.Details.encode() }},
+	{Name: "status", Text: func(p *Payment) string { return string(p.Status) }},
+	{Name: "rail", Text: func(p *Payment) string { return p.Rail }},
+	{Name: "created_at", Int: func(p *Payment) int64 { return db.Micros(p.CreatedAt) }},
+	{Name: "settled_at", Int: func(p *Payment) int64 { return db.Micros(p.SettledAt) }},
+	{Name: "note", Text: func(p *Payment) string { return p.Note }},
+}
+
+const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND id = $3`
+
+// get reads one payment; found is false where there is none.
+func (p *Payments) get(ctx context.Context, tenant string, kind Kind, id string) (pay Payment, found bool, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		found = false
+		return tx.Query(paymentByID, []any{tenant, kind, id}, func(r *db.Row) error {
+			found = true
+			pay, err = scanPayment(r)
+			return err
+		})
+	})
+	return pay, found, err
+}
+
+// The current attempt is on the row; an attempt that was left for another rail
+// keeps its reference in attempts.
+const paymentByProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $1
+UNION ALL SELECT ` + paymentColumns + ` FROM payments WHERE attempt_reference = $1 AND attempt > 1
+UNION ALL SELECT ` + paymentColumns + ` FROM attempts JOIN payments
+ON payments.tenant = attempts.tenant AND payments.kind = attempts.kind AND payments.id = attempts.payment
+WHERE attempts.provider_reference = $1`
+
+// byProviderReference finds the payment that a provider knows by this reference,
+// whosever it is.
+func (p *Payments) byProviderReference(ctx context.Context, reference string) (pay Payment, found bool, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		found = false
+		return tx.Query(paymentByProviderReference, []any{reference}, func(r *db.Row) error {
+			found = true
+			pay, err = scanPayment(r)
+			return err
+		})
+	})
+	return pay, found, err
 }
