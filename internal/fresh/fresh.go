@@ -1,0 +1,111 @@
+// Package fresh keeps values that are read far more often than they change,
+// such as keys and tenants, for at most a moment. The moment counts from the
+// start of the load, so that no answer is ever older than it; callers that come
+// together share one load; and an error is never kept.
+package fresh
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+// Cache holds values by key. It is safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	clock *clock.Clock
+	ttl   time.Duration
+	max   int
+	load  func(context.Context, K) (V, error)
+
+	mu      sync.Mutex
+	entries map[K]*entry[V]
+}
+
+// An entry is a load under way until done is closed, and its result after that.
+type entry[V any] struct {
+	from  time.Time // when the load began
+	done  chan struct{}
+	value V
+	err   error
+}
+
+// New makes a cache that answers a value for ttl after its load began and keeps
+// at most max of them.
+func New[K comparable, V any](c *clock.Clock, ttl time.Duration, max int, load func(context.Context, K) (V, error)) *Cache[K, V] {
+	return &Cache[K, V]{clock: c, ttl: ttl, max: max, load: load, entries: map[K]*entry[V]{}}
+}
+
+// Get answers the value of k, loading it where it is absent or too old. Many
+// callers share one load; it goes on when the caller that began it gives up.
+func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
+	c.mu.Lock()
+	now := c.clock.Now()
+	e, there := c.entries[k]
+	if !there || now.Sub(e.from) >= c.ttl {
+		e = &entry[V]{from: now, done: make(chan struct{})}
+		if !there && len(c.entries) >= c.max {
+			c.evict(now)
+		}
+		c.entries[k] = e
+		go c.fill(context.WithoutCancel(ctx), k, e)
+	}
+	c.mu.Unlock()
+	select {
+	case <-e.done:
+		return e.value, e.err
+	default:
+	}
+	select {
+	case <-e.done:
+		return e.value, e.err
+	case <-ctx.Done():
+		var none V
+		return none, ctx.Err()
+	}
+}
+
+func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
+	func() {
+		defer func() {
+			if p := recover(); p != nil { // nobody above this goroutine would catch it
+				e.err = fmt.Errorf("fresh: panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		e.value, e.err = c.load(ctx, k)
+	}()
+	if e.err != nil {
+		c.mu.Lock()
+		if c.entries[k] == e {
+			delete(c.entries, k)
+		}
+		c.mu.Unlock()
+	}
+	close(e.done)
+}
+
+// Forget drops the value of k: the next Get loads it, and a load that is under
+// way answers only those that already wait for it.
+func (c *Cache[K, V]) Forget(k K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, k)
+}
+
+// evict makes room: first what is too old, then anything.
+func (c *Cache[K, V]) evict(now time.Time) {
+	for k, e := range c.entries {
+		if now.Sub(e.from) >= c.ttl {
+			delete(c.entries, k)
+		}
+	}
+	for k := range c.entries {
+		if len(c.entries) <= c.max*3/4 {
+			return
+		}
+		delete(c.entries, k)
+	}
+}

@@ -1,0 +1,266 @@
+// Package lane is group commit without a domain. While a lane runs one batch,
+// the requests that arrive wait together and go into the next one; a lone
+// request runs at once, and no timer makes anybody wait. A batch that fails is
+// run again, then halved until the request that poisons it stands alone with
+// its error, and the key of that request (its tenant) goes alone for a while.
+// A lane is speed, never safety: what it runs must be right without it.
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Verdict is the answer to one request.
+type Verdict[Res any] struct {
+	Value Res
+	Err   error
+}
+
+// Options bound a lane; zero values take the defaults.
+type Options struct {
+	MaxRequests int           // in one batch, 256
+	MaxRows     int           // in one batch, 2000; a request with more goes alone
+	Timeout     time.Duration // of one batch, 60 s
+	// Systemic says that an error concerns no single request (the database is
+	// away): all requests of the batch get it and nothing is split.
+	Systemic func(error) bool
+}
+
+// ErrClosed is the answer to requests that come after Close.
+var ErrClosed = errors.New("lane: closed")
+
+const (
+	// aloneFor is how many requests of a poisoned key must succeed alone before
+	// it joins the others again.
+	aloneFor = 8
+	// alonesKept bounds the keys that are remembered as poisoned.
+	alonesKept = 1024
+)
+
+// Lane runs batches one after the other. It is safe for concurrent use.
+type Lane[Req, Res any] struct {
+	options Options
+	run     func(context.Context, []Req) ([]Verdict[Res], error)
+
+	mu      sync.Mutex
+	queue   []*request[Req, Res]
+	working bool
+	closed  bool
+	idle    chan struct{} // closed when a closed lane has nothing left to do
+	alone   map[string]int
+}
+
+type request[Req, Res any] struct {
+	key  string
+	rows int
+	req  Req
+	done chan Verdict[Res]
+}
+
+// New makes a lane. run gets at least one request and answers one verdict for
+// each, in order; an error of run itself means that nothing of the batch
+// happened, or that run recognises what did when it runs again.
+func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Res], error)) *Lane[Req, Res] {
+	if o.MaxRequests <= 0 {
+		o.MaxRequests = 256
+	}
+	if o.MaxRows <= 0 {
+		o.MaxRows = 2000
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Systemic == nil {
+		o.Systemic = func(error) bool { return false }
+	}
+	return &Lane[Req, Res]{options: o, run: run, idle: make(chan struct{}), alone: map[string]int{}}
+}
+
+// Do runs r in a batch and waits for its verdict. key says whose request it is
+// and rows how many rows it writes. A request whose ctx ends while it waits for
+// its batch is taken out; once the batch runs Do waits for the verdict, because
+// only that is the truth.
+func (l *Lane[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
+	var none Res
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	q := &request[Req, Res]{key: key, rows: rows, req: r, done: make(chan Verdict[Res], 1)}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return none, ErrClosed
+	}
+	l.queue = append(l.queue, q)
+	if !l.working {
+		l.working = true
+		go l.work()
+	}
+	l.mu.Unlock()
+	select {
+	case v := <-q.done:
+		return v.Value, v.Err
+	case <-ctx.Done():
+	}
+	if l.withdraw(q) {
+		return none, ctx.Err()
+	}
+	v := <-q.done
+	return v.Value, v.Err
+}
+
+// Waiting is how many requests wait for their batch.
+func (l *Lane[Req, Res]) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// Close refuses new requests and waits for those that are there.
+func (l *Lane[Req, Res]) Close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		if !l.working {
+			close(l.idle)
+		}
+	}
+	l.mu.Unlock()
+	<-l.idle
+}
+
+func (l *Lane[Req, Res]) withdraw(q *request[Req, Res]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, w := range l.queue {
+		if w == q {
+			l.queue = append(l.queue[:i], l.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// work runs batches until nothing waits.
+func (l *Lane[Req, Res]) work() {
+	for {
+		l.mu.Lock()
+		batch := l.gather()
+		if len(batch) == 0 {
+			l.working = false
+			if l.closed {
+				close(l.idle)
+			}
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		l.settle(batch)
+	}
+}
+
+// gather takes the next batch: what waits, in order, up to the bounds. A
+// poisoned key's request goes alone when it is first and waits otherwise.
+func (l *Lane[Req, Res]) gather() []*request[Req, Res] {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	first := l.queue[0]
+	if l.alone[first.key] > 0 {
+		l.queue = l.queue[1:]
+		return []*request[Req, Res]{first}
+	}
+	batch := make([]*request[Req, Res], 0, min(len(l.queue), l.options.MaxRequests))
+	left := l.queue[:0:0]
+	rows := 0
+	for i, q := range l.queue {
+		full := len(batch) >= l.options.MaxRequests || len(batch) > 0 && rows+q.rows > l.options.MaxRows
+		if full {
+			left = append(left, l.queue[i:]...)
+			break
+		}
+		if l.alone[q.key] > 0 {
+			left = append(left, q)
+			continue
+		}
+		batch = append(batch, q)
+		rows += q.rows
+	}
+	l.queue = left
+	return batch
+}
+
+// settle runs a batch and answers every request of it.
+func (l *Lane[Req, Res]) settle(batch []*request[Req, Res]) {
+	verdicts, err := l.try(batch)
+	if err != nil && !l.options.Systemic(err) {
+		verdicts, err = l.try(batch)
+	}
+	switch {
+	case err == nil:
+		for i, q := range batch {
+			q.done <- verdicts[i]
+		}
+		if len(batch) == 1 {
+			l.heal(batch[0].key)
+		}
+	case len(batch) == 1:
+		if !l.options.Systemic(err) {
+			l.poison(batch[0].key)
+		}
+		batch[0].done <- Verdict[Res]{Err: err}
+	case l.options.Systemic(err):
+		for _, q := range batch {
+			q.done <- Verdict[Res]{Err: err}
+		}
+	default:
+		half := len(batch) / 2
+		l.settle(batch[:half])
+		l.settle(batch[half:])
+	}
+}
+
+// try runs a batch once. A panic fails the batch, not the process: the request
+// that causes it is found like any other poison.
+func (l *Lane[Req, Res]) try(batch []*request[Req, Res]) (verdicts []Verdict[Res], err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			verdicts, err = nil, fmt.Errorf("lane: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), l.options.Timeout)
+	defer cancel()
+	requests := make([]Req, len(batch))
+	for i, q := range batch {
+		requests[i] = q.req
+	}
+	verdicts, err = l.run(ctx, requests)
+	if err == nil && len(verdicts) != len(batch) {
+		err = fmt.Errorf("lane: %d verdicts for %d requests", len(verdicts), len(batch))
+	}
+	return verdicts, err
+}
+
+func (l *Lane[Req, Res]) poison(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.alone) >= alonesKept {
+		clear(l.alone)
+	}
+	l.alone[key] = aloneFor
+}
+
+func (l *Lane[Req, Res]) heal(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.alone[key]; n > 1 {
+		l.alone[key] = n - 1
+	} else if n == 1 {
+		delete(l.alone, key)
+	}
+}

@@ -1,0 +1,271 @@
+package lane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/makola/makola/internal/lane"
+)
+
+// gate is a run function that shows each batch and holds it until it is let go.
+type gate struct {
+	batches chan []int
+	open    chan struct{}
+	fail    func([]int) error
+}
+
+func newGate() *gate { return &gate{batches: make(chan []int), open: make(chan struct{})} }
+
+func (g *gate) run(_ context.Context, batch []int) ([]lane.Verdict[int], error) {
+	g.batches <- slices.Clone(batch)
+	<-g.open
+	if g.fail != nil {
+		if err := g.fail(batch); err != nil {
+			return nil, err
+		}
+	}
+	return doubled(batch), nil
+}
+
+func doubled(batch []int) []lane.Verdict[int] {
+	verdicts := make([]lane.Verdict[int], len(batch))
+	for i, n := range batch {
+		verdicts[i].Value = 2 * n
+	}
+	return verdicts
+}
+
+func until(cond func() bool) {
+	for !cond() {
+		runtime.Gosched()
+	}
+}
+
+// queue starts the requests one after the other and waits until they wait.
+func queue(l *lane.Lane[int, int], wg *sync.WaitGroup, check func(n, v int, err error), numbers ...int) {
+	for _, n := range numbers {
+		before := l.Waiting()
+		wg.Go(func() {
+			v, err := l.Do(context.Background(), fmt.Sprint("key", n), 1, n)
+			check(n, v, err)
+		})
+		until(func() bool { return l.Waiting() > before })
+	}
+}
+
+func TestGathersWhileABatchRuns(t *testing.T) {
+	g := newGate()
+	l := lane.New(lane.Options{MaxRequests: 3}, g.run)
+	var wg sync.WaitGroup
+	check := func(n, v int, err error) {
+		if err != nil || v != 2*n {
+			t.Errorf("request %d: %d, %v", n, v, err)
+		}
+	}
+	wg.Go(func() {
+		v, err := l.Do(context.Background(), "a", 1, 1)
+		check(1, v, err)
+	})
+	if got := <-g.batches; !slices.Equal(got, []int{1}) {
+		t.Fatalf("the lone request went with others: %v", got)
+	}
+	queue(l, &wg, check, 2, 3, 4, 5)
+	g.open <- struct{}{}
+	if got := <-g.batches; !slices.Equal(got, []int{2, 3, 4}) {
+		t.Fatalf("the second batch: %v", got)
+	}
+	g.open <- struct{}{}
+	if got := <-g.batches; !slices.Equal(got, []int{5}) {
+		t.Fatalf("the third batch: %v", got)
+	}
+	g.open <- struct{}{}
+	wg.Wait()
+	l.Close()
+	if _, err := l.Do(context.Background(), "a", 1, 1); !errors.Is(err, lane.ErrClosed) {
+		t.Fatalf("after Close: %v", err)
+	}
+}
+
+func TestRowsBoundABatch(t *testing.T) {
+	g := newGate()
+	l := lane.New(lane.Options{MaxRows: 10}, g.run)
+	var wg sync.WaitGroup
+	do := func(n, rows int) {
+		before := l.Waiting()
+		wg.Go(func() { _, _ = l.Do(context.Background(), "a", rows, n) })
+		if n > 0 {
+			until(func() bool { return l.Waiting() > before })
+		}
+	}
+	do(0, 1)
+	<-g.batches
+	do(1, 6)
+	do(2, 5)
+	do(3, 100)
+	for _, want := range [][]int{{1}, {2}, {3}} {
+		g.open <- struct{}{}
+		if got := <-g.batches; !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+	g.open <- struct{}{}
+	wg.Wait()
+}
+
+func TestPoisonFailsAloneAndGoesAlone(t *testing.T) {
+	poison := errors.New("poison")
+	var mu sync.Mutex
+	var sizes []int
+	bad := 3
+	first := make(chan struct{})
+	started := make(chan struct{})
+	l := lane.New(lane.Options{}, func(_ context.Context, batch []int) ([]lane.Verdict[int], error) {
+		if batch[0] == 0 {
+			close(started)
+			<-first
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sizes = append(sizes, len(batch))
+		if slices.Contains(batch, bad) {
+			panic(poison)
+		}
+		return doubled(batch), nil
+	})
+	var wg sync.WaitGroup
+	check := func(n, v int, err error) {
+		if (n == bad) != (err != nil) {
+			t.Errorf("request %d: %v", n, err)
+		}
+	}
+	wg.Go(func() { _, _ = l.Do(context.Background(), "key0", 1, 0) })
+	<-started
+	queue(l, &wg, check, 1, 2, 3, 4, 5, 6, 7, 8)
+	close(first)
+	wg.Wait()
+	// 8 fail twice, 4 fail twice, [1 2] pass, [3 4] fail twice, [3] fails twice, [4] passes, [5 6 7 8] pass.
+	want := []int{1, 8, 8, 4, 4, 2, 2, 2, 1, 1, 1, 4}
+	if !slices.Equal(sizes, want) {
+		t.Fatalf("batches %v, want %v", sizes, want)
+	}
+	bad = -1
+	// Its key goes alone now, though others wait with it.
+	first, started = make(chan struct{}), make(chan struct{})
+	wg.Go(func() { _, _ = l.Do(context.Background(), "key0", 1, 0) })
+	<-started
+	sizes = nil
+	queue(l, &wg, check, 1, 3, 2)
+	close(first)
+	wg.Wait()
+	if want := []int{1, 2, 1}; !slices.Equal(sizes, want) {
+		t.Fatalf("batches %v, want %v", sizes, want)
+	}
+	// After enough successes alone it joins the others again.
+	for range 7 {
+		if _, err := l.Do(context.Background(), "key3", 1, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, started = make(chan struct{}), make(chan struct{})
+	wg.Go(func() { _, _ = l.Do(context.Background(), "key0", 1, 0) })
+	<-started
+	sizes = nil
+	queue(l, &wg, check, 1, 3, 2)
+	close(first)
+	wg.Wait()
+	if want := []int{1, 3}; !slices.Equal(sizes, want) {
+		t.Fatalf("batches %v, want %v", sizes, want)
+	}
+}
+
+func TestSystemicErrorsAreNotSplit(t *testing.T) {
+	away := errors.New("away")
+	calls := 0
+	started, first := make(chan struct{}), make(chan struct{})
+	l := lane.New(lane.Options{Systemic: func(err error) bool { return errors.Is(err, away) }},
+		func(_ context.Context, batch []int) ([]lane.Verdict[int], error) {
+			if batch[0] == 0 {
+				close(started)
+				<-first
+				return doubled(batch), nil
+			}
+			calls++
+			return nil, away
+		})
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = l.Do(context.Background(), "key0", 1, 0) })
+	<-started
+	queue(l, &wg, func(n, _ int, err error) {
+		if !errors.Is(err, away) {
+			t.Errorf("request %d: %v", n, err)
+		}
+	}, 1, 2, 3, 4)
+	close(first)
+	wg.Wait()
+	if calls != 1 {
+		t.Fatalf("ran %d times", calls)
+	}
+}
+
+func TestWithdrawnRequestDoesNotRun(t *testing.T) {
+	g := newGate()
+	l := lane.New(lane.Options{}, g.run)
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = l.Do(context.Background(), "a", 1, 1) })
+	<-g.batches
+	ctx, cancel := context.WithCancel(context.Background())
+	answered := make(chan error)
+	go func() {
+		_, err := l.Do(ctx, "b", 1, 2)
+		answered <- err
+	}()
+	until(func() bool { return l.Waiting() == 1 })
+	cancel()
+	if err := <-answered; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	// A request whose batch runs learns the truth although its ctx is over.
+	ctx, cancel = context.WithCancel(context.Background())
+	go func() {
+		v, err := l.Do(ctx, "b", 1, 3)
+		if v != 6 {
+			err = fmt.Errorf("%d, %w", v, err)
+		}
+		answered <- err
+	}()
+	until(func() bool { return l.Waiting() == 1 })
+	g.open <- struct{}{}
+	if got := <-g.batches; !slices.Equal(got, []int{3}) {
+		t.Fatalf("got %v", got)
+	}
+	cancel()
+	g.open <- struct{}{}
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+}
+
+func TestWrongNumberOfVerdictsFailsAll(t *testing.T) {
+	l := lane.New(lane.Options{}, func(context.Context, []int) ([]lane.Verdict[int], error) { return nil, nil })
+	if _, err := l.Do(context.Background(), "a", 1, 1); err == nil {
+		t.Fatal("a request without a verdict succeeded")
+	}
+}
+
+func BenchmarkDo(b *testing.B) {
+	l := lane.New(lane.Options{}, func(_ context.Context, batch []int) ([]lane.Verdict[int], error) { return doubled(batch), nil })
+	b.SetParallelism(64)
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			if _, err := l.Do(context.Background(), "a", 1, 1); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
