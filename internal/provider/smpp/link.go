@@ -1,0 +1,189 @@
+package smpp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+// link is one place for a connection: it binds, serves the session until it ends, and binds again.
+type link struct {
+	bind     Bind
+	mode     BindMode
+	clock    *clock.Clock
+	log      *slog.Logger
+	receipt  func(context.Context, provider.Receipt) error
+	rate     *bucket
+	session  atomic.Pointer[session] // nil while there is none, and on a receiver
+	current  atomic.Pointer[session] // every session, for drain
+	draining atomic.Bool
+}
+
+func newLink(b Bind, mode BindMode, o Options) *link {
+	return &link{bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, rate: newBucket(o.Clock, b.Rate)}
+}
+
+func (l *link) serves(n msisdn.Network) bool {
+	return len(l.bind.Networks) == 0 || n == "" || slices.Contains(l.bind.Networks, n)
+}
+
+func (l *link) dial(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	if l.bind.TLS != nil {
+		return (&tls.Dialer{NetDialer: &dialer, Config: l.bind.TLS}).DialContext(ctx, "tcp", l.bind.Address)
+	}
+	return dialer.DialContext(ctx, "tcp", l.bind.Address)
+}
+
+// keep binds again and again, with a growing pause between tries that fail.
+func (l *link) keep(ctx context.Context) {
+	pause := 100 * time.Millisecond
+	for ctx.Err() == nil {
+		s, err := bound(ctx, l)
+		if err == nil {
+			pause = 100 * time.Millisecond
+			l.current.Store(s)
+			if l.mode != Receiver {
+				l.session.Store(s)
+			}
+			err = s.run(ctx)
+			l.session.CompareAndSwap(s, nil)
+			l.current.CompareAndSwap(s, nil)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		l.log.WarnContext(ctx, "SMPP connection lost", "bind", l.bind.Name, "mode", string(l.mode), "error", err)
+		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil {
+			return
+		}
+		pause = min(2*pause, l.bind.ReconnectWithin)
+	}
+}
+
+// drain takes no more submits, waits for the answers that are due, and unbinds.
+func (l *link) drain(ctx context.Context) {
+	l.draining.Store(true)
+	l.session.Store(nil)
+	s := l.current.Load()
+	if s == nil {
+		return
+	}
+	for s.pending() > 0 && ctx.Err() == nil {
+		if l.clock.Sleep(ctx, 20*time.Millisecond) != nil {
+			break
+		}
+	}
+	s.mu.Lock()
+	s.sequence++
+	unit := pdu{id: unbind, sequence: s.sequence}
+	s.mu.Unlock()
+	s.send(unit)
+	select {
+	case <-s.dead: // the peer closes after its answer
+	case <-ctx.Done():
+	case <-l.clock.Timer(time.Second).C:
+	}
+}
+
+// bucket lets so many segments through a second. An operator that says "throttled" halves the rate;
+// each second without such a word brings a tenth of the rate back.
+type bucket struct {
+	clock   *clock.Clock
+	mu      sync.Mutex
+	full    float64 // segments a second; 0: no limit
+	now     float64 // the rate in force
+	next    time.Time
+	slowed  time.Time
+	blocked time.Time // nothing before this
+}
+
+// afterThrottle is the pause after an operator's "throttled" or "queue full".
+const afterThrottle = 200 * time.Millisecond
+
+// unlimited stands for "as fast as the window lets" when a limit must be drawn after all.
+const unlimited = 10_000
+
+func newBucket(c *clock.Clock, rate float64) *bucket {
+	return &bucket{clock: c, full: rate, now: rate}
+}
+
+var errSessionLost = errors.New("smpp: the connection was lost")
+
+// wait takes one segment's turn.
+func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) error {
+	b.mu.Lock()
+	now := b.clock.Now()
+	at := now
+	if b.now > 0 {
+		if b.next.Before(now) {
+			b.next = now
+		}
+		at = b.next
+		b.next = b.next.Add(time.Duration(float64(time.Second) / b.now))
+	}
+	if at.Before(b.blocked) {
+		at = b.blocked
+	}
+	b.mu.Unlock()
+	if !at.After(now) {
+		return nil
+	}
+	timer := b.clock.Timer(at.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-dead:
+		return errSessionLost
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *bucket) slow() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	b.blocked = now.Add(afterThrottle)
+	if now.Sub(b.slowed) < afterThrottle {
+		return // one word for a whole window of submits
+	}
+	b.slowed = now
+	if b.now == 0 {
+		b.now = unlimited
+	}
+	b.now = max(b.now/2, 1)
+}
+
+func (b *bucket) recover() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.now == b.full {
+		return
+	}
+	now := b.clock.Now()
+	if now.Sub(b.slowed) < time.Second {
+		return
+	}
+	b.slowed = now
+	limit := b.full
+	if limit == 0 {
+		limit = unlimited
+	}
+	b.now += limit / 10
+	if b.now >= limit {
+		b.now = b.full
+	}
+}

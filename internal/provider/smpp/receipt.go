@@ -1,0 +1,120 @@
+package smpp
+
+import (
+	"encoding/binary"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
+)
+
+// states maps the words of a receipt's text (appendix B) to ours.
+var states = map[string]provider.Delivery{
+	"DELIVRD": provider.Delivered, "DELIVERED": provider.Delivered,
+	"ENROUTE": provider.DeliveryPending, "ACCEPTD": provider.DeliveryPending, "ACCEPTED": provider.DeliveryPending, "SCHEDULED": provider.DeliveryPending,
+	"EXPIRED": provider.DeliveryExpired, "DELETED": provider.DeliveryFailed, "UNDELIV": provider.DeliveryFailed, "FAILED": provider.DeliveryFailed,
+	"REJECTD": provider.DeliveryRejected, "REJECTED": provider.DeliveryRejected, "UNKNOWN": provider.DeliveryUnknown, "SKIPPED": provider.DeliveryRejected,
+}
+
+// stateNumbers maps message_state (section 5.2.28).
+var stateNumbers = []provider.Delivery{
+	provider.DeliveryPending, provider.DeliveryPending, provider.Delivered, provider.DeliveryExpired, provider.DeliveryFailed,
+	provider.DeliveryFailed, provider.DeliveryPending, provider.DeliveryUnknown, provider.DeliveryRejected, provider.DeliveryRejected,
+}
+
+// parseReceipt reads a deliver_sm; ok is false when it is no receipt that can be matched. It is
+// tolerant: over-long fields, odd dates, missing members, any case of the keys.
+func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, bool) {
+	f := fields{rest: body}
+	f.cstring() // service_type, over-long at some
+	f.octets(2)
+	from := f.cstring() // the handset the message went to
+	f.octets(2)
+	f.cstring()
+	esm := f.octet()
+	f.octets(2)
+	f.cstring()
+	f.cstring()
+	f.octets(2)
+	coding := f.octet()
+	f.octet()
+	text := f.octets(int(f.octet()))
+	if f.fault && len(text) == 0 {
+		return provider.Receipt{}, false
+	}
+	extra := f.optional()
+	if payload := extra[tagPayload]; len(text) == 0 && len(payload) > 0 {
+		text = payload
+	}
+	if esm&esmTypeMask != esmReceipt && extra[tagReceiptedID] == nil {
+		return provider.Receipt{}, false
+	}
+	words := receiptWords(decodeText(text, coding))
+	r := provider.Receipt{At: now, Code: words["err"], State: provider.DeliveryUnknown}
+	if m, err := msisdn.Parse(from); err == nil {
+		r.To = m
+	}
+	id := words["id"]
+	if tlv := extra[tagReceiptedID]; len(tlv) > 0 {
+		id = strings.TrimRight(string(tlv), "\x00")
+	}
+	r.UpstreamID = canonicalID(id, b.ReceiptIDs)
+	if state, ok := states[strings.ToUpper(words["stat"])]; ok {
+		r.State = state
+	} else if n := extra[tagMessageState]; len(n) == 1 && int(n[0]) < len(stateNumbers) {
+		r.State = stateNumbers[n[0]]
+	}
+	if code := extra[tagNetworkError]; r.Code == "" && len(code) == 3 {
+		r.Code = big.NewInt(int64(binary.BigEndian.Uint16(code[1:]))).String()
+	}
+	r.Code = provider.Clip(r.Code)
+	return r, r.UpstreamID != ""
+}
+
+func decodeText(octets []byte, coding byte) string {
+	if coding == dataCoding[smstext.UCS2] {
+		return smstext.Decode(octets, smstext.UCS2)
+	}
+	return smstext.Decode(octets, smstext.Latin1) // the keys and values are ASCII in every other coding
+}
+
+// receiptWords reads "id:… sub:… stat:…" up to the text of the message, which may hold anything.
+func receiptWords(text string) map[string]string {
+	words := map[string]string{}
+	lower := strings.ToLower(text)
+	if i := strings.Index(lower, "text:"); i >= 0 {
+		text = text[:i]
+	}
+	for _, part := range strings.Fields(text) {
+		key, value, ok := strings.Cut(part, ":")
+		if ok {
+			words[strings.ToLower(key)] = value
+		}
+	}
+	return words
+}
+
+// canonicalID writes an id in the one form under which submits and receipts are matched: numbers in
+// decimal, texts in lower case.
+func canonicalID(id string, form IDForm) string {
+	id = strings.ToLower(strings.TrimSpace(id))
+	if len(id) > 64 {
+		id = id[:64]
+	}
+	base := 0
+	switch form {
+	case IDHex:
+		base = 16
+	case IDDecimal:
+		base = 10
+	default:
+		return id
+	}
+	if n, ok := new(big.Int).SetString(strings.TrimPrefix(id, "0x"), base); ok {
+		return n.String()
+	}
+	return id // not what the operator promised: still usable when both sides write it alike
+}

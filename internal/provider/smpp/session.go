@@ -1,0 +1,407 @@
+package smpp
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
+)
+
+// session is one bound connection. Three goroutines serve it: a reader that gives each answer to its
+// submit, a writer that puts waiting units into one write, and a keeper that asks for a sign of life
+// and gives up submits that were not answered.
+type session struct {
+	link   *link
+	conn   net.Conn
+	window chan struct{} // one token a submit without an answer
+
+	mu       sync.Mutex
+	sequence uint32
+	waiting  map[uint32]*submission
+	queued   []byte // written by the writer in one go
+	ids      []uint32
+	closed   error
+	heard    time.Time
+
+	kick chan struct{} // there is something to write
+	dead chan struct{} // closed with the session
+}
+
+// submission is a submit that waits for its answer.
+type submission struct {
+	done    func(provider.Outcome)
+	written bool // handed to the socket: from here on its fate is the operator's
+	since   time.Time
+}
+
+// bound dials, binds and starts a session.
+func bound(ctx context.Context, l *link) (*session, error) {
+	conn, err := l.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{link: l, conn: conn, window: make(chan struct{}, l.bind.Window), waiting: map[uint32]*submission{},
+		kick: make(chan struct{}, 1), dead: make(chan struct{}), heard: l.clock.Now()}
+	if err := s.bind(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return s, nil
+}
+
+var bindCommands = map[BindMode]uint32{Transceiver: bindTransceiver, Transmitter: bindTransmitter, Receiver: bindReceiver}
+
+// bind is the opening exchange, before the goroutines of the session run.
+func (s *session) bind(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := s.conn.SetDeadline(time.Now().Add(s.link.bind.AnswerTimeout)); err != nil {
+		return err
+	}
+	s.sequence = 1
+	request := pdu{id: bindCommands[s.link.mode], sequence: s.sequence, body: bindBody(s.link.bind)}
+	if _, err := s.conn.Write(request.appendTo(nil)); err != nil {
+		return err
+	}
+	answer, err := readPDU(s.conn)
+	if err != nil {
+		return fmt.Errorf("smpp: no answer to the bind: %w", err)
+	}
+	if answer.id != request.id|answerBit || answer.status != statusOK {
+		return fmt.Errorf("smpp: the bind was refused with status 0x%08x", answer.status)
+	}
+	if !stop() {
+		return ctx.Err()
+	}
+	return s.conn.SetDeadline(time.Time{})
+}
+
+// run serves the session until it ends and says why it ended.
+func (s *session) run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { s.end(ctx.Err()) })
+	defer stop()
+	var group sync.WaitGroup
+	group.Add(2)
+	go func() { defer group.Done(); s.write() }()
+	go func() { defer group.Done(); s.keepAlive(ctx) }()
+	s.end(s.read(ctx))
+	group.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// end closes the session once; what was written and not answered is Unknown, the rest was not sent.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	if s.closed != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = why
+	if why == nil {
+		s.closed = errors.New("smpp: the peer closed the connection")
+	}
+	lost := s.waiting
+	s.waiting = map[uint32]*submission{}
+	close(s.dead)
+	s.mu.Unlock()
+	_ = s.conn.Close()
+	for _, sub := range lost {
+		s.finish(sub, lostOutcome(sub.written))
+	}
+}
+
+func lostOutcome(written bool) provider.Outcome {
+	if written {
+		return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Message: "the connection was lost before the answer"}
+	}
+	return provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable,
+		Message: "the connection was lost before the segment was written", RetryAfter: time.Second}
+}
+
+// finish frees the submit's place in the window, then tells the caller.
+func (s *session) finish(sub *submission, o provider.Outcome) {
+	<-s.window
+	sub.done(o)
+}
+
+// submit implements provider.SMSSender on this connection.
+func (s *session) submit(ctx context.Context, segment provider.Segment, done func(provider.Outcome)) {
+	if err := s.link.rate.wait(ctx, s.dead); err != nil {
+		done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: err.Error()})
+		return
+	}
+	select {
+	case s.window <- struct{}{}:
+	case <-s.dead:
+		done(lostOutcome(false))
+		return
+	case <-ctx.Done():
+		done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: ctx.Err().Error()})
+		return
+	}
+	sub := &submission{done: done, since: s.link.clock.Now()}
+	s.mu.Lock()
+	if s.closed != nil || s.link.draining.Load() {
+		s.mu.Unlock()
+		s.finish(sub, lostOutcome(false))
+		return
+	}
+	s.sequence = s.sequence%0x7fffffff + 1
+	unit := pdu{id: submitSM, sequence: s.sequence, body: submitBody(s.link.bind, segment)}
+	s.waiting[unit.sequence] = sub // noted before it is written: no answer can be early
+	s.queued = unit.appendTo(s.queued)
+	s.ids = append(s.ids, unit.sequence)
+	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *session) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// send queues a unit that nobody waits for.
+func (s *session) send(p pdu) {
+	s.mu.Lock()
+	s.queued = p.appendTo(s.queued)
+	s.mu.Unlock()
+	s.wake()
+}
+
+// write puts everything that is queued into one write, again and again.
+func (s *session) write() {
+	var spare []byte
+	for {
+		select {
+		case <-s.kick:
+		case <-s.dead:
+			return
+		}
+		s.mu.Lock()
+		out := s.queued
+		s.queued = spare[:0]
+		for _, id := range s.ids {
+			if sub := s.waiting[id]; sub != nil {
+				sub.written = true // before the write: a part of it may leave even when it fails
+			}
+		}
+		s.ids = s.ids[:0]
+		s.mu.Unlock()
+		if len(out) > 0 {
+			if _, err := s.conn.Write(out); err != nil {
+				s.end(fmt.Errorf("smpp: write: %w", err))
+				return
+			}
+		}
+		spare = out
+	}
+}
+
+func (s *session) read(ctx context.Context) error {
+	reader := bufio.NewReaderSize(s.conn, 32<<10)
+	for {
+		p, err := readPDU(reader)
+		if err != nil {
+			return fmt.Errorf("smpp: read: %w", err)
+		}
+		s.mu.Lock()
+		s.heard = s.link.clock.Now()
+		s.mu.Unlock()
+		if err := s.take(ctx, p); err != nil {
+			return err
+		}
+	}
+}
+
+var errUnbound = errors.New("smpp: the peer unbound")
+
+// take treats one unit from the peer.
+func (s *session) take(ctx context.Context, p pdu) error {
+	switch p.id {
+	case submitSM | answerBit, genericNack:
+		s.answered(p)
+	case enquireLink:
+		s.send(p.answer(statusOK))
+	case deliverSM:
+		s.delivered(ctx, p)
+	case unbind:
+		s.send(p.answer(statusOK))
+		return errUnbound
+	case enquireLink | answerBit, unbind | answerBit:
+	default:
+		if p.id&answerBit == 0 {
+			s.send(pdu{id: genericNack, status: statusInvalidCmd, sequence: p.sequence})
+		}
+	}
+	return nil
+}
+
+func (s *session) answered(p pdu) {
+	s.mu.Lock()
+	sub := s.waiting[p.sequence]
+	delete(s.waiting, p.sequence)
+	s.mu.Unlock()
+	if sub == nil {
+		return // given up before, or never ours: its submit was called Unknown
+	}
+	o := submitOutcome(p, s.link.bind)
+	if p.status == statusThrottled || p.status == statusQueueFull {
+		s.link.rate.slow()
+	} else if o.Class == provider.Accepted {
+		s.link.rate.recover()
+	}
+	s.finish(sub, o)
+}
+
+// delivered stores a receipt and then acknowledges it. A receipt that could not be stored is refused
+// with a temporary fault: the operator sends it again. A message from a handset is acknowledged and
+// left: Makola serves no conversations yet.
+func (s *session) delivered(ctx context.Context, p pdu) {
+	receipt, ok := parseReceipt(p.body, s.link.bind, s.link.clock.Now())
+	if !ok {
+		s.send(p.answer(statusOK))
+		return
+	}
+	if err := s.link.receipt(ctx, receipt); err != nil {
+		s.link.log.ErrorContext(ctx, "a receipt could not be stored", "bind", s.link.bind.Name, "error", err)
+		s.send(p.answer(statusTryLater))
+		return
+	}
+	s.send(p.answer(statusOK))
+}
+
+// keepAlive asks for a sign of life when the peer is silent, ends a session whose peer stays silent,
+// and gives up submits without an answer.
+func (s *session) keepAlive(ctx context.Context) {
+	step := min(s.link.bind.EnquireEvery, s.link.bind.AnswerTimeout) / 4
+	for {
+		timer := s.link.clock.Timer(step)
+		select {
+		case <-timer.C:
+		case <-s.dead:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		now := s.link.clock.Now()
+		s.mu.Lock()
+		silent := now.Sub(s.heard)
+		var late []*submission
+		for id, sub := range s.waiting {
+			if now.Sub(sub.since) > s.link.bind.AnswerTimeout {
+				late = append(late, sub)
+				delete(s.waiting, id)
+			}
+		}
+		if silent >= s.link.bind.EnquireEvery {
+			s.sequence = s.sequence%0x7fffffff + 1
+			s.queued = pdu{id: enquireLink, sequence: s.sequence}.appendTo(s.queued)
+		}
+		s.mu.Unlock()
+		for _, sub := range late {
+			s.finish(sub, provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Message: "no answer to the submit"})
+		}
+		if silent >= s.link.bind.EnquireEvery+s.link.bind.AnswerTimeout {
+			s.end(errors.New("smpp: the peer is silent"))
+			return
+		}
+		s.wake()
+	}
+}
+
+// pending says how many submits wait for an answer.
+func (s *session) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}
+
+// submitBody is the body of a submit_sm (section 4.4.1).
+func submitBody(b Bind, g provider.Segment) []byte {
+	body := make([]byte, 0, 96+len(g.Octets))
+	body = cstring(body, b.ServiceType, 6)
+	sourceTON := byte(alphanumeric)
+	if isNumber(g.From) {
+		sourceTON = intlNumber
+	}
+	body = append(body, sourceTON, sourceTON&intlNumber)
+	if sourceTON == alphanumeric {
+		body[len(body)-1] = 0 // an alphanumeric sender has no numbering plan
+	}
+	body = cstring(body, g.From, 21)
+	body = append(body, intlNumber, intlNumber)
+	body = cstring(body, g.To.International(), 21)
+	long := g.Parts > 1
+	esm := byte(0)
+	if long && b.Concatenation == UDH {
+		esm = esmUDH
+	}
+	receipt := byte(0)
+	if g.WantsReceipt {
+		receipt = 1
+	}
+	body = append(body, esm, 0, 0, 0, 0, receipt, 0, dataCoding[g.Encoding], 0)
+	text := g.Octets
+	if esm == esmUDH {
+		header := []byte{5, 0, 3, byte(g.Group), byte(g.Parts), byte(g.Part)}
+		text = append(header, text...)
+	}
+	body = append(body, byte(len(text)))
+	body = append(body, text...)
+	if long && b.Concatenation == SAR {
+		body = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(body, tagSARReference), 2)
+		body = binary.BigEndian.AppendUint16(body, g.Group)
+		body = append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(body, tagSARTotal), 1), byte(g.Parts))
+		body = append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(body, tagSARPart), 1), byte(g.Part))
+	}
+	return body
+}
+
+// dataCoding is section 5.2.19; 0 is the message centre's default alphabet, GSM 03.38 at operators.
+var dataCoding = map[smstext.Encoding]byte{smstext.GSM7: 0, smstext.Latin1: 3, smstext.UCS2: 8}
+
+func isNumber(s string) bool {
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// submitOutcome reads the answer to a submit. Statuses that say "later" prove that the message was not
+// taken; every other status of the specification is a definite no, but for a system error, after which
+// nobody knows.
+func submitOutcome(p pdu, b Bind) provider.Outcome {
+	code := fmt.Sprintf("0x%08x", p.status)
+	switch p.status {
+	case statusOK:
+		if p.id == genericNack {
+			return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Code: code}
+		}
+		f := fields{rest: p.body}
+		id := canonicalID(f.cstring(), b.SubmitIDs)
+		if id == "" {
+			return provider.Outcome{Class: provider.Accepted, State: provider.Pending, Message: "accepted without a message id"}
+		}
+		return provider.Outcome{Class: provider.Accepted, State: provider.Pending, UpstreamID: id}
+	case statusThrottled, statusQueueFull, statusTryLater:
+		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Code: code, RetryAfter: time.Second}
+	case statusSystem:
+		return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Code: code}
+	default:
+		return provider.Outcome{Class: provider.Rejected, State: provider.Failed, Reason: provider.ReasonRefused, Code: code}
+	}
+}
