@@ -1,5 +1,7 @@
 package config
 
+import "time"
+
 // MTN is an account with MTN's Open API. Collection and disbursement have a
 // subscription key and a user of their own; either may be left out. The
 // defaults are the production values; the simulator has its own.
@@ -37,8 +39,8 @@ func (m MTN) Missing() []string {
 }
 
 // Hubtel is a merchant account with Hubtel, whose interface lives on six
-// hosts. Every reference is used once there, and only listed addresses may
-// call it.
+// hosts, and a seventh for balances. Every reference is used once there, and
+// only listed addresses may call it.
 type Hubtel struct {
 	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id; empty leaves Hubtel out."`
 	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:""`
@@ -52,6 +54,13 @@ type Hubtel struct {
 	SendStatusURL string `name:"send-status-url" env:"SEND_STATUS_URL" default:"https://smrsc.hubtel.com" help:"Host of payout statuses."`
 	VerifyURL     string `name:"verify-url" env:"VERIFY_URL" default:"https://rnv.hubtel.com" help:"Host of name queries."`
 	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Host of airtime and data."`
+	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Host of balances."`
+
+	// UnpaidAfter is when a collection that still reads Unpaid, which Hubtel
+	// says of an open one and of a failed one alike, counts as failed.
+	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age at which a collection that Hubtel calls Unpaid counts as failed; not below 5m."`
+	// ServiceIDs replaces Hubtel's ids of single services, by our keys.
+	ServiceIDs map[string]string `name:"service-id" env:"SERVICE_IDS" placeholder:"KEY=ID" help:"Hubtel's id of a service, such as mtn_airtime, telecel_data or mtn_broadband. May be repeated."`
 }
 
 // Enabled says whether the operator configured Hubtel at all.

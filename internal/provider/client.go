@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,9 @@ type Request struct {
 	Operation string        // "collect", "token", ...
 	Reference string        // the ProviderReference, if it is about one
 	Timeout   time.Duration // zero: the client's
+	// Hide are texts that the log of exchanges must not show beside what
+	// Redact finds by itself, such as a bank account in the path.
+	Hide []string
 }
 
 // Answer is what came back.
@@ -204,14 +208,24 @@ func (c *Client) exchange(start time.Time, r Request, a Answer) Exchange {
 		At: start, Took: c.opts.Clock.Now().Sub(start),
 		Provider: c.opts.Provider, Mode: c.opts.Mode,
 		Operation: r.Operation, Reference: r.Reference,
-		Method: r.Method, URL: Redact(r.URL), Status: a.Status,
-		Request: Redact(cut(r.Body)), Answer: Redact(cut(a.Body)),
+		Method: r.Method, URL: Redact(hide(r.URL, r.Hide)), Status: a.Status,
+		Request: Redact(hide(cut(r.Body), r.Hide)), Answer: Redact(hide(cut(a.Body), r.Hide)),
 		Written: a.Written,
 	}
 	if a.Err != nil {
 		e.Err = a.Err.Error()
 	}
 	return e
+}
+
+// hide leaves the last four characters of each text to be hidden.
+func hide(s string, texts []string) string {
+	for _, t := range texts {
+		if len(t) > 4 {
+			s = strings.ReplaceAll(s, t, "***"+t[len(t)-4:])
+		}
+	}
+	return s
 }
 
 func cut(b []byte) string {

@@ -1,0 +1,354 @@
+// Package hubtel speaks Hubtel's interface: collections, payouts to wallets
+// and banks, name queries, airtime, data packages and balances, on seven hosts
+// with one Basic credential.
+//
+// Two properties of Hubtel shape everything here. A reference is used once and
+// refused for ever after, in no words of its own, so that nothing is ever
+// posted twice: what became of an unanswered request is asked, never guessed
+// (provider.Rail.MayRepeat is false). And callbacks carry no signature, so that
+// they are hints: every final word comes from an authenticated query.
+//
+// This file builds requests and reads who we are; answers.go holds the whole
+// table of what Hubtel's words mean.
+package hubtel
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+// Name is the rail's name in routes, ledger accounts and logs.
+const Name = "hubtel"
+
+// queryWithin bounds everything that moves no money.
+const queryWithin = 10 * time.Second
+
+// simNameService is the service that tells the holder of a number.
+const simNameService = "3e0841e70afc42fb97d13d19abd36384"
+
+// serviceIDs are the ids in Hubtel's public documents; config.Hubtel may
+// replace each. mtn_broadband has none there.
+var serviceIDs = map[string]string{
+	"mtn_airtime":        "fdd76c884e614b1c8f669a3207b09a98",
+	"telecel_airtime":    "f4be83ad74c742e185224fdae1304800",
+	"airteltigo_airtime": "dae2142eb5a14c298eace60240c09e4b",
+	"mtn_data":           "b230733cd56b4a0fad820e39f66bc27c",
+	"telecel_data":       "fa27127ba039455da04a2ac8a1613e00",
+	"airteltigo_data":    "06abd92da459428496967612463575ca",
+}
+
+// channels are Hubtel's names of the networks.
+var channels = map[msisdn.Network]string{
+	msisdn.MTN:        "mtn-gh",
+	msisdn.Telecel:    "vodafone-gh",
+	msisdn.AirtelTigo: "tigo-gh",
+}
+
+// Hubtel is one merchant account. It plays every role of package provider.
+type Hubtel struct {
+	account config.Hubtel
+	client  *provider.Client
+	clock   *clock.Clock
+	auth    string
+}
+
+// New makes the adapter. The account is taken as complete: see its Missing.
+func New(account config.Hubtel, c *clock.Clock, client *provider.Client) *Hubtel {
+	if account.Commission == "" {
+		account.Commission = account.Prepaid
+	}
+	if account.UnpaidAfter < 5*time.Minute {
+		account.UnpaidAfter = 5 * time.Minute
+	}
+	basic := base64.StdEncoding.EncodeToString([]byte(account.ClientID + ":" + string(account.ClientSecret)))
+	return &Hubtel{account: account, client: client, clock: c, auth: "Basic " + basic}
+}
+
+// Rail gives the roles that the account can play.
+func (h *Hubtel) Rail(mode string) provider.Rail {
+	r := provider.Rail{Name: Name, Mode: mode, MayRepeat: false, Callbacks: h, Floats: h}
+	if h.account.POSSales != "" {
+		r.Collector, r.WalletNames, r.BankNames = h, h, h
+	}
+	if h.account.Prepaid != "" {
+		r.Disburser = h
+	}
+	if h.account.Commission != "" {
+		r.TopUpper, r.Bundles = h, h
+	}
+	return r
+}
+
+// Collect asks the payer for money.
+func (h *Hubtel) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
+	channel, ok := channels[r.Network]
+	if !ok {
+		return noService("no channel for network " + string(r.Network))
+	}
+	a := h.post(ctx, "collect", r.ProviderReference,
+		h.account.ReceiveURL+"/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+"/receive/mobilemoney",
+		map[string]any{
+			"CustomerName": r.MSISDN.International(), "CustomerMsisdn": r.MSISDN.International(), "CustomerEmail": "",
+			"Channel": channel, "Amount": number(r.Amount), "PrimaryCallbackUrl": r.CallbackURL,
+			"Description": description(r.Label, r.Reference), "ClientReference": provider.PlainReference(r.ProviderReference),
+		})
+	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount, collecting: true})
+}
+
+// CollectStatus asks what became of a collection.
+func (h *Hubtel) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	a := h.get(ctx, "collect_status", r.ProviderReference,
+		h.account.StatusURL+"/transactions/"+url.PathEscape(h.account.POSSales)+"/status?clientReference="+provider.PlainReference(r.ProviderReference))
+	var age time.Duration
+	if !r.SentAt.IsZero() {
+		age = h.clock.Since(r.SentAt)
+	}
+	return collected(a, orderOf(r, true), age >= h.account.UnpaidAfter)
+}
+
+// Disburse sends money to a wallet or a bank account.
+func (h *Hubtel) Disburse(ctx context.Context, r provider.DisburseRequest) provider.Outcome {
+	base := h.account.SendURL + "/api/merchants/" + url.PathEscape(h.account.Prepaid) + "/send/"
+	body := map[string]any{
+		"Amount": number(r.Amount), "Description": description(r.Label, r.Reference),
+		"ClientReference": provider.PlainReference(r.ProviderReference),
+	}
+	if r.BankCode != "" {
+		base += "bank/gh/" + url.PathEscape(r.BankCode)
+		body["PrimaryCallbackUrl"] = r.CallbackURL
+		body["BankAccountNumber"], body["BankAccountName"] = r.Account, r.Name
+		for _, optional := range []string{"RecipientPhoneNumber", "BankName", "BankBranch", "BankBranchCode"} {
+			body[optional] = ""
+		}
+	} else {
+		channel, ok := channels[r.Network]
+		if !ok {
+			return noService("no channel for network " + string(r.Network))
+		}
+		base += "mobilemoney"
+		body["PrimaryCallbackURL"] = r.CallbackURL
+		body["RecipientMsisdn"], body["Channel"], body["CustomerEmail"] = r.MSISDN.International(), channel, ""
+		body["RecipientName"] = r.Name
+		if r.Name == "" {
+			body["RecipientName"] = r.MSISDN.International()
+		}
+	}
+	a := h.post(ctx, "disburse", r.ProviderReference, base, body)
+	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount})
+}
+
+// DisburseStatus asks what became of a payout.
+func (h *Hubtel) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	a := h.get(ctx, "disburse_status", r.ProviderReference,
+		h.account.SendStatusURL+"/api/merchants/"+url.PathEscape(h.account.Prepaid)+"/transactions/status?clientReference="+provider.PlainReference(r.ProviderReference))
+	return disbursed(a, orderOf(r, false))
+}
+
+// WalletName tells the registered name of a wallet.
+func (h *Hubtel) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, provider.Outcome) {
+	a := h.get(ctx, "wallet_name", "", h.account.VerifyURL+"/v2/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+
+		"/mobilemoney/verify?channel="+channels[n]+"&customerMsisdn="+m.Local())
+	return walletName(a)
+}
+
+// BankName tells the name of a bank account.
+func (h *Hubtel) BankName(ctx context.Context, bankCode, account string) (string, provider.Outcome) {
+	return bankName(h.client.Do(ctx, provider.Request{
+		Method: http.MethodGet, Header: h.header(), Operation: "bank_name", Timeout: queryWithin, Hide: []string{account},
+		URL: h.account.VerifyURL + "/v2/merchantaccount/merchants/" + url.PathEscape(h.account.POSSales) +
+			"/bank/verify/" + url.PathEscape(bankCode) + "/" + url.PathEscape(account),
+	}))
+}
+
+// TopUp sends airtime.
+func (h *Hubtel) TopUp(ctx context.Context, r provider.TopUpRequest) provider.Outcome {
+	service := h.service(strings.ToLower(string(r.Network)) + "_airtime")
+	if service == "" {
+		return noService("no service for airtime of " + string(r.Network))
+	}
+	return h.serve(ctx, "topup", service, r.ProviderReference, r.Amount, r.MSISDN, r.CallbackURL, "")
+}
+
+// TopUpStatus asks what became of a top-up.
+func (h *Hubtel) TopUpStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	return h.served(ctx, "topup_status", r)
+}
+
+// Offers asks what a number is offered now. Its holder's name comes from
+// another query at the same time; offers without a name are worth having.
+func (h *Hubtel) Offers(ctx context.Context, r provider.OffersRequest) ([]provider.Offer, string, provider.Outcome) {
+	service := h.service(dataService(r.Service, r.Network))
+	if service == "" {
+		return nil, "", noService("no service " + dataService(r.Service, r.Network))
+	}
+	name := make(chan string, 1)
+	go func() {
+		a := h.get(ctx, "holder_name", "", h.account.ServicesURL+"/commissionservices/"+url.PathEscape(h.account.POSSales)+"/"+simNameService+
+			"?destination="+r.MSISDN.International())
+		name <- holderName(a)
+	}()
+	list, o := offers(h.get(ctx, "offers", "", h.serviceURL(service)+"?destination="+r.MSISDN.International()))
+	return list, <-name, o
+}
+
+// BuyBundle buys a package. What is bought must be offered at that price at
+// that moment, so Hubtel is asked first; when it is not offered any more,
+// nothing is posted.
+func (h *Hubtel) BuyBundle(ctx context.Context, r provider.BundleRequest) provider.Outcome {
+	key := dataService(r.Service, r.Network)
+	service := h.service(key)
+	if service == "" {
+		return noService("no service " + key)
+	}
+	list, o := offers(h.get(ctx, "offers", r.ProviderReference, h.serviceURL(service)+"?destination="+r.MSISDN.International()))
+	if o.Class != provider.Accepted {
+		// Only the question was sent: the purchase was not.
+		o.Class, o.NotSentBySocket = provider.NotSent, true
+		return o
+	}
+	for _, offered := range list {
+		if offered.Value == r.Offer.Value && offered.Amount == r.Offer.Amount {
+			return h.serve(ctx, "bundle", service, r.ProviderReference, r.Offer.Amount, r.MSISDN, r.CallbackURL, r.Offer.Value)
+		}
+	}
+	return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonOfferGone, Message: "not among the packages offered now"}
+}
+
+// BundleStatus asks what became of a package.
+func (h *Hubtel) BundleStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	return h.served(ctx, "bundle_status", r)
+}
+
+// Float is the sum of the account's balances.
+func (h *Hubtel) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
+	paths := []string{}
+	if h.account.POSSales != "" {
+		paths = append(paths, url.PathEscape(h.account.POSSales))
+	}
+	if h.account.Prepaid != "" {
+		paths = append(paths, "prepaid/"+url.PathEscape(h.account.Prepaid))
+	}
+	if h.account.Commission != h.account.Prepaid {
+		paths = append(paths, "prepaid/"+url.PathEscape(h.account.Commission))
+	}
+	var total money.Pesewas
+	for _, path := range paths {
+		amount, o := balance(h.get(ctx, "float", "", h.account.BalanceURL+"/api/inter-transfers/"+path))
+		if o.Class != provider.Accepted {
+			return 0, o
+		}
+		total += amount
+	}
+	return total, provider.Outcome{Class: provider.Accepted, State: provider.Success}
+}
+
+// ParseCallback finds the payment that a callback speaks of. What it says
+// about it is not read: nobody signed it.
+func (h *Hubtel) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
+	var body envelope
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		return nil, err
+	}
+	id, err := uuid.Parse(string(body.payload().ClientReference))
+	if err != nil {
+		return nil, err
+	}
+	return []provider.Hint{{ProviderReference: id.String()}}, nil
+}
+
+// serve posts to one of the commission services.
+func (h *Hubtel) serve(ctx context.Context, op, service, reference string, amount money.Pesewas, to msisdn.MSISDN, callback, bundle string) provider.Outcome {
+	body := map[string]any{
+		"Destination": to.International(), "Amount": number(amount), "CallbackUrl": callback,
+		"ClientReference": provider.PlainReference(reference),
+	}
+	if bundle != "" {
+		body["Extradata"] = map[string]string{"bundle": bundle}
+	}
+	return submitted(h.post(ctx, op, reference, h.serviceURL(service), body), order{reference: reference, amount: amount})
+}
+
+// served asks what became of a top-up or bundle. The path is not in Hubtel's
+// public documents: it was reconstructed by others, and stands only here.
+func (h *Hubtel) served(ctx context.Context, op string, r provider.StatusRequest) provider.Outcome {
+	a := h.get(ctx, op, r.ProviderReference, h.serviceURL("transactionstatus")+"?clientReference="+provider.PlainReference(r.ProviderReference))
+	return served(a, orderOf(r, false))
+}
+
+func (h *Hubtel) serviceURL(service string) string {
+	return h.account.ServicesURL + "/commissionservices/" + url.PathEscape(h.account.Commission) + "/" + url.PathEscape(service)
+}
+
+func (h *Hubtel) service(key string) string {
+	if id := h.account.ServiceIDs[key]; id != "" {
+		return id
+	}
+	return serviceIDs[key]
+}
+
+func dataService(key string, n msisdn.Network) string {
+	if key == "" {
+		return strings.ToLower(string(n)) + "_data"
+	}
+	return key
+}
+
+func (h *Hubtel) post(ctx context.Context, op, reference, url string, body map[string]any) provider.Answer {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return provider.Answer{Err: err}
+	}
+	header := h.header()
+	header.Set("Content-Type", "application/json")
+	return h.client.Do(ctx, provider.Request{Method: http.MethodPost, URL: url, Header: header, Body: text, Operation: op, Reference: reference})
+}
+
+func (h *Hubtel) get(ctx context.Context, op, reference, url string) provider.Answer {
+	return h.client.Do(ctx, provider.Request{Method: http.MethodGet, URL: url, Header: h.header(), Operation: op, Reference: reference, Timeout: queryWithin})
+}
+
+func (h *Hubtel) header() http.Header {
+	return http.Header{"Authorization": {h.auth}, "Accept": {"application/json"}, "Cache-Control": {"no-cache"}}
+}
+
+// number renders an amount as Hubtel's JSON number of cedis.
+func number(p money.Pesewas) json.RawMessage { return json.RawMessage(p.String()) }
+
+// description is what the payer or payee may read. Signs such as & % ^ make
+// Hubtel refuse the whole request.
+func description(label, reference string) string {
+	if strings.TrimSpace(label) == "" {
+		label = "Payment " + reference
+	}
+	var out strings.Builder
+	for _, r := range label {
+		if out.Len() >= 100 {
+			break
+		}
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
+			out.WriteRune(r)
+		default:
+			out.WriteByte(' ')
+		}
+	}
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// noService refuses what this account was never set up for: nothing is posted.
+func noService(what string) provider.Outcome {
+	return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonSetup, Message: what}
+}
