@@ -1,0 +1,100 @@
+// Package access decides who may call on behalf of a tenant: API keys and the
+// members and scopes they carry, the addresses from which payouts may be sent,
+// and how often each endpoint may be called. It keeps the log of what operators
+// did, and it knows which master key the database belongs to. It knows a tenant
+// by its id only: whether the tenant is blocked or may collect is the business
+// of package tenant.
+//
+// A key and an allow-list cost a query at most once a second on each node, so a
+// revocation or a new address is in force everywhere within one second.
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
+)
+
+// Freshness is how old a cached key or allow-list may be.
+const Freshness = time.Second
+
+// How many keys and allow-lists a node remembers at once.
+const (
+	cachedKeys  = 50_000
+	cachedLists = 10_000
+)
+
+// Access keeps keys, allow-lists, rate counters and the audit log. It is safe
+// for concurrent use.
+type Access struct {
+	db    *db.DB
+	clock *clock.Clock
+	keys  *fresh.Cache[string, keyRow]
+	lists *fresh.Cache[string, []netip.Prefix]
+
+	mu    sync.Mutex
+	drawn map[drawnKey]*drawn // what is left of the blocks of this node
+}
+
+// New makes an Access.
+func New(d *db.DB, c *clock.Clock) *Access {
+	a := &Access{db: d, clock: c, drawn: map[drawnKey]*drawn{}}
+	a.keys = fresh.New(c, Freshness, cachedKeys, a.loadKey)
+	a.lists = fresh.New(c, Freshness, cachedLists, a.loadList)
+	return a
+}
+
+// ErrWrongSecret says that the database was made with another master key.
+var ErrWrongSecret = errors.New("the master key is not the one this database was made with")
+
+const claimInstallation = `INSERT INTO installation (id, fingerprint, created_at) VALUES (1, $1, $2)
+	ON CONFLICT (id) DO NOTHING`
+
+const selectFingerprint = `SELECT fingerprint FROM installation WHERE id = 1`
+
+// CheckInstallation ties the database to the master key on the first start and
+// answers ErrWrongSecret on any later start with another one: such a node would
+// make other provider references for the same requests, and a request that was
+// repeated could be paid twice.
+func (a *Access) CheckInstallation(ctx context.Context, secret config.Secret) error {
+	mac := hmac.New(sha256.New, secret.Derive("installation"))
+	mac.Write([]byte("fingerprint"))
+	ours := hex.EncodeToString(mac.Sum(nil))
+	var stored string
+	read := func(tx *db.Tx) error {
+		_, err := tx.One(selectFingerprint, nil, &stored)
+		return err
+	}
+	if err := a.db.Read(ctx, read); err != nil {
+		return err
+	}
+	if stored == "" {
+		err := a.db.Write(ctx, func(tx *db.Tx) error {
+			if _, err := tx.Exec(claimInstallation, ours, a.clock.Now()); err != nil {
+				return err
+			}
+			return read(tx)
+		})
+		// Of two first starts one claims; a lost answer is told by reading.
+		if errors.Is(err, db.ErrAmbiguous) {
+			err = a.db.Read(ctx, read)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !hmac.Equal([]byte(stored), []byte(ours)) {
+		return ErrWrongSecret
+	}
+	return nil
+}

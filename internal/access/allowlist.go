@@ -1,0 +1,156 @@
+package access
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// ParsePrefix reads an address or a CIDR of an allow-list, IPv4 or IPv6. An
+// IPv4 address written inside IPv6 (::ffff:10.0.0.0/104) becomes IPv4. Bits
+// behind the mask are refused: who wrote 10.1.2.3/8 may have meant one host,
+// and would open sixteen million.
+func ParsePrefix(text string) (netip.Prefix, error) {
+	text = strings.TrimSpace(text)
+	refuse := func(why string) (netip.Prefix, error) {
+		return netip.Prefix{}, problem.Field("payout_ip", text+" "+why)
+	}
+	var p netip.Prefix
+	if strings.Contains(text, "/") {
+		parsed, err := netip.ParsePrefix(text)
+		if err != nil {
+			return refuse("is neither an IP address nor a CIDR.")
+		}
+		p = parsed
+	} else {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" {
+			return refuse("is neither an IP address nor a CIDR.")
+		}
+		p = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	if p.Addr().Is4In6() {
+		if p.Bits() < 96 {
+			return refuse("covers IPv4 and IPv6: write two CIDRs.")
+		}
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	if p != p.Masked() {
+		return refuse("has bits behind its mask, did you mean " + p.Masked().String() + "?")
+	}
+	return p, nil
+}
+
+const selectList = `SELECT prefix FROM payout_ips WHERE tenant = $1 ORDER BY prefix`
+
+func (a *Access) loadList(ctx context.Context, tenant string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	err := a.db.Read(ctx, func(tx *db.Tx) (err error) {
+		list, err = readList(tx, tenant)
+		return err
+	})
+	return list, err
+}
+
+func readList(tx *db.Tx, tenant string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	err := tx.Query(selectList, []any{tenant}, func(r *db.Row) error {
+		var text string
+		if err := r.Scan(&text); err != nil {
+			return err
+		}
+		p, err := netip.ParsePrefix(text)
+		list = append(list, p)
+		return err
+	})
+	return list, err
+}
+
+// PayoutIPs gives the allow-list of a tenant.
+func (a *Access) PayoutIPs(ctx context.Context, tenant string) ([]netip.Prefix, error) {
+	list, err := a.lists.Get(ctx, tenant)
+	return slices.Clone(list), err
+}
+
+// PayoutIPAllowed says whether a tenant may send payouts from an address. An
+// empty list allows none.
+func (a *Access) PayoutIPAllowed(ctx context.Context, tenant string, addr netip.Addr) (bool, error) {
+	list, err := a.lists.Get(ctx, tenant)
+	if err != nil {
+		return false, err
+	}
+	return contains(list, addr), nil
+}
+
+// contains also finds an IPv4 address that came inside an IPv6 one, as on a
+// listener that serves both, and an address with a zone.
+func contains(list []netip.Prefix, addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+const clearList = `DELETE FROM payout_ips WHERE tenant = $1`
+
+// SetPayoutIPs replaces the allow-list of a tenant in tx and gives the list as
+// it was. No prefixes at all refuse every address.
+func (a *Access) SetPayoutIPs(tx *db.Tx, tenant string, list []netip.Prefix) (before []netip.Prefix, err error) {
+	before, err = readList(tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	now := a.clock.Now()
+	seen := map[netip.Prefix]bool{}
+	var rows []string
+	for _, p := range list {
+		if !seen[p] {
+			seen[p] = true
+			rows = append(rows, p.String())
+		}
+	}
+	if _, err := tx.Exec(clearList, tenant); err != nil {
+		return nil, err
+	}
+	db.Insert(tx, "payout_ips", []db.Column[string]{
+		{Name: "tenant", Text: func(string) string { return tenant }},
+		{Name: "prefix", Text: func(p string) string { return p }},
+		{Name: "created_at", Time: func(string) time.Time { return now }},
+	}, rows)
+	tx.AfterCommit(func() { a.lists.Forget(tenant) })
+	return before, nil
+}
+
+// ClientIP gives the address that a request comes from. Without trusted
+// proxies it is the peer of the connection. Behind them it is the right-most
+// address of X-Forwarded-For that is no trusted proxy, because every proxy
+// appends what it saw and all that stands left of that is the client's own
+// word. An entry that cannot be read gives the zero address, which no list
+// contains.
+func ClientIP(remote string, forwardedFor []string, trusted []netip.Prefix) netip.Addr {
+	seen := parseHop(remote)
+	hops := strings.Split(strings.Join(forwardedFor, ","), ",")
+	for i := len(hops) - 1; i >= 0 && contains(trusted, seen); i-- {
+		hop := strings.TrimSpace(hops[i])
+		if hop == "" {
+			continue
+		}
+		seen = parseHop(hop)
+	}
+	return seen
+}
+
+// parseHop reads an address with or without a port.
+func parseHop(text string) netip.Addr {
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return withPort.Addr().Unmap().WithZone("")
+	}
+	addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Unmap().WithZone("")
+}

@@ -1,0 +1,372 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/crc32"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Scope is one right that a key can carry.
+type Scope string
+
+// The scopes. Each endpoint asks for exactly one.
+const (
+	All      Scope = "all"      // every right, also those that later versions add
+	Read     Scope = "read"     // balances, histories, statuses, lists
+	Collect  Scope = "collect"  // collections
+	Payout   Scope = "payout"   // transfers to wallets and bank accounts
+	Airtime  Scope = "airtime"  // airtime and data packages
+	SMS      Scope = "sms"      // messages, sender IDs
+	OTP      Scope = "otp"      // one-time passwords
+	Contacts Scope = "contacts" // contact groups
+	Webhooks Scope = "webhooks" // the tenant's signing secret and deliveries
+)
+
+// Scopes gives every scope.
+func Scopes() []Scope {
+	return []Scope{All, Read, Collect, Payout, Airtime, SMS, OTP, Contacts, Webhooks}
+}
+
+// Caller is who a request comes from.
+type Caller struct {
+	Tenant string // the owner, also when a member calls
+	KeyID  string
+	Member string // the team member whose key it is; empty for the owner's
+	Scopes []Scope
+}
+
+// Can says whether the caller carries a right.
+func (c Caller) Can(s Scope) bool {
+	return slices.Contains(c.Scopes, All) || slices.Contains(c.Scopes, s)
+}
+
+// Key is what is known of an API key after it was made: never the key itself.
+type Key struct {
+	ID         string
+	Tenant     string
+	Hint       string // the key's beginning and end, to tell keys apart
+	Member     string
+	Scopes     []Scope
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // zero: never
+	RevokedAt  time.Time // zero: not revoked
+	ReplacedBy string    // the key that a rotation made
+}
+
+// State tells in one word whether the key works at a time: active, expired or
+// revoked.
+func (k Key) State(at time.Time) string {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return "revoked"
+	case !k.ExpiresAt.IsZero() && !at.Before(k.ExpiresAt):
+		return "expired"
+	}
+	return "active"
+}
+
+// The beginnings of keys, by the mode of their tenant.
+const (
+	livePrefix = "mk_live_"
+	testPrefix = "mk_test_"
+)
+
+// A key is its prefix, 256 random bits and a checksum, both in letters and
+// digits of a fixed length. The checksum lets a scanner know a leaked key and
+// lets us refuse a mistyped one without asking the database.
+const (
+	alphabet       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	secretBytes    = 32
+	secretLength   = 43 // 62^43 > 2^256
+	checksumLength = 6  // 62^6 > 2^32
+)
+
+// maxMember is the longest name of a member in characters.
+const maxMember = 80
+
+// MaxOverlap is how long two keys of a rotation may both work.
+const MaxOverlap = 7 * 24 * time.Hour
+
+func encode(n *big.Int, length int) string {
+	n = new(big.Int).Set(n)
+	text := make([]byte, length)
+	base, digit := big.NewInt(int64(len(alphabet))), new(big.Int)
+	for i := length - 1; i >= 0; i-- {
+		n.DivMod(n, base, digit)
+		text[i] = alphabet[digit.Int64()]
+	}
+	return string(text)
+}
+
+func checksum(text string) string {
+	return encode(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), checksumLength)
+}
+
+// newKey makes the text of a key. It must be called before the transaction
+// that stores it, which may run twice.
+func newKey(live bool) string {
+	random := make([]byte, secretBytes)
+	rand.Read(random) // never fails
+	text := testPrefix
+	if live {
+		text = livePrefix
+	}
+	text += encode(new(big.Int).SetBytes(random), secretLength)
+	return text + checksum(text)
+}
+
+// wellFormed says whether text could be a key of ours.
+func wellFormed(text string) bool {
+	if len(text) != len(livePrefix)+secretLength+checksumLength ||
+		!strings.HasPrefix(text, livePrefix) && !strings.HasPrefix(text, testPrefix) {
+		return false
+	}
+	cut := len(text) - checksumLength
+	return checksum(text[:cut]) == text[cut:]
+}
+
+func hashKey(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func hint(text string) string {
+	return text[:len(livePrefix)+4] + "..." + text[len(text)-4:]
+}
+
+// keyRow is what a query for a hash found, which may be nothing: that is
+// remembered too.
+type keyRow struct {
+	key   Key
+	found bool
+}
+
+const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by`
+
+const selectKeyByHash = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1`
+
+func (k *Key) scan(r *db.Row) error {
+	var scopes string
+	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy)
+	for _, s := range strings.Fields(scopes) {
+		k.Scopes = append(k.Scopes, Scope(s))
+	}
+	return err
+}
+
+func (a *Access) loadKey(ctx context.Context, hash string) (keyRow, error) {
+	var row keyRow
+	err := a.db.Read(ctx, func(tx *db.Tx) error {
+		row = keyRow{}
+		return tx.Query(selectKeyByHash, []any{hash}, func(r *db.Row) error {
+			row.found = true
+			return row.key.scan(r)
+		})
+	})
+	return row, err
+}
+
+// ErrKey is the one refusal of a key that is missing, unknown, expired or
+// revoked: which of them it was is nobody's business but the operator's.
+func errKey() error {
+	return problem.New(problem.Unauthenticated, "invalid_api_key", "Invalid API key")
+}
+
+// Authenticate finds the caller behind the text of a key. What it knows of the
+// key is at most one second old; expiry holds to the moment.
+func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) {
+	if !wellFormed(text) {
+		return Caller{}, errKey()
+	}
+	row, err := a.keys.Get(ctx, hashKey(text))
+	if err != nil {
+		return Caller{}, err
+	}
+	if !row.found || row.key.State(a.clock.Now()) != "active" {
+		return Caller{}, errKey()
+	}
+	k := row.key
+	return Caller{Tenant: k.Tenant, KeyID: k.ID, Member: k.Member, Scopes: k.Scopes}, nil
+}
+
+// NewKey says what key to make.
+type NewKey struct {
+	Tenant string
+	Live   bool    // the mode of the tenant
+	Member string  // empty for the owner's own key
+	Scopes []Scope // none means All
+	Expiry time.Duration
+}
+
+// Minted is a key that was just made, with its text, which is stored nowhere
+// and shown once.
+type Minted struct {
+	Key  Key
+	Text string
+}
+
+// Mint makes a key in memory; CreateKey stores it. The two are apart because a
+// transaction may run twice and the key must be the same.
+func (a *Access) Mint(n NewKey) (Minted, error) {
+	scopes, err := checkScopes(n.Scopes)
+	if err != nil {
+		return Minted{}, err
+	}
+	if n.Tenant == "" {
+		return Minted{}, problem.Field("tenant", "is required.")
+	}
+	if !utf8.ValidString(n.Member) || utf8.RuneCountInString(n.Member) > maxMember || strings.TrimSpace(n.Member) != n.Member {
+		return Minted{}, problem.Field("member", "must have at most 80 characters and no space around them.")
+	}
+	if n.Expiry < 0 {
+		return Minted{}, problem.Field("expiry", "must be in the future.")
+	}
+	text := newKey(n.Live)
+	now := a.clock.Now()
+	k := Key{ID: uuid.Must(uuid.NewV7()).String(), Tenant: n.Tenant, Hint: hint(text), Member: n.Member, Scopes: scopes, CreatedAt: now}
+	if n.Expiry > 0 {
+		k.ExpiresAt = now.Add(n.Expiry)
+	}
+	return Minted{Key: k, Text: text}, nil
+}
+
+func checkScopes(scopes []Scope) ([]Scope, error) {
+	if len(scopes) == 0 {
+		return []Scope{All}, nil
+	}
+	var kept []Scope
+	for _, known := range Scopes() { // one order, whatever order was asked for
+		if slices.Contains(scopes, known) {
+			kept = append(kept, known)
+		}
+	}
+	for _, s := range scopes {
+		if !slices.Contains(kept, s) {
+			return nil, problem.Field("scope", "has no right named "+string(s)+".")
+		}
+	}
+	return kept, nil
+}
+
+const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+// CreateKey stores a minted key in tx.
+func (a *Access) CreateKey(tx *db.Tx, m Minted) {
+	k, hash := m.Key, hashKey(m.Text)
+	scopes := make([]string, len(k.Scopes))
+	for i, s := range k.Scopes {
+		scopes[i] = string(s)
+	}
+	tx.Defer(insertKey, 1, k.ID, k.Tenant, k.Hint, k.Member, strings.Join(scopes, " "),
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, hash)
+	tx.AfterCommit(func() { a.keys.Forget(hash) })
+}
+
+const listKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE tenant = $1 ORDER BY id`
+
+// Keys gives every key of a tenant, also those that no longer work, in the
+// order in which they were made.
+func (a *Access) Keys(ctx context.Context, tenant string) ([]Key, error) {
+	var keys []Key
+	err := a.db.Read(ctx, func(tx *db.Tx) error {
+		keys = nil
+		return tx.Query(listKeys, []any{tenant}, func(r *db.Row) error {
+			var k Key
+			if err := k.scan(r); err != nil {
+				return err
+			}
+			keys = append(keys, k)
+			return nil
+		})
+	})
+	return keys, err
+}
+
+const lockKey = `SELECT ` + keyColumns + `, hash FROM api_keys WHERE tenant = $1 AND id = $2`
+
+func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err error) {
+	found := false
+	err = tx.Query(lockKey+tx.ForUpdate(), []any{tenant, id}, func(r *db.Row) error {
+		found = true
+		var scopes string
+		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &hash)
+		for _, s := range strings.Fields(scopes) {
+			k.Scopes = append(k.Scopes, Scope(s))
+		}
+		return err
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "key_not_found", "API key not found")
+	}
+	return k, hash, err
+}
+
+// Successor mints the key that Rotate will put in the place of an old one: the
+// same tenant, member, rights and lifetime, a new text.
+func (a *Access) Successor(old Key) (Minted, error) {
+	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Scopes: old.Scopes}
+	if !old.ExpiresAt.IsZero() {
+		n.Expiry = old.ExpiresAt.Sub(old.CreatedAt)
+	}
+	return a.Mint(n)
+}
+
+const replaceKey = `UPDATE api_keys SET expires_at = $3, replaced_by = $4
+	WHERE tenant = $1 AND id = $2 AND revoked_at = 0 AND replaced_by = ''`
+
+// Rotate stores the successor in tx and lets the old key work for overlap
+// longer at most, never longer than it would have. A key is rotated once.
+func (a *Access) Rotate(tx *db.Tx, tenant, id string, successor Minted, overlap time.Duration) (old Key, err error) {
+	if overlap < 0 || overlap > MaxOverlap {
+		return Key{}, problem.Field("overlap", "must be between 0 and 7 days.")
+	}
+	old, hash, err := a.lockKey(tx, tenant, id)
+	if err != nil {
+		return Key{}, err
+	}
+	now := a.clock.Now()
+	if old.State(now) != "active" || old.ReplacedBy != "" {
+		return Key{}, problem.New(problem.InProgress, "key_not_active", "The API key is "+old.rotationState(now)+", make a new one")
+	}
+	ends := now.Add(overlap)
+	if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(ends) {
+		ends = old.ExpiresAt
+	}
+	old.ExpiresAt, old.ReplacedBy = ends, successor.Key.ID
+	tx.Defer(replaceKey, 1, tenant, id, ends, successor.Key.ID)
+	a.CreateKey(tx, successor)
+	tx.AfterCommit(func() { a.keys.Forget(hash) })
+	return old, nil
+}
+
+func (k Key) rotationState(at time.Time) string {
+	if state := k.State(at); state != "active" {
+		return state
+	}
+	return "already rotated"
+}
+
+const revokeKey = `UPDATE api_keys SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at = 0`
+
+// RevokeKey ends a key in tx, for good. Revoking it again changes nothing.
+func (a *Access) RevokeKey(tx *db.Tx, tenant, id string) (Key, error) {
+	k, hash, err := a.lockKey(tx, tenant, id)
+	if err != nil || !k.RevokedAt.IsZero() {
+		return k, err
+	}
+	k.RevokedAt = a.clock.Now()
+	tx.Defer(revokeKey, 1, tenant, id, k.RevokedAt)
+	tx.AfterCommit(func() { a.keys.Forget(hash) })
+	return k, nil
+}

@@ -1,0 +1,162 @@
+package access
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// Limit is how many requests of one tenant are allowed in a window. Windows
+// are fixed and begin at whole multiples of their length: on the hour, on the
+// minute.
+type Limit struct {
+	Name   string // of the counter; endpoints with one name share it
+	Max    int64  // requests in a window; 0 is no limit
+	Window time.Duration
+	// Block is how many requests a node draws at once. At 1 or less every
+	// request is counted in the database. More saves writes, and what a node
+	// drew and did not use is lost for the window: never too many are allowed,
+	// but fewer may be.
+	Block int64
+}
+
+// AirtimeBuyLimit is the contract's limit of airtime-api/buy.
+func AirtimeBuyLimit() Limit { return Limit{Name: "airtime-buy", Max: 60, Window: time.Hour} }
+
+// SenderIDLimit is the contract's limit of sms-api/requestSenderId.
+func SenderIDLimit() Limit { return Limit{Name: "sender-id", Max: 60, Window: time.Hour} }
+
+// AirtimeStatusLimit is the contract's limit of airtime-api/checkstatus.
+func AirtimeStatusLimit() Limit { return Limit{Name: "airtime-status", Max: 60, Window: time.Minute} }
+
+// BundleStatusLimit is the contract's limit of databundle-api-v2/checkstatus.
+func BundleStatusLimit() Limit { return Limit{Name: "bundle-status", Max: 60, Window: time.Minute} }
+
+// blocksInWindow is into how many draws a general limit is cut.
+const blocksInWindow = 50
+
+// GeneralLimit is a limit over all endpoints of a tenant, in requests a
+// minute, which each node draws in blocks. 0 is no limit.
+func GeneralLimit(perMinute int64) Limit {
+	return Limit{Name: "general", Max: perMinute, Window: time.Minute, Block: max(1, perMinute/blocksInWindow)}
+}
+
+// Decision is what a limit says about one request.
+type Decision struct {
+	Allowed    bool
+	Max        int64
+	Window     time.Duration
+	Remaining  int64         // requests left in the window, never below zero
+	ResetAfter time.Duration // until the next window
+}
+
+// One statement, so that two nodes can never take the same place. A node whose
+// clock is behind counts into the window that the other has begun, and never
+// brings an old one back.
+const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (tenant, name) DO UPDATE SET
+		used = CASE WHEN rate_counters.window_start >= excluded.window_start
+			THEN rate_counters.used + excluded.used ELSE excluded.used END,
+		window_start = greatest(rate_counters.window_start, excluded.window_start)
+	RETURNING window_start, used`
+
+type drawnKey struct{ tenant, name string }
+
+// drawn is what this node knows of one counter: the tokens it drew and has not
+// used, and whether any are left to draw, which does not change before the
+// window ends.
+type drawn struct {
+	mu    sync.Mutex
+	start time.Time
+	left  int64 // tokens of this node
+	rest  int64 // tokens that nobody had drawn when this node last asked
+	spent bool  // nobody can draw more in this window
+}
+
+// Take counts one request of a tenant against a limit. Over all nodes exactly
+// Max requests of a window are allowed (with blocks: at most Max). A window
+// that is known to be used up costs no more writes.
+func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, error) {
+	if l.Max <= 0 {
+		return Decision{Allowed: true}, nil
+	}
+	now := a.clock.Now()
+	d := a.drawnFor(drawnKey{tenant, l.Name})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Sub(d.start) >= l.Window {
+		d.start, d.left, d.rest, d.spent = now.Truncate(l.Window), 0, 0, false
+	}
+	if d.left == 0 && !d.spent {
+		if err := a.draw(ctx, tenant, l, d); err != nil {
+			return Decision{}, err
+		}
+	}
+	decision := Decision{Max: l.Max, Window: l.Window, ResetAfter: min(d.start.Add(l.Window).Sub(now), l.Window)}
+	if d.left > 0 {
+		d.left--
+		decision.Allowed, decision.Remaining = true, d.left+d.rest
+	}
+	return decision, nil
+}
+
+// draw takes the next block, and learns whether another node began a later
+// window or used this one up.
+func (a *Access) draw(ctx context.Context, tenant string, l Limit, d *drawn) error {
+	block := max(l.Block, 1)
+	var start time.Time
+	var used int64
+	err := a.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(takeRate, []any{tenant, l.Name, d.start, block}, &start, &used)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.start = start
+	d.left = min(max(l.Max-(used-block), 0), block)
+	d.rest = max(l.Max-used, 0)
+	d.spent = d.rest == 0
+	return nil
+}
+
+func (a *Access) drawnFor(key drawnKey) *drawn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d := a.drawn[key]
+	if d == nil {
+		d = &drawn{}
+		a.drawn[key] = d
+	}
+	return d
+}
+
+// keepCounters is how long a counter outlives its window's beginning. It is
+// longer than the longest window.
+const keepCounters = 48 * time.Hour
+
+const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1`
+
+// PruneCounters removes the counters of tenants that have not called for two
+// days, here and in the memory of this node, and says how many rows went.
+func (a *Access) PruneCounters(ctx context.Context) (rows int64, err error) {
+	before := a.clock.Now().Add(-keepCounters)
+	err = a.db.Write(ctx, func(tx *db.Tx) error {
+		rows, err = tx.Exec(pruneCounters, before)
+		return err
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, d := range a.drawn {
+		// One that is in use is not old; whoever holds it keeps it.
+		if d.mu.TryLock() {
+			if d.start.Before(before) {
+				delete(a.drawn, key)
+			}
+			d.mu.Unlock()
+		}
+	}
+	return rows, err
+}

@@ -1,0 +1,190 @@
+package access
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+func TestExactlyTheLimitIsAllowedOverAllNodes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const nodes, callers, each = 4, 3, 15
+		limit := AirtimeBuyLimit()
+		if nodes*callers*each < 2*int(limit.Max) {
+			t.Fatal("too few requests to try the limit")
+		}
+		c := clock.NewManual(start)
+		var yes atomic.Int64
+		var wg sync.WaitGroup
+		for range nodes {
+			a := New(d, c)
+			for range callers {
+				wg.Go(func() {
+					for range each {
+						decision, err := a.Take(t.Context(), "t", limit)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if decision.Allowed {
+							yes.Add(1)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if yes.Load() != limit.Max {
+			t.Fatalf("%d requests were allowed, want exactly %d", yes.Load(), limit.Max)
+		}
+	})
+}
+
+func TestALimitSaysWhatIsLeft(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, c := other(d, start.Add(15*time.Second))
+		limit := Limit{Name: "x", Max: 3, Window: time.Minute}
+		for i, want := range []Decision{
+			{Allowed: true, Remaining: 2}, {Allowed: true, Remaining: 1}, {Allowed: true}, {}, {},
+		} {
+			want.Max, want.Window, want.ResetAfter = 3, time.Minute, 45*time.Second
+			if got, err := a.Take(t.Context(), "t", limit); err != nil || got != want {
+				t.Fatalf("request %d: %+v, %v; want %+v", i+1, got, err, want)
+			}
+		}
+		// Another tenant and another limit have counters of their own.
+		if got := allowed(t, a, "t2", limit, 4); got != 3 {
+			t.Errorf("the other tenant got %d", got)
+		}
+		limit.Name = "y"
+		if got := allowed(t, a, "t", limit, 4); got != 3 {
+			t.Errorf("the other limit allowed %d", got)
+		}
+		limit.Name = "x"
+		c.Advance(45*time.Second - time.Microsecond)
+		if got := allowed(t, a, "t", limit, 1); got != 0 {
+			t.Error("the window ended a microsecond early")
+		}
+		c.Advance(time.Microsecond)
+		if got := allowed(t, a, "t", limit, 4); got != 3 {
+			t.Errorf("the next window allowed %d", got)
+		}
+	})
+}
+
+func TestAUsedUpWindowCostsNoWrites(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, _ := other(d, start)
+		limit := Limit{Name: "x", Max: 2, Window: time.Minute}
+		allowed(t, a, "t", limit, 50)
+		var used int64
+		read(t, d, `SELECT used FROM rate_counters WHERE tenant = 't' AND name = 'x'`, &used)
+		if used != 2 {
+			t.Fatalf("%d requests were written, want 2", used)
+		}
+	})
+}
+
+func read(t *testing.T, d *db.DB, sql string, dest ...any) {
+	t.Helper()
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		found, err := tx.One(sql, nil, dest...)
+		if !found && err == nil {
+			t.Errorf("%s found nothing", sql)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestANodeWhoseClockIsBehindDoesNotReopenAWindow(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		limit := Limit{Name: "x", Max: 3, Window: time.Minute}
+		ahead, _ := other(d, start)
+		behind, _ := other(d, start.Add(-time.Second))
+		yes := allowed(t, ahead, "t", limit, 1) + allowed(t, behind, "t", limit, 5) + allowed(t, ahead, "t", limit, 5)
+		if yes != 3 {
+			t.Fatalf("%d were allowed, want 3", yes)
+		}
+	})
+}
+
+func TestTheGeneralLimitIsDrawnInBlocks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		limit := GeneralLimit(500)
+		if limit.Block != 10 {
+			t.Fatalf("the block is %d", limit.Block)
+		}
+		a, _ := other(d, start)
+		b, bClock := other(d, start)
+		if got := allowed(t, a, "t", limit, 11); got != 11 {
+			t.Fatalf("the first node got %d of 11", got)
+		}
+		var used int64
+		read(t, d, `SELECT used FROM rate_counters WHERE tenant = 't'`, &used)
+		if used != 20 {
+			t.Fatalf("11 requests drew %d, want two blocks of 10", used)
+		}
+		// What the first node holds is lost to the second; never too many.
+		if got := allowed(t, b, "t", limit, 600); got != 480 {
+			t.Fatalf("the second node got %d, want what the first had not drawn", got)
+		}
+		if got := allowed(t, a, "t", limit, 600); got != 9 {
+			t.Fatalf("the first node got %d more, want the rest of its block", got)
+		}
+		bClock.Advance(time.Minute)
+		if got := allowed(t, b, "t", limit, 600); got != 500 {
+			t.Fatalf("the next window gave %d", got)
+		}
+	})
+}
+
+func TestNoLimitAsksNobody(t *testing.T) {
+	a := New(nil, clock.NewManual(start)) // a query would panic
+	if got := allowed(t, a, "t", GeneralLimit(0), 1000); got != 1000 {
+		t.Fatalf("no limit allowed %d of 1000", got)
+	}
+}
+
+func TestPruneCounters(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, c := other(d, start)
+		limit := AirtimeBuyLimit()
+		allowed(t, a, "old", limit, 5)
+		c.Advance(keepCounters)
+		allowed(t, a, "new", limit, 5)
+		if n, err := a.PruneCounters(t.Context()); err != nil || n != 0 {
+			t.Fatalf("%d rows went too early, %v", n, err)
+		}
+		c.Advance(time.Microsecond)
+		if n, err := a.PruneCounters(t.Context()); err != nil || n != 1 {
+			t.Fatalf("%d rows went, %v", n, err)
+		}
+		if len(a.drawn) != 1 {
+			t.Fatalf("the node remembers %d counters", len(a.drawn))
+		}
+		if d, err := a.Take(t.Context(), "new", limit); err != nil || d.Remaining != limit.Max-6 {
+			t.Fatalf("a counter in use was touched: %+v, %v", d, err)
+		}
+	})
+}
+
+func TestLimitsAreTheContracts(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range []struct {
+		limit  Limit
+		window time.Duration
+	}{{AirtimeBuyLimit(), time.Hour}, {SenderIDLimit(), time.Hour}, {AirtimeStatusLimit(), time.Minute}, {BundleStatusLimit(), time.Minute}} {
+		if c.limit.Max != 60 || c.limit.Window != c.window || c.limit.Block > 1 || names[c.limit.Name] {
+			t.Errorf("%+v", c.limit)
+		}
+		names[c.limit.Name] = true
+	}
+}
