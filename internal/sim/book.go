@@ -25,6 +25,8 @@ type Order struct {
 	// Wire is what the wire side wants to remember for its answers; the
 	// book does not look inside.
 	Wire string `json:"wire,omitempty"`
+
+	fixed *Plan // not nil: the wire side's own plan, whatever the number says
 }
 
 // Entry is an order in the book.
@@ -88,6 +90,7 @@ type book struct {
 	number   int64
 	first    money.Pesewas
 	floats   map[string]money.Pesewas // change since the opening float
+	incoming map[string]money.Pesewas // the part of the change that collections made
 	reserved map[string]money.Pesewas // what pending entries will take out
 }
 
@@ -95,7 +98,7 @@ type book struct {
 func openBook(dir string, opening money.Pesewas) (*book, error) {
 	b := &book{
 		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, pending: map[int64]*Entry{},
-		first: opening, floats: map[string]money.Pesewas{}, reserved: map[string]money.Pesewas{},
+		first: opening, floats: map[string]money.Pesewas{}, incoming: map[string]money.Pesewas{}, reserved: map[string]money.Pesewas{},
 	}
 	if dir == "" {
 		return b, nil
@@ -139,11 +142,16 @@ func (b *book) apply(e *Entry, r settleRecord) {
 			b.reserved[e.Provider] -= out
 		}
 	}
+	change := money.Pesewas(0)
 	if e.Status != Success && r.Status == Success {
-		b.floats[e.Provider] += e.effect()
+		change = e.effect()
 	}
 	if e.Status == Success && r.Status != Success {
-		b.floats[e.Provider] -= e.effect()
+		change = -e.effect()
+	}
+	b.floats[e.Provider] += change
+	if e.Kind == Collection {
+		b.incoming[e.Provider] += change
 	}
 	e.Status, e.Reason, e.Settled, e.Reversed = r.Status, r.Reason, r.At, r.Reversed
 	if r.Answer != "" {
@@ -165,7 +173,7 @@ func (b *book) create(o Order, p Plan, now time.Time) (e Entry, existed bool, re
 	if !p.Wait || p.Delay > 0 {
 		made.Due = now.Add(p.Delay)
 	}
-	if out := -made.effect(); out > b.first+b.floats[o.Provider]-b.reserved[o.Provider] {
+	if out := -made.effect(); out > b.payoutAccount(o.Provider)-b.reserved[o.Provider] {
 		b.mu.Unlock()
 		return Entry{}, false, FloatLow, nil
 	}
@@ -250,6 +258,18 @@ func (b *book) float(provider string) money.Pesewas {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.first + b.floats[provider]
+}
+
+// accounts gives the float in its two parts: what collections brought, and the
+// account that everything else is paid from.
+func (b *book) accounts(provider string) (incoming, outgoing money.Pesewas) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.incoming[provider], b.payoutAccount(provider)
+}
+
+func (b *book) payoutAccount(provider string) money.Pesewas {
+	return b.first + b.floats[provider] - b.incoming[provider]
 }
 
 // addFloat changes the float by hand, as a deposit at the provider does.

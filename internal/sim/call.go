@@ -189,7 +189,11 @@ func (s *Sim) plan(o Order) Plan {
 	s.mu.Lock()
 	p, scripted := s.script[plain(o.Reference)]
 	s.mu.Unlock()
-	if !scripted {
+	switch {
+	case scripted:
+	case o.fixed != nil:
+		p = *o.fixed
+	default:
 		p = PlanFor(o.Kind, o.Party)
 	}
 	if p.Then == "" {

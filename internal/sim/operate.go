@@ -23,12 +23,15 @@ func (s *Sim) Resolve(provider, reference string, status Status, reason Reason) 
 	return true
 }
 
-// SetFloat makes the provider hold this much for us, in pesewas.
+// SetFloat makes the account that the provider pays out of hold this much, in
+// pesewas. What collections brought in lies in an account of its own.
 func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
 	if s.wires[provider].serve == nil {
 		return problem.Field("provider", "must be one of the simulated providers")
 	}
-	return s.book.addFloat(provider, amount-s.Float(provider))
+	s.settleDue()
+	_, out := s.book.accounts(provider)
+	return s.book.addFloat(provider, amount-out)
 }
 
 // Statement is what the provider's own statement shows of the settled

@@ -1,0 +1,298 @@
+package sim
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/money"
+)
+
+// mtnParty is the other side of a movement.
+type mtnParty struct {
+	Type string `json:"partyIdType"`
+	ID   string `json:"partyId"`
+}
+
+type mtnBody struct {
+	Amount   string    `json:"amount"`
+	Currency string    `json:"currency"`
+	External string    `json:"externalId"`
+	Payer    *mtnParty `json:"payer,omitempty"`
+	Payee    *mtnParty `json:"payee,omitempty"`
+	Message  string    `json:"payerMessage"`
+	Note     string    `json:"payeeNote"`
+	Refund   string    `json:"referenceIdToRefund,omitempty"`
+}
+
+// mtnEcho is the part of a request that status answers repeat, but for the
+// amount.
+type mtnEcho struct {
+	Currency string    `json:"currency"`
+	External string    `json:"externalId"`
+	Payer    *mtnParty `json:"payer,omitempty"`
+	Payee    *mtnParty `json:"payee,omitempty"`
+	Message  string    `json:"payerMessage"`
+	Note     string    `json:"payeeNote"`
+}
+
+// move answers the creation of a request to pay, transfer, deposit or refund.
+func (m *mtn) move(c *call, p *mtnProduct, resource string) {
+	reference := c.r.Header.Get("X-Reference-Id")
+	callback, hasCallback := c.r.Header["X-Callback-Url"]
+	raw, err := io.ReadAll(io.LimitReader(c.r.Body, mtnMaxBody))
+	var b mtnBody
+	if err != nil || !uuid4(reference) || json.Unmarshal(raw, &b) != nil {
+		c.write(http.StatusBadRequest, "application/json", nil)
+		return
+	}
+	o := Order{Provider: MTN, Kind: p.kind, Reference: reference}
+	if hasCallback {
+		u, err := url.Parse(callback[0])
+		if err != nil || u.Host == "" {
+			c.fail(http.StatusBadRequest, "INVALID_CALLBACK_URL_HOST")
+			return
+		}
+		o.CallbackURL = callback[0]
+	}
+	other := b.Payer
+	if p.party == "payee" {
+		other = b.Payee
+	}
+	if resource == "refund" {
+		original, known := m.s.status(MTN, b.Refund)
+		if !known || original.Kind != Collection {
+			c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+			return
+		}
+		other = &mtnParty{"MSISDN", original.Party}
+	}
+	o.Amount, err = money.Parse(b.Amount)
+	if err != nil || o.Amount <= 0 || other == nil || !strings.EqualFold(other.Type, "MSISDN") || !digits(other.ID) ||
+		!mtnNote(b.Message) || !mtnNote(b.Note) {
+		c.write(http.StatusBadRequest, "application/json", nil)
+		return
+	}
+	if b.Currency != mtnCurrency {
+		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
+		return
+	}
+	o.Party, o.Text = other.ID, b.Message
+	o.fixed = mtnFixture(p.kind, other.ID)
+	echo, _ := json.Marshal(mtnEcho{b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
+	o.Wire = string(echo[1 : len(echo)-1])
+	placed, ok := c.order(o)
+	switch {
+	case !ok:
+	case placed.Existed:
+		c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
+	case placed.Refused == FloatLow:
+		c.fail(http.StatusInternalServerError, "NOT_ENOUGH_FUNDS")
+	case placed.Refused != "":
+		c.fail(http.StatusBadRequest, "PAYEE_NOT_ALLOWED_TO_RECEIVE")
+	default:
+		c.answer(http.StatusAccepted, "application/json", nil)
+	}
+}
+
+// query answers a status query.
+func (m *mtn) query(c *call, p *mtnProduct, reference string) {
+	if !uuid4(reference) {
+		c.write(http.StatusBadRequest, "application/json", nil)
+		return
+	}
+	e, ok := m.s.status(MTN, reference)
+	if !ok || e.Kind != p.kind || c.hit.has(StatusNotFound) {
+		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+		return
+	}
+	if c.hit.has(StatusWrongAmount) {
+		e.Amount++
+	}
+	c.answer(http.StatusOK, "application/json", m.render(e))
+}
+
+// render writes the status object. A reason is a bare text, as the live system
+// has it, or the object of the specification.
+func (m *mtn) render(e Entry) []byte {
+	b := make([]byte, 0, 384)
+	b = append(b, `{"amount":"`...)
+	b = append(b, e.Amount.String()...)
+	b = append(b, `",`...)
+	b = append(b, e.Wire...)
+	if e.Status == Success {
+		b = append(b, `,"financialTransactionId":"`...)
+		b = strconv.AppendInt(b, 4_000_000_000+e.Number, 10)
+		b = append(b, '"')
+	}
+	b = append(b, `,"status":"`...)
+	switch e.Status {
+	case Success:
+		b = append(b, `SUCCESSFUL"`...)
+	case Pending:
+		b = append(b, `PENDING"`...)
+	default:
+		b = append(b, `FAILED","reason":`...)
+		code := mtnCode(e)
+		if m.s.opts.MTNReasonObject {
+			object, _ := json.Marshal(mtnReason{code, mtnText(code)})
+			b = append(b, object...)
+		} else {
+			b = strconv.AppendQuote(b, code)
+		}
+	}
+	return append(b, '}')
+}
+
+// callback is what MTN sends, once: the status object, by PUT for collections
+// and by POST for disbursements, because clients must take both.
+func (m *mtn) callback(e Entry) Callback {
+	method := http.MethodPost
+	if e.Kind == Collection {
+		method = http.MethodPut
+	}
+	return Callback{
+		Method: method, URL: e.CallbackURL,
+		Header: http.Header{"Content-Type": {"application/json"}, "X-Reference-Id": {e.Reference}},
+		Body:   m.render(e),
+	}
+}
+
+// mtnCode is MTN's word for a reason. INVALID_PIN is our invention: MTN
+// publishes none for it. What is not in the table is a code already.
+func mtnCode(e Entry) string {
+	side := func(payer, payee string) string {
+		if e.Kind == Collection {
+			return payer
+		}
+		return payee
+	}
+	switch e.Reason {
+	case Declined:
+		return "APPROVAL_REJECTED"
+	case Expired:
+		return "EXPIRED"
+	case NoFunds, FloatLow:
+		return "NOT_ENOUGH_FUNDS"
+	case WrongPIN:
+		return "INVALID_PIN"
+	case NotRegistered:
+		return side("PAYER_NOT_FOUND", "PAYEE_NOT_FOUND")
+	case OverLimit:
+		return side("PAYER_LIMIT_REACHED", "PAYEE_LIMIT_REACHED")
+	case Barred:
+		return side("SENDER_ACCOUNT_NOT_ACTIVE", "PAYEE_NOT_ALLOWED_TO_RECEIVE")
+	case ReversedLater:
+		return "TRANSACTION_CANCELED"
+	case Internal, Refused, "":
+		return "INTERNAL_PROCESSING_ERROR"
+	}
+	return string(e.Reason)
+}
+
+// mtnCollectFixtures and mtnTransferFixtures are what MTN's sandbox makes of
+// the numbers 46733123450 and up.
+var (
+	mtnCollectFixtures = []Reason{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING", "PAYER_NOT_FOUND",
+		"PAYEE_NOT_ALLOWED_TO_RECEIVE", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY",
+		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE", "COULD_NOT_PERFORM_TRANSACTION"}
+	mtnTransferFixtures = []Reason{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING", "NOT_ENOUGH_FUNDS",
+		"PAYER_LIMIT_REACHED", "PAYEE_NOT_FOUND", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY",
+		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE"}
+)
+
+func mtnFixture(kind Kind, party string) *Plan {
+	last, found := strings.CutPrefix(party, "467331234")
+	n, err := strconv.Atoi(last)
+	table := mtnTransferFixtures
+	if kind == Collection {
+		table = mtnCollectFixtures
+	}
+	if !found || err != nil || n < 50 || n-50 >= len(table) {
+		return nil
+	}
+	switch r := table[n-50]; r {
+	case "": // "ongoing": succeeds when asked half a minute later
+		return &Plan{Delay: 15 * settleSoon}
+	case "PENDING":
+		return &Plan{Wait: true}
+	default:
+		return &Plan{Delay: settleSoon, Then: Failed, Reason: r}
+	}
+}
+
+// mtnNote reports whether MTN takes a text: at most 160 characters and none of
+// the special ones.
+func mtnNote(s string) bool {
+	return len([]rune(s)) <= 160 && !strings.ContainsAny(s, "'\"<>&\\\n\r\t")
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// uuid4 reports whether s is a version 4 UUID with its hyphens.
+func uuid4(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i] | 0x20
+		switch i {
+		case 8, 13, 18, 23:
+			if s[i] != '-' {
+				return false
+			}
+		case 14:
+			if c != '4'|0x20 {
+				return false
+			}
+		case 19:
+			if !strings.ContainsRune("89ab", rune(c)) {
+				return false
+			}
+		default:
+			if !('0' <= c && c <= '9') && !('a' <= c && c <= 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// balance answers what an account holds. Collections come into one account,
+// payouts go out of the other.
+func (m *mtn) balance(c *call, p *mtnProduct, currency []string) {
+	if len(currency) > 1 || len(currency) == 1 && currency[0] != mtnCurrency {
+		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
+		return
+	}
+	m.s.settleDue()
+	in, out := m.s.book.accounts(MTN)
+	if p.kind == Collection {
+		out = in
+	}
+	body, _ := json.Marshal(map[string]string{"availableBalance": out.String(), "currency": mtnCurrency})
+	c.answer(http.StatusOK, "application/json", body)
+}
+
+// holder answers questions about a wallet.
+func (m *mtn) holder(c *call, idType, id, question string) {
+	given, family, known := Name(id)
+	switch {
+	case !strings.EqualFold(idType, "msisdn") || !digits(id):
+		c.write(http.StatusBadRequest, "application/json", nil)
+	case question == "active":
+		c.answer(http.StatusOK, "application/json", []byte(`{"result":`+strconv.FormatBool(known)+`}`))
+	case question != "basicuserinfo":
+		mtnNotFound(c.w)
+	case !known:
+		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+	default:
+		body, _ := json.Marshal(map[string]string{
+			"given_name": given, "family_name": family, "birthdate": "1990-01-01", "locale": "en_GH", "gender": "UNKNOWN", "status": "ACTIVE", "sub": "0",
+		})
+		c.answer(http.StatusOK, "application/json", body)
+	}
+}
