@@ -1,0 +1,432 @@
+// Package jobs is Makola's durable queue, on the same database as the money,
+// because a job must commit with what it is about. A job is a row that says
+// what is not finished; the row is the recovery record, and the work runs from
+// memory.
+//
+// Each running node holds one lease, renewed by a heartbeat on the database's
+// clock, under an epoch that is never used again once it has lapsed. A job is
+// owned by a node's epoch from the moment it is added, so that a fresh job
+// runs on the node that accepted it without another question to the database.
+// When a node dies or stops, the others adopt its jobs in sets. Handlers
+// therefore run at least once: a node that was paused may still be in one when
+// another begins (Job.Adopted says so), and what it writes must be guarded by
+// the state of its own rows.
+//
+// Memory is bounded. What does not fit stays in the table alone and is fetched
+// when there is room, nearest first.
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/lane"
+)
+
+// Job is one piece of work that is not finished.
+type Job struct {
+	ID      string // unique; made when empty. Callers that may run again make it beforehand
+	Kind    string // permanent: rows outlive programs
+	Subject string // what Wake calls it by, such as a payment's id
+	// Payload is the handler's own, versioned by it.
+	Payload   json.RawMessage
+	RunAt     time.Time // zero: at once
+	Tries     int       // failures that were written so far
+	LastError string
+	// Adopted says that this job had another owner before, who may have begun
+	// it, or may even still be in it.
+	Adopted bool
+	// Memo comes with a job from the transaction that added it on this node
+	// and is not stored: what the handler would otherwise have to read. It is
+	// nil for a job that was adopted or did not fit into memory.
+	Memo any
+}
+
+// Outcome is what a handler says about the job that it ran. A handler whose
+// own transaction finished or postponed the job (Finish, Postpone) may return
+// anything: the transaction counts.
+type Outcome struct {
+	verb  verb
+	after time.Duration
+	err   error
+	reset bool // retry: the failures begin anew
+	plain bool // retry: an ordinary event, no failure
+}
+
+type verb uint8
+
+const (
+	verbDone verb = iota
+	verbLater
+	verbRetry
+	verbDead
+)
+
+// Done ends the job.
+func Done() Outcome { return Outcome{verb: verbDone} }
+
+// Later runs the job again after d. Nothing is written: another owner would
+// begin it at once.
+func Later(d time.Duration) Outcome { return Outcome{verb: verbLater, after: max(0, d)} }
+
+// Retry runs the job again after a pause that doubles from one second to five
+// minutes, and writes down why. A job that fails too often becomes a dead
+// letter (Handler.MaxTries).
+func Retry(err error) Outcome { return Outcome{verb: verbRetry, after: -1, err: err} }
+
+// RetryAfter is Retry with a pause of the handler's own.
+func RetryAfter(d time.Duration, err error) Outcome {
+	return Outcome{verb: verbRetry, after: max(0, d), err: err}
+}
+
+// Dead gives the job up. It stays as a dead letter, which an operator sees and
+// can run again.
+func Dead(err error) Outcome { return Outcome{verb: verbDead, err: err} }
+
+// Handler runs the jobs of one kind.
+type Handler struct {
+	Kind     string
+	Workers  int // handlers of this kind that run at once on a node; default 8
+	MaxTries int // failures after which a job becomes a dead letter; 0: never
+	// Key sorts jobs into lines that take turns, so that a long line does not
+	// hold up a short one. nil: one line.
+	Key func(Job) string
+	// PerKey is how many jobs of one key may run at once. nil: as many as
+	// there are workers. It is asked often and must not block.
+	PerKey func(key string) int
+	// Run does the work. ctx ends only when the node stops and the time for
+	// stopping is over.
+	Run func(ctx context.Context, job Job) Outcome
+}
+
+// Options shape a Queue. Zero values take the defaults named here.
+type Options struct {
+	Node      string        // name of this node among those on one database, without "/"
+	LeaseFor  time.Duration // silence after which others take the jobs of this node; default 9 s
+	Heartbeat time.Duration // how often the lease is renewed; default 2 s
+	MemoryMax int           // jobs in memory; default 100,000
+}
+
+// phase is where a queue is in its life.
+type phase uint8
+
+const (
+	idle     phase = iota // not started: jobs are added for whoever runs
+	started               // runs jobs
+	draining              // finishes what it has begun
+	stopped
+)
+
+// Queue is this node's part of the queue. It is safe for concurrent use.
+type Queue struct {
+	db    *db.DB
+	clock *clock.Clock
+	log   *slog.Logger
+	opts  Options
+	notes *lane.Lane[note, struct{}]
+
+	mu        sync.Mutex
+	phase     phase
+	memory    *memory
+	owner     string // "" when this node has no lease
+	epoch     int64
+	beatAt    time.Time // when the last heartbeat that succeeded was sent, by the machine's clock
+	peers     int       // other nodes that were alive at the last look
+	looked    bool      // whether the dead were looked for since the epoch began
+	lookedAt  time.Time // by the machine's clock
+	strayLook time.Time
+	spill     spill
+	wakes     map[string]bool // subjects to wake on other nodes
+	held      map[string]bool // names held or waited for here
+	timer     *clock.Timer
+	timerAt   time.Time
+	counts    Counts
+	watchers  []chan struct{} // Quiet
+	beats     chan struct{}   // closed at each heartbeat
+	freeHold  context.Context // ends when the holds of this epoch do
+	dropHold  context.CancelFunc
+
+	keeping   sync.Mutex
+	periodics map[string]time.Duration // by kind
+	kick      chan struct{}            // the timer changed
+	look      chan struct{}            // the keeper has something to do
+	drain     chan struct{}            // closed when Stop begins
+	quit      chan struct{}            // closed when the loops shall end
+	loops     sync.WaitGroup
+	workers   sync.WaitGroup
+	holds     sync.WaitGroup
+	runCtx    context.Context // of the handlers
+	stopRun   context.CancelFunc
+}
+
+// New makes a queue. Until Start it runs nothing, and the jobs that are added
+// are for any node that does: that is what a command needs.
+func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
+	if o.LeaseFor <= 0 {
+		o.LeaseFor = 9 * time.Second
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 2 * time.Second
+	}
+	if o.MemoryMax <= 0 {
+		o.MemoryMax = 100_000
+	}
+	if o.Node == "" {
+		o.Node = uuid.NewString()
+	}
+	o.Node = strings.ReplaceAll(o.Node, "/", "-")
+	q := &Queue{
+		db: d, clock: c, log: log, opts: o,
+		memory:    newMemory(),
+		wakes:     map[string]bool{},
+		held:      map[string]bool{},
+		periodics: map[string]time.Duration{},
+		beats:     make(chan struct{}),
+		kick:      make(chan struct{}, 1),
+		look:      make(chan struct{}, 1),
+		drain:     make(chan struct{}),
+		quit:      make(chan struct{}),
+	}
+	q.freeHold, q.dropHold = context.WithCancel(context.Background())
+	q.dropHold()
+	q.runCtx, q.stopRun = context.WithCancel(context.Background())
+	q.notes = lane.New(lane.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }}, q.writeNotes)
+	return q
+}
+
+// Register says who runs a kind of job. It is called before Start.
+func (q *Queue) Register(h Handler) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase != idle {
+		panic("jobs: Register after Start")
+	}
+	if h.Kind == "" || h.Run == nil || q.memory.kinds[h.Kind] != nil {
+		panic(fmt.Sprintf("jobs: kind %q is registered badly or twice", h.Kind))
+	}
+	if h.Workers <= 0 {
+		h.Workers = 8
+	}
+	q.memory.kinds[h.Kind] = &kind{Handler: h, lines: map[string]*line{}}
+}
+
+// Start takes a lease and begins to run jobs. The jobs that an earlier run of
+// this node left behind are adopted at once. ctx is for the start alone.
+func (q *Queue) Start(ctx context.Context) error {
+	q.mu.Lock()
+	if q.phase != idle {
+		q.mu.Unlock()
+		return errors.New("jobs: started twice")
+	}
+	q.mu.Unlock()
+	if err := q.takeLease(ctx, true); err != nil {
+		return fmt.Errorf("take a lease for node %s: %w", q.opts.Node, err)
+	}
+	if err := q.plantPeriodics(ctx); err != nil {
+		return fmt.Errorf("plan the periodic work: %w", err)
+	}
+	q.mu.Lock()
+	q.phase = started
+	q.mu.Unlock()
+	q.loops.Add(3)
+	go q.dispatchLoop()
+	go q.beatLoop()
+	go q.keepLoop()
+	return nil
+}
+
+// Stop begins no more jobs, waits for those that run, and gives the lease back
+// so that the others adopt what is left at once. When ctx is done first, the
+// handlers are told to end and then waited for. Stopping twice does nothing.
+func (q *Queue) Stop(ctx context.Context) error {
+	q.mu.Lock()
+	was := q.phase
+	if was == started {
+		q.phase = draining
+	}
+	q.mu.Unlock()
+	if was != started {
+		return nil
+	}
+	close(q.drain)
+	q.dropHolds()
+	drained := make(chan struct{})
+	go func() {
+		q.workers.Wait()
+		q.holds.Wait()
+		close(drained)
+	}()
+	var err error
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		err = fmt.Errorf("jobs: handlers were still running: %w", context.Cause(ctx))
+		q.stopRun()
+		<-drained
+	}
+	close(q.quit)
+	q.loops.Wait()
+	q.stopRun()
+	q.mu.Lock()
+	q.phase = stopped
+	owner := q.owner
+	q.owner = ""
+	q.memory.drop()
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.tellWatchers()
+	q.mu.Unlock()
+	q.notes.Close()
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, q.endLease(release, owner))
+}
+
+// Node is the name of this node.
+func (q *Queue) Node() string { return q.opts.Node }
+
+// Epoch is the epoch of this node's lease, 0 without one. It only grows.
+func (q *Queue) Epoch() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.epoch
+}
+
+// Add adds jobs in a transaction. They belong to this node, which runs them
+// from memory as soon as the transaction is committed; added by a queue that
+// does not run they are for the first node that looks.
+func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	now := q.clock.Now()
+	q.mu.Lock()
+	owner := q.owner
+	rows := make([]row, len(jobs))
+	for i, job := range jobs {
+		if job.ID == "" {
+			job.ID = newID()
+		}
+		if job.RunAt.IsZero() {
+			job.RunAt = now
+		}
+		rows[i] = row{Job: job, owner: owner, created: db.Micros(now)}
+		if q.memory.kinds[job.Kind] == nil {
+			rows[i].owner = "" // another program's
+		}
+	}
+	q.mu.Unlock()
+	insertRows(tx, rows)
+	if owner != "" {
+		tx.AfterCommit(func() { q.remember(owner, rows) })
+	}
+}
+
+// Finish ends jobs in a transaction, whoever owns them. What guards the money
+// is the state of its own rows, which the same transaction changes.
+func (q *Queue) Finish(tx *db.Tx, ids ...string) {
+	if len(ids) == 0 {
+		return
+	}
+	tx.Defer(sqlDelete, -1, ids)
+	tx.AfterCommit(func() { q.forget(ids) })
+}
+
+// Postponement moves a job that failed to another time.
+type Postponement struct {
+	ID    string
+	At    time.Time
+	Error string
+}
+
+// Postpone writes in a transaction that jobs of this node failed once more and
+// when they run again. It does nothing to a job that another owner adopted.
+func (q *Queue) Postpone(tx *db.Tx, jobs ...Postponement) {
+	if len(jobs) == 0 {
+		return
+	}
+	q.mu.Lock()
+	owner := q.owner
+	q.mu.Unlock()
+	notes := make([]note, len(jobs))
+	for i, p := range jobs {
+		notes[i] = note{id: p.ID, owner: owner, at: p.At, err: clip(p.Error)}
+	}
+	tx.Defer(sqlFailedOnce, -1, db.RowsOf(noteColumns, notes))
+	tx.AfterCommit(func() { q.postponed(owner, notes) })
+}
+
+// Wake runs the jobs of a subject now, because something was heard about it.
+// It is a hint: it costs nothing when this node has the job, else a row that
+// its owner sees within a second. A job that is running runs once more.
+func (q *Queue) Wake(subject string) {
+	if subject == "" {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase != started {
+		return
+	}
+	if q.memory.wake(subject, q.clock.Now()) {
+		q.dispatch()
+		return
+	}
+	if (q.peers > 0 || q.spill.on) && len(q.wakes) < maxWakes {
+		q.wakes[subject] = true
+		q.nudge()
+	}
+}
+
+// Quiet waits until nothing runs and nothing is due. It is for tests and for
+// the simulation, which then moves the clock to the next thing that happens.
+func (q *Queue) Quiet(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		if q.quiet() {
+			q.mu.Unlock()
+			return nil
+		}
+		change := make(chan struct{})
+		q.watchers = append(q.watchers, change)
+		q.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// quiet is asked under the lock.
+func (q *Queue) quiet() bool {
+	if q.phase != started {
+		return true
+	}
+	now := q.clock.Now()
+	m := q.memory
+	next := len(m.waiting) > 0 && !m.waiting[0].due.After(now)
+	spilled := q.spill.on && !q.spill.from.After(now)
+	return q.looked && m.ready == 0 && m.running == 0 && !next && !spilled && len(q.wakes) == 0
+}
+
+func (q *Queue) tellWatchers() {
+	for _, w := range q.watchers {
+		close(w)
+	}
+	q.watchers = nil
+}
+
+// newID makes an id that grows with time, so that rows of one time lie together.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

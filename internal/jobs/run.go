@@ -1,0 +1,340 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime/debug"
+	"time"
+)
+
+// The pauses of Retry, before jitter.
+const (
+	pauseMin = time.Second
+	pauseMax = 5 * time.Minute
+)
+
+// unwrittenPause is how long a job waits whose outcome could not be written.
+const unwrittenPause = 2 * time.Second
+
+// remember takes jobs that a transaction committed for owner into memory.
+func (q *Queue) remember(owner string, rows []row) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.owner != owner || q.phase == stopped {
+		return // the epoch is over: the rows will be adopted
+	}
+	now := q.clock.Now()
+	for i := range rows {
+		if rows[i].owner == owner {
+			q.put(&rows[i], now)
+		}
+	}
+	q.dispatch()
+}
+
+// put takes one row of this node into memory, or notes that it did not fit.
+func (q *Queue) put(r *row, now time.Time) {
+	m := q.memory
+	if old := m.byID[r.ID]; old != nil {
+		if old.job.Memo == nil { // fetched from the table before its own commit told us
+			old.job.Memo = r.Memo
+		}
+		return
+	}
+	k := m.kinds[r.Kind]
+	if k == nil {
+		return
+	}
+	if len(m.byID) >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
+		q.spilled(r.RunAt)
+		return
+	}
+	e := &entry{job: r.Job, kind: k, created: r.created, due: r.RunAt}
+	if k.Key != nil {
+		e.key = k.Key(e.job)
+	}
+	m.put(e, now)
+	if len(m.byID) > q.opts.MemoryMax {
+		q.nudge()
+	}
+}
+
+// forget drops finished jobs from memory.
+func (q *Queue) forget(ids []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, id := range ids {
+		if q.spill.walked != nil {
+			q.spill.walked[id] = true
+		}
+		if ghost := q.memory.ghosts[id]; ghost != nil {
+			ghost.heir = nil
+		}
+		if e := q.memory.byID[id]; e != nil {
+			e.decided = true
+			q.memory.forget(e)
+		}
+	}
+	q.counts.Finished += uint64(len(ids))
+	q.relax()
+}
+
+// postponed moves jobs in memory as a transaction moved their rows.
+func (q *Queue) postponed(owner string, notes []note) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.owner != owner {
+		return
+	}
+	now := q.clock.Now()
+	for _, n := range notes {
+		e := q.memory.byID[n.id]
+		if e == nil {
+			continue
+		}
+		e.job.Tries++
+		e.job.LastError, e.job.RunAt, e.moved = n.err, n.at, false
+		if e.state == running {
+			e.decided, e.due = true, n.at
+			continue
+		}
+		q.memory.move(e, n.at, now)
+	}
+	q.counts.Retried += uint64(len(notes))
+	q.dispatch()
+	q.relax()
+}
+
+// dispatch starts workers for what is due and sets the timer for what is not.
+// Like everything here without a comment on it, it runs under the lock.
+func (q *Queue) dispatch() {
+	if q.phase != started || !q.leaseHolds() {
+		return
+	}
+	q.memory.due(q.clock.Now())
+	for _, k := range q.memory.kinds {
+		q.employ(k)
+	}
+	q.arm()
+}
+
+// employ starts one worker if there is something to take, which starts the
+// next: so no more are started than there are jobs that may run.
+func (q *Queue) employ(k *kind) {
+	if k.ring.len() > 0 && k.starting == 0 && k.workers < k.Workers {
+		k.workers++
+		k.starting++
+		q.workers.Add(1)
+		go q.work(k)
+	}
+}
+
+// arm sets the timer to the next job's time. A timer that is too early is left
+// alone: it finds nothing due and is set again.
+func (q *Queue) arm() {
+	waiting := q.memory.waiting
+	if len(waiting) == 0 {
+		return
+	}
+	due := waiting[0].due
+	if q.timer != nil && !q.timerAt.After(due) {
+		return
+	}
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.timer, q.timerAt = q.clock.Timer(due.Sub(q.clock.Now())), due
+	select {
+	case q.kick <- struct{}{}:
+	default:
+	}
+}
+
+// dispatchLoop waits for the timer.
+func (q *Queue) dispatchLoop() {
+	defer q.loops.Done()
+	for {
+		q.mu.Lock()
+		var fires <-chan struct{}
+		if q.timer != nil {
+			fires = q.timer.C
+		}
+		q.mu.Unlock()
+		select {
+		case <-fires:
+			q.mu.Lock()
+			q.timer = nil
+			q.dispatch()
+			q.relax()
+			q.mu.Unlock()
+		case <-q.kick:
+		case <-q.quit:
+			return
+		}
+	}
+}
+
+// work runs jobs of one kind until there are none.
+func (q *Queue) work(k *kind) {
+	defer q.workers.Done()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	k.starting--
+	for {
+		var e *entry
+		if q.phase == started && q.leaseHolds() {
+			e = q.memory.take(k)
+		}
+		if e == nil {
+			k.workers--
+			q.relax()
+			return
+		}
+		q.employ(k)
+		e.woken, e.decided = false, false
+		job := e.job
+		q.mu.Unlock()
+		out := q.run(k, job)
+		failed := q.note(e, job, &out)
+		q.mu.Lock()
+		q.counts.Ran++
+		q.conclude(e, out, failed)
+	}
+}
+
+// run calls the handler, without the lock.
+func (q *Queue) run(k *kind, job Job) (out Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			q.log.Error("a job's handler panicked", "kind", job.Kind, "job", job.ID, "panic", r, "stack", string(debug.Stack()))
+			out = Retry(fmt.Errorf("panic: %v", r))
+		}
+	}()
+	return k.Run(q.runCtx, job)
+}
+
+// note writes what an outcome must leave behind, without the lock. It settles
+// the pause of a retry in out.
+func (q *Queue) note(e *entry, job Job, out *Outcome) error {
+	q.mu.Lock()
+	skip := e.decided || e.lost || out.verb == verbLater
+	owner := q.owner
+	q.mu.Unlock()
+	if skip {
+		return nil
+	}
+	n := note{verb: out.verb, id: job.ID, owner: owner, tries: job.Tries + 1, at: q.clock.Now()}
+	if out.err == nil && out.verb != verbDone && !out.plain {
+		out.err = errors.New("no reason given")
+	}
+	if out.err != nil {
+		n.err = clip(out.err.Error())
+	}
+	if out.verb == verbRetry {
+		if most := e.kind.MaxTries; most > 0 && n.tries >= most {
+			n.verb, out.verb = verbDead, verbDead
+		} else {
+			if out.after < 0 {
+				out.after = Backoff(job.ID, job.Tries)
+			}
+			n.at = n.at.Add(out.after)
+		}
+	}
+	if out.reset {
+		n.tries = 0
+	}
+	// The lane must hear the outcome even while handlers are told to end.
+	_, err := q.notes.Do(context.WithoutCancel(q.runCtx), job.ID, 1, n)
+	switch {
+	case err != nil:
+		q.log.Error("a job's outcome could not be written", "kind", job.Kind, "job", job.ID, "error", err)
+	case out.verb == verbDead:
+		q.log.Error("a job became a dead letter", "kind", job.Kind, "job", job.ID, "tries", n.tries, "error", out.err)
+	case out.verb == verbRetry && !out.plain:
+		q.log.Warn("a job failed and runs again", "kind", job.Kind, "job", job.ID, "tries", n.tries, "after", out.after, "error", out.err)
+	}
+	return err
+}
+
+// conclude puts a job whose handler returned where it belongs now.
+func (q *Queue) conclude(e *entry, out Outcome, failed error) {
+	m := q.memory
+	m.ended(e)
+	e.state = gone
+	now := q.clock.Now()
+	switch {
+	case e.lost:
+		if m.ghosts[e.job.ID] == e {
+			delete(m.ghosts, e.job.ID)
+			if e.heir != nil {
+				m.put(e.heir, now)
+			}
+		}
+		q.dispatch()
+		return
+	case m.byID[e.job.ID] != e: // finished by a transaction
+		return
+	case e.decided: // postponed by a transaction, which set due
+	case failed != nil:
+		e.due, e.moved = now.Add(unwrittenPause), true
+	case out.verb == verbLater:
+		e.due, e.moved = now.Add(out.after), true
+	case out.verb == verbRetry:
+		e.due, e.moved = now.Add(out.after), false
+		e.job.RunAt, e.job.Tries, e.job.LastError = e.due, e.job.Tries+1, ""
+		if out.reset {
+			e.job.Tries = 0
+		}
+		if !out.plain {
+			e.job.LastError = clip(out.err.Error())
+			q.counts.Retried++
+		}
+	default:
+		m.forget(e)
+		if out.verb == verbDead {
+			q.counts.Died++
+		} else {
+			q.counts.Finished++
+		}
+		if q.spill.walked != nil {
+			q.spill.walked[e.job.ID] = true
+		}
+		return
+	}
+	if e.woken {
+		e.due, e.moved = now, true
+	}
+	m.schedule(e, now)
+	q.dispatch()
+}
+
+// relax tells who waits for quiet, and the keeper when there is room again.
+func (q *Queue) relax() {
+	if q.spill.on && len(q.memory.byID) <= q.opts.MemoryMax/2 {
+		q.nudge()
+	}
+	if len(q.watchers) > 0 && q.quiet() {
+		q.tellWatchers()
+	}
+}
+
+// Backoff is the pause before the next try of a job that failed tries times
+// before: from one second doubling to five minutes, with a fifth of jitter
+// either way. The jitter follows from the id, so that a simulation repeats.
+func Backoff(id string, tries int) time.Duration {
+	pause := pauseMax
+	if tries < 9 {
+		pause = min(pauseMax, pauseMin<<max(0, tries))
+	}
+	return Jitter(id, tries, pause)
+}
+
+// Jitter moves a pause by up to a fifth either way, by a hash of id and n.
+func Jitter(id string, n int, pause time.Duration) time.Duration {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s/%d", id, n)
+	part := int64(h.Sum64()%401) - 200 // thousandths
+	return pause + time.Duration(int64(pause)/1000*part)
+}

@@ -1,0 +1,131 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/lane"
+)
+
+// The owners that are no node.
+const (
+	ownerNobody = ""
+	ownerDead   = "dead" // a node's owner has a slash
+)
+
+// row is a job as it is stored.
+type row struct {
+	Job
+	owner   string
+	created int64 // microseconds
+}
+
+var rowColumns = []db.Column[row]{
+	{Name: "id", Text: func(r row) string { return r.ID }},
+	{Name: "owner", Text: func(r row) string { return r.owner }},
+	{Name: "kind", Text: func(r row) string { return r.Kind }},
+	{Name: "subject", Text: func(r row) string { return r.Subject }},
+	{Name: "payload", Text: func(r row) string { return string(r.Payload) }},
+	{Name: "run_at", Time: func(r row) time.Time { return r.RunAt }},
+	{Name: "tries", Int: func(r row) int64 { return int64(r.Tries) }},
+	{Name: "adopted", Bool: func(r row) bool { return r.Adopted }},
+	{Name: "last_error", Text: func(r row) string { return r.LastError }},
+	{Name: "created_at", Int: func(r row) int64 { return r.created }},
+	{Name: "dead_at", Int: func(row) int64 { return 0 }},
+}
+
+func insertRows(tx *db.Tx, rows []row) { db.Insert(tx, "jobs", rowColumns, rows) }
+
+// jobColumns is what scanRow reads.
+const jobColumns = `id, kind, subject, payload, run_at, tries, adopted, last_error, created_at`
+
+func scanRow(r *db.Row, into *row) error {
+	return r.Scan(&into.ID, &into.Kind, &into.Subject, &into.Payload, &into.RunAt, &into.Tries,
+		&into.Adopted, &into.LastError, &into.created)
+}
+
+// queryRows runs a query for jobColumns.
+func queryRows(tx *db.Tx, sql string, args ...any) (rows []row, err error) {
+	err = tx.Query(sql, args, func(r *db.Row) error {
+		var one row
+		if err := scanRow(r, &one); err != nil {
+			return err
+		}
+		rows = append(rows, one)
+		return nil
+	})
+	return rows, err
+}
+
+const sqlDelete = `DELETE FROM jobs WHERE id IN (SELECT value FROM texts($1))`
+
+// note is what a handler's outcome writes.
+type note struct {
+	verb  verb
+	id    string
+	owner string
+	at    time.Time
+	tries int // failures so far, this one included
+	err   string
+}
+
+var noteColumns = []db.Column[note]{
+	{Name: "id", Text: func(n note) string { return n.id }},
+	{Name: "owner", Text: func(n note) string { return n.owner }},
+	{Name: "at", Time: func(n note) time.Time { return n.at }},
+	{Name: "tries", Int: func(n note) int64 { return int64(n.tries) }},
+	{Name: "error", Text: func(n note) string { return n.err }},
+}
+
+// Only the owner writes: another that adopted the job meanwhile decides now.
+const (
+	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
+		FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
+	sqlFailedOnce = `UPDATE jobs SET run_at = n.at, tries = jobs.tries + 1, last_error = n.error
+		FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
+	sqlBury = `UPDATE jobs SET owner = 'dead', dead_at = n.at, tries = n.tries, last_error = n.error
+		FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
+	sqlPark = `UPDATE jobs SET run_at = n.at FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
+)
+
+// writeNotes commits what the handlers of one moment decided.
+func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]lane.Verdict[struct{}], error) {
+	var finished []string
+	var postponed, dead []note
+	for _, n := range notes {
+		switch n.verb {
+		case verbDone:
+			finished = append(finished, n.id)
+		case verbRetry:
+			postponed = append(postponed, n)
+		case verbDead:
+			dead = append(dead, n)
+		}
+	}
+	err := q.db.Write(ctx, func(tx *db.Tx) error {
+		if len(finished) > 0 {
+			tx.Defer(sqlDelete, -1, finished)
+		}
+		if len(postponed) > 0 {
+			tx.Defer(sqlPostpone, -1, db.RowsOf(noteColumns, postponed))
+		}
+		if len(dead) > 0 {
+			tx.Defer(sqlBury, -1, db.RowsOf(noteColumns, dead))
+		}
+		return nil
+	})
+	return make([]lane.Verdict[struct{}], len(notes)), err
+}
+
+// errorBytes bounds last_error.
+const errorBytes = 500
+
+// clip makes an error's text fit for the table.
+func clip(text string) string {
+	if len(text) > errorBytes {
+		text = text[:errorBytes]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
+}

@@ -1,0 +1,158 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Counts is what this node's queue did since its start, and what it holds now.
+type Counts struct {
+	InMemory, Ready, Running int
+	Ran, Finished            uint64
+	Retried, Died            uint64
+	Adopted, LeasesLost      uint64
+	Peers                    int  // other nodes that were alive at the last look
+	Spilled                  bool // some jobs of this node are in the table alone
+	LeaseHolds               bool // jobs may begin
+}
+
+// Counts gives this node's numbers. It asks nothing of the database.
+func (q *Queue) Counts() Counts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := q.counts
+	c.InMemory, c.Ready, c.Running = len(q.memory.byID), q.memory.ready, q.memory.running
+	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.leaseHolds()
+	return c
+}
+
+// Depth is the jobs of one kind on all nodes.
+type Depth struct {
+	Kind   string
+	Alive  int64     // not finished, dead letters aside
+	Due    int64     // of these, whose time has come
+	Dead   int64     // dead letters
+	Oldest time.Time // when the earliest due one was to run; zero when none is due
+}
+
+const sqlDepth = `SELECT kind,
+	coalesce(sum(CASE WHEN dead_at = 0 THEN 1 ELSE 0 END), 0),
+	coalesce(sum(CASE WHEN dead_at = 0 AND run_at <= $1 THEN 1 ELSE 0 END), 0),
+	coalesce(sum(CASE WHEN dead_at > 0 THEN 1 ELSE 0 END), 0),
+	coalesce(min(CASE WHEN dead_at = 0 AND run_at <= $1 THEN run_at END), 0)
+	FROM jobs GROUP BY kind ORDER BY kind`
+
+// Depth counts the jobs of every kind, periodic work aside. It reads the whole
+// table: it is for a metric, not for a request.
+func (q *Queue) Depth(ctx context.Context) ([]Depth, error) {
+	var list []Depth
+	err := q.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sqlDepth, []any{q.clock.Now()}, func(r *db.Row) error {
+			var d Depth
+			if err := r.Scan(&d.Kind, &d.Alive, &d.Due, &d.Dead, &d.Oldest); err != nil {
+				return err
+			}
+			if !strings.HasPrefix(d.Kind, periodicPrefix) {
+				list = append(list, d)
+			}
+			return nil
+		})
+	})
+	return list, err
+}
+
+// Filter says which jobs List gives. Empty members allow everything.
+type Filter struct {
+	Kind    string
+	Subject string
+	Dead    bool   // dead letters only; else those that are not
+	After   string // the last id of the page before
+	Limit   int    // default 100, at most 1,000
+}
+
+// Listed is a job as an operator sees it.
+type Listed struct {
+	Job
+	Node      string // whose it is, with the epoch; empty when nobody has it
+	CreatedAt time.Time
+	DeadAt    time.Time // zero unless it is a dead letter
+}
+
+const sqlList = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs
+	WHERE id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR subject = $3) AND (dead_at > 0) = ($4 = 1)
+	ORDER BY id LIMIT $5`
+
+// List gives jobs in the order of their ids, which is that of their making.
+func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
+	if f.Limit <= 0 {
+		f.Limit = 100
+	}
+	var list []Listed
+	err := q.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		args := []any{f.After, f.Kind, f.Subject, f.Dead, min(f.Limit, 1000)}
+		return tx.Query(sqlList, args, func(r *db.Row) error {
+			var one Listed
+			var created int64
+			err := r.Scan(&one.ID, &one.Kind, &one.Subject, &one.Payload, &one.RunAt, &one.Tries,
+				&one.Adopted, &one.LastError, &created, &one.Node, &one.DeadAt)
+			one.CreatedAt = db.FromMicros(created)
+			if one.Node == ownerDead {
+				one.Node = ownerNobody
+			}
+			list = append(list, one)
+			return err
+		})
+	})
+	return list, err
+}
+
+// The dead letter is nobody's again, and whoever looks next adopts it.
+const (
+	sqlRerun = `UPDATE jobs SET owner = '', dead_at = 0, tries = 0, adopted = 1, run_at = $2
+		WHERE id = $1 AND owner = 'dead'`
+	sqlThere = `SELECT 1 FROM jobs WHERE id = $1`
+)
+
+// Rerun gives a dead letter another life, on whichever node looks first. A job
+// that is not dead is run by its owner anyway, and refused here.
+func (q *Queue) Rerun(ctx context.Context, id string) error {
+	return q.db.Write(ctx, func(tx *db.Tx) error { return q.RerunIn(tx, id) })
+}
+
+// RerunIn is Rerun in a transaction that does something more, such as writing
+// down who asked for it.
+func (q *Queue) RerunIn(tx *db.Tx, id string) error {
+	n, err := tx.Exec(sqlRerun, id, q.clock.Now())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		var one int64
+		alive, err := tx.One(sqlThere, []any{id}, &one)
+		if err != nil {
+			return err
+		}
+		if alive {
+			return problem.New(problem.InProgress, "job_alive", "This job is not a dead letter: it runs by itself")
+		}
+		return problem.New(problem.NotFound, "job_not_found", "There is no such job")
+	}
+	tx.AfterCommit(q.lookAgain)
+	return nil
+}
+
+// lookAgain makes the keeper look at everything now.
+func (q *Queue) lookAgain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase == started {
+		q.looked = false
+		q.nudge()
+	}
+}
