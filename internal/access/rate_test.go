@@ -113,6 +113,10 @@ func TestANodeWhoseClockIsBehindDoesNotReopenAWindow(t *testing.T) {
 		if yes != 3 {
 			t.Fatalf("%d were allowed, want 3", yes)
 		}
+		// It speaks of the window that the other has begun.
+		if got, err := behind.Take(t.Context(), "t", limit); err != nil || got.Allowed || got.ResetAfter != time.Minute {
+			t.Fatalf("the node behind says %+v, %v", got, err)
+		}
 	})
 }
 
