@@ -16,7 +16,7 @@ import (
 type FaultKind string
 
 // The faults. Those of the first group act on any request, the second on
-// requests that move money, the third on status queries.
+// requests that move money, the third on status queries, the last on offers.
 const (
 	AnswerLost   FaultKind = "answer_lost"  // done, then the connection drops
 	RequestLost  FaultKind = "request_lost" // the connection drops, nothing done
@@ -44,15 +44,18 @@ const (
 
 	StatusNotFound    FaultKind = "status_not_found"    // the provider's read side lags
 	StatusWrongAmount FaultKind = "status_wrong_amount" // the echo is another payment's
+
+	OffersChange FaultKind = "offers_change" // a number is offered other packages, at other prices
 )
 
 var anyFaults = []FaultKind{AnswerLost, RequestLost, Slow, ErrorBefore, ErrorAfter, Malformed, Outage, Throttle, Unauthorized, Forbidden}
 var moveFaults = []FaultKind{CallbackDuplicate, CallbackEarly, CallbackLate, CallbackMissing, CallbackForged, CallbackStale,
 	Reverse, FailLater, RefuseOutright, Stuck, StatementOmit, StatementOff}
 var statusFaults = []FaultKind{StatusNotFound, StatusWrongAmount}
+var offersFaults = []FaultKind{OffersChange}
 
 // FaultKinds lists every fault.
-func FaultKinds() []FaultKind { return slices.Concat(anyFaults, moveFaults, statusFaults) }
+func FaultKinds() []FaultKind { return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults) }
 
 // The operations, as faults name them.
 const (
@@ -191,7 +194,8 @@ func (a *armedFault) strikes(provider, op string) bool {
 		return false
 	}
 	status := strings.HasSuffix(op, "_status")
-	if slices.Contains(moveFaults, a.Kind) && !moves(op) || slices.Contains(statusFaults, a.Kind) && !status {
+	if slices.Contains(moveFaults, a.Kind) && !moves(op) || slices.Contains(statusFaults, a.Kind) && !status ||
+		slices.Contains(offersFaults, a.Kind) && op != OpOffers {
 		return false
 	}
 	switch a.Operation {
@@ -199,7 +203,7 @@ func (a *armedFault) strikes(provider, op string) bool {
 		return true
 	case "":
 		switch a.Kind {
-		case Outage, Throttle, Unauthorized, Forbidden, StatusNotFound, StatusWrongAmount:
+		case Outage, Throttle, Unauthorized, Forbidden, StatusNotFound, StatusWrongAmount, OffersChange:
 			return true
 		}
 		return moves(op)

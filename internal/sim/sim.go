@@ -17,6 +17,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,11 @@ type Options struct {
 	// MTNReasonObject makes MTN's status answers give reason as the object
 	// of MTN's specification instead of the bare text of the live system.
 	MTNReasonObject bool
+	// HubtelPlainUnpaid makes the status of a failed collection at Hubtel a
+	// bare Unpaid, as in Hubtel's documents: the same as of an open one.
+	HubtelPlainUnpaid bool
+	// HubtelAllowed are the addresses that may call Hubtel; empty: all.
+	HubtelAllowed []netip.Prefix
 }
 
 // Sim is a running simulator.
@@ -83,7 +89,8 @@ func New(o Options) (*Sim, error) {
 		script: map[string]Plan{}, down: map[string]time.Time{},
 	}
 	s.wires = map[string]wire{
-		MTN: newMTN(s),
+		MTN:    newMTN(s),
+		Hubtel: newHubtel(s),
 	}
 	var err error
 	if s.book, err = openBook(o.Dir, o.OpeningFloat); err != nil {
