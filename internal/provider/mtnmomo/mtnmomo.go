@@ -1,0 +1,286 @@
+// Package mtnmomo speaks MTN's MoMo Open API: requests to pay, transfers,
+// their status queries, name lookups, balances and callbacks.
+//
+// What matters most about it: MTN takes our ProviderReference as its own key
+// (X-Reference-Id) and answers a second one with a distinct 409, so the same
+// request may be posted again; MTN documents that 404 on the status query
+// means that the request was not accepted; a failed payment is HTTP 200; and a
+// callback is sent once, unsigned, so that polling is the rule and a callback
+// only a hint. The externalId of every request is the ProviderReference too,
+// because callbacks and reports carry nothing else of ours.
+package mtnmomo
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+// Name is the rail's name in routes, attempts and ledger accounts.
+const Name = "mtn"
+
+// Adapter is one account with MTN.
+type Adapter struct {
+	config       config.MTN
+	mode         string
+	client       *provider.Client
+	collection   *mtnProduct // nil when not configured
+	disbursement *mtnProduct
+}
+
+// New makes an adapter. The options' Provider is set here.
+func New(c config.MTN, o provider.ClientOptions) *Adapter {
+	o.Provider = Name
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if c.Currency == "" {
+		c.Currency = "GHS"
+	}
+	c.URL = strings.TrimSuffix(c.URL, "/")
+	a := &Adapter{config: c, mode: o.Mode, client: provider.NewClient(o)}
+	product := func(name, path, user string, api, key config.Credential) *mtnProduct {
+		basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + api.Reveal()))
+		return &mtnProduct{
+			adapter: a, clock: o.Clock, name: name, url: c.URL + "/" + name, path: path,
+			basic: "Basic " + basic, subscription: key.Reveal(),
+		}
+	}
+	if c.Collects() {
+		a.collection = product("collection", "requesttopay", c.CollectionUser, c.CollectionAPIKey, c.CollectionKey)
+	}
+	if c.Disburses() {
+		a.disbursement = product("disbursement", "transfer", c.DisbursementUser, c.DisbursementAPIKey, c.DisbursementKey)
+	}
+	return a
+}
+
+// Close drops the idle connections.
+func (a *Adapter) Close() { a.client.Close() }
+
+// Rail gives the roles that the configured products can play.
+func (a *Adapter) Rail() provider.Rail {
+	r := provider.Rail{Name: Name, Mode: a.mode, MayRepeat: true, WalletNames: a, Floats: a, Callbacks: a}
+	if a.collection != nil {
+		r.Collector = a
+	}
+	if a.disbursement != nil {
+		r.Disburser = a
+	}
+	return r
+}
+
+// party is the other side of a movement.
+type party struct {
+	Type string `json:"partyIdType"`
+	ID   string `json:"partyId"`
+}
+
+// movement is the body of a request to pay or a transfer.
+type movement struct {
+	Amount   string `json:"amount"`
+	Currency string `json:"currency"`
+	External string `json:"externalId"`
+	Payer    *party `json:"payer,omitempty"`
+	Payee    *party `json:"payee,omitempty"`
+	Message  string `json:"payerMessage"`
+	Note     string `json:"payeeNote"`
+}
+
+// Collect asks a wallet to pay.
+func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
+	if a.collection == nil {
+		return refusedHere("collections are not configured at MTN")
+	}
+	return a.collection.create(ctx, r.ProviderReference, r.CallbackURL, movement{
+		Amount: r.Amount.String(), Currency: a.config.Currency, External: r.ProviderReference,
+		Payer:   &party{"MSISDN", r.MSISDN.International()},
+		Message: note(r.Label, "Payment"), Note: note(r.Reference, "Payment"),
+	})
+}
+
+// CollectStatus asks what became of a request to pay.
+func (a *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	if a.collection == nil {
+		return unanswered("collections are not configured at MTN")
+	}
+	return a.collection.query(ctx, r.ProviderReference)
+}
+
+// Disburse sends money to a wallet. MTN reaches no banks.
+func (a *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) provider.Outcome {
+	if a.disbursement == nil || r.BankCode != "" {
+		return refusedHere("MTN is not configured for this payout")
+	}
+	return a.disbursement.create(ctx, r.ProviderReference, r.CallbackURL, movement{
+		Amount: r.Amount.String(), Currency: a.config.Currency, External: r.ProviderReference,
+		Payee:   &party{"MSISDN", r.MSISDN.International()},
+		Message: note(r.Reference, "Payment"), Note: note(r.Label, "Payment"),
+	})
+}
+
+// DisburseStatus asks what became of a transfer.
+func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	if a.disbursement == nil {
+		return unanswered("payouts are not configured at MTN")
+	}
+	return a.disbursement.query(ctx, r.ProviderReference)
+}
+
+// refusedHere is the outcome of a request that this adapter cannot make: no
+// byte left, and trying again would not help.
+func refusedHere(why string) provider.Outcome {
+	return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonSetup, Message: why}
+}
+
+func unanswered(why string) provider.Outcome {
+	return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonSetup, Message: why}
+}
+
+// anyProduct is the product that questions about wallets go to: disbursement
+// when there is one, because payouts ask most.
+func (a *Adapter) anyProduct() *mtnProduct {
+	if a.disbursement != nil {
+		return a.disbursement
+	}
+	return a.collection
+}
+
+// WalletName gives the registered name of an MTN wallet. A number that MTN's
+// name lookup does not know is asked for once more by the cheaper question
+// whether it is active at all.
+func (a *Adapter) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, provider.Outcome) {
+	p := a.anyProduct()
+	if n != msisdn.MTN || p == nil {
+		return "", unanswered("MTN knows the names of its own wallets only")
+	}
+	ans, early := p.do(ctx, provider.Request{
+		Method: http.MethodGet, URL: p.url + "/v1_0/accountholder/msisdn/" + m.International() + "/basicuserinfo", Operation: "wallet_name",
+	})
+	if early != nil {
+		return "", *early
+	}
+	var who struct {
+		Given  string `json:"given_name"`
+		Family string `json:"family_name"`
+	}
+	switch {
+	case ans.Err == nil && ans.Status == http.StatusOK && json.Unmarshal(ans.Body, &who) == nil:
+		if name := strings.Join(strings.Fields(provider.Clip(who.Given+" "+who.Family)), " "); name != "" {
+			return name, provider.Outcome{Class: provider.Accepted, State: provider.Success, Name: name}
+		}
+	case ans.Err == nil && ans.Status == http.StatusNotFound:
+		active, o := a.Active(ctx, m)
+		if o.Class == provider.Accepted && !active {
+			return "", provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonPayeeNotFound, NotFound: true, Code: "404"}
+		}
+		if o.Class != provider.Accepted {
+			return "", o
+		}
+	default:
+		if o, ok := provider.StatusUnanswered(ans); ok {
+			return "", o
+		}
+	}
+	return "", provider.Unreadable(ans, "no name in MTN's answer")
+}
+
+// Active reports whether a number has an active MTN wallet.
+func (a *Adapter) Active(ctx context.Context, m msisdn.MSISDN) (bool, provider.Outcome) {
+	p := a.anyProduct()
+	if p == nil {
+		return false, unanswered("MTN is not configured")
+	}
+	ans, early := p.do(ctx, provider.Request{
+		Method: http.MethodGet, URL: p.url + "/v1_0/accountholder/msisdn/" + m.International() + "/active", Operation: "wallet_active",
+	})
+	if early != nil {
+		return false, *early
+	}
+	var is struct{ Result *bool }
+	switch {
+	case ans.Err == nil && ans.Status == http.StatusNotFound:
+		return false, provider.Outcome{Class: provider.Accepted, State: provider.Success}
+	case ans.Err == nil && ans.Status == http.StatusOK && json.Unmarshal(ans.Body, &is) == nil && is.Result != nil:
+		return *is.Result, provider.Outcome{Class: provider.Accepted, State: provider.Success}
+	}
+	if o, ok := provider.StatusUnanswered(ans); ok {
+		return false, o
+	}
+	return false, provider.Unreadable(ans, "MTN does not say whether the wallet is active")
+}
+
+// Float gives what MTN holds for us in all configured accounts, in pesewas.
+func (a *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
+	var sum money.Pesewas
+	for _, p := range []*mtnProduct{a.collection, a.disbursement} {
+		if p == nil {
+			continue
+		}
+		ans, early := p.do(ctx, provider.Request{Method: http.MethodGet, URL: p.url + "/v1_0/account/balance", Operation: "balance"})
+		if early != nil {
+			return 0, *early
+		}
+		if o, ok := provider.StatusUnanswered(ans); ok {
+			return 0, o
+		}
+		var b struct{ AvailableBalance, Currency string }
+		if json.Unmarshal(ans.Body, &b) != nil || b.Currency != a.config.Currency {
+			return 0, provider.Unreadable(ans, "MTN's balance cannot be read")
+		}
+		amount, err := money.ParseLenient(b.AvailableBalance)
+		if err != nil {
+			return 0, provider.Unreadable(ans, "MTN's balance is no amount")
+		}
+		sum += amount
+	}
+	return sum, provider.Outcome{Class: provider.Accepted, State: provider.Success}
+}
+
+var errNoReference = errors.New("callback names no payment of ours")
+
+// ParseCallback takes the reference from a callback, sent by PUT or POST. What
+// it claims about the payment is not read.
+func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
+	if r.Method != http.MethodPut && r.Method != http.MethodPost {
+		return nil, errNoReference
+	}
+	var b struct {
+		External string `json:"externalId"`
+	}
+	if err := json.Unmarshal(r.Body, &b); err != nil {
+		return nil, err
+	}
+	if len(provider.PlainReference(b.External)) != 32 || strings.Trim(provider.PlainReference(b.External), "0123456789abcdef") != "" {
+		return nil, errNoReference
+	}
+	return []provider.Hint{{ProviderReference: b.External}}, nil
+}
+
+// note makes a text that MTN takes: at most 160 characters, no special ones.
+func note(s, otherwise string) string {
+	keep := func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" .,-_/:()", r):
+			return r
+		}
+		return ' '
+	}
+	s = strings.Join(strings.Fields(strings.Map(keep, s)), " ")
+	if len(s) > 160 {
+		s = strings.TrimSpace(s[:160])
+	}
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

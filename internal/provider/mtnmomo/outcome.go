@@ -1,0 +1,191 @@
+package mtnmomo
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// refusals are the codes that MTN documents for a request that it did not
+// take; with HTTP 500 they count only after the payment was looked for.
+var refusals = map[string]bool{
+	"NOT_ALLOWED": true, "NOT_ALLOWED_TARGET_ENVIRONMENT": true,
+	"INVALID_CALLBACK_URL_HOST": true, "INVALID_CURRENCY": true,
+	"PAYER_NOT_FOUND": true, "PAYEE_NOT_FOUND": true, "NOT_ENOUGH_FUNDS": true,
+	"PAYER_LIMIT_REACHED": true, "PAYEE_NOT_ALLOWED_TO_RECEIVE": true,
+}
+
+// reasons are MTN's codes in our words. INVALID_PIN is the simulator's own.
+var reasons = map[string]string{
+	"APPROVAL_REJECTED":              provider.ReasonDeclined,
+	"PAYMENT_NOT_APPROVED":           provider.ReasonDeclined,
+	"EXPIRED":                        provider.ReasonExpired,
+	"COULD_NOT_PERFORM_TRANSACTION":  provider.ReasonExpired,
+	"PAYER_DELAYED":                  provider.ReasonExpired,
+	"INVALID_PIN":                    provider.ReasonPIN,
+	"PAYER_NOT_FOUND":                provider.ReasonPayerNotFound,
+	"PAYEE_NOT_FOUND":                provider.ReasonPayeeNotFound,
+	"PAYER_LIMIT_REACHED":            provider.ReasonLimit,
+	"PAYEE_LIMIT_REACHED":            provider.ReasonLimit,
+	"SENDER_ACCOUNT_NOT_ACTIVE":      provider.ReasonBarred,
+	"PAYEE_NOT_ALLOWED_TO_RECEIVE":   provider.ReasonBarred,
+	"NOT_ALLOWED":                    provider.ReasonSetup,
+	"NOT_ALLOWED_TARGET_ENVIRONMENT": provider.ReasonSetup,
+	"INVALID_CALLBACK_URL_HOST":      provider.ReasonSetup,
+	"INVALID_CURRENCY":               provider.ReasonSetup,
+	"TRANSACTION_CANCELED":           provider.ReasonRefused,
+	"SERVICE_UNAVAILABLE":            provider.ReasonRefused,
+	"INTERNAL_PROCESSING_ERROR":      provider.ReasonUnknown,
+	"LOW_BALANCE_OR_PAYEE_LIMIT_REACHED_OR_NOT_ALLOWED": provider.ReasonFunds,
+}
+
+// reasonOf gives our word for a code. Who lacks the funds depends on who pays:
+// in a payout that is us, and between the two meanings of a low balance MTN
+// does not distinguish.
+func reasonOf(product, code string) string {
+	if product == "disbursement" {
+		switch code {
+		case "NOT_ENOUGH_FUNDS", "PAYER_LIMIT_REACHED":
+			return provider.ReasonFloat
+		case "LOW_BALANCE_OR_PAYEE_LIMIT_REACHED_OR_NOT_ALLOWED":
+			return provider.ReasonRefused
+		}
+	}
+	if code == "NOT_ENOUGH_FUNDS" {
+		return provider.ReasonFunds
+	}
+	if r, ok := reasons[code]; ok {
+		return r
+	}
+	return provider.ReasonUnknown
+}
+
+// complaint reads a reason or an error body: an object of code and message, or
+// a bare text. Anything else reads as nothing.
+func complaint(raw json.RawMessage) (code, message string) {
+	var o struct{ Code, Message string }
+	if json.Unmarshal(raw, &code) == nil {
+		return provider.Clip(code), ""
+	}
+	if json.Unmarshal(raw, &o) == nil {
+		return provider.Clip(o.Code), provider.Clip(o.Message)
+	}
+	return "", ""
+}
+
+// submitted says what the answer to a creation means.
+func submitted(product string, a provider.Answer) provider.Outcome {
+	if o, ok := provider.Undelivered(a); ok {
+		return o
+	}
+	code, message := complaint(a.Body)
+	o := provider.Outcome{Code: code, Message: message}
+	if o.Code == "" {
+		o.Code = strconv.Itoa(a.Status)
+	}
+	switch {
+	case a.Status == http.StatusAccepted:
+		return provider.Outcome{Class: provider.Accepted, Code: o.Code}
+	case code == "RESOURCE_ALREADY_EXIST":
+		o.Class, o.Duplicate = provider.Accepted, true
+	case a.Status == http.StatusBadRequest:
+		o.Class, o.Reason = provider.Rejected, provider.ReasonInvalidRequest
+		if _, known := reasons[code]; known || code == "NOT_ENOUGH_FUNDS" {
+			o.Reason = reasonOf(product, code)
+		}
+	case refusals[code]: // confirmed by a query before it counts
+		o.Reason = reasonOf(product, code)
+	default:
+		o.Reason = provider.ReasonUnavailable
+	}
+	return o
+}
+
+// payment is MTN's status object. Amounts have been seen as texts and numbers.
+type payment struct {
+	Amount   json.RawMessage `json:"amount"`
+	Currency string          `json:"currency"`
+	External string          `json:"externalId"`
+	Upstream json.RawMessage `json:"financialTransactionId"`
+	Payer    *party          `json:"payer"`
+	Payee    *party          `json:"payee"`
+	Status   string          `json:"status"`
+	Reason   json.RawMessage `json:"reason"`
+}
+
+// answered says what the answer to a status query means.
+func (p *mtnProduct) answered(a provider.Answer) provider.Outcome {
+	if o, ok := provider.StatusUnanswered(a); ok {
+		if code, message := complaint(a.Body); a.Err == nil && code != "" {
+			o.Code, o.Message = code, message
+			o.NotFound = a.Status == http.StatusNotFound && (code == "RESOURCE_NOT_FOUND" || code == "TRANSACTION_NOT_FOUND")
+		}
+		return o
+	}
+	var m payment
+	if err := json.Unmarshal(a.Body, &m); err != nil {
+		return provider.Unreadable(a, "status is not the documented object")
+	}
+	o := provider.Outcome{Class: provider.Accepted, UpstreamID: plainText(m.Upstream), Echo: p.echo(m)}
+	o.Code = provider.Clip(m.Status)
+	switch m.Status {
+	case "PENDING", "CREATED", "ONGOING":
+		return o
+	case "SUCCESSFUL":
+		o.State = provider.Success
+	case "FAILED":
+		o.State = provider.Failed
+		code, message := complaint(m.Reason)
+		o.Reason = reasonOf(p.name, code)
+		if code != "" {
+			o.Code = code
+		}
+		o.Message = message
+	default:
+		return provider.Unreadable(a, "status has an undocumented value: "+m.Status)
+	}
+	if e := o.Echo; e.Reference == "" || !e.AmountTold || e.Currency == "" || e.Party == "" {
+		return provider.Unreadable(a, "a final status does not repeat the payment")
+	}
+	return o
+}
+
+// echo is the payment as MTN repeats it. The rail's own currency reads as
+// cedis, so that MTN's sandbox, which knows euros only, can be used.
+func (p *mtnProduct) echo(m payment) *provider.Echo {
+	e := &provider.Echo{Reference: provider.Clip(m.External), Currency: provider.Clip(m.Currency)}
+	if e.Currency == p.adapter.config.Currency {
+		e.Currency = "GHS"
+	}
+	other := m.Payer
+	if p.name == "disbursement" {
+		other = m.Payee
+	}
+	if other != nil {
+		e.Party = provider.Clip(other.ID)
+	}
+	if text := plainText(m.Amount); text != "" {
+		amount, err := money.ParseLenient(text)
+		if err != nil {
+			amount = -1
+		}
+		e.Amount, e.AmountTold = amount, true
+	}
+	return e
+}
+
+// plainText is a JSON text or number without its quotes.
+func plainText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return provider.Clip(s)
+	}
+	if t := strings.TrimSpace(string(raw)); t != "null" {
+		return provider.Clip(t)
+	}
+	return ""
+}

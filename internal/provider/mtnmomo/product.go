@@ -1,0 +1,195 @@
+package mtnmomo
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/provider"
+)
+
+// mtnProduct is one of MTN's products with its credentials and its token.
+type mtnProduct struct {
+	adapter      *Adapter
+	clock        *clock.Clock
+	name         string // "collection"
+	url          string // with the product
+	path         string // "requesttopay"
+	basic        string // Authorization of the token call
+	subscription string
+
+	mu     sync.Mutex
+	token  string
+	renew  time.Time // when the token is to be replaced
+	flight *flight   // a token call under way
+}
+
+// flight is a token call that several requests wait for.
+type flight struct {
+	done    chan struct{}
+	token   string
+	outcome *provider.Outcome // why there is none
+}
+
+// create posts a movement and says what became of it.
+func (p *mtnProduct) create(ctx context.Context, reference, callback string, m movement) provider.Outcome {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return refusedHere("the request cannot be written: " + err.Error())
+	}
+	h := http.Header{"Content-Type": {"application/json"}, "X-Reference-Id": {reference}}
+	if callback != "" { // present but empty is an error at MTN
+		h["X-Callback-Url"] = []string{callback}
+	}
+	ans, early := p.do(ctx, provider.Request{
+		Method: http.MethodPost, URL: p.url + "/v1_0/" + p.path, Header: h, Body: body, Operation: p.path, Reference: reference,
+	})
+	if early != nil {
+		return *early
+	}
+	o := submitted(p.name, ans)
+	if o.Class == provider.Unknown && refusals[o.Code] && ans.Status == http.StatusInternalServerError {
+		return p.confirm(ctx, reference, o)
+	}
+	return o
+}
+
+// confirm asks after a 500 that carries a documented refusal: MTN has refused
+// for good only if it does not know the payment.
+func (p *mtnProduct) confirm(ctx context.Context, reference string, refused provider.Outcome) provider.Outcome {
+	switch o := p.query(ctx, reference); {
+	case o.NotFound:
+		refused.Class = provider.Rejected
+		return refused
+	case o.Class == provider.Accepted:
+		return o
+	default:
+		return refused
+	}
+}
+
+// query asks for a movement by our reference.
+func (p *mtnProduct) query(ctx context.Context, reference string) provider.Outcome {
+	ans, early := p.do(ctx, provider.Request{
+		Method: http.MethodGet, URL: p.url + "/v1_0/" + p.path + "/" + reference, Operation: p.path + "_status", Reference: reference,
+		Timeout: 10 * time.Second,
+	})
+	if early != nil {
+		return provider.Outcome{Class: provider.Unknown, Reason: early.Reason, Code: early.Code, Message: early.Message, RetryAfter: early.RetryAfter}
+	}
+	return p.answered(ans)
+}
+
+// do makes a call with a token, and once more with a new one if MTN no longer
+// takes the old: a 401 comes before any processing. early is not nil when the
+// request was not made for want of a token.
+func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.Answer, early *provider.Outcome) {
+	refused := ""
+	for {
+		token, o := p.bearer(ctx, refused)
+		if o != nil {
+			if refused != "" { // the first try was written, and refused
+				o.NotSentBySocket = false
+			}
+			return provider.Answer{}, o
+		}
+		h := http.Header{
+			"Authorization":             {"Bearer " + token},
+			"X-Target-Environment":      {p.adapter.config.Environment},
+			"Ocp-Apim-Subscription-Key": {p.subscription},
+		}
+		for k, v := range r.Header {
+			h[k] = v
+		}
+		try := r
+		try.Header = h
+		ans = p.adapter.client.Do(ctx, try)
+		if ans.Status != http.StatusUnauthorized || refused != "" {
+			if refused != "" && !ans.Written {
+				// Nothing of the second try was written, but the first
+				// was: it is the weaker kind of NotSent.
+				return provider.Answer{Status: http.StatusUnauthorized, Written: true}, nil
+			}
+			return ans, nil
+		}
+		refused = token
+	}
+}
+
+// bearer gives a token that is not the refused one. One call fetches it for
+// all who wait; it is not cancelled when one of them gives up.
+func (p *mtnProduct) bearer(ctx context.Context, refused string) (string, *provider.Outcome) {
+	p.mu.Lock()
+	if p.token != "" && p.token != refused && p.clock.Now().Before(p.renew) {
+		token := p.token
+		p.mu.Unlock()
+		return token, nil
+	}
+	f := p.flight
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		p.flight = f
+		go p.fetch(context.WithoutCancel(ctx), f)
+	}
+	p.mu.Unlock()
+	select {
+	case <-f.done:
+		if f.outcome != nil {
+			o := *f.outcome
+			return "", &o
+		}
+		return f.token, nil
+	case <-ctx.Done():
+		return "", &provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: "no token in time"}
+	}
+}
+
+// fetch gets a token and wakes all who wait for it.
+func (p *mtnProduct) fetch(ctx context.Context, f *flight) {
+	ans := p.adapter.client.Do(ctx, provider.Request{
+		Method: http.MethodPost, URL: p.url + "/token/", Operation: "token", Timeout: 10 * time.Second,
+		Header: http.Header{"Authorization": {p.basic}, "Ocp-Apim-Subscription-Key": {p.subscription}},
+	})
+	var t struct {
+		Token string      `json:"access_token"`
+		Life  json.Number `json:"expires_in"`
+	}
+	now := p.clock.Now()
+	err := json.Unmarshal(ans.Body, &t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ans.Err == nil && ans.Status == http.StatusOK && err == nil && t.Token != "" {
+		f.token = t.Token
+		p.token, p.renew = t.Token, now.Add(useFor(t.Life))
+	} else {
+		o := noToken(ans)
+		f.outcome = &o
+	}
+	p.flight = nil
+	close(f.done)
+}
+
+// noToken is the outcome of a request that had no token: no byte of it was
+// written, whatever became of the token call.
+func noToken(ans provider.Answer) provider.Outcome {
+	o, _ := provider.StatusUnanswered(ans)
+	if o.Message == "" {
+		o.Message = "MTN gave no token"
+	}
+	o.Class, o.NotSentBySocket, o.Reason = provider.NotSent, true, provider.ReasonUnavailable
+	return o
+}
+
+// useFor is how long a token is used: a minute less than it lives, or nine
+// tenths of a short life.
+func useFor(life json.Number) time.Duration {
+	s, err := life.Int64()
+	if err != nil || s <= 0 || s > 24*3600 {
+		s = 300
+	}
+	d := time.Duration(s) * time.Second
+	return max(d-time.Minute, d*9/10)
+}
