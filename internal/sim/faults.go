@@ -55,7 +55,9 @@ var statusFaults = []FaultKind{StatusNotFound, StatusWrongAmount}
 var offersFaults = []FaultKind{OffersChange}
 
 // FaultKinds lists every fault.
-func FaultKinds() []FaultKind { return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults) }
+func FaultKinds() []FaultKind {
+	return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults)
+}
 
 // The operations, as faults name them.
 const (
