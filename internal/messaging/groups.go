@@ -1,0 +1,151 @@
+package messaging
+
+import (
+	"context"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// DefaultIcon is the icon of a group for which none was given.
+const DefaultIcon = "group_icon_1"
+
+const (
+	maxGroups    = 10_000 // of one tenant
+	maxGroupName = 100    // characters
+	maxIcon      = 60
+)
+
+// Group is a list of contacts.
+type Group struct {
+	Tenant    string
+	ID        string
+	Name      string
+	Icon      string
+	Contacts  int64
+	CreatedAt time.Time
+}
+
+const countGroups = `SELECT count(*) FROM contact_groups WHERE tenant = $1`
+
+const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contacts, created_at) VALUES ($1, $2, $3, $4, 0, $5)`
+
+// AddGroup makes an empty group.
+func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Group, error) {
+	g := Group{Tenant: tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
+	if g.Icon == "" {
+		g.Icon = DefaultIcon
+	}
+	if err := checkGroupName(name); err != nil {
+		return Group{}, err
+	}
+	return g, m.db.Write(ctx, func(tx *db.Tx) error {
+		var n int64
+		if _, err := tx.One(countGroups, []any{tenant}, &n); err != nil {
+			return err
+		}
+		if n >= maxGroups {
+			return problem.Field("name", "There are 10000 groups already, which is the most.")
+		}
+		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
+		return err
+	})
+}
+
+func checkGroupName(name string) error {
+	if n := utf8.RuneCountInString(name); n == 0 || n > maxGroupName {
+		return problem.Field("name", "The name must have 1 to 100 characters.")
+	}
+	return nil
+}
+
+const groupColumns = `tenant, id, name, icon, contacts, created_at`
+
+func (g *Group) scan(r *db.Row) error {
+	return r.Scan(&g.Tenant, &g.ID, &g.Name, &g.Icon, &g.Contacts, &g.CreatedAt)
+}
+
+const listGroups = `SELECT ` + groupColumns + ` FROM contact_groups WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT 10000`
+
+// Groups gives the tenant's groups, newest first.
+func (m *Messaging) Groups(ctx context.Context, tenant string) ([]Group, error) {
+	var all []Group
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(listGroups, []any{tenant}, func(r *db.Row) error {
+			var g Group
+			if err := g.scan(r); err != nil {
+				return err
+			}
+			all = append(all, g)
+			return nil
+		})
+	})
+	return all, err
+}
+
+const selectGroup = `SELECT ` + groupColumns + ` FROM contact_groups WHERE id = $1`
+
+// lockGroup reads a group of the tenant and keeps it as it is until the end of tx.
+func lockGroup(tx *db.Tx, tenant, id string) (Group, error) {
+	return ownGroup(tx, selectGroup+tx.ForUpdate(), tenant, id)
+}
+
+// ownGroup reads a group. One of somebody else is Forbidden, an unknown one NotFound.
+func ownGroup(tx *db.Tx, sql, tenant, id string) (Group, error) {
+	var g Group
+	if err := tx.Query(sql, []any{id}, g.scan); err != nil {
+		return Group{}, err
+	}
+	if g.ID == "" {
+		return Group{}, problem.New(problem.NotFound, "group_not_found", "Contact group not found")
+	}
+	if g.Tenant != tenant {
+		return Group{}, problem.New(problem.Forbidden, "group_not_owned", "You do not own this contact group")
+	}
+	return g, nil
+}
+
+const updateGroup = `UPDATE contact_groups SET name = $3, icon = $4 WHERE tenant = $1 AND id = $2`
+
+// UpdateGroup renames a group; an empty icon leaves it as it is.
+func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon string) (Group, error) {
+	if err := checkGroupName(name); err != nil {
+		return Group{}, err
+	}
+	var g Group
+	err := m.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		if g, err = lockGroup(tx, tenant, id); err != nil {
+			return err
+		}
+		g.Name = name
+		if icon != "" {
+			g.Icon = cut(icon, maxIcon)
+		}
+		tx.Defer(updateGroup, 1, tenant, id, g.Name, g.Icon)
+		return nil
+	})
+	return g, err
+}
+
+const (
+	deleteContactsOfGroup = `DELETE FROM contacts WHERE tenant = $1 AND group_id = $2`
+	deleteGroup           = `DELETE FROM contact_groups WHERE tenant = $1 AND id = $2`
+)
+
+// DeleteGroup removes a group with its contacts. A campaign that was accepted before has its own list
+// of recipients and goes on.
+func (m *Messaging) DeleteGroup(ctx context.Context, tenant, id string) error {
+	return m.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := lockGroup(tx, tenant, id); err != nil {
+			return err
+		}
+		tx.Defer(deleteContactsOfGroup, -1, tenant, id)
+		tx.Defer(deleteGroup, 1, tenant, id)
+		return nil
+	})
+}
