@@ -53,6 +53,7 @@ var (
 	typeBlob        = regexp.MustCompile(`\bBLOB\b`)
 	typeText        = regexp.MustCompile(`\bTEXT\b`)
 	onlyPostgres    = regexp.MustCompile(`(?m)^-- postgres:`)
+	postgresOnly    = regexp.MustCompile(`(?m)^-- postgres: `)
 	tableOptions    = regexp.MustCompile(`\)\s*(STRICT|WITHOUT\s+ROWID)(\s*,\s*(STRICT|WITHOUT\s+ROWID))?\s*;`)
 )
 
@@ -215,6 +216,7 @@ func sqliteText(sql string, args []any) string {
 // postgresDDL translates a migration.
 func postgresDDL(text string) string {
 	text = onlyPostgres.ReplaceAllString(text, "")
+	text = postgresOnly.ReplaceAllString(text, "")
 	text = tableOptions.ReplaceAllString(text, ");")
 	text = typeInteger.ReplaceAllString(text, "BIGINT")
 	text = typeBlob.ReplaceAllString(text, "BYTEA")

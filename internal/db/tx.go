@@ -20,6 +20,7 @@ type Tx struct {
 	failed   error
 	deferred []*statement
 	after    []func()
+	always   []func()
 }
 
 // A statement is one SQL text with its arguments, ready for an exchange.
@@ -148,6 +149,10 @@ func (t *Tx) Flush() error {
 
 // AfterCommit calls fn once the transaction is committed, before Write returns.
 func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }
+
+// AtEnd calls fn when this run of the transaction is over, whatever became of
+// it, for what a run borrows.
+func (t *Tx) AtEnd(fn func()) { t.always = append(t.always, fn) }
 
 // ForUpdate ends a SELECT that locks its rows for the rest of the transaction.
 // The words may also stand in the SQL text itself: on SQLite, where the one

@@ -169,6 +169,9 @@ func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []f
 			t.ended = true
 			s.end(false)
 		}
+		for _, fn := range t.always {
+			fn()
+		}
 	}()
 	if err := fn(t); err != nil {
 		// fn may have wrapped or replaced what the engine said.

@@ -1,0 +1,193 @@
+// Package ledger holds the money and the credits: accounts, and transfers that
+// move a positive amount of one asset from one account to another. A transfer is
+// never changed or deleted, and (subject, leg) is taken once: what a payment
+// must not do twice has a leg of that name.
+//
+// Wallets and credits have a floor and one row each. A Page locks such rows,
+// decides in Go for a whole batch which transfers they cover, and posts all that
+// were added as deferred writes of the caller's transaction; each transfer of a
+// wallet carries its number there and the balance after it. All other accounts
+// (clearing, float, fees, ...) are sums of shards that nobody locks, so that they
+// are exact and hot for nobody. The ledger knows accounts, subjects and legs as
+// words and nothing of what they mean.
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// Asset is what an account holds, in its smallest unit: pesewas or credits.
+type Asset string
+
+// The assets. Test money is an asset of its own and never meets the other.
+const (
+	GHS     Asset = "GHS"
+	TestGHS Asset = "TEST_GHS"
+	SMS     Asset = "SMS"
+	TestSMS Asset = "TEST_SMS"
+)
+
+// AccountID names an account within an asset.
+type AccountID string
+
+// The accounts that exist once an asset.
+const (
+	Clearing AccountID = "clearing" // accepted, not yet settled
+	Fees     AccountID = "fees"     // what the house earned
+	Suspense AccountID = "suspense" // contradicted by a provider; an operator decides
+	Funding  AccountID = "funding"  // where money and credits enter
+	Used     AccountID = "used"     // credits spent
+)
+
+const (
+	walletPrefix  = "wallet:"
+	creditsPrefix = "credits:"
+)
+
+// Wallet is the money of a tenant; it has a floor.
+func Wallet(tenant string) AccountID { return AccountID(walletPrefix + tenant) }
+
+// Credits are the message credits of a tenant; they have a floor.
+func Credits(tenant string) AccountID { return AccountID(creditsPrefix + tenant) }
+
+// Float is our money at a provider.
+func Float(provider string) AccountID { return AccountID("float/" + provider) }
+
+// ProviderFees is what a provider charged us.
+func ProviderFees(provider string) AccountID { return AccountID("provider_fees/" + provider) }
+
+// Commission is what a provider paid us.
+func Commission(provider string) AccountID { return AccountID("commission/" + provider) }
+
+// Receivable is what a tenant owes the house.
+func Receivable(tenant string) AccountID { return AccountID("receivable/" + tenant) }
+
+// Floored says that the account is one locked row with a floor.
+func (id AccountID) Floored() bool {
+	return strings.HasPrefix(string(id), walletPrefix) || strings.HasPrefix(string(id), creditsPrefix)
+}
+
+// Key names one account.
+type Key struct {
+	Asset Asset
+	ID    AccountID
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Asset, b.Asset))
+}
+
+// Transfer moves Amount (pesewas or credits, always positive) between two
+// accounts of one asset.
+type Transfer struct {
+	Asset    Asset
+	From, To AccountID
+	Amount   int64
+	Subject  string    // what it is about: the id of a payment, a campaign, ...
+	Leg      string    // which of the subject's movements; taken once
+	Kind     string    // the event's name, for statements
+	At       time.Time // in a wallet never before the transfer before it
+}
+
+// The errors that callers tell apart with errors.Is.
+var (
+	// ErrInsufficient is a wallet that does not cover what leaves it.
+	ErrInsufficient = errors.New("ledger: the balance does not cover the transfer")
+	// ErrNoAccount is a wallet that was never created.
+	ErrNoAccount = errors.New("ledger: no such account")
+)
+
+// Ledger is the way to the accounts. It is safe for concurrent use.
+type Ledger struct {
+	db    *db.DB
+	clock *clock.Clock
+	node  int64
+	slots slots
+}
+
+// shardsANode bounds the shards that one node makes of an account, nodesApart
+// how many nodes have shards of their own: names of nodes come and go, rows stay.
+const (
+	shardsANode = 256
+	nodesApart  = 256
+)
+
+// New makes a ledger on d. node names this process: nodes of different names
+// write different shards, most likely.
+func New(d *db.DB, c *clock.Clock, node string) *Ledger {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(node))
+	return &Ledger{db: d, clock: c, node: int64(h.Sum32() % nodesApart)}
+}
+
+// slots are the shards of this node that no transaction uses at the moment.
+type slots struct {
+	mu   sync.Mutex
+	free []int64
+	next int64
+}
+
+func (s *slots) take() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		slot := s.free[n-1]
+		s.free = s.free[:n-1]
+		return slot
+	}
+	s.next++
+	return s.next - 1
+}
+
+func (s *slots) give(slot int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, slot)
+}
+
+const sqlCreate = `INSERT INTO wallets (id, asset, floor, balance, sequence, at) VALUES ($1, $2, $3, 0, 0, 0)`
+
+// Create makes a wallet or credits account with a balance of zero, with the
+// transaction's deferred writes. Its balance never falls under floor (zero or
+// negative). An id that is taken fails the transaction with db.ErrUnique.
+func (l *Ledger) Create(tx *db.Tx, key Key, floor int64) {
+	tx.Defer(sqlCreate, 1, key.ID, key.Asset, floor)
+}
+
+const (
+	sqlWalletBalance = `SELECT balance FROM wallets WHERE id = $1 AND asset = $2`
+	sqlShardBalance  = `SELECT CAST(COALESCE(sum(balance), 0) AS INTEGER) FROM shards WHERE id = $1 AND asset = $2`
+)
+
+// Balance is what the account holds now. A wallet that was never created is
+// ErrNoAccount; any other account holds zero until something moves.
+func (l *Ledger) Balance(ctx context.Context, key Key) (balance int64, err error) {
+	err = l.db.Read(ctx, func(tx *db.Tx) error {
+		balance, err = l.BalanceIn(tx, key)
+		return err
+	})
+	return balance, err
+}
+
+// BalanceIn is Balance inside a transaction. It locks nothing.
+func (l *Ledger) BalanceIn(tx *db.Tx, key Key) (balance int64, err error) {
+	sql := sqlShardBalance
+	if key.ID.Floored() {
+		sql = sqlWalletBalance
+	}
+	found, err := tx.One(sql, []any{key.ID, key.Asset}, &balance)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %s", ErrNoAccount, key.ID)
+	}
+	return balance, err
+}
