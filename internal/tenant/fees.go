@@ -1,0 +1,257 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Product is what a fee is charged for.
+type Product string
+
+// The products. Airtime that is paid by mobile money is a product of its own,
+// because the whole amount of that collection goes into the top-up.
+const (
+	Collection  Product = "collection"
+	Payout      Product = "payout"
+	TopUp       Product = "topup"
+	Bundle      Product = "bundle"
+	AirtimeMoMo Product = "airtime_momo"
+)
+
+// Products gives every product.
+func Products() []Product { return []Product{Collection, Payout, TopUp, Bundle, AirtimeMoMo} }
+
+// Channels besides the networks.
+const (
+	ChannelBank   = "BANK"
+	ChannelWallet = "WALLET"
+	AnyChannel    = "" // what every channel without a rule of its own costs
+)
+
+// Default is the tenant whose plan everybody has who has none of their own.
+const Default = ""
+
+// maxBasisPoints is the whole amount.
+const maxBasisPoints = 10_000
+
+// Rule is what one product costs on one channel: flat plus basis points of the
+// amount (100 are one percent), rounded half up to the pesewa, then held
+// between minimum and maximum.
+type Rule struct {
+	Product     Product
+	Channel     string // a network, BANK, WALLET or AnyChannel
+	Flat        money.Pesewas
+	BasisPoints int64
+	Minimum     money.Pesewas
+	Maximum     money.Pesewas // 0 is no maximum
+}
+
+// Fee is what the rule charges for amount.
+func (r Rule) Fee(amount money.Pesewas) money.Pesewas {
+	fee := r.Flat + money.Percent(amount, r.BasisPoints)
+	if fee < r.Flat { // overflow: no limit lets such an amount through
+		fee = amount
+	}
+	fee = max(fee, r.Minimum)
+	if r.Maximum > 0 {
+		fee = min(fee, r.Maximum)
+	}
+	return fee
+}
+
+// DemoPlan is what the demo tenant pays: one percent for collections and
+// payouts, at least 0.10 and at most 10.00; airtime and data cost nothing.
+func DemoPlan() []Rule {
+	return []Rule{
+		{Product: Collection, BasisPoints: 100, Minimum: 10, Maximum: 10 * money.Cedi},
+		{Product: Payout, BasisPoints: 100, Minimum: 10, Maximum: 10 * money.Cedi},
+	}
+}
+
+// plan is one version of the whole price list of a tenant.
+type plan struct {
+	version int64
+	from    time.Time
+	rules   []Rule
+}
+
+// rule finds what applies: the channel's own rule, else the one for any.
+func (p plan) rule(product Product, channel string) (Rule, bool) {
+	for _, want := range []string{channel, AnyChannel} {
+		for _, r := range p.rules {
+			if r.Product == product && r.Channel == want {
+				return r, true
+			}
+		}
+	}
+	return Rule{}, false
+}
+
+// current finds the version in force at a time: the newest that had begun.
+func current(plans []plan, at time.Time) (plan, bool) {
+	best, found := plan{}, false
+	for _, p := range plans {
+		if p.from.After(at) || found && (p.from.Before(best.from) || p.from.Equal(best.from) && p.version < best.version) {
+			continue
+		}
+		best, found = p, true
+	}
+	return best, found
+}
+
+// Fee gives what a transaction costs and the version of the plan that says so
+// (0 when no plan was in force, which costs nothing). A tenant's own plan
+// replaces the default one as a whole. The charges of a collection never
+// exceed its amount.
+func (s *Store) Fee(ctx context.Context, tenant string, product Product, channel string, amount money.Pesewas, at time.Time) (money.Pesewas, int64, error) {
+	for _, whose := range []string{tenant, Default} {
+		plans, err := s.plans.Get(ctx, whose)
+		if err != nil {
+			return 0, 0, err
+		}
+		p, ok := current(plans, at)
+		if !ok {
+			continue
+		}
+		r, ok := p.rule(product, channel)
+		if !ok {
+			return 0, p.version, nil
+		}
+		fee := r.Fee(amount)
+		if product == Collection || product == AirtimeMoMo {
+			fee = min(fee, amount)
+		}
+		return fee, p.version, nil
+	}
+	return 0, 0, nil
+}
+
+// FeePlan gives the rules in force for a tenant at a time and their version,
+// its own or else the default ones.
+func (s *Store) FeePlan(ctx context.Context, tenant string, at time.Time) ([]Rule, int64, error) {
+	for _, whose := range []string{tenant, Default} {
+		plans, err := s.plans.Get(ctx, whose)
+		if err != nil {
+			return nil, 0, err
+		}
+		if p, ok := current(plans, at); ok {
+			return slices.Clone(p.rules), p.version, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// One statement, so that a version is never seen without its rules. A plan
+// without rules comes as one row of zeros.
+const selectPlans = `SELECT p.version, p.effective_from, COALESCE(r.product, ''), COALESCE(r.channel, ''),
+		COALESCE(r.flat, 0), COALESCE(r.basis_points, 0), COALESCE(r.minimum, 0), COALESCE(r.maximum, 0)
+	FROM fee_plans p LEFT JOIN fee_rules r ON r.tenant = p.tenant AND r.version = p.version
+	WHERE p.tenant = $1 ORDER BY p.version, r.product, r.channel`
+
+func (s *Store) loadPlans(ctx context.Context, tenant string) ([]plan, error) {
+	var plans []plan
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		plans = nil
+		return tx.Query(selectPlans, []any{tenant}, func(row *db.Row) error {
+			var p plan
+			var r Rule
+			if err := row.Scan(&p.version, &p.from, &r.Product, &r.Channel, &r.Flat, &r.BasisPoints, &r.Minimum, &r.Maximum); err != nil {
+				return err
+			}
+			if len(plans) == 0 || plans[len(plans)-1].version != p.version {
+				plans = append(plans, p)
+			}
+			if last := &plans[len(plans)-1]; r.Product != "" {
+				last.rules = append(last.rules, r)
+			}
+			return nil
+		})
+	})
+	return plans, err
+}
+
+const nextPlan = `SELECT COALESCE(MAX(version), 0) + 1 FROM fee_plans`
+
+const insertPlan = `INSERT INTO fee_plans (tenant, version, effective_from, created_at) VALUES ($1, $2, $3, $4)`
+
+// SetFeePlan adds the next version of a tenant's plan (Default: of everybody
+// who has none) in tx. It is in force from the given time on, the zero time
+// being now, and what was accepted before keeps the fee it was accepted with.
+// No rules at all make a plan under which everything is free.
+func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rule) (version int64, err error) {
+	if err := checkRules(rules); err != nil {
+		return 0, err
+	}
+	if tenant != Default {
+		if _, err := s.lock(tx, tenant); err != nil {
+			return 0, err
+		}
+	}
+	now := s.clock.Now()
+	if from.IsZero() {
+		from = now
+	}
+	if _, err := tx.One(nextPlan, nil, &version); err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(insertPlan, tenant, version, from, now); err != nil {
+		if errors.Is(err, db.ErrUnique) {
+			err = problem.Wrap(err, problem.InProgress, "fee_plan_changed", "Another fee plan was set at the same moment, try again")
+		}
+		return 0, err
+	}
+	db.Insert(tx, "fee_rules", []db.Column[Rule]{
+		{Name: "tenant", Text: func(Rule) string { return tenant }},
+		{Name: "version", Int: func(Rule) int64 { return version }},
+		{Name: "product", Text: func(r Rule) string { return string(r.Product) }},
+		{Name: "channel", Text: func(r Rule) string { return r.Channel }},
+		{Name: "flat", Int: func(r Rule) int64 { return int64(r.Flat) }},
+		{Name: "basis_points", Int: func(r Rule) int64 { return r.BasisPoints }},
+		{Name: "minimum", Int: func(r Rule) int64 { return int64(r.Minimum) }},
+		{Name: "maximum", Int: func(r Rule) int64 { return int64(r.Maximum) }},
+	}, rules)
+	tx.AfterCommit(func() { s.plans.Forget(tenant) })
+	return version, nil
+}
+
+// checkRules holds a plan to what the table allows, in words for a person.
+func checkRules(rules []Rule) error {
+	var f problem.Fields
+	seen := map[string]bool{}
+	for _, r := range rules {
+		name := string(r.Product)
+		if r.Channel != AnyChannel {
+			name += "/" + r.Channel
+		}
+		if !slices.Contains(Products(), r.Product) {
+			f.Add(name, fmt.Sprintf("must be one of %v.", Products()))
+		}
+		if !channelKnown(r.Channel) {
+			f.Add(name, "must name a network, BANK, WALLET or no channel.")
+		}
+		if seen[name] {
+			f.Add(name, "has two rules.")
+		}
+		seen[name] = true
+		if r.Flat < 0 || r.BasisPoints < 0 || r.BasisPoints > maxBasisPoints || r.Minimum < 0 || r.Maximum < 0 {
+			f.Add(name, "must have amounts from zero and at most 100 percent.")
+		}
+		if r.Maximum > 0 && r.Maximum < r.Minimum {
+			f.Add(name, "has a maximum below its minimum.")
+		}
+	}
+	return f.Err()
+}
+
+func channelKnown(channel string) bool {
+	return channel == AnyChannel || channel == ChannelBank || channel == ChannelWallet ||
+		slices.Contains(msisdn.Networks(), msisdn.Network(channel))
+}

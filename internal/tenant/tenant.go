@@ -1,0 +1,312 @@
+// Package tenant knows the customers of an installation: whether a customer's
+// money is test or live, what it may do, how much one transfer may move, and
+// what its transactions cost. A tenant's mode never changes, because test and
+// live money are assets of their own in the ledger and its wallets are opened
+// with the tenant. Who calls on behalf of a tenant, and from where, is not
+// known here: see package access.
+//
+// Reading a tenant or its fees costs a query at most once a second on each
+// node, so a change is in force everywhere within one second.
+package tenant
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Mode says whether a tenant's money is real.
+type Mode string
+
+// The modes. A test tenant is always served by the simulator, a live one never.
+const (
+	Test Mode = "test"
+	Live Mode = "live"
+)
+
+// FeeBearer says who pays the charges of a collection.
+type FeeBearer string
+
+// Who bears fees: the merchant gets amount - charges, or the customer pays
+// amount + charges and the merchant gets the amount.
+const (
+	Merchant FeeBearer = "merchant"
+	Customer FeeBearer = "customer"
+)
+
+// The transfer limits of a tenant for whom nothing else was said.
+const (
+	DefaultWalletLimit = 15_000 * money.Cedi
+	DefaultBankLimit   = 50_000 * money.Cedi
+)
+
+// maxName is the longest name in characters.
+const maxName = 120
+
+// Freshness is how old a cached tenant, fee plan or absence of one may be.
+const Freshness = time.Second
+
+// cached is how many tenants a node remembers at once.
+const cached = 10_000
+
+// Tenant is one customer.
+type Tenant struct {
+	ID                 string
+	Name               string
+	Mode               Mode
+	CollectionsEnabled bool
+	Blocked            bool          // 403 everywhere but on the checkstatus calls
+	PayoutsStopped     bool          // by an operator, or because a reversal was not covered
+	PayoutLimitWallet  money.Pesewas // the most that one transfer to a wallet may move
+	PayoutLimitBank    money.Pesewas // the same to a bank account
+	FeeBearer          FeeBearer
+	CreatedAt          time.Time
+	UpdatedAt          time.Time
+}
+
+// Money is the asset that the tenant's wallet holds.
+func (t Tenant) Money() ledger.Asset {
+	if t.Mode == Live {
+		return ledger.GHS
+	}
+	return ledger.TestGHS
+}
+
+// Credits is the asset that the tenant's SMS credits are.
+func (t Tenant) Credits() ledger.Asset {
+	if t.Mode == Live {
+		return ledger.SMS
+	}
+	return ledger.TestSMS
+}
+
+// Wallet is the ledger account of the tenant's money.
+func (t Tenant) Wallet() ledger.Key {
+	return ledger.Key{Asset: t.Money(), ID: ledger.Wallet(t.ID)}
+}
+
+// SMSCredits is the ledger account of the tenant's SMS credits.
+func (t Tenant) SMSCredits() ledger.Key {
+	return ledger.Key{Asset: t.Credits(), ID: ledger.Credits(t.ID)}
+}
+
+// Store keeps the tenants and their fee plans.
+type Store struct {
+	db      *db.DB
+	ledger  *ledger.Ledger
+	clock   *clock.Clock
+	tenants *fresh.Cache[string, lookup]
+	plans   *fresh.Cache[string, []plan]
+}
+
+// lookup is what a query for a tenant found, which may be nothing: that is
+// remembered too.
+type lookup struct {
+	tenant Tenant
+	found  bool
+}
+
+// New makes a store. The ledger is where the wallets of new tenants are opened.
+func New(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Store {
+	s := &Store{db: d, ledger: l, clock: c}
+	s.tenants = fresh.New(c, Freshness, cached, s.load)
+	s.plans = fresh.New(c, Freshness, cached, s.loadPlans)
+	return s
+}
+
+// errNotFound is the refusal of an unknown id.
+func errNotFound() error {
+	return problem.New(problem.NotFound, "tenant_not_found", "Account not found")
+}
+
+// Get gives a tenant as it was at most one second ago.
+func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
+	l, err := s.tenants.Get(ctx, id)
+	if err != nil {
+		return Tenant{}, err
+	}
+	if !l.found {
+		return Tenant{}, errNotFound()
+	}
+	return l.tenant, nil
+}
+
+const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
+	wallet_limit, bank_limit, fee_bearer, created_at, updated_at`
+
+const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
+
+func (t *Tenant) scan(r *db.Row) error {
+	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
+		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.CreatedAt, &t.UpdatedAt)
+}
+
+func (s *Store) load(ctx context.Context, id string) (lookup, error) {
+	var l lookup
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.Query(selectTenant, []any{id}, func(r *db.Row) error {
+			l.found = true
+			return l.tenant.scan(r)
+		})
+	})
+	return l, err
+}
+
+const listTenants = `SELECT ` + tenantColumns + ` FROM tenants WHERE id > $1 ORDER BY id LIMIT $2`
+
+// List gives at most limit tenants in the order in which they were made, after
+// the one with the id after (empty: from the first).
+func (s *Store) List(ctx context.Context, after string, limit int) ([]Tenant, error) {
+	var all []Tenant
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(listTenants, []any{after, limit}, func(r *db.Row) error {
+			var t Tenant
+			if err := t.scan(r); err != nil {
+				return err
+			}
+			all = append(all, t)
+			return nil
+		})
+	})
+	return all, err
+}
+
+const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+// Create makes a tenant in tx and opens its wallet and its credits. Members of
+// t that are zero get their default: an id, the limits, the merchant bearing
+// fees. The tenant as made is returned; id is made before the transaction by
+// callers whose transaction may run twice.
+func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
+	if t.ID == "" {
+		t.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	if t.PayoutLimitWallet == 0 {
+		t.PayoutLimitWallet = DefaultWalletLimit
+	}
+	if t.PayoutLimitBank == 0 {
+		t.PayoutLimitBank = DefaultBankLimit
+	}
+	if t.FeeBearer == "" {
+		t.FeeBearer = Merchant
+	}
+	if err := t.check(); err != nil {
+		return Tenant{}, err
+	}
+	t.CreatedAt = s.clock.Now()
+	t.UpdatedAt = t.CreatedAt
+	_, err := tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
+		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.CreatedAt, t.UpdatedAt)
+	if err != nil {
+		return Tenant{}, err
+	}
+	for _, key := range []ledger.Key{t.Wallet(), t.SMSCredits()} {
+		s.ledger.Create(tx, key, 0)
+	}
+	tx.AfterCommit(func() { s.tenants.Forget(t.ID) })
+	return t, nil
+}
+
+// check holds a tenant to what the table allows, in words for a person.
+func (t Tenant) check() error {
+	var f problem.Fields
+	if strings.TrimSpace(t.Name) != t.Name || t.Name == "" || utf8.RuneCountInString(t.Name) > maxName || !utf8.ValidString(t.Name) {
+		f.Add("name", "must have 1 to 120 characters and no space around them.")
+	}
+	if t.Mode != Test && t.Mode != Live {
+		f.Add("mode", "must be test or live.")
+	}
+	if t.FeeBearer != Merchant && t.FeeBearer != Customer {
+		f.Add("fee_bearer", "must be merchant or customer.")
+	}
+	if t.PayoutLimitWallet <= 0 {
+		f.Add("transfer_limit", "must be above zero.")
+	}
+	if t.PayoutLimitBank <= 0 {
+		f.Add("bank_transfer_limit", "must be above zero.")
+	}
+	return f.Err()
+}
+
+// Change says what of a tenant becomes what; nil leaves a member as it is.
+type Change struct {
+	Name               *string
+	CollectionsEnabled *bool
+	Blocked            *bool
+	PayoutsStopped     *bool
+	PayoutLimitWallet  *money.Pesewas
+	PayoutLimitBank    *money.Pesewas
+	FeeBearer          *FeeBearer
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
+	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, updated_at = $9 WHERE id = $1`
+
+// Set changes a tenant in tx, where the caller also writes the audit entry, and
+// gives it as it was and as it is.
+func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err error) {
+	before, err = s.lock(tx, id)
+	if err != nil {
+		return Tenant{}, Tenant{}, err
+	}
+	after = before
+	set(&after.Name, c.Name)
+	set(&after.CollectionsEnabled, c.CollectionsEnabled)
+	set(&after.Blocked, c.Blocked)
+	set(&after.PayoutsStopped, c.PayoutsStopped)
+	set(&after.PayoutLimitWallet, c.PayoutLimitWallet)
+	set(&after.PayoutLimitBank, c.PayoutLimitBank)
+	set(&after.FeeBearer, c.FeeBearer)
+	if err := after.check(); err != nil {
+		return Tenant{}, Tenant{}, err
+	}
+	after.UpdatedAt = s.clock.Now()
+	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
+		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.UpdatedAt)
+	tx.AfterCommit(func() { s.tenants.Forget(id) })
+	return before, after, nil
+}
+
+// Locked reads a tenant in tx and keeps others from changing it until the end.
+func (s *Store) Locked(tx *db.Tx, id string) (Tenant, error) { return s.lock(tx, id) }
+
+func (s *Store) lock(tx *db.Tx, id string) (t Tenant, err error) {
+	found := false
+	err = tx.Query(selectTenant+tx.ForUpdate(), []any{id}, func(r *db.Row) error {
+		found = true
+		return t.scan(r)
+	})
+	if err == nil && !found {
+		err = errNotFound()
+	}
+	return t, err
+}
+
+const stopPayouts = `UPDATE tenants SET payouts_stopped = 1, updated_at = $2 WHERE id = $1 AND payouts_stopped = 0`
+
+// StopPayouts refuses further payouts of the tenants from the commit of tx on;
+// it is written without waiting for an answer. A settlement uses it when a
+// reversed collection was not covered by the wallet.
+func (s *Store) StopPayouts(tx *db.Tx, ids ...string) {
+	for _, id := range ids {
+		tx.Defer(stopPayouts, -1, id, s.clock.Now())
+		tx.AfterCommit(func() { s.tenants.Forget(id) })
+	}
+}
