@@ -1,0 +1,249 @@
+package route
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/provider"
+)
+
+// The breaker opens after this many failures in a row on one node, stays open
+// for firstHold, and each failed probe doubles that up to maxHold. A probe
+// that nobody reports on is given up after probeFor.
+const (
+	openAfter = 5
+	firstHold = 15 * time.Second
+	maxHold   = 5 * time.Minute
+	probeFor  = 30 * time.Second
+)
+
+type breakerKey struct {
+	mode, provider string
+	op             Operation
+}
+
+// breaker is an open one. After until it is half-open: one request at a time
+// may try, and probeUntil is when the next may.
+type breaker struct {
+	openedAt, until, probeUntil time.Time
+	hold                        time.Duration
+	why                         string
+}
+
+// breakers is what this node has counted and not yet read back from the table.
+type breakers struct {
+	mu       sync.Mutex
+	failures map[breakerKey]int
+	// read is the table as last read; changed is what this node decided since
+	// and has not published. nil in changed is closed.
+	read    map[breakerKey]breaker
+	changed map[breakerKey]*breaker
+}
+
+func (b *breakers) init() {
+	b.failures, b.read, b.changed = map[breakerKey]int{}, map[breakerKey]breaker{}, map[breakerKey]*breaker{}
+}
+
+func (b *breakers) seen(read map[breakerKey]breaker) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.read = read
+}
+
+// state gives the breaker as this node knows it; ours says that the table does
+// not have it yet.
+func (b *breakers) state(k breakerKey, read map[breakerKey]breaker) (now breaker, open, ours bool) {
+	if c, ok := b.changed[k]; ok {
+		if c == nil {
+			return breaker{}, false, true
+		}
+		return *c, true, true
+	}
+	now, open = read[k]
+	return now, open, false
+}
+
+// Report tells the table how a call to a provider ended, so that its breaker
+// can open or close. Calls that ask for a status are not reported: what
+// happened to a question says little about whether money can be sent.
+func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
+	t.metrics.observe(r, op, o, took)
+	k := breakerKey{r.Mode, r.Name, op}
+	now := t.clock.Now()
+	b := &t.breakers
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, open, _ := b.state(k, b.read)
+	if !outage(o) {
+		delete(b.failures, k)
+		// An answer to a request from before the opening proves nothing.
+		if open && now.Add(-took).After(was.openedAt) {
+			b.changed[k] = nil
+			t.announce(k, "closed", "")
+		}
+		return
+	}
+	b.failures[k]++
+	hold := firstHold
+	switch {
+	case open && now.Before(was.until): // a late answer from before the opening
+		return
+	case open:
+		hold = min(2*was.hold, maxHold)
+	case b.failures[k] < openAfter:
+		return
+	}
+	b.changed[k] = &breaker{openedAt: now, until: now.Add(max(hold, min(o.RetryAfter, maxHold))), hold: hold, why: why(o)}
+	t.announce(k, "open", why(o))
+}
+
+// outage reports whether an outcome says that the provider is not to be
+// reached, or that its answers cannot be read: sending more would pile up
+// payments whose fate nobody knows.
+func outage(o provider.Outcome) bool {
+	switch o.Class {
+	case provider.NotSent:
+		return true
+	case provider.Unknown:
+		return !o.NotFound && o.Reason != provider.ReasonMismatch
+	default:
+		return false
+	}
+}
+
+func why(o provider.Outcome) string {
+	s := o.Class.String()
+	if o.Code != "" {
+		s += " " + o.Code
+	}
+	if o.Message != "" {
+		s += " " + o.Message
+	}
+	return provider.Clip(s)
+}
+
+func (t *Table) announce(k breakerKey, state, why string) {
+	t.log.Warn("provider circuit breaker", "provider", k.provider, "mode", k.mode, "operation", string(k.op), "state", state, "why", why)
+	select {
+	case t.log2db.publish <- struct{}{}:
+	default:
+	}
+}
+
+// mayTry reports whether the breaker lets a request through, and otherwise for
+// how long it will not. A half-open one lets a single request of all nodes
+// through, and only when nothing better was found: a probe that is not used is
+// a probe lost.
+func (t *Table) mayTry(ctx context.Context, sw *switches, k breakerKey, first bool) (bool, time.Duration) {
+	now := t.clock.Now()
+	b := &t.breakers
+	b.mu.Lock()
+	is, open, ours := b.state(k, sw.breakers)
+	if !open {
+		b.mu.Unlock()
+		return true, 0
+	}
+	next := is.until
+	if is.probeUntil.After(next) {
+		next = is.probeUntil
+	}
+	if now.Before(next) || !first {
+		b.mu.Unlock()
+		return false, next.Sub(now)
+	}
+	// Taken on this node, before asking the others.
+	taken := is
+	taken.probeUntil = now.Add(probeFor)
+	if ours {
+		b.changed[k] = &taken
+		b.mu.Unlock()
+		return true, 0
+	}
+	sw.breakers[k] = taken
+	b.mu.Unlock()
+	won, err := t.takeProbe(ctx, k, now)
+	if err != nil {
+		t.log.Warn("provider circuit breaker: probe", "provider", k.provider, "operation", string(k.op), "error", err)
+	}
+	return won, probeFor
+}
+
+const sqlTakeProbe = `UPDATE provider_breakers SET probe_until = $1
+	WHERE mode = $2 AND provider = $3 AND operation = $4 AND open_until <= $5 AND probe_until <= $5`
+
+func (t *Table) takeProbe(ctx context.Context, k breakerKey, now time.Time) (won bool, err error) {
+	err = t.db.Write(ctx, func(tx *db.Tx) error {
+		n, err := tx.Exec(sqlTakeProbe, db.Micros(now.Add(probeFor)), k.mode, k.provider, string(k.op), db.Micros(now))
+		won = n == 1
+		return err
+	})
+	return won && err == nil, err
+}
+
+const (
+	sqlOpenBreaker = `INSERT INTO provider_breakers (mode, provider, operation, opened_at, open_until, hold, probe_until, why)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (mode, provider, operation) DO UPDATE SET opened_at = excluded.opened_at, open_until = excluded.open_until,
+			hold = excluded.hold, probe_until = excluded.probe_until, why = excluded.why
+		WHERE provider_breakers.opened_at <= excluded.opened_at`
+	sqlCloseBreaker = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2 AND operation = $3`
+)
+
+// publishBreakers writes what this node decided. What it cannot write now it
+// keeps, and goes by meanwhile.
+func (t *Table) publishBreakers(ctx context.Context) error {
+	b := &t.breakers
+	b.mu.Lock()
+	todo := maps.Clone(b.changed)
+	b.mu.Unlock()
+	if len(todo) == 0 {
+		return nil
+	}
+	err := t.db.Write(ctx, func(tx *db.Tx) error {
+		for k, is := range todo {
+			var err error
+			if is == nil {
+				_, err = tx.Exec(sqlCloseBreaker, k.mode, k.provider, string(k.op))
+			} else {
+				_, err = tx.Exec(sqlOpenBreaker, k.mode, k.provider, string(k.op), db.Micros(is.openedAt), db.Micros(is.until),
+					is.hold.Microseconds(), db.Micros(is.probeUntil), is.why)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.switches.Forget(struct{}{})
+	// Read back before letting go of our own word, so that no Choose between
+	// the two sees the old rows.
+	if _, err := t.switches.Get(ctx, struct{}{}); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k, is := range todo {
+		if now, ok := b.changed[k]; ok && now == is {
+			delete(b.changed, k)
+		}
+	}
+	return nil
+}
+
+func scanBreaker(row *db.Row) (breakerKey, breaker, error) {
+	var k breakerKey
+	var b breaker
+	var op string
+	var opened, until, hold, probe int64
+	err := row.Scan(&k.mode, &k.provider, &op, &opened, &until, &hold, &probe, &b.why)
+	k.op = Operation(op)
+	b.openedAt, b.until, b.probeUntil = db.FromMicros(opened), db.FromMicros(until), db.FromMicros(probe)
+	b.hold = time.Duration(hold) * time.Microsecond
+	return k, b, err
+}

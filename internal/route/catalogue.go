@@ -1,0 +1,305 @@
+package route
+
+import (
+	"context"
+	"strings"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The states of a catalogue entry.
+const (
+	Active   = "active"
+	Inactive = "inactive"
+)
+
+// AirtimeNetwork is a network that airtime can be sent to.
+type AirtimeNetwork struct {
+	ID      string // what clients send as network_id
+	Network msisdn.Network
+	Name    string
+	Status  string // Active or Inactive
+}
+
+// Service is a kind of data package, bought for a number of one network.
+type Service struct {
+	Key     string // ours for ever, and what adapters know it by: "mtn_data"
+	ID      string // what clients send as service_id
+	Name    string
+	Network msisdn.Network
+	Status  string
+}
+
+// Bank is a bank that accounts are held at.
+type Bank struct {
+	Code   string // sort code, ours for ever
+	ID     string // what clients send as bank_id
+	Name   string
+	Status string
+	// Codes are the providers' own codes by provider; a provider that is
+	// missing does not reach this bank.
+	Codes map[string]string
+}
+
+// catalogue is one reading of all catalogues.
+type catalogue struct {
+	networks []AirtimeNetwork
+	services []Service
+	banks    []Bank
+	prefixes map[string]msisdn.Network
+	// bankCodes is, by provider, its code for each of our bank ids.
+	bankCodes map[string]map[string]string
+}
+
+const (
+	sqlNetworks  = `SELECT network, id, name, status FROM airtime_networks ORDER BY position, network`
+	sqlServices  = `SELECT service, id, name, network, status FROM data_services ORDER BY position, service`
+	sqlBanks     = `SELECT code, id, name, status FROM banks ORDER BY name, code`
+	sqlBankCodes = `SELECT bank, provider, code FROM bank_codes WHERE code <> ''`
+	sqlPrefixes  = `SELECT prefix, network FROM number_prefixes`
+)
+
+// loadCatalogue reads the five small tables in one exchange.
+func (t *Table) loadCatalogue(ctx context.Context) (*catalogue, error) {
+	c := &catalogue{}
+	codes := map[string]map[string]string{} // by sort code
+	err := t.db.Read(ctx, func(tx *db.Tx) error {
+		*c = catalogue{prefixes: map[string]msisdn.Network{}, bankCodes: map[string]map[string]string{}}
+		clear(codes)
+		return tx.Gather(
+			db.Query{SQL: sqlNetworks, Each: func(row *db.Row) error {
+				var n AirtimeNetwork
+				err := row.Scan((*string)(&n.Network), &n.ID, &n.Name, &n.Status)
+				c.networks = append(c.networks, n)
+				return err
+			}},
+			db.Query{SQL: sqlServices, Each: func(row *db.Row) error {
+				var s Service
+				err := row.Scan(&s.Key, &s.ID, &s.Name, (*string)(&s.Network), &s.Status)
+				c.services = append(c.services, s)
+				return err
+			}},
+			db.Query{SQL: sqlBanks, Each: func(row *db.Row) error {
+				var b Bank
+				err := row.Scan(&b.Code, &b.ID, &b.Name, &b.Status)
+				c.banks = append(c.banks, b)
+				return err
+			}},
+			db.Query{SQL: sqlBankCodes, Each: func(row *db.Row) error {
+				var bank, rail, code string
+				err := row.Scan(&bank, &rail, &code)
+				if codes[bank] == nil {
+					codes[bank] = map[string]string{}
+				}
+				codes[bank][rail] = code
+				return err
+			}},
+			db.Query{SQL: sqlPrefixes, Each: func(row *db.Row) error {
+				var prefix, network string
+				err := row.Scan(&prefix, &network)
+				c.prefixes[prefix] = msisdn.Network(network)
+				return err
+			}},
+		)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range c.banks {
+		c.banks[i].Codes = codes[b.Code]
+		for rail, code := range codes[b.Code] {
+			if c.bankCodes[rail] == nil {
+				c.bankCodes[rail] = map[string]string{}
+			}
+			c.bankCodes[rail][b.ID] = code
+		}
+	}
+	t.known.Store(c)
+	return c, nil
+}
+
+// Networks lists the airtime networks, inactive ones too: their record shows
+// the status.
+func (t *Table) Networks(ctx context.Context) ([]AirtimeNetwork, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	return append([]AirtimeNetwork(nil), c.networks...), nil
+}
+
+// Network finds an airtime network by id.
+func (t *Table) Network(ctx context.Context, id string) (AirtimeNetwork, bool, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return AirtimeNetwork{}, false, err
+	}
+	for _, n := range c.networks {
+		if n.ID == id {
+			return n, true, nil
+		}
+	}
+	return AirtimeNetwork{}, false, nil
+}
+
+// Services lists the active data services.
+func (t *Table) Services(ctx context.Context) ([]Service, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var list []Service
+	for _, s := range c.services {
+		if s.Status == Active {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// Service finds a data service by id, also one that is not active any more.
+func (t *Table) Service(ctx context.Context, id string) (Service, bool, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return Service{}, false, err
+	}
+	for _, s := range c.services {
+		if s.ID == id {
+			return s, true, nil
+		}
+	}
+	return Service{}, false, nil
+}
+
+// Banks lists the active banks by name. Those that no provider reaches are
+// among them: a payout there is refused by Choose.
+func (t *Table) Banks(ctx context.Context) ([]Bank, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var list []Bank
+	for _, b := range c.banks {
+		if b.Status == Active {
+			list = append(list, b)
+		}
+	}
+	return list, nil
+}
+
+// Bank finds a bank by id, also one that is not active any more.
+func (t *Table) Bank(ctx context.Context, id string) (Bank, bool, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return Bank{}, false, err
+	}
+	for _, b := range c.banks {
+		if b.ID == id {
+			return b, true, nil
+		}
+	}
+	return Bank{}, false, nil
+}
+
+// LikelyNetwork guesses a number's network from its prefix, the longest that
+// is listed. Numbers are portable: nothing may be refused because of it.
+func (t *Table) LikelyNetwork(ctx context.Context, m msisdn.MSISDN) (msisdn.Network, bool, error) {
+	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return "", false, err
+	}
+	local := m.Local()
+	for n := len(local); n > 0; n-- {
+		if network, ok := c.prefixes[local[:n]]; ok {
+			return network, network != "", nil
+		}
+	}
+	return "", false, nil
+}
+
+// Edit is a change of a catalogue entry; what is empty stays as it is.
+type Edit struct {
+	ID     string // what clients send from now on
+	Name   string
+	Status string // Active or Inactive
+}
+
+func (e Edit) check() error {
+	var f problem.Fields
+	if len(e.ID) > 36 || strings.ContainsAny(e.ID, "/?#% \x00") {
+		f.Add("id", "must have at most 36 characters and none of / ? # % and space")
+	}
+	if len(e.Name) > 100 {
+		f.Add("name", "must have at most 100 characters")
+	}
+	if e.Status != "" && e.Status != Active && e.Status != Inactive {
+		f.Add("status", "must be active or inactive")
+	}
+	return f.Err()
+}
+
+const (
+	sqlEditNetwork = `UPDATE airtime_networks SET id = CASE WHEN $1 = '' THEN id ELSE $1 END,
+		name = CASE WHEN $2 = '' THEN name ELSE $2 END, status = CASE WHEN $3 = '' THEN status ELSE $3 END WHERE network = $4`
+	sqlEditService = `UPDATE data_services SET id = CASE WHEN $1 = '' THEN id ELSE $1 END,
+		name = CASE WHEN $2 = '' THEN name ELSE $2 END, status = CASE WHEN $3 = '' THEN status ELSE $3 END WHERE service = $4`
+	sqlEditBank = `UPDATE banks SET id = CASE WHEN $1 = '' THEN id ELSE $1 END,
+		name = CASE WHEN $2 = '' THEN name ELSE $2 END, status = CASE WHEN $3 = '' THEN status ELSE $3 END WHERE code = $4`
+)
+
+// EditNetwork changes the catalogue entry of a network.
+func (t *Table) EditNetwork(tx *db.Tx, n msisdn.Network, e Edit) error {
+	return t.edit(tx, sqlEditNetwork, string(n), e)
+}
+
+// EditService changes the catalogue entry of a data service, named by its key.
+func (t *Table) EditService(tx *db.Tx, key string, e Edit) error {
+	return t.edit(tx, sqlEditService, key, e)
+}
+
+// EditBank changes the catalogue entry of a bank, named by its sort code.
+func (t *Table) EditBank(tx *db.Tx, code string, e Edit) error {
+	return t.edit(tx, sqlEditBank, code, e)
+}
+
+func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	t.forget(tx)
+	n, err := tx.Exec(sql, e.ID, e.Name, e.Status, key)
+	if err == nil && n == 0 {
+		return problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+key+" in the catalogue.")
+	}
+	return err
+}
+
+const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) VALUES ($1, $2, $3)
+	ON CONFLICT (bank, provider) DO UPDATE SET code = excluded.code`
+
+// SetBankCode writes a provider's own code of a bank, named by its sort code;
+// an empty code says that this provider does not reach it.
+func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
+	if bank == "" || providerName == "" || len(code) > 36 {
+		return problem.Field("code", "a bank, a provider and a code of at most 36 characters are needed")
+	}
+	t.forget(tx)
+	_, err := tx.Exec(sqlSetBankCode, bank, providerName, code)
+	return err
+}
+
+const sqlSetPrefix = `INSERT INTO number_prefixes (prefix, network) VALUES ($1, $2)
+	ON CONFLICT (prefix) DO UPDATE SET network = excluded.network`
+
+// SetPrefix writes which network a range of numbers was given to; an empty
+// network says nobody's. The prefix is in local form, such as 024 or 0553.
+func (t *Table) SetPrefix(tx *db.Tx, prefix string, n msisdn.Network) error {
+	if len(prefix) < 2 || len(prefix) > 10 || prefix[0] != '0' || strings.Trim(prefix, "0123456789") != "" {
+		return problem.Field("prefix", "must be the first digits of a local number, such as 024")
+	}
+	t.forget(tx)
+	_, err := tx.Exec(sqlSetPrefix, prefix, string(n))
+	return err
+}

@@ -1,0 +1,56 @@
+package route
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/makola/makola/internal/provider"
+)
+
+// metrics counts what providers answer. The labels are few and fixed: never a
+// tenant, never a reference.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	dropped  prometheus.Counter
+}
+
+func newMetrics() metrics {
+	labels := []string{"provider", "mode", "operation"}
+	return metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_provider_requests_total",
+			Help: "Requests to providers by what became of them."}, append(labels, "class")),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_provider_request_seconds",
+			Help: "How long providers took to answer.", Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}}, labels),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "makola_provider_exchanges_dropped_total",
+			Help: "Exchanges that the log of exchanges could not take."}),
+	}
+}
+
+func (m metrics) observe(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
+	m.requests.WithLabelValues(r.Name, r.Mode, string(op), o.Class.String()).Inc()
+	m.seconds.WithLabelValues(r.Name, r.Mode, string(op)).Observe(took.Seconds())
+}
+
+// Collectors gives the metrics of this table for a registry.
+func (t *Table) Collectors() []prometheus.Collector {
+	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_provider_breakers_open",
+		Help: "Circuit breakers that are not closed, as this node knows."}, func() float64 {
+		t.breakers.mu.Lock()
+		defer t.breakers.mu.Unlock()
+		n := 0
+		for k := range t.breakers.read {
+			if c, ok := t.breakers.changed[k]; !ok || c != nil {
+				n++
+			}
+		}
+		for k, c := range t.breakers.changed {
+			if _, known := t.breakers.read[k]; !known && c != nil {
+				n++
+			}
+		}
+		return float64(n)
+	})
+	return []prometheus.Collector{t.metrics.requests, t.metrics.seconds, t.metrics.dropped, open}
+}

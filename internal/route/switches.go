@@ -1,0 +1,243 @@
+package route
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Pause is an operator's decision that a provider gets no new work of one
+// operation, or of any. What was sent already is still asked about.
+type Pause struct {
+	Mode      string // "test" or "live"
+	Provider  string
+	Operation Operation // Any: all of them
+	Reason    string
+	Actor     string
+	At        time.Time
+}
+
+const sqlPause = `INSERT INTO provider_pauses (mode, provider, operation, reason, actor, paused_at)
+	VALUES ($1, $2, $3, $4, $5, $6)
+	ON CONFLICT (mode, provider, operation) DO UPDATE SET reason = excluded.reason, actor = excluded.actor, paused_at = excluded.paused_at`
+
+// Pause stops new work, on every node within a second. The caller writes the
+// audit entry in the same transaction.
+func (t *Table) Pause(tx *db.Tx, p Pause) error {
+	if err := checkSwitch(p.Mode, p.Provider, p.Operation); err != nil {
+		return err
+	}
+	if strings.TrimSpace(p.Reason) == "" {
+		return problem.Field("reason", "is required")
+	}
+	t.forget(tx)
+	_, err := tx.Exec(sqlPause, p.Mode, p.Provider, string(p.Operation), p.Reason, p.Actor, db.Micros(t.clock.Now()))
+	return err
+}
+
+const (
+	sqlResume    = `DELETE FROM provider_pauses WHERE mode = $1 AND provider = $2 AND operation = $3`
+	sqlResumeAll = `DELETE FROM provider_pauses WHERE mode = $1 AND provider = $2`
+)
+
+// Resume ends a pause, or with Any every pause of the provider in that mode,
+// and closes its breakers: whoever resumes has looked. It answers whether
+// anything was paused.
+func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
+	if err := checkSwitch(mode, providerName, op); err != nil {
+		return false, err
+	}
+	t.forget(tx)
+	if op == Any {
+		n, err := tx.Exec(sqlResumeAll, mode, providerName)
+		if err == nil {
+			_, err = tx.Exec(sqlCloseBreakers, mode, providerName)
+		}
+		return n > 0, err
+	}
+	n, err := tx.Exec(sqlResume, mode, providerName, string(op))
+	if err == nil {
+		_, err = tx.Exec(sqlCloseBreaker, mode, providerName, string(op))
+	}
+	return n > 0, err
+}
+
+const sqlCloseBreakers = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2`
+
+func checkSwitch(mode, name string, op Operation) error {
+	var f problem.Fields
+	if mode != "test" && mode != "live" {
+		f.Add("mode", "must be test or live")
+	}
+	if name == "" || strings.ContainsAny(name, ", *") {
+		f.Add("provider", "must be one provider's name")
+	}
+	if op != Any && !slices.Contains(Operations(), op) {
+		f.Add("operation", "must be one of "+joinOperations()+" or "+Any)
+	}
+	return f.Err()
+}
+
+func joinOperations() string {
+	names := make([]string, 0, 8)
+	for _, op := range Operations() {
+		names = append(names, string(op))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Route says which providers serve an operation, best first. No providers at
+// all means that it is not served.
+type Route struct {
+	Tenant    string // Any: every tenant without a route of its own
+	Mode      string // "test", "live" or Any
+	Operation Operation
+	Channel   string // a network, one of our bank ids, or Any
+	Providers []string
+	Actor     string
+	At        time.Time
+}
+
+const sqlSetRoute = `INSERT INTO provider_routes (tenant, mode, operation, channel, providers, actor, changed_at)
+	VALUES ($1, $2, $3, $4, $5, $6, $7)
+	ON CONFLICT (tenant, mode, operation, channel) DO UPDATE SET providers = excluded.providers, actor = excluded.actor, changed_at = excluded.changed_at`
+
+// SetRoute writes one route over what was there.
+func (t *Table) SetRoute(tx *db.Tx, r Route) error {
+	var f problem.Fields
+	if r.Tenant == "" {
+		f.Add("tenant", "must be a tenant's id or "+Any)
+	}
+	if r.Mode != "test" && r.Mode != "live" && r.Mode != Any {
+		f.Add("mode", "must be test, live or "+Any)
+	}
+	if !slices.Contains(Operations(), r.Operation) {
+		f.Add("operation", "must be one of "+joinOperations())
+	}
+	if r.Channel == "" {
+		f.Add("channel", "must be a network, a bank's id or "+Any)
+	}
+	for _, p := range r.Providers {
+		if p == "" || strings.ContainsAny(p, ", *") {
+			f.Add("providers", "must be names of providers")
+			break
+		}
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	t.forget(tx)
+	_, err := tx.Exec(sqlSetRoute, r.Tenant, r.Mode, string(r.Operation), r.Channel, strings.Join(r.Providers, ","), r.Actor, db.Micros(t.clock.Now()))
+	return err
+}
+
+const sqlDropRoute = `DELETE FROM provider_routes WHERE tenant = $1 AND mode = $2 AND operation = $3 AND channel = $4`
+
+// DropRoute removes a tenant's own route, so that everybody's holds for it
+// again. Everybody's routes are changed, not removed: the next start would
+// write the default back.
+func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel string) (bool, error) {
+	if tenant == "" || tenant == Any {
+		return false, problem.Field("tenant", "must be a tenant's id")
+	}
+	t.forget(tx)
+	n, err := tx.Exec(sqlDropRoute, tenant, mode, string(op), channel)
+	return n > 0, err
+}
+
+func scanRoute(row *db.Row) (Route, error) {
+	var r Route
+	var op, names string
+	err := row.Scan(&r.Tenant, &r.Mode, &op, &r.Channel, &names, &r.Actor, &r.At)
+	r.Operation, r.Providers = Operation(op), split(names)
+	return r, err
+}
+
+func scanPause(row *db.Row) (Pause, error) {
+	var p Pause
+	var op string
+	err := row.Scan(&p.Mode, &p.Provider, &op, &p.Reason, &p.Actor, &p.At)
+	p.Operation = Operation(op)
+	return p, err
+}
+
+// Routes lists every route as stored.
+func (t *Table) Routes(ctx context.Context) ([]Route, error) {
+	var routes []Route
+	err := t.db.Read(ctx, func(tx *db.Tx) error {
+		routes = nil
+		return tx.Query(sqlRoutes, nil, func(row *db.Row) error {
+			r, err := scanRoute(row)
+			routes = append(routes, r)
+			return err
+		})
+	})
+	return routes, err
+}
+
+// Status is one provider and operation as an operator sees it.
+type Status struct {
+	Mode      string
+	Provider  string
+	Operation Operation
+	Paused    *Pause // nil: not paused
+	// Breaker is "closed", "open" or "half-open"; Until and Why belong to
+	// one that is not closed.
+	Breaker string
+	Until   time.Time
+	Why     string
+}
+
+// List gives the state of every provider and operation: of the rails that
+// exist here, and of whatever else is paused or open. It reads the database,
+// not the cache.
+func (t *Table) List(ctx context.Context) ([]Status, error) {
+	sw, err := t.loadSwitches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := t.clock.Now()
+	keys := map[breakerKey]bool{}
+	for _, r := range t.rails {
+		for _, op := range Operations() {
+			if Can(r, op) {
+				keys[breakerKey{r.Mode, r.Name, op}] = true
+			}
+		}
+	}
+	t.breakers.mu.Lock()
+	defer t.breakers.mu.Unlock()
+	for k := range sw.pauses {
+		keys[k] = true
+	}
+	for k := range sw.breakers {
+		keys[k] = true
+	}
+	list := make([]Status, 0, len(keys))
+	for k := range keys {
+		s := Status{Mode: k.mode, Provider: k.provider, Operation: k.op, Breaker: "closed"}
+		for _, op := range []Operation{k.op, Any} {
+			if p, ok := sw.pauses[breakerKey{k.mode, k.provider, op}]; ok {
+				s.Paused = &p
+			}
+		}
+		if b, open, _ := t.breakers.state(k, sw.breakers); open {
+			s.Breaker, s.Until, s.Why = "open", b.until, b.why
+			if !now.Before(b.until) {
+				s.Breaker = "half-open"
+			}
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b Status) int {
+		return strings.Compare(a.Mode+" "+a.Provider+" "+position(a.Operation), b.Mode+" "+b.Provider+" "+position(b.Operation))
+	})
+	return list, nil
+}
+
+// position sorts operations as Operations lists them, Any first.
+func position(op Operation) string { return string(rune('a' + 1 + slices.Index(Operations(), op))) }
