@@ -1,0 +1,385 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// spend is a transaction with two exchanges: it reads a row, then takes from it
+// and notes that under a key of its own.
+func spend(tx *db.Tx, key string) error {
+	var amount int64
+	if found, err := tx.One(`SELECT amount FROM items WHERE id = $1 FOR UPDATE`, []any{"purse"}, &amount); err != nil || !found {
+		return fmt.Errorf("the purse: %v: %w", found, err)
+	}
+	tx.Defer(`UPDATE items SET amount = $1 WHERE id = $2`, 1, amount-1, "purse")
+	tx.Defer(`INSERT INTO items (id, amount) VALUES ($1, 1)`, 1, key)
+	return nil
+}
+
+func noted(key string) func(tx *db.Tx) (bool, error) {
+	return func(tx *db.Tx) (bool, error) {
+		var one int64
+		return tx.One(`SELECT 1 FROM items WHERE id = $1`, []any{key}, &one)
+	}
+}
+
+func purse(t *testing.T, d *db.DB) (left, notes int64) {
+	t.Helper()
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT (SELECT amount FROM items WHERE id = 'purse'), (SELECT count(*) FROM items WHERE id <> 'purse')`, nil, &left, &notes)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left, notes
+}
+
+func fillPurse(t *testing.T, d *db.DB) {
+	t.Helper()
+	makeItems(t, d)
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		tx.Defer(`INSERT INTO items (id, amount) VALUES ('purse', 100)`, 1)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every boundary of a transaction, every fault: it happened exactly once, or
+// the caller was told that it is not known.
+func TestEveryBoundaryEveryFault(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		fillPurse(t, d)
+		done := int64(0)
+		for _, boundary := range []db.Boundary{db.BoundaryExchange, db.BoundaryCommit} {
+			for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
+				name := fmt.Sprintf("boundary %d, fault %d", boundary, fault)
+				ends := 0
+				afters := 0
+				body := func(key string) func(*db.Tx) error {
+					return func(tx *db.Tx) error {
+						tx.AtEnd(func() { ends++ })
+						tx.AfterCommit(func() { afters++ })
+						return spend(tx, key)
+					}
+				}
+				// A plain Write.
+				f.At(boundary, 1, fault)
+				err := d.Write(t.Context(), body(name))
+				left, notes := purse(t, d)
+				lost := boundary == db.BoundaryCommit && fault != db.FaultConflict
+				if lost != errors.Is(err, db.ErrAmbiguous) || !lost && err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				switch happened := notes - done; {
+				case err == nil && (happened != 1 || afters != 1), happened < 0, happened > 1, err != nil && afters != 0:
+					t.Errorf("%s: it happened %d times, AfterCommit ran %d times: %v", name, happened, afters, err)
+				case fault == db.FaultAfter && happened != 1, fault == db.FaultBefore && lost && happened != 0:
+					t.Errorf("%s: it happened %d times", name, happened)
+				}
+				if done = notes; left != 100-notes {
+					t.Errorf("%s: %d left after %d", name, left, notes)
+				}
+				if wantEnds := map[bool]int{true: 1, false: 2}[lost]; ends != wantEnds {
+					t.Errorf("%s: AtEnd ran %d times, want %d", name, ends, wantEnds)
+				}
+				// One that recognises its rows always learns the truth.
+				afters = 0
+				f.At(boundary, 1, fault)
+				err = d.WriteRecognising(t.Context(), noted(name+" again"), body(name+" again"))
+				left, notes = purse(t, d)
+				if err != nil || notes != done+1 || left != 100-notes || afters != 1 {
+					t.Errorf("%s: recognising: %d left, %d notes after %d, AfterCommit %d: %v", name, left, notes, done, afters, err)
+				}
+				done = notes
+			}
+		}
+	})
+}
+
+// The look for the rows breaks, too, and the run after it; and when everything
+// stays broken the caller hears that.
+func TestFaultsOnTopOfFaults(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		fillPurse(t, d)
+		f.At(db.BoundaryCommit, 1, db.FaultBefore)   // the first run
+		f.At(db.BoundaryExchange, 2, db.FaultBefore) // the look
+		f.At(db.BoundaryExchange, 4, db.FaultBefore) // the second run
+		f.At(db.BoundaryCommit, 3, db.FaultAfter)    // its commit
+		if err := d.WriteRecognising(t.Context(), noted("a"), func(tx *db.Tx) error { return spend(tx, "a") }); err != nil {
+			t.Fatal(err)
+		}
+		if left, notes := purse(t, d); left != 99 || notes != 1 {
+			t.Fatalf("%d left, %d notes", left, notes)
+		}
+		for _, fault := range []db.Fault{db.FaultBefore, db.FaultConflict} {
+			f.Decide(func(db.Boundary) db.Fault { return fault })
+			err := d.Write(t.Context(), func(tx *db.Tx) error { return spend(tx, "b") })
+			if !errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous) {
+				t.Errorf("fault %d for ever: %v", fault, err)
+			}
+		}
+		f.Decide(func(b db.Boundary) db.Fault {
+			if b == db.BoundaryCommit {
+				return db.FaultBefore
+			}
+			return db.FaultNone
+		})
+		err := d.WriteRecognising(t.Context(), noted("b"), func(tx *db.Tx) error { return spend(tx, "b") })
+		if !errors.Is(err, db.ErrAmbiguous) {
+			t.Errorf("no commit is ever answered, the looks neither: %v", err)
+		}
+		f.Decide(nil)
+		if left, notes := purse(t, d); left != 99 || notes != 1 {
+			t.Fatalf("%d left, %d notes", left, notes)
+		}
+	})
+}
+
+// An error that the callers swallow does not let half a transaction commit.
+func TestASwallowedErrorStillDooms(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fillPurse(t, d)
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			if _, err := tx.Exec(`INSERT INTO items (id, amount) VALUES ('x', 1)`); err != nil {
+				return err
+			}
+			_, _ = tx.Exec(`INSERT INTO items (id, amount) VALUES ('purse', 1)`)
+			return nil
+		})
+		if !errors.Is(err, db.ErrUnique) {
+			t.Errorf("swallowed: %v", err)
+		}
+		if _, notes := purse(t, d); notes != 0 {
+			t.Error("half a transaction was committed")
+		}
+		err = d.Write(t.Context(), func(tx *db.Tx) error {
+			tx.Defer(`UPDATE items SET amount = 1 WHERE id = $1`, 1, struct{}{})
+			return nil
+		})
+		if err == nil {
+			t.Error("an argument that cannot be stored was stored")
+		}
+	})
+}
+
+func TestAPanicRollsBackAndGivesTheConnectionBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fillPurse(t, d)
+		for range 20 { // more than there are connections
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("the panic was swallowed")
+					}
+				}()
+				_ = d.Write(t.Context(), func(tx *db.Tx) error {
+					if _, err := tx.Exec(`UPDATE items SET amount = 0`); err != nil {
+						return err
+					}
+					panic("stop")
+				})
+			}()
+		}
+		if left, _ := purse(t, d); left != 100 {
+			t.Errorf("%d left", left)
+		}
+	})
+}
+
+func TestMisuseIsRefused(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fillPurse(t, d)
+		var kept *db.Tx
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			kept = tx
+			// A second connection for one request path can starve the pool.
+			if err := d.Read(tx.Context(), func(*db.Tx) error { return nil }); err == nil {
+				t.Error("a transaction inside a transaction")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kept.Exec(`UPDATE items SET amount = 0`); err == nil {
+			t.Error("a statement after the end")
+		}
+		err = d.Write(t.Context(), func(tx *db.Tx) error {
+			return tx.Query(`SELECT id FROM items`, nil, func(*db.Row) error {
+				_, err := tx.Exec(`UPDATE items SET amount = 0`)
+				return err
+			})
+		})
+		if err == nil {
+			t.Error("a statement inside another one's rows")
+		}
+		err = d.Read(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE items SET amount = 0`)
+			return err
+		})
+		if err == nil {
+			t.Error("a write while reading")
+		}
+		if left, _ := purse(t, d); left != 100 {
+			t.Errorf("%d left", left)
+		}
+	})
+}
+
+// The caller's own end stops what has not begun and never a commit under way.
+func TestContexts(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fillPurse(t, d)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := d.Write(ctx, func(tx *db.Tx) error {
+			cancel()
+			return spend(tx, "a")
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled before its statements: %v", err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		err = d.Write(ctx, func(tx *db.Tx) error {
+			if err := spend(tx, "b"); err != nil {
+				return err
+			}
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled before its commit: %v", err)
+		}
+		if left, notes := purse(t, d); left != 100 || notes != 0 {
+			t.Errorf("%d left, %d notes", left, notes)
+		}
+	})
+}
+
+// ReadWhole sees one moment; a writer that commits meanwhile is not in it.
+func TestReadWholeSeesOneMoment(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fillPurse(t, d)
+		err := d.ReadWhole(t.Context(), func(tx *db.Tx) error {
+			var before, after int64
+			if _, err := tx.One(`SELECT amount FROM items WHERE id = 'purse'`, nil, &before); err != nil {
+				return err
+			}
+			if err := d.Write(context.Background(), func(tx *db.Tx) error { return spend(tx, "a") }); err != nil {
+				return err
+			}
+			if _, err := tx.One(`SELECT amount FROM items WHERE id = 'purse'`, nil, &after); err != nil {
+				return err
+			}
+			if before != 100 || after != 100 {
+				t.Errorf("%d, then %d", before, after)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := purse(t, d); left != 99 {
+			t.Errorf("%d left", left)
+		}
+	})
+}
+
+// Writers that lock in opposite orders deadlock on PostgreSQL; the loser runs
+// again and nobody hears of it.
+func TestConflictsRunAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		makeItems(t, d)
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			db.Insert(tx, "items", itemColumns(), []item{{id: "a"}, {id: "b"}})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		meet := make(chan struct{})
+		for g, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			wg.Go(func() {
+				first := true
+				err := d.Write(context.Background(), func(tx *db.Tx) error {
+					if _, err := tx.Exec(`UPDATE items SET amount = amount + 1 WHERE id = $1`, order[0]); err != nil {
+						return err
+					}
+					if d.Engine() == db.Postgres && first { // both hold their first row
+						first = false
+						if g == 0 {
+							<-meet
+						} else {
+							meet <- struct{}{}
+						}
+					}
+					_, err := tx.Exec(`UPDATE items SET amount = amount + 1 WHERE id = $1`, order[1])
+					return err
+				})
+				if err != nil {
+					t.Errorf("writer %d: %v", g, err)
+				}
+			})
+		}
+		wg.Wait()
+		err = d.Read(t.Context(), func(tx *db.Tx) error {
+			var sum int64
+			_, err := tx.One(`SELECT sum(amount) FROM items`, nil, &sum)
+			if sum != 4 {
+				t.Errorf("sum %d", sum)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A group commit is two exchanges with PostgreSQL.
+func TestTwoExchanges(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		fillPurse(t, d)
+		before := f.Exchanges()
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			var seen []string
+			note := func(name string) func(*db.Row) error {
+				return func(r *db.Row) error {
+					var n int64
+					seen = append(seen, name)
+					return r.Scan(&n)
+				}
+			}
+			if err := tx.Gather(
+				db.Query{SQL: `SELECT amount FROM items WHERE id = $1 FOR UPDATE`, Args: []any{"purse"}, Each: note("first")},
+				db.Query{SQL: `SELECT count(*) FROM items`, Each: note("second")},
+				db.Query{SQL: `SELECT amount FROM items WHERE id = 'nobody'`, Each: note("third")},
+			); err != nil {
+				return err
+			}
+			if fmt.Sprint(seen) != "[first second]" {
+				t.Errorf("rows in the order %v", seen)
+			}
+			for i := range 5 {
+				tx.Defer(`INSERT INTO items (id, amount) VALUES ($1, 1)`, 1, fmt.Sprint("n", i))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := f.Exchanges() - before; n != 2 {
+			t.Errorf("%d exchanges", n)
+		}
+	})
+}
