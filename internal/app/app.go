@@ -1,0 +1,157 @@
+// Package app builds one Makola from its parts, starts it and stops it. It is the only place that knows
+// every package: which providers exist for test and for live money, in which order things start (the
+// database, the domain, the queue, the listeners, the ready file) and in which reverse order they leave
+// (no new requests, the requests in flight, the jobs, the simulator, the database). It decides nothing
+// about money. Its tests are those of the whole program: scenarios over HTTP, the simulation with
+// faults, and the built program killed under load.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+)
+
+// Options is what a start needs besides the operator's configuration. Zero values take the defaults
+// named here.
+type Options struct {
+	Version string
+	Out     io.Writer    // the first screen of a development server; nil: none
+	Log     *slog.Logger // nil: none
+	Clock   *clock.Clock // nil: the machine's
+	Faults  *db.Faults   // nil outside tests
+	// Lease is how long this node may be silent before others take its jobs; zero: the queue's default.
+	Lease time.Duration
+}
+
+// App is a running Makola.
+type App struct {
+	cfg        config.Server
+	opts       Options
+	log        *slog.Logger
+	clock      *clock.Clock
+	production bool
+	folder     string // removed at the end when the server is ephemeral
+
+	parts
+	sim       *simulator // nil in production without one
+	listeners []*listener
+	failed    chan error
+	ready     Ready
+	// callbackBase is the public URL, known once the interface listens; payments may run before.
+	callbackBase atomic.Pointer[string]
+	draining     chan struct{}
+	undo         []func(context.Context) error // in the order of starting
+}
+
+// Start builds and starts Makola and returns when everything listens. Nothing is left running when it
+// returns an error.
+func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
+	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
+	for _, step := range []func(context.Context) error{
+		a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.loadDemo, a.listen,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+		}
+	}
+	if cfg.ReadyFile != "" {
+		if err := a.ready.write(cfg.ReadyFile); err != nil {
+			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
+		}
+	}
+	a.greet()
+	return a, nil
+}
+
+// Run waits until ctx ends or a listener fails, then stops.
+func (a *App) Run(ctx context.Context) error {
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-a.failed:
+	}
+	a.log.Info("stopping", "drain_for", a.cfg.DrainFor)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.DrainFor)
+	defer cancel()
+	return errors.Join(err, a.Stop(limit))
+}
+
+// Stop ends everything in the reverse order of starting. It may be called twice.
+func (a *App) Stop(ctx context.Context) error {
+	select {
+	case <-a.draining:
+	default:
+		close(a.draining)
+	}
+	var all error
+	for len(a.undo) > 0 {
+		last := a.undo[len(a.undo)-1]
+		a.undo = a.undo[:len(a.undo)-1]
+		all = errors.Join(all, last(ctx))
+	}
+	return all
+}
+
+// later notes what Stop has to do about what was just started.
+func (a *App) later(undo func(context.Context) error) { a.undo = append(a.undo, undo) }
+
+// settle completes the configuration: the mode, the data folder, the master key, the node's name.
+func (a *App) settle(context.Context) error {
+	if a.cfg.Ephemeral {
+		folder, err := os.MkdirTemp("", "makola-")
+		if err != nil {
+			return fmt.Errorf("a temporary data folder: %w", err)
+		}
+		a.folder, a.cfg.Data = folder, folder
+		a.later(func(context.Context) error { return os.RemoveAll(folder) })
+	}
+	if a.production {
+		if missing := a.cfg.Missing(); len(missing) > 0 {
+			return MissingError{missing}
+		}
+	} else if a.cfg.Secret.Empty() {
+		secret, err := developmentSecret(a.cfg.Storage)
+		if err != nil {
+			return err
+		}
+		a.cfg.Secret = secret
+	}
+	if a.cfg.Node == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "node"
+		}
+		// The process id repeats after a reboot; a few random digits do not.
+		a.cfg.Node = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:4])
+	}
+	return nil
+}
+
+// MissingError lists everything that production needs and the configuration lacks.
+type MissingError struct{ Settings []string }
+
+func (e MissingError) Error() string {
+	text := "this Makola can be reached from outside (or MAKOLA_ENV=production), so it is in production mode and needs:"
+	for _, s := range e.Settings {
+		text += "\n  - " + s
+	}
+	return text
+}

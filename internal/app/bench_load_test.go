@@ -1,0 +1,193 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The load of the benchmarks is written by hand on bare connections: on a machine that the load, the
+// server, the simulator and the database share, every microsecond of the load is taken from them.
+
+// benchClients is how many keep-alive clients send at once.
+const benchClients = 256
+
+// window is how many payouts may be on their way, accepted but not yet delivered, in a whole-life run:
+// a backlog that cannot grow beyond it.
+const window = 2048
+
+// lives counts payouts from their answer to their webhook.
+type lives struct {
+	accepted, refused, delivered atomic.Int64
+	mu                           sync.Mutex
+	latencies                    []time.Duration // of the answers
+}
+
+func (l *lives) percentile(p float64) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.latencies) == 0 {
+		return 0
+	}
+	slices.Sort(l.latencies)
+	return l.latencies[min(len(l.latencies)-1, int(p*float64(len(l.latencies))))]
+}
+
+// sink receives webhooks with as little work as it can.
+func (l *lives) sink(b *testing.B) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		l.delivered.Add(1)
+	}), ReadHeaderTimeout: patience}
+	go func() { _ = server.Serve(listener) }()
+	b.Cleanup(func() { _ = server.Close() })
+	return "http://" + listener.Addr().String() + "/hook"
+}
+
+// workload is one benchmark's traffic.
+type workload struct {
+	keys       []string // API keys; one is a hot wallet, many are drawn by a Zipf law
+	payee      string
+	callback   string // empty: no webhook
+	duplicates int    // so many in a hundred repeat the reference before
+	window     int64  // 0: as fast as answers come
+}
+
+// run sends for so long and answers when every client has its last answer.
+func (l *lives) run(b *testing.B, address string, w workload, length time.Duration) {
+	b.Helper()
+	stop := time.Now().Add(length)
+	var group sync.WaitGroup
+	for n := range benchClients {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if err := l.client(address, w, n, stop); err != nil {
+				b.Error(err)
+			}
+		}()
+	}
+	group.Wait()
+}
+
+func (l *lives) client(address string, w workload, n int, stop time.Time) error {
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	reader := bufio.NewReaderSize(connection, 8<<10)
+	random := rand.New(rand.NewPCG(uint64(n), 7))
+	zipf := rand.NewZipf(random, 1.1, 1, uint64(len(w.keys)-1))
+	var request, body []byte
+	var took []time.Duration
+	reference, seed := "", time.Now().UnixNano()
+	for i := 0; time.Now().Before(stop); i++ {
+		if w.window > 0 && l.accepted.Load()-l.delivered.Load() > w.window {
+			pause(time.Millisecond)
+			continue
+		}
+		if reference == "" || random.IntN(100) >= w.duplicates {
+			reference = fmt.Sprintf("b-%x-%d-%d", seed, n, i)
+		}
+		key := w.keys[0]
+		if len(w.keys) > 1 {
+			key = w.keys[zipf.Uint64()]
+		}
+		body = w.body(body[:0], reference)
+		request = head(request[:0], key, len(body))
+		request = append(request, body...)
+		begun := time.Now()
+		if _, err := connection.Write(request); err != nil {
+			return err
+		}
+		status, err := readAnswer(reader)
+		if err != nil {
+			return err
+		}
+		took = append(took, time.Since(begun))
+		switch {
+		case status == http.StatusOK:
+			l.accepted.Add(1)
+		case status == http.StatusUnprocessableEntity && w.duplicates > 0:
+			l.refused.Add(1)
+		default:
+			return fmt.Errorf("a payout was answered with %d", status)
+		}
+	}
+	l.mu.Lock()
+	l.latencies = append(l.latencies, took...)
+	l.mu.Unlock()
+	return nil
+}
+
+func (w workload) body(to []byte, reference string) []byte {
+	to = append(to, `{"amount":"0.50","channel":"MTN","account_number":"`...)
+	to = append(to, w.payee...)
+	to = append(to, `","client_reference":"`...)
+	to = append(to, reference...)
+	if w.callback != "" {
+		to = append(to, `","callback_url":"`...)
+		to = append(to, w.callback...)
+	}
+	return append(to, `"}`...)
+}
+
+func head(to []byte, key string, length int) []byte {
+	to = append(to, "POST /api/v1/payment-api/send/mobilemoney HTTP/1.1\r\nHost: makola\r\nContent-Type: application/json\r\nx-api-key: "...)
+	to = append(to, key...)
+	to = append(to, "\r\nContent-Length: "...)
+	to = strconv.AppendInt(to, int64(length), 10)
+	return append(to, "\r\n\r\n"...)
+}
+
+// readAnswer reads one answer with a Content-Length, and its status.
+func readAnswer(reader *bufio.Reader) (int, error) {
+	line, err := reader.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	if len(line) < 12 {
+		return 0, fmt.Errorf("no status line: %q", line)
+	}
+	status, err := strconv.Atoi(string(line[9:12]))
+	if err != nil {
+		return 0, err
+	}
+	length := -1
+	for {
+		line, err = reader.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		if name, value, ok := bytes.Cut(line, []byte(": ")); ok && bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if length < 0 {
+		return 0, errors.New("an answer without a length")
+	}
+	_, err = reader.Discard(length)
+	return status, err
+}

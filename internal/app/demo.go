@@ -1,0 +1,114 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// The demo tenant of a development server.
+const (
+	demoName  = "Adom Stores"
+	demoMoney = 5_000 * money.Cedi
+	demoActor = "makola serve"
+	demoBank  = "040100" // GCB, by sort code
+)
+
+// demoTenant is its id: the same everywhere, so that two nodes that start at once make one.
+var demoTenant = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/makola/makola/demo")).String()
+
+// loadDemo makes the demo tenant at the first start of a development server. Everything is one
+// transaction, so that a start that was cut off is made again whole.
+func (a *App) loadDemo(ctx context.Context) error {
+	if a.production || a.sim == nil {
+		return nil
+	}
+	a.ready.TenantID = demoTenant
+	if err := a.demoBankID(ctx); err != nil {
+		return err
+	}
+	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant, Mode: string(tenant.Test)})
+	if err != nil {
+		return err
+	}
+	var secret string
+	err = a.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := a.tenants.Create(tx, tenant.Tenant{ID: demoTenant, Name: demoName, Mode: tenant.Test, CollectionsEnabled: true}); err != nil {
+			return err
+		}
+		a.access.CreateKey(tx, key)
+		loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+		if _, err := a.access.SetPayoutIPs(tx, demoTenant, loopback); err != nil {
+			return err
+		}
+		if _, err := a.tenants.SetFeePlan(tx, demoTenant, a.clock.Now(), tenant.DemoPlan()); err != nil {
+			return err
+		}
+		secret, err = a.webhooks.EnsureSecret(tx, demoTenant)
+		if err != nil {
+			return err
+		}
+		return a.endow(tx)
+	})
+	if errors.Is(err, db.ErrUnique) {
+		return nil // it is there
+	}
+	if err != nil {
+		return err
+	}
+	a.ready.APIKey, a.ready.WebhookSecret = key.Text, secret
+	return a.bookFloats(ctx)
+}
+
+// endow gives the demo tenant its money, in the transaction that made its wallet.
+func (a *App) endow(tx *db.Tx) error {
+	if err := tx.Flush(); err != nil { // the page below reads the wallet
+		return err
+	}
+	wallet := tenant.Tenant{ID: demoTenant, Mode: tenant.Test}.Wallet()
+	page, err := a.ledger.Open(tx, wallet)
+	if err != nil {
+		return err
+	}
+	err = page.Add(ledger.Transfer{ID: uuid.Must(uuid.NewV7()).String(), Asset: wallet.Asset, From: ledger.Funding, To: wallet.ID,
+		Amount: int64(demoMoney), Subject: "demo", Leg: "fund", Kind: "fund", At: a.clock.Now()})
+	page.Post()
+	return err
+}
+
+// bookFloats books what the simulator's providers hold at the beginning as added float, so that the
+// ledger agrees with their books from the first payment on.
+func (a *App) bookFloats(ctx context.Context) error {
+	for _, rail := range a.rails {
+		if rail.Mode != string(tenant.Test) || rail.Float == nil {
+			continue
+		}
+		held, outcome := rail.Float.Float(ctx)
+		if outcome.Message != "" {
+			a.log.WarnContext(ctx, "a provider's float could not be read", "provider", rail.Name, "answer", outcome.Message)
+			continue
+		}
+		if err := a.payments.AddFloat(ctx, rail.Name, tenant.Test, held, "opening float of the simulator", demoActor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// demoBankID finds the bank that the demo's ready file names.
+func (a *App) demoBankID(ctx context.Context) error {
+	banks, err := a.routes.Banks(ctx)
+	for _, b := range banks {
+		if b.Code == demoBank {
+			a.ready.BankID = b.ID
+		}
+	}
+	return err
+}

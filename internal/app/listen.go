@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// ErrAddressInUse says that somebody else listens where this server should.
+var ErrAddressInUse = errors.New("address in use")
+
+// Limits of every listener.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second // a payout's answer is bounded by eight seconds
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// listener is one address with its server.
+type listener struct {
+	name   string
+	net    net.Listener
+	server *http.Server
+}
+
+// listen takes an address. With fallback a busy address is replaced by a free port of the same host.
+func listen(name, address string, fallback bool, handler http.Handler) (*listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil && fallback && errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(address)
+		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s at %s: %w", name, address, ErrAddressInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &listener{name: name, net: l, server: &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}}, nil
+}
+
+// url is where a client on this machine reaches the listener.
+func (l *listener) url() string {
+	scheme := "http"
+	if l.server.TLSConfig != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + l.net.Addr().String()
+}
+
+// useTLS makes the listener speak TLS with the certificate of two PEM files.
+func (l *listener) useTLS(certFile, keyFile string) error {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return fmt.Errorf("TLS: %w", err)
+	}
+	l.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+// serve blocks until the listener is shut down.
+func (l *listener) serve() error {
+	var err error
+	if l.server.TLSConfig != nil {
+		err = l.server.ServeTLS(l.net, "", "")
+	} else {
+		err = l.server.Serve(l.net)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", l.name, err)
+}
+
+// shutdown stops accepting, waits for the requests in flight until ctx ends, then cuts the rest.
+func (l *listener) shutdown(ctx context.Context) error {
+	if err := l.server.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("%s: requests were still running: %w", l.name, err), l.server.Close())
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// scrapeTime bounds the questions that a scrape asks the database.
+const scrapeTime = 5 * time.Second
+
+// meters are the metrics of a node. No label holds a tenant, a number or a reference.
+type meters struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	checked  atomic.Int64 // Unix seconds of the last check of the ledger
+	faults   atomic.Int64
+}
+
+func newMeters(a *App) *meters {
+	m := &meters{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
+	}
+	m.registry.MustRegister(m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_build_info", Help: "Always 1.",
+		ConstLabels: prometheus.Labels{"version": a.opts.Version, "go": runtime.Version()}})
+	build.Set(1)
+	m.registry.MustRegister(build)
+	m.registry.MustRegister(a.routes.Collectors()...)
+	m.gauge("makola_ledger_faults", "What the last check of the ledger found wrong; must be 0.", func() float64 { return float64(m.faults.Load()) })
+	m.gauge("makola_ledger_last_check_timestamp_seconds", "When this node last checked the ledger.", func() float64 { return float64(m.checked.Load()) })
+	m.queue(a)
+	m.registry.MustRegister(&stored{app: a})
+	return m
+}
+
+func (m *meters) gauge(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}
+
+func (m *meters) counter(name, help string, value func() uint64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+}
+
+// queue adds this node's part of the queue.
+func (m *meters) queue(a *App) {
+	m.gauge("makola_jobs_in_memory", "Jobs that this node holds.", func() float64 { return float64(a.jobs.Counts().InMemory) })
+	m.gauge("makola_jobs_running", "Jobs that this node runs now.", func() float64 { return float64(a.jobs.Counts().Running) })
+	m.gauge("makola_job_peers", "Other nodes alive.", func() float64 { return float64(a.jobs.Counts().Peers) })
+	m.counter("makola_jobs_run_total", "Runs of jobs.", func() uint64 { return a.jobs.Counts().Ran })
+	m.counter("makola_jobs_retried_total", "Runs that failed and come again.", func() uint64 { return a.jobs.Counts().Retried })
+	m.counter("makola_jobs_died_total", "Jobs that became dead letters.", func() uint64 { return a.jobs.Counts().Died })
+	m.counter("makola_jobs_adopted_total", "Jobs taken over from other nodes or epochs.", func() uint64 { return a.jobs.Counts().Adopted })
+	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
+}
+
+// seen counts a request of the interface.
+func (m *meters) seen(s api.Seen) {
+	m.requests.WithLabelValues(s.Route, s.Method, strconv.Itoa(s.Status)).Inc()
+	m.seconds.WithLabelValues(s.Route).Observe(s.Took.Seconds())
+}
+
+func (m *meters) ledgerChecked(r ledger.Report, at time.Time) {
+	m.checked.Store(at.Unix())
+	m.faults.Store(int64(len(r.Problems)))
+}
+
+// handler serves /metrics.
+func (m *meters) handler() http.Handler {
+	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metrics" {
+			http.NotFound(w, r)
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
+}
+
+// stored are the figures that only the database knows; a scrape asks for them.
+type stored struct{ app *App }
+
+var (
+	queueDepth      = prometheus.NewDesc("makola_queue_depth", "Jobs that are not finished, on all nodes.", []string{"queue"}, nil)
+	queueDead       = prometheus.NewDesc("makola_queue_dead", "Dead letters, on all nodes.", []string{"queue"}, nil)
+	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "Age of the oldest job that is due.", []string{"queue"}, nil)
+	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *stored) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, ledgerImbalance} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A question that fails leaves its figures out and is logged.
+func (s *stored) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	depths, err := s.app.jobs.Depth(ctx)
+	for _, d := range depths {
+		gauge(queueDepth, float64(d.Alive), d.Kind)
+		gauge(queueDead, float64(d.Dead), d.Kind)
+		age := 0.0
+		if !d.Oldest.IsZero() {
+			age = max(0, s.app.clock.Since(d.Oldest).Seconds())
+		}
+		gauge(queueOldest, age, d.Kind)
+	}
+	s.complain(err)
+	sums, err := s.app.ledger.Imbalance(ctx)
+	for asset, sum := range sums {
+		gauge(ledgerImbalance, float64(sum), string(asset))
+	}
+	s.complain(err)
+}
+
+func (s *stored) complain(err error) {
+	if err != nil {
+		s.app.log.Warn("a metric could not be read", "error", err)
+	}
+}

@@ -1,0 +1,104 @@
+package app_test
+
+import (
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// Two nodes share one PostgreSQL: what a killed node leaves is taken over and ended by the other.
+func TestKilledNodeIsTakenOver(t *testing.T) {
+	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
+	first := where.serve(t, "first", sim)
+	second := where.serve(t, "second", sim)
+	key := first.ready.APIKey
+	api := newClient(second.ready.APIURL, key)
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
+	opening := balance(t, api)
+	l := startLoad(t, "take", in.server.URL, newClient(first.ready.APIURL, key))
+	waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= 10*callers })
+	l.target.Store(api)
+	first.kill()
+	killed := time.Now()
+	payouts := l.end()
+	waitFor(t, "the other node to end the work", func() bool { return openTransfers(t, api) == 0 })
+	t.Logf("everything was settled %v after the kill (a lease is 9 s)", time.Since(killed).Round(time.Millisecond))
+	verify(t, verification{site: where, sim: sim, api: api, inbox: in, opening: opening, payouts: payouts})
+}
+
+// A paused node loses its lease and its work; when it wakes up it must do no harm and go on.
+func TestPausedNodeDoesNoHarm(t *testing.T) {
+	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
+	first := where.serve(t, "first", sim)
+	second := where.serve(t, "second", sim)
+	key := first.ready.APIKey
+	api := newClient(second.ready.APIURL, key)
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
+	opening := balance(t, api)
+	l := startLoad(t, "pause", in.server.URL, newClient(first.ready.APIURL, key))
+	waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
+	first.signal(syscall.SIGSTOP)
+	// The callers hang on the paused node; others go to the second one meanwhile.
+	l2 := startLoad(t, "other", in.server.URL, api)
+	waitFor(t, "the second node to take over what the first accepted", func() bool {
+		return l2.sent.Load() >= 10*callers && adopted(t, second)
+	})
+	first.signal(syscall.SIGCONT)
+	before := l.sent.Load()
+	waitFor(t, "the woken node to answer", func() bool { return l.sent.Load() >= before+3*callers })
+	payouts := append(l.end(), l2.end()...)
+	verify(t, verification{site: where, sim: sim, api: api, inbox: in, opening: opening, payouts: payouts})
+}
+
+// adopted says whether a node has taken over jobs, by its metric.
+func adopted(t testing.TB, p *process) bool {
+	t.Helper()
+	return metric(t, p, "makola_jobs_adopted_total") > 0
+}
+
+// A revoked key is refused by the other node within a second of real time, plus the time of a request.
+func TestRevocationReachesEveryNode(t *testing.T) {
+	sim, where := startSim(t), newSite(t, db.Postgres)
+	first := where.serve(t, "first", sim)
+	second := where.serve(t, "second", sim)
+	api := newClient(second.ready.APIURL, first.ready.APIKey)
+	balance(t, api) // the second node has the key in its cache
+	where.command(t, "tenant", "set", first.ready.TenantID, "--blocked", "on")
+	at := time.Now()
+	waitFor(t, "the block to be in force", func() bool {
+		a, err := api.call(http.MethodGet, "/account-api/balance", nil)
+		return err == nil && a.status == http.StatusForbidden
+	})
+	t.Logf("in force after %v", time.Since(at).Round(time.Millisecond))
+}
+
+// Ten times as many callers as database connections: nobody stalls and nobody is told a 5xx.
+func TestManyCallersFewConnections(t *testing.T) {
+	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
+	server := where.serve(t, "makola", sim, "--connections", "4")
+	where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load")
+	api := newClient(server.ready.APIURL, server.ready.APIKey)
+	done := make(chan answer, 40)
+	for caller := range 40 {
+		go func() {
+			a, err := api.call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{
+				"amount": "0.50", "account_number": "0240000001", "channel": "MTN",
+				"client_reference": "many-callers-" + string(rune('a'+caller/26)) + string(rune('a'+caller%26)), "callback_url": in.server.URL,
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- a
+		}()
+	}
+	for range 40 {
+		if a := <-done; a.status != http.StatusOK {
+			t.Errorf("%d %s", a.status, a.message)
+		}
+	}
+	waitFor(t, "every payout to be settled", func() bool { return openTransfers(t, api) == 0 })
+	where.command(t, "ledger", "check")
+}

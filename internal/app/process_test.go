@@ -1,0 +1,335 @@
+package app_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// kills is how often the process test kills the server under load, on each engine.
+const kills = 10
+
+// callers is how many clients send payouts at once; requests are in flight at each kill.
+const callers = 16
+
+// outcomes are the payees of the load: the last digits decide what the simulator does. The order
+// favours plain success.
+var outcomes = []string{
+	"0240000001", "0240000001", "0240000001", "0240000000", // paid at once, paid after two seconds
+	"0240000004", "0240000005", // the callback comes twice, never
+	"0240000006", "0240000007", // the answer is lost: paid later, refused later
+	"0240000024", "0240000030", // refused after acceptance, refused outright
+}
+
+// payout is what the load knows of one payout.
+type payout struct {
+	reference string
+	payee     string
+	accepted  bool   // a 200 was read
+	refused   bool   // the interface said that it failed and was refunded
+	external  string // our provider reference, from the 200
+}
+
+// load sends payouts until it is stopped. A request whose answer was lost is sent again with the same
+// reference until an answer comes, as a careful merchant's program does.
+type load struct {
+	t        testing.TB
+	callback string
+	target   atomic.Pointer[client]
+	stop     atomic.Bool
+	sent     atomic.Int64
+	done     sync.WaitGroup
+	mu       sync.Mutex
+	payouts  []payout
+}
+
+func startLoad(t testing.TB, name, callback string, target *client) *load {
+	l := &load{t: t, callback: callback}
+	l.target.Store(target)
+	for caller := range callers {
+		l.done.Add(1)
+		go func() {
+			defer l.done.Done()
+			for n := 0; !l.stop.Load(); n++ {
+				l.send(payout{
+					reference: fmt.Sprintf("%s-%03d-%06d", name, caller, n),
+					payee:     outcomes[(caller+n)%len(outcomes)],
+				})
+			}
+		}()
+	}
+	return l
+}
+
+// end stops the callers and waits until each has its last answer.
+func (l *load) end() []payout {
+	l.stop.Store(true)
+	l.done.Wait()
+	return l.payouts
+}
+
+func (l *load) send(p payout) {
+	for {
+		a, err := l.target.Load().call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{
+			"amount": "0.50", "account_number": p.payee, "channel": "MTN",
+			"client_reference": p.reference, "callback_url": l.callback,
+		})
+		if err != nil || a.status >= 500 {
+			if l.stop.Load() && l.target.Load() == nil {
+				return
+			}
+			pause(20 * time.Millisecond)
+			continue
+		}
+		switch {
+		case a.status == http.StatusOK:
+			p.accepted = true
+			p.external = field(a.data, "transaction_id")
+		case a.status == http.StatusBadRequest:
+			p.refused = true
+		case a.status == http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
+			p.accepted = true
+			p.external = field(a.data, "ext_transaction_id")
+		default:
+			l.t.Errorf("payout %s: %d %s", p.reference, a.status, a.message)
+			return
+		}
+		l.sent.Add(1)
+		l.mu.Lock()
+		l.payouts = append(l.payouts, p)
+		l.mu.Unlock()
+		return
+	}
+}
+
+func field(data json.RawMessage, name string) string {
+	var members map[string]any
+	_ = json.Unmarshal(data, &members)
+	text, _ := members[name].(string)
+	return text
+}
+
+// inbox receives webhooks and remembers what each reference was told.
+type inbox struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	told   map[string]map[string]bool // reference -> status -> told
+}
+
+func newInbox(t testing.TB) *inbox {
+	in := &inbox{told: map[string]map[string]bool{}}
+	in.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+		if err != nil {
+			return
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		reference := field(body, "transaction_id")
+		if in.told[reference] == nil {
+			in.told[reference] = map[string]bool{}
+		}
+		in.told[reference][field(body, "status")] = true
+	}))
+	t.Cleanup(in.server.Close)
+	return in
+}
+
+func (in *inbox) statuses(reference string) []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var all []string
+	for s := range in.told[reference] {
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestKilledUnderLoad(t *testing.T) {
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			sim, in, where := startSim(t), newInbox(t), newSite(t, engine)
+			server := where.serve(t, "makola", sim)
+			key, tenant := server.ready.APIKey, server.ready.TenantID
+			where.command(t, "wallet", "fund", tenant, "100000.00", "--reason", "load")
+			opening := balance(t, newClient(server.ready.APIURL, key))
+			l := startLoad(t, "kill-"+engine.String(), in.server.URL, newClient(server.ready.APIURL, key))
+			random := rand.New(rand.NewPCG(1, uint64(engine)))
+			for n := range kills {
+				// Enough answers that requests are certainly in flight, then a moment at random.
+				before := l.sent.Load()
+				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+3*callers })
+				pause(time.Duration(random.IntN(200)) * time.Millisecond)
+				server.kill()
+				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim)
+				l.target.Store(newClient(server.ready.APIURL, key))
+			}
+			payouts := l.end()
+			verify(t, verification{site: where, sim: sim, api: newClient(server.ready.APIURL, key), inbox: in, opening: opening, payouts: payouts})
+		})
+	}
+}
+
+// A graceful stop under load ends every request in flight with an answer, and leaves.
+func TestStoppedUnderLoad(t *testing.T) {
+	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
+	first := where.serve(t, "first", sim)
+	second := where.serve(t, "second", sim)
+	key := first.ready.APIKey
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
+	opening := balance(t, newClient(first.ready.APIURL, key))
+	l := startLoad(t, "stop", in.server.URL, newClient(first.ready.APIURL, key))
+	waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
+	l.target.Store(newClient(second.ready.APIURL, key))
+	first.signal(syscall.SIGTERM)
+	if code := first.wait(); code != 0 {
+		t.Errorf("the stopped server ended with %d", code)
+	}
+	before := l.sent.Load()
+	waitFor(t, "the other node to answer", func() bool { return l.sent.Load() >= before+2*callers })
+	verify(t, verification{site: where, sim: sim, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()})
+}
+
+// verification is what a run under faults is held against.
+type verification struct {
+	site    site
+	sim     *process
+	api     *client
+	inbox   *inbox
+	opening float64
+	payouts []payout
+}
+
+// verify waits until nothing is open, then holds each payout against the interface, the simulator's
+// book, the webhooks and the wallet, and the ledger against itself.
+func verify(t *testing.T, v verification) {
+	t.Helper()
+	if len(v.payouts) < kills {
+		t.Fatalf("only %d payouts were answered", len(v.payouts))
+	}
+	waitFor(t, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
+	want := v.opening
+	counts := map[string]int{}
+	for _, p := range v.payouts {
+		status, external := v.status(t, p)
+		counts[status]++
+		if status == "success" {
+			want -= 0.60 // 0.50 and the least fee
+		}
+		v.book(t, p, external, status)
+	}
+	t.Logf("%d payouts: %v", len(v.payouts), counts)
+	if got := balance(t, v.api); got < want-0.001 || got > want+0.001 {
+		t.Errorf("the wallet holds %.2f, the payouts leave %.2f", got, want)
+	}
+	for _, p := range v.payouts {
+		if !p.refused {
+			waitFor(t, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
+		}
+	}
+	v.site.command(t, "ledger", "check")
+}
+
+// status asks the interface and holds its answer against what the caller was told and the payee does.
+func (v verification) status(t *testing.T, p payout) (status, external string) {
+	t.Helper()
+	var seen struct {
+		Status   string `json:"status"`
+		External string `json:"ext_transaction_id"`
+	}
+	v.api.get(t, "/payment-api/checkstatus/"+p.reference, &seen)
+	code := p.payee[len(p.payee)-3:]
+	want := "success"
+	if code == "007" || code == "024" || code == "030" {
+		want = "failed"
+	}
+	if seen.Status != want {
+		t.Errorf("payout %s to %s is %s, want %s", p.reference, p.payee, seen.Status, want)
+	}
+	if p.refused && seen.Status != "failed" {
+		t.Errorf("payout %s was refused and is %s", p.reference, seen.Status)
+	}
+	if p.external != "" && p.external != seen.External {
+		t.Errorf("payout %s has the provider reference %s, the answer said %s", p.reference, seen.External, p.external)
+	}
+	return seen.Status, seen.External
+}
+
+// book holds one payout against the simulator's own book: paid once when it succeeded, never else.
+func (v verification) book(t *testing.T, p payout, external, status string) {
+	t.Helper()
+	var rows []struct {
+		Status string `json:"status"`
+		Amount any    `json:"amount"`
+	}
+	root := &client{base: v.sim.ready.SimURL, http: v.api.http}
+	root.get(t, "/transactions?reference="+external, &rows)
+	paid := 0
+	for _, r := range rows {
+		if r.Status == "success" {
+			paid++
+		}
+	}
+	want := 0
+	if status == "success" {
+		want = 1
+	}
+	if paid != want {
+		t.Errorf("payout %s is %s and the provider paid it %d times: %+v", p.reference, status, paid, rows)
+	}
+}
+
+func balance(t testing.TB, c *client) float64 {
+	t.Helper()
+	var b struct {
+		Wallet float64 `json:"wallet_balance"`
+	}
+	c.get(t, "/account-api/balance", &b)
+	return b.Wallet
+}
+
+// openTransfers counts the payouts that are not final.
+func openTransfers(t testing.TB, c *client) int {
+	t.Helper()
+	response, err := historyTotal(c, "pending")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func historyTotal(c *client, status string) (int, error) {
+	request, err := http.NewRequest(http.MethodGet, c.base+"/payment-api/transfers/history?page_size=1&status="+status, nil)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("x-api-key", c.key)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	var page struct {
+		Meta *struct {
+			Total int `json:"total"`
+		} `json:"meta"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&page); err != nil {
+		return 0, err
+	}
+	if page.Meta == nil {
+		return 0, errors.New("the history has no meta")
+	}
+	return page.Meta.Total, nil
+}

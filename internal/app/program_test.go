@@ -1,0 +1,340 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// The tests of this file's helpers treat Makola as its users do: a program that is built, started,
+// asked over HTTP and killed.
+
+// patience bounds every wait of these tests. It is reached only when something is broken: a slow
+// machine must not make a right program look wrong.
+const patience = 3 * time.Minute
+
+// builtProgram builds cmd/makola once a test run, with the race detector when the test has it.
+var builtProgram = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("MAKOLA_TEST_BENCH_BINARY"); given != "" {
+		return given, nil
+	}
+	folder, err := os.MkdirTemp("", "makola-program-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "makola")
+	args := []string{"build", "-buildvcs=false", "-o", path}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "github.com/makola/makola/cmd/makola")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := builtProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// process is one started program.
+type process struct {
+	t      testing.TB
+	name   string
+	cmd    *exec.Cmd
+	ready  ready
+	log    *tail
+	exited chan struct{}
+	state  *os.ProcessState
+}
+
+// ready is what the ready file says.
+type ready struct {
+	PID           int    `json:"pid"`
+	APIURL        string `json:"api_url"`
+	SimURL        string `json:"sim_url"`
+	MetricsURL    string `json:"metrics_url"`
+	TenantID      string `json:"tenant_id"`
+	APIKey        string `json:"api_key"`
+	BankID        string `json:"bank_id"`
+	WebhookSecret string `json:"webhook_secret"`
+}
+
+// tail keeps the end of what a program printed, to be shown when its test fails.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 64 << 10
+
+func (l *tail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	if len(l.text) > tailBytes {
+		l.text = append([]byte(nil), l.text[len(l.text)-tailBytes:]...)
+	}
+	return len(p), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// start runs the program and waits for its ready file.
+func start(t testing.TB, name string, args ...string) *process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ready.json")
+	p := &process{t: t, name: name, log: &tail{}, exited: make(chan struct{})}
+	p.cmd = exec.Command(program(t), append(args, "--ready-file", file)...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		p.state = p.cmd.ProcessState
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("the end of what %s printed:\n%s", name, lastLines(p.log.String(), 60))
+		}
+	})
+	waitFor(t, name+" to be ready", func() bool {
+		select {
+		case <-p.exited:
+			t.Fatalf("%s ended before it was ready: %v\n%s", name, p.state, p.log)
+		default:
+		}
+		text, err := os.ReadFile(file)
+		return err == nil && json.Unmarshal(text, &p.ready) == nil
+	})
+	return p
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// kill is SIGKILL; it returns when the process is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// signal sends a signal to a process that runs.
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("%s: %v", p.name, err)
+	}
+}
+
+// wait waits for the process to end by itself and gives its exit code.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+		return p.state.ExitCode()
+	case <-time.After(patience):
+		p.t.Fatalf("%s did not end", p.name)
+		return 0
+	}
+}
+
+// waitFor asks again and again, with a short pause, until yes is true.
+func waitFor(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !yes(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+		pause(10 * time.Millisecond)
+	}
+}
+
+// pause waits between two looks at another process, which has no signal to give.
+func pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// command runs one of the program's commands and gives what it printed.
+func command(t testing.TB, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	run := exec.CommandContext(ctx, program(t), args...)
+	var out, complaints bytes.Buffer
+	run.Stdout, run.Stderr = &out, &complaints
+	if err := run.Run(); err != nil {
+		t.Fatalf("makola %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), complaints.String())
+	}
+	return out.Bytes()
+}
+
+// site is where one Makola keeps its data: the arguments that every start and command shares.
+type site struct {
+	engine db.Engine
+	data   string
+	url    string // PostgreSQL
+}
+
+func newSite(t testing.TB, engine db.Engine) site {
+	t.Helper()
+	s := site{engine: engine, data: t.TempDir()}
+	if engine == db.Postgres {
+		s.url = dbtest.URL(t)
+	}
+	return s
+}
+
+func (s site) args() []string {
+	args := []string{"--data", s.data}
+	if s.url != "" {
+		args = append(args, "--database", s.url)
+	}
+	return args
+}
+
+// command runs a command against the site's database.
+func (s site) command(t testing.TB, args ...string) []byte {
+	t.Helper()
+	return command(t, append(args, s.args()...)...)
+}
+
+// serve starts a server of the site against a simulator of its own process.
+func (s site) serve(t testing.TB, name string, sim *process, extra ...string) *process {
+	t.Helper()
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--sim", sim.ready.SimURL}, s.args()...)
+	return start(t, name, append(args, extra...)...)
+}
+
+func startSim(t testing.TB) *process {
+	t.Helper()
+	return start(t, "the simulator", "sim", "--listen", "127.0.0.1:0", "--data", t.TempDir())
+}
+
+// answer is a reply of the interface.
+type answer struct {
+	status  int
+	message string
+	data    json.RawMessage
+}
+
+// client calls the interface of one server.
+type client struct {
+	base, key string
+	http      *http.Client
+}
+
+func newClient(base, key string) *client {
+	return &client{base: base, key: key, http: &http.Client{
+		Timeout:   time.Minute,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 0},
+	}}
+}
+
+// call makes one request; an error means that no answer came.
+func (c *client) call(method, path string, body any) (answer, error) {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequest(method, c.base+path, reader)
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("x-api-key", c.key)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	var envelope struct {
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(text, &envelope); err != nil {
+		return answer{}, fmt.Errorf("%s %s: %d %q: %w", method, path, response.StatusCode, text, err)
+	}
+	return answer{status: response.StatusCode, message: envelope.Message, data: envelope.Data}, nil
+}
+
+// get decodes the data of a 200.
+func (c *client) get(t testing.TB, path string, into any) {
+	t.Helper()
+	a, err := c.call(http.MethodGet, path, nil)
+	if err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+	if a.status != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", path, a.status, a.message)
+	}
+	if err := json.Unmarshal(a.data, into); err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+}
+
+// metric gives the sum of a metric's series, 0 when it has none.
+func metric(t testing.TB, p *process, name string) float64 {
+	t.Helper()
+	response, err := http.Get(p.ready.MetricsURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) == 2 && (fields[0] == name || strings.HasPrefix(fields[0], name+"{")) {
+			value, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			sum += value
+		}
+	}
+	return sum
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/hubtel"
+	"github.com/makola/makola/internal/provider/mtnmomo"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// buildRails makes the adapters: those of the configuration for live money, and for test money the same
+// adapters against the simulator. To add a provider, add its lines here.
+func (a *App) buildRails(record func(provider.Exchange)) error {
+	type account struct {
+		mode   tenant.Mode
+		mtn    config.MTN
+		hubtel config.Hubtel
+	}
+	accounts := []account{{tenant.Live, a.cfg.MTN, a.cfg.Hubtel}}
+	if a.sim != nil {
+		accounts = append(accounts, account{tenant.Test, sim.MTNConfig(a.sim.url), sim.HubtelConfig(a.sim.url)})
+	}
+	for _, each := range accounts {
+		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, MaxConns: providerConnections}
+		if each.mtn.Enabled() {
+			options.Provider = mtnmomo.Name
+			adapter := mtnmomo.New(each.mtn, options)
+			a.closers = append(a.closers, adapter.Close)
+			a.rails = append(a.rails, adapter.Rail())
+		}
+		if each.hubtel.Enabled() {
+			options.Provider = hubtel.Name
+			client := provider.NewClient(options)
+			a.closers = append(a.closers, client.Close)
+			a.rails = append(a.rails, hubtel.New(each.hubtel, a.clock, client).Rail(string(each.mode)))
+		}
+	}
+	if len(a.rails) == 0 && !a.production {
+		return fmt.Errorf("no provider is configured and there is no simulator")
+	}
+	return nil
+}
+
+// providerConnections is how many connections a node keeps with one host of a provider.
+const providerConnections = 128

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Ready is what a program that started Makola needs to talk to it: the ready file, written whole once
+// everything listens. Members whose part is not there are absent; the API key and the webhook secret
+// are there only on the start that made them.
+type Ready struct {
+	Version       string `json:"version"`
+	PID           int    `json:"pid"`
+	APIURL        string `json:"api_url"`
+	SimURL        string `json:"sim_url,omitempty"`
+	DocsURL       string `json:"docs_url,omitempty"`
+	MetricsURL    string `json:"metrics_url,omitempty"`
+	TenantID      string `json:"tenant_id,omitempty"`
+	APIKey        string `json:"api_key,omitempty"`
+	SenderID      string `json:"sender_id,omitempty"`
+	GroupID       string `json:"group_id,omitempty"`
+	BankID        string `json:"bank_id,omitempty"`
+	WebhookSecret string `json:"webhook_secret,omitempty"`
+}
+
+// write puts the file in place in one step, readable by this user only: it may hold a key.
+func (r Ready) write(path string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
+	if err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	defer os.Remove(temporary.Name()) // gone already when all went well
+	if _, err = temporary.Write(append(text, '\n')); err == nil {
+		err = temporary.Close()
+	}
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("ready file: %w", err)
+	}
+	return nil
+}

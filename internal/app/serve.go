@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/provider"
+)
+
+// listen opens the listeners and serves; the ready record learns the addresses.
+func (a *App) listen(context.Context) error {
+	l, err := listen("the JSON interface", a.cfg.Listen, false, nil)
+	if err != nil {
+		return err
+	}
+	if a.cfg.TLSCert != "" {
+		if err := l.useTLS(a.cfg.TLSCert, a.cfg.TLSKey); err != nil {
+			_ = l.net.Close()
+			return err
+		}
+	}
+	public := a.cfg.PublicURL
+	if public == "" {
+		public = l.url()
+	}
+	a.api = api.New(api.Deps{
+		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Routes: a.routes, Clock: a.clock, Log: a.log,
+		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
+		GeneralLimit: a.cfg.GeneralLimit, Development: !a.production, Observe: a.meters.seen,
+	})
+	l.server.Handler = a.handler()
+	a.serve(l)
+	a.ready.APIURL = l.url() + "/api/v1"
+	a.ready.DocsURL = l.url() + "/docs"
+	if a.sim != nil && !a.production {
+		a.ready.SimURL = l.url() + simControl
+	}
+	a.callbackBase.Store(&public)
+	if a.cfg.MetricsListen == "" {
+		return nil
+	}
+	m, err := listen("metrics", a.cfg.MetricsListen, !a.production, a.meters.handler())
+	if err != nil {
+		return err
+	}
+	a.serve(m)
+	a.ready.MetricsURL = m.url() + "/metrics"
+	return nil
+}
+
+// serve runs a listener until Stop.
+func (a *App) serve(l *listener) {
+	go func() {
+		if err := l.serve(); err != nil {
+			a.failed <- err
+		}
+	}()
+	a.later(l.shutdown)
+}
+
+// handler adds to the interface what does not belong to it: the probes, and in development the
+// simulator's control. It is no ServeMux, because that one redirects unclean paths.
+func (a *App) handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/healthz":
+			probe(w, http.StatusOK, "ok")
+		case r.URL.Path == "/readyz":
+			a.readiness(w, r)
+		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
+			a.sim.control.ServeHTTP(w, r)
+		default:
+			a.api.ServeHTTP(w, r)
+		}
+	})
+}
+
+// readiness says whether this node should get requests: it is not leaving and the database answers.
+func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-a.draining:
+		probe(w, http.StatusServiceUnavailable, "draining")
+		return
+	default:
+	}
+	if err := a.db.Ping(r.Context()); err != nil {
+		a.log.WarnContext(r.Context(), "not ready", "error", err)
+		probe(w, http.StatusServiceUnavailable, "the database does not answer")
+		return
+	}
+	probe(w, http.StatusOK, "ready")
+}
+
+func probe(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`{"message":"` + message + "\"}\n"))
+}
+
+// callbackURL is where a rail's provider sends its callbacks: under the public URL. In development the
+// simulator on this machine reaches whatever address the server listens at; a live provider would not,
+// so it is given none.
+func (a *App) callbackURL(r provider.Rail) string {
+	base := a.callbackBase.Load()
+	if base == nil {
+		return ""
+	}
+	if u, err := url.Parse(*base); err == nil && r.Mode == "live" {
+		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+			return ""
+		}
+	}
+	return *base + provider.CallbackPath(a.cfg.Secret, r)
+}

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/sim"
+)
+
+// simFolder is where the simulator's book lies in the data folder.
+const simFolder = "simulator"
+
+// simListen is where a development server's simulator speaks the providers' protocols.
+const simListen = "127.0.0.1:8090"
+
+// simControl is the path of the simulator's own interface.
+const simControl = "/sim/v1"
+
+// simulator is the one that test money goes to: in this process, or reached at a URL.
+type simulator struct {
+	url     string       // where the adapters find the providers
+	control http.Handler // /sim/v1, as this server mounts it
+	local   *sim.Sim     // nil when it is another process
+}
+
+// startSimulator starts one in development, or uses the one that the configuration names. Production
+// has none unless it is named: then test tenants are served and nobody else.
+func (a *App) startSimulator(context.Context) error {
+	switch {
+	case a.cfg.Sim != "":
+		base := strings.TrimSuffix(strings.TrimSuffix(a.cfg.Sim, "/"), simControl)
+		target, err := url.Parse(base)
+		if err != nil || target.Host == "" {
+			return fmt.Errorf("--sim: %q is no URL", a.cfg.Sim)
+		}
+		a.sim = &simulator{url: base, control: remoteControl(target, a.clock)}
+		return nil
+	case a.production:
+		return nil
+	}
+	local, err := sim.New(sim.Options{Dir: filepath.Join(a.cfg.Data, simFolder), Clock: a.clock, Log: a.log})
+	if err != nil {
+		return err
+	}
+	a.later(func(context.Context) error { return local.Close() })
+	address := simListen
+	if strings.HasSuffix(a.cfg.Listen, ":0") {
+		address = "127.0.0.1:0"
+	}
+	l, err := listen("the simulator", address, true, local.Handler())
+	if err != nil {
+		return err
+	}
+	a.serve(l)
+	a.sim = &simulator{url: l.url(), control: local.Handler(), local: local}
+	return nil
+}
+
+// remoteControl passes control requests on to a simulator in another process. The clock is moved here
+// too: a simulated hour passes for both.
+func remoteControl(target *url.URL, c *clock.Clock) http.Handler {
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == simControl+"/clock" {
+			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<10))
+			var order struct {
+				AdvanceS float64 `json:"advance_s"`
+			}
+			if err == nil && json.Unmarshal(body, &order) == nil && order.AdvanceS > 0 {
+				c.Advance(time.Duration(order.AdvanceS * float64(time.Second)))
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// SimulatorOptions is what `makola sim` needs.
+type SimulatorOptions struct {
+	Listen, Data, ReadyFile string
+	Out                     io.Writer
+	Log                     *slog.Logger
+}
+
+// RunSimulator serves a simulator alone until ctx ends: several Makolas share it, and it outlives them.
+func RunSimulator(ctx context.Context, o SimulatorOptions) error {
+	s, err := sim.New(sim.Options{Dir: filepath.Join(o.Data, simFolder), Clock: clock.Real(), Log: o.Log})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := listen("the simulator", o.Listen, false, s.Handler())
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- l.serve() }()
+	if o.ReadyFile != "" {
+		if err := (Ready{SimURL: l.url() + simControl}).write(o.ReadyFile); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s\nUse it: makola serve --sim %s\n", l.url(), l.url()); err != nil {
+		return err
+	}
+	select {
+	case err = <-served:
+		return err
+	case <-ctx.Done():
+	}
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return l.shutdown(limit)
+}
