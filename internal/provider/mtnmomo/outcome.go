@@ -67,14 +67,17 @@ func reasonOf(product, code string) string {
 // complaint reads a reason or an error body: an object of code and message, or
 // a bare text. Anything else reads as nothing.
 func complaint(raw json.RawMessage) (code, message string) {
-	var o struct{ Code, Message string }
+	var o struct{ Code, Status, Message string }
 	if json.Unmarshal(raw, &code) == nil {
 		return provider.Clip(code), ""
 	}
-	if json.Unmarshal(raw, &o) == nil {
-		return provider.Clip(o.Code), provider.Clip(o.Message)
+	if json.Unmarshal(raw, &o) != nil {
+		return "", ""
 	}
-	return "", ""
+	if o.Code == "" {
+		o.Code = o.Status // so in some versions
+	}
+	return provider.Clip(o.Code), provider.Clip(o.Message)
 }
 
 // submitted says what the answer to a creation means.
@@ -105,16 +108,21 @@ func submitted(product string, a provider.Answer) provider.Outcome {
 	return o
 }
 
-// payment is MTN's status object. Amounts have been seen as texts and numbers.
+// payment is MTN's status object. Amounts, ids and numbers are texts in the
+// live system and numbers in the specification's examples.
 type payment struct {
 	Amount   json.RawMessage `json:"amount"`
 	Currency string          `json:"currency"`
-	External string          `json:"externalId"`
+	External json.RawMessage `json:"externalId"`
 	Upstream json.RawMessage `json:"financialTransactionId"`
-	Payer    *party          `json:"payer"`
-	Payee    *party          `json:"payee"`
+	Payer    otherSide       `json:"payer"`
+	Payee    otherSide       `json:"payee"`
 	Status   string          `json:"status"`
 	Reason   json.RawMessage `json:"reason"`
+}
+
+type otherSide struct {
+	ID json.RawMessage `json:"partyId"`
 }
 
 // answered says what the answer to a status query means.
@@ -157,16 +165,12 @@ func (p *mtnProduct) answered(a provider.Answer) provider.Outcome {
 // echo is the payment as MTN repeats it. The rail's own currency reads as
 // cedis, so that MTN's sandbox, which knows euros only, can be used.
 func (p *mtnProduct) echo(m payment) *provider.Echo {
-	e := &provider.Echo{Reference: provider.Clip(m.External), Currency: provider.Clip(m.Currency)}
+	e := &provider.Echo{Reference: plainText(m.External), Party: plainText(m.Payer.ID), Currency: provider.Clip(m.Currency)}
 	if e.Currency == p.adapter.config.Currency {
 		e.Currency = "GHS"
 	}
-	other := m.Payer
 	if p.name == "disbursement" {
-		other = m.Payee
-	}
-	if other != nil {
-		e.Party = provider.Clip(other.ID)
+		e.Party = plainText(m.Payee.ID)
 	}
 	if text := plainText(m.Amount); text != "" {
 		amount, err := money.ParseLenient(text)
