@@ -1,0 +1,359 @@
+package payments
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+var historyStart = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+
+// shelf is a list as a history should show it, oldest first.
+type shelf struct {
+	tenant string
+	kind   Kind
+	rows   []Payment
+}
+
+// append adds rows in one transaction, as acceptance does.
+func (s *shelf) append(t testing.TB, d *db.DB, rows []Payment) {
+	t.Helper()
+	var placed []Payment
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		placed = slices.Clone(rows)
+		e := endsOf(placed...)
+		if err := tx.Gather(e.query()); err != nil {
+			return err
+		}
+		counts := tally{}
+		pointers := make([]*Payment, len(placed))
+		for i := range placed {
+			e.place(&placed[i])
+			counts.opened(placed[i])
+			pointers[i] = &placed[i]
+		}
+		e.post(tx)
+		db.Insert(tx, "payments", insertColumns, pointers)
+		counts.post(tx, 0)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rows = append(s.rows, placed...)
+}
+
+// turn gives rows a final status, as settlement does.
+func (s *shelf) turn(t testing.TB, d *db.DB, shard int, turns map[int]Status) {
+	t.Helper()
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		counts := tally{}
+		for i, to := range turns {
+			pay := s.rows[i]
+			counts.turned(pay, pay.Status, to)
+			tx.Defer(`UPDATE payments SET status = $4, settled_at = 1 WHERE tenant = $1 AND kind = $2 AND seq = $3`, 1, pay.Tenant, pay.Kind, pay.Seq, to)
+		}
+		counts.post(tx, shard)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, to := range turns {
+		s.rows[i].Status, s.rows[i].SettledAt = to, db.FromMicros(1)
+	}
+}
+
+// newRow makes a payment as acceptance would, without its place.
+func (s *shelf) newRow(at time.Time) Payment {
+	id := uuid.Must(uuid.NewV7()).String()
+	return Payment{
+		ID: id, Tenant: s.tenant, Kind: s.kind, Mode: "test", Channel: "MTN", Reference: id, ProviderReference: uuid.NewString(),
+		Amount: 100, Account: "233241234567", Status: StatusPending, Rail: "mtn", Attempt: 1, Posts: 1, CreatedAt: at,
+	}
+}
+
+// want answers the page by looking at every row.
+func (s *shelf) want(f Filter) (refs []string, total int64) {
+	var all []string
+	for _, pay := range slices.Backward(s.rows) {
+		d := day(pay.CreatedAt)
+		switch {
+		case f.Status != "" && pay.Word() != f.Status:
+		case f.Reference != "" && pay.Reference != f.Reference:
+		case !f.From.IsZero() && d < day(f.From):
+		case !f.To.IsZero() && d > day(f.To):
+		default:
+			all = append(all, pay.Reference)
+		}
+	}
+	first := min((f.Page-1)*f.Size, len(all))
+	return all[first:min(first+f.Size, len(all))], int64(len(all))
+}
+
+func (s *shelf) compare(t *testing.T, p *Payments, f Filter) {
+	t.Helper()
+	page, err := p.History(t.Context(), s.tenant, f)
+	if err != nil {
+		t.Fatalf("%+v: %v", f, err)
+	}
+	refs, total := s.want(f)
+	var got []string
+	for _, row := range page.Rows {
+		got = append(got, row.Reference)
+	}
+	if page.Total != total || !slices.Equal(got, refs) {
+		t.Fatalf("%+v: %d in total and rows %v, want %d and %v", f, page.Total, got, total, refs)
+	}
+	from, to := int64(0), int64(0)
+	if len(refs) > 0 {
+		from = int64((f.Page-1)*f.Size) + 1
+		to = from + int64(len(refs)) - 1
+	}
+	if last := max(1, (total+int64(f.Size)-1)/int64(f.Size)); page.From != from || page.To != to || page.LastPage != last {
+		t.Fatalf("%+v: from %d to %d last %d, want %d, %d, %d", f, page.From, page.To, page.LastPage, from, to, last)
+	}
+}
+
+// randomFilter makes filters whose pages fall anywhere, past the end too.
+func (s *shelf) randomFilter(r *rand.Rand) Filter {
+	f := Filter{Kind: s.kind, Size: 1 + r.IntN(MaxPageSize)}
+	if r.IntN(3) > 0 {
+		f.Status = statusWords[r.IntN(len(statusWords))]
+	}
+	anyDay := func() time.Time {
+		span := s.rows[len(s.rows)-1].CreatedAt.Sub(s.rows[0].CreatedAt) + 72*time.Hour
+		return s.rows[0].CreatedAt.Add(time.Duration(r.Int64N(int64(span))) - 36*time.Hour).Truncate(24 * time.Hour)
+	}
+	if r.IntN(2) == 0 {
+		f.From = anyDay()
+	}
+	if r.IntN(2) == 0 {
+		f.To = anyDay()
+		if f.To.Before(f.From) {
+			f.From, f.To = f.To, f.From
+		}
+	}
+	if r.IntN(50) == 0 {
+		f.Reference = s.rows[r.IntN(len(s.rows))].Reference
+	}
+	_, total := s.want(Filter{Kind: f.Kind, Status: f.Status, Reference: f.Reference, From: f.From, To: f.To, Page: 1, Size: 1})
+	f.Page = 1 + r.IntN(int(total)/f.Size+2)
+	return f
+}
+
+// TestHistoryIsWhatCountingEveryRowSays appends and settles at random, with
+// sizes that cross the blocks of both levels, and compares with a model.
+func TestHistoryIsWhatCountingEveryRowSays(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		p := &Payments{db: d, clock: clock.NewManual(historyStart)}
+		r := rand.New(rand.NewPCG(3, 14))
+		for _, size := range []int{1, 2, 63, 64, 65, 200, topRows + 100} {
+			s := &shelf{tenant: fmt.Sprintf("tenant-%d", size), kind: KindCollection}
+			at := historyStart
+			for len(s.rows) < size {
+				var batch []Payment
+				for range min(1+r.IntN(700), size-len(s.rows)) {
+					batch = append(batch, s.newRow(at))
+					at = at.Add(time.Duration(r.IntN(int(20*24*time.Hour) / size)))
+				}
+				s.append(t, d, batch)
+				turns := map[int]Status{}
+				for i := range s.rows {
+					if s.rows[i].Status.Open() && r.IntN(2) == 0 {
+						turns[i] = []Status{StatusSuccess, StatusSuccess, StatusSuccess, StatusFailed, StatusDeclined}[r.IntN(5)]
+					}
+					if s.rows[i].Status == StatusFailed && r.IntN(20) == 0 {
+						turns[i] = StatusSuccess // paid late
+					}
+				}
+				s.turn(t, d, r.IntN(3), turns)
+			}
+			if size > 1000 { // something rare, far apart
+				s.turn(t, d, 1, map[int]Status{3: StatusInvalid, 70: StatusInvalid, size / 2: StatusInvalid, size - 1: StatusInvalid})
+			}
+			for range 150 {
+				s.compare(t, p, s.randomFilter(r))
+			}
+		}
+	})
+}
+
+func TestHistoryOfNobody(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		p := &Payments{db: d, clock: clock.NewManual(historyStart)}
+		for _, f := range []Filter{
+			{Kind: KindPayout}, {Kind: KindPayout, Status: "success"}, {Kind: KindPayout, Status: "pending", Page: 9},
+			{Kind: KindPayout, Reference: "none-such-reference"}, {Kind: KindPayout, From: historyStart, To: historyStart},
+		} {
+			page, err := p.History(t.Context(), "nobody", f)
+			if err != nil {
+				t.Fatalf("%+v: %v", f, err)
+			}
+			if page.Total != 0 || len(page.Rows) != 0 || page.LastPage != 1 || page.From != 0 || page.To != 0 {
+				t.Fatalf("%+v: %+v", f, page)
+			}
+		}
+	})
+}
+
+func TestHistoryRefusesBadFilters(t *testing.T) {
+	p := &Payments{}
+	for field, f := range map[string]Filter{
+		"status":    {Status: "done"},
+		"page":      {Page: -1},
+		"page_size": {Size: 101},
+		"to":        {From: historyStart, To: historyStart.AddDate(0, 0, -1)},
+	} {
+		_, err := p.History(context.Background(), "t", f)
+		if names := problem.From(err).FieldNames(); !slices.Equal(names, []string{field}) {
+			t.Errorf("%+v: the bad fields are %v, want %s", f, names, field)
+		}
+	}
+}
+
+// TestTwoNodesBeginAList makes the first payments of one list from many
+// transactions at once: the numbers have no gap and no double.
+func TestTwoNodesBeginAList(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const writers, each = 6, 5
+		done := make(chan error, writers)
+		s := &shelf{tenant: "busy", kind: KindPayout}
+		for range writers {
+			go func() {
+				done <- func() error {
+					for range each {
+						row := s.newRow(historyStart)
+						write := func(tx *db.Tx) error {
+							pay := row
+							e := endsOf(pay)
+							if err := tx.Gather(e.query()); err != nil {
+								return err
+							}
+							e.place(&pay)
+							e.post(tx)
+							db.Insert(tx, "payments", insertColumns, []*Payment{&pay})
+							return nil
+						}
+						err := d.Write(t.Context(), write)
+						if err != nil && strings.Contains(err.Error(), db.ErrGuard.Error()) {
+							err = d.Write(t.Context(), write) // as a lane does
+						}
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				}()
+			}()
+		}
+		for range writers {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		page, err := (&Payments{db: d}).History(t.Context(), "busy", Filter{Kind: KindPayout, Size: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.Total != writers*each || len(page.Rows) != writers*each {
+			t.Fatalf("%d rows of %d, want %d", len(page.Rows), page.Total, writers*each)
+		}
+		for i, row := range page.Rows {
+			if row.Seq != int64(len(page.Rows)-i) {
+				t.Fatalf("row %d has number %d", i, row.Seq)
+			}
+		}
+	})
+}
+
+// BenchmarkHistory measures pages of a tenant with a thousand payments and of
+// one with a million in the same database, and reports how many times longer
+// the big one's take. Everything of a page is meant to cost the same.
+func BenchmarkHistory(b *testing.B) {
+	const small, big = 1_000, 1_000_000
+	for _, engine := range dbtest.Engines() {
+		b.Run(engine.String(), func(b *testing.B) {
+			d := dbtest.Open(b, engine)
+			p := &Payments{db: d}
+			seedHistory(b, d, "small", small)
+			seedHistory(b, d, "big", big)
+			from := historyStart.AddDate(0, 0, 10)
+			to := historyStart.AddDate(0, 0, 50)
+			for _, c := range []struct {
+				name   string
+				filter Filter
+			}{
+				{"all", Filter{}},
+				{"success", Filter{Status: "success"}},
+				{"failed", Filter{Status: "failed"}},
+				{"pending", Filter{Status: "pending"}},
+				{"days", Filter{From: from, To: to}},
+				{"days-failed", Filter{From: from, To: to, Status: "failed"}},
+				{"hundred", Filter{Size: MaxPageSize}},
+			} {
+				for _, where := range []string{"first", "middle", "last"} {
+					b.Run(c.name+"/"+where, func(b *testing.B) {
+						f := c.filter
+						f.Kind = KindPayout
+						took := map[string]time.Duration{}
+						for _, tenant := range []string{"small", "big"} {
+							whole, err := p.History(b.Context(), tenant, f)
+							if err != nil || whole.Total == 0 {
+								b.Fatalf("%+v: %v", whole, err)
+							}
+							f.Page = map[string]int{"first": 1, "middle": int(whole.LastPage+1) / 2, "last": int(whole.LastPage)}[where]
+							begun := time.Now()
+							for range b.N {
+								if page, err := p.History(b.Context(), tenant, f); err != nil || len(page.Rows) == 0 {
+									b.Fatalf("%+v: %v", page, err)
+								}
+							}
+							took[tenant] = time.Since(begun)
+						}
+						b.ReportMetric(float64(took["big"].Microseconds())/float64(b.N), "µs/page")
+						b.ReportMetric(float64(took["big"])/float64(took["small"]), "times-of-1000")
+						b.ReportMetric(0, "ns/op")
+					})
+				}
+			}
+		})
+	}
+}
+
+// seedHistory makes n payments over ninety days, four in a hundred failed and
+// one in five hundred still open.
+func seedHistory(b *testing.B, d *db.DB, tenant string, n int) {
+	b.Helper()
+	s := &shelf{tenant: tenant, kind: KindPayout}
+	step := 90 * 24 * time.Hour / time.Duration(n)
+	r := rand.New(rand.NewPCG(1, 2))
+	for made := 0; made < n; {
+		var batch []Payment
+		for range min(5000, n-made) {
+			row := s.newRow(historyStart.Add(time.Duration(made) * step))
+			switch r := r.IntN(1000); {
+			case r < 2:
+			case r < 40:
+				row.Status, row.SettledAt = StatusFailed, row.CreatedAt.Add(time.Second)
+			default:
+				row.Status, row.SettledAt = StatusSuccess, row.CreatedAt.Add(time.Second)
+			}
+			batch = append(batch, row)
+			made++
+		}
+		s.append(b, d, batch)
+		s.rows = nil
+	}
+}
