@@ -297,13 +297,18 @@ func disbursed(a provider.Answer, want order) provider.Outcome {
 	if !ok {
 		return o
 	}
-	switch strings.ToLower(string(p.TransactionStatus)) {
-	case "success":
+	code := string(e.ResponseCode)
+	if code != "success" && code != "0000" && !lastWords[code] {
+		o.Reason = provider.ReasonUnknown
+		return o
+	}
+	switch status := strings.ToLower(string(p.TransactionStatus)); {
+	case status == "success" && !lastWords[code]:
 		o.Class, o.State = provider.Accepted, provider.Success
 		o.Fee, o.FeeKnown = p.Fees.pesewas, p.Fees.told && p.Fees.pesewas >= 0
-	case "failed":
-		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, reason(string(e.ResponseCode), o.Message, false)
-	case "pending":
+	case status == "failed":
+		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, reason(code, o.Message, false)
+	case status == "pending":
 		o.Class, o.State = provider.Accepted, provider.Pending
 	default:
 		o.Reason = provider.ReasonUnknown

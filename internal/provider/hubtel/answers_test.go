@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/money"
@@ -157,6 +158,8 @@ func TestDisburseStatus(t *testing.T) {
 		{"another payee", sendBody("success", `,"Amount":0.8,"CustomerNumber":"233200010001"`), provider.Unknown, provider.Pending, provider.ReasonMismatch, 0},
 		{"another amount", sendBody("success", `,"Amount":0.81`), provider.Unknown, provider.Pending, provider.ReasonMismatch, 0},
 		{"an amount of another kind", sendBody("success", `,"Amount":{}`), provider.Unknown, provider.Pending, provider.ReasonMismatch, 0},
+		{"success under a failing code", strings.Replace(sendBody("success", documented), `"ResponseCode":"success"`, `"ResponseCode":"2001"`, 1), provider.Unknown, provider.Pending, provider.ReasonUnknown, 0},
+		{"failed under no code of a payment", strings.Replace(sendBody("failed", documented), `"ResponseCode":"success"`, `"ResponseCode":"5000"`, 1), provider.Unknown, provider.Pending, provider.ReasonUnknown, 0},
 		{"no word", sendBody("", documented), provider.Unknown, provider.Pending, provider.ReasonUnknown, 0},
 		{"about nothing", `{"ResponseCode":"success","Data":null}`, provider.Unknown, provider.Pending, provider.ReasonUnknown, 0},
 		{"a list", `{"ResponseCode":"success","Data":[]}`, provider.Unknown, provider.Pending, provider.ReasonUnknown, 0},
