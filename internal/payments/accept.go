@@ -4,20 +4,31 @@ import (
 	"context"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
 )
 
 // An acceptance is one request to accept a payment. Everything in it is made
 // before the first try, ids included, so that a second run after a lost answer
 // to COMMIT recognises its own rows.
 type acceptance struct {
-	// payment is the row to be, complete but for what mint and plan fill in:
-	// ID, CreatedAt, ProviderReference, Rail (see prepare).
+	// payment is the row to be. The caller fills in what the request says; prepare
+	// adds ID, CreatedAt, Status, ProviderReference and Rail.
 	payment Payment
 	// child is a second payment that rides along unpaid (EventReserved): the
 	// top-up of airtime paid by mobile money. Nil for every other kind.
 	child *Payment
+	// field is the request's field that a channel which nobody serves is
+	// blamed on.
+	field string
+	// waits: somebody waits for the answer to the submission (payouts).
+	waits bool
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
+
+	work *work // made by prepare; nil for what has no job
 }
 
 // An accepted is the answer to an acceptance.
@@ -26,12 +37,196 @@ type accepted struct {
 	replayed bool // an earlier request with the same Idempotency-Key made it
 }
 
-// accept takes a payment in through the lane of its wallet: row, holds, job
-// and counter in one transaction with whatever else is waiting. Inside it the
-// lists' ends (counters.go) are locked after the wallets, ends.place gives each
-// row its Seq and final CreatedAt, and ends.post goes before the rows. The refusals
-// are *problem.Error: InsufficientFunds, Duplicate (Data is the existing
-// Payment), InProgress, Invalid.
-func (p *Payments) accept(ctx context.Context, a acceptance) (accepted, error) {
-	panic("payments: accept is not written yet")
+// Shortfall is the Data of an InsufficientFunds refusal.
+type Shortfall struct {
+	Balance money.Pesewas
+	Amount  money.Pesewas
+	Charges money.Pesewas
+}
+
+// accept takes a payment in through the lane of its wallet: row, place in its
+// list, holds and job in one transaction with whatever else is waiting. The
+// refusals are *problem.Error: InsufficientFunds, Duplicate (Data is the
+// existing Payment), InProgress, Invalid, Unavailable. None of them leaves a
+// row.
+func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) {
+	if err := p.prepare(ctx, a); err != nil {
+		return accepted{}, err
+	}
+	r, err := p.lanes.wallet(a.payment.Tenant).Do(ctx, a.payment.Tenant, rowsOf, &op{accept: a})
+	if err != nil {
+		return accepted{}, err
+	}
+	return accepted{payment: r.payment, replayed: r.replayed}, nil
+}
+
+// rowsOf is about how many rows one request writes.
+const rowsOf = 4
+
+// operation is what a payment asks of a provider, and the channel on which.
+func operation(p Payment) (route.Operation, string) {
+	switch {
+	case p.Kind == KindCollection:
+		return route.Collect, p.Channel
+	case p.Kind == KindTopUp:
+		return route.TopUp, p.Channel
+	case p.Kind == KindBundle:
+		return route.Bundle, p.Channel
+	case p.Channel == ChannelBank:
+		return route.DisburseBank, p.BankID
+	}
+	return route.DisburseWallet, p.Channel
+}
+
+// prepare makes everything about an acceptance that does not need the lock.
+func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
+	now := p.clock.Now()
+	pay := &a.payment
+	if pay.Channel == ChannelWallet {
+		p.mint(pay, now)
+		pay.Status = StatusSuccess
+		return nil
+	}
+	if err := p.chooseRail(ctx, pay, a.field); err != nil {
+		return err
+	}
+	p.mint(pay, now)
+	pay.Status = StatusPending
+	if c := a.child; c != nil {
+		if err := p.chooseRail(ctx, c, a.field); err != nil {
+			return err
+		}
+		p.mint(c, now)
+		c.Status = StatusWaiting
+		c.Parent, pay.Child = pay.ID, c.ID
+	}
+	a.work = newWork(*pay, a.waits)
+	return nil
+}
+
+func (p *Payments) chooseRail(ctx context.Context, pay *Payment, field string) error {
+	op, channel := operation(*pay)
+	rails, err := p.routes.Choose(ctx, op, channel, pay.Tenant, pay.Mode)
+	if err != nil {
+		if e := problem.From(err); e.Code == "not_served" && field != "" {
+			return problem.Field(field, "is not served at the moment.")
+		}
+		return err
+	}
+	if pay.Rail == "" {
+		pay.Rail = rails[0].Name
+		return nil
+	}
+	for _, r := range rails {
+		if r.Name == pay.Rail {
+			return nil
+		}
+	}
+	return problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
+}
+
+// acceptOne judges an acceptance inside the transaction, under the locks, and
+// adds what it writes. The verdict counts in what the requests before it in the
+// batch leave of the wallet.
+func (b *batch) acceptOne(a *acceptance) (result, error) {
+	pay := a.payment // the row of this run; another run begins anew
+	if old := b.byReference[referenceOf(pay)]; old != nil && old.ID == pay.ID {
+		if a.work != nil {
+			a.work.pay = *old
+		}
+		return result{payment: *old, changed: true}, nil // an earlier run of ours
+	}
+	if old := b.byIdempotency(pay); old != nil {
+		return b.replay(*old, pay)
+	}
+	if old := b.byReference[referenceOf(pay)]; old != nil {
+		return result{}, duplicate(*old)
+	}
+	if a.child != nil {
+		if old := b.byReference[referenceOf(*a.child)]; old != nil {
+			return result{}, duplicate(*old)
+		}
+	}
+	wallet := walletOf(pay)
+	if held := pay.held(); held > 0 && !b.page.Covers(wallet, int64(held)) {
+		e := problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "Insufficient wallet balance")
+		e.Data = Shortfall{Balance: money.Pesewas(b.page.Balance(wallet)), Amount: pay.Amount, Charges: pay.Charges}
+		return result{}, e
+	}
+	event := EventAccepted
+	if pay.Channel == ChannelWallet {
+		event = EventMoved
+	}
+	if err := b.open(&pay, event); err != nil {
+		return result{}, err
+	}
+	if a.child != nil {
+		child := *a.child
+		if err := b.open(&child, EventReserved); err != nil {
+			return result{}, err
+		}
+	}
+	if a.work != nil {
+		w := a.work
+		w.pay = pay
+		b.job(w, pay)
+	}
+	if a.also != nil {
+		b.also = append(b.also, a.also)
+	}
+	return result{payment: pay, changed: true}, nil
+}
+
+// open adds a new row with its place and its postings.
+func (b *batch) open(pay *Payment, e Event) error {
+	way, ok := arrow(pay.Kind, "", e)
+	if !ok {
+		return errNoArrow(*pay, e)
+	}
+	if err := b.postings(way, *pay, pay.CreatedAt); err != nil {
+		return err
+	}
+	b.ends.place(pay)
+	if !pay.Status.Open() {
+		pay.SettledAt = pay.CreatedAt
+	}
+	b.tally.opened(*pay)
+	b.inserts = append(b.inserts, pay)
+	b.byReference[referenceOf(*pay)] = pay
+	if pay.IdempotencyKey != "" {
+		b.byKey[idempotencyOf(*pay)] = pay
+	}
+	return nil
+}
+
+// held is what acceptance takes out of the wallet.
+func (p Payment) held() money.Pesewas {
+	switch {
+	case p.Status == StatusWaiting:
+		return 0
+	case p.Channel == ChannelWallet:
+		return p.Amount
+	}
+	return p.Held()
+}
+
+func duplicate(old Payment) error {
+	e := problem.New(problem.Duplicate, "duplicate_reference", "The transaction id has already been taken.")
+	if old.Kind == KindPayout {
+		e.Message = "The client reference has already been taken."
+	}
+	e.Data = old
+	return e
+}
+
+// asset is the money of a mode.
+func asset(mode string) ledger.Asset {
+	if mode == "live" {
+		return ledger.GHS
+	}
+	return ledger.TestGHS
+}
+
+func walletOf(p Payment) ledger.Key {
+	return ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Tenant)}
 }

@@ -1,31 +1,95 @@
 package payments
 
 import (
+	"context"
 	"log/slog"
+	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // Deps is what payments stand on.
 type Deps struct {
-	DB     *db.DB
-	Clock  *clock.Clock
-	Log    *slog.Logger
-	Secret config.Secret
-	// Ledger, Tenants, Jobs, Webhooks, Routes follow under these names.
+	DB       *db.DB
+	Ledger   *ledger.Ledger
+	Tenants  *tenant.Store
+	Jobs     *jobs.Queue
+	Webhooks *webhook.Webhooks
+	Routes   *route.Table
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Secret   config.Secret // ProviderReferences are made under it
+	// CallbackURL gives the address at which a rail's callbacks arrive; nil or
+	// an empty answer: none are wanted.
+	CallbackURL func(rail provider.Rail) string
+	// Development lets callbacks of customers go to loopback addresses.
+	Development bool
 }
 
-// Payments is the domain. Its parts share db, ledger, tenants, jobs, webhooks,
-// routes, clock and log under these field names.
+// Payments is the domain. It is safe for concurrent use.
 type Payments struct {
-	db    *db.DB
-	clock *clock.Clock
-	log   *slog.Logger
+	db          *db.DB
+	ledger      *ledger.Ledger
+	tenants     *tenant.Store
+	jobs        *jobs.Queue
+	webhooks    *webhook.Webhooks
+	routes      *route.Table
+	clock       *clock.Clock
+	log         *slog.Logger
+	callbackURL func(provider.Rail) string
+	development bool
+	references  *references
+	lanes       lanes
+	live        live
 }
 
-// New builds the domain and registers its jobs; Start begins to work.
+// Caller says on whose behalf a request came, and how to know it again.
+type Caller struct {
+	Tenant         string // id
+	Key            string // id of the access key
+	IdempotencyKey string // empty: none was sent
+	BodyHash       string // of the request; compared when the key comes again
+}
+
+// New builds the domain and registers its jobs; the queue's Start sets them
+// going.
 func New(d Deps) *Payments {
-	return &Payments{db: d.DB, clock: d.Clock, log: d.Log}
+	p := &Payments{
+		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes,
+		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
+		references: newReferences(d.Secret.Derive("payments/provider-reference")),
+	}
+	if p.callbackURL == nil {
+		p.callbackURL = func(provider.Rail) string { return "" }
+	}
+	p.live.init()
+	p.lanes = p.newLanes()
+	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobRail, PerKey: func(string) int { return workersPerRail }, Run: p.work})
+	return p
+}
+
+// Close waits for the transactions that are under way. It comes after the
+// queue's Stop, when nothing asks for new ones.
+func (p *Payments) Close() { p.lanes.close() }
+
+// answerTime is the whole time that a payout's answer may take, and submitTime
+// what a provider may take to answer a POST; the second goes on when the first
+// is over.
+const (
+	answerTime = 8 * time.Second
+	submitTime = 30 * time.Second
+	askTime    = 10 * time.Second
+)
+
+// detached gives a context that outlives the caller's.
+func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }

@@ -2,9 +2,16 @@ package payments
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // A settlement asks for one arrow of the table: a final word, a word that
@@ -12,10 +19,15 @@ import (
 type settlement struct {
 	payment Payment // as last read; Attempt must still be the current one
 	event   Event
+	at      time.Time // made by settle when zero
+	// known: payment is what this process itself last wrote or read as the
+	// owner of its job, so that it may be tried without reading again.
+	known   bool
 	reason  string           // stable code; decides between failed, declined and invalid
 	outcome provider.Outcome // UpstreamID, Fee, Commission, Name
 	refused bool             // payouts: the request that asked is still waiting and is told so
 	note    string           // an operator's reason
+	mark    *mark            // for the arrows that stay on pending
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 }
@@ -23,7 +35,30 @@ type settlement struct {
 // A settled is what came of a settlement.
 type settled struct {
 	payment Payment // the row as it is now
-	changed bool    // false: it was there already, or the arrow does not start where the row is
+	changed bool    // false: somebody else was there first, or the arrow does not start where the row is
+}
+
+// A move is a change of status as it is written, row being what becomes of it.
+type move struct {
+	row Payment
+	was Status
+}
+
+// A mark changes the attempt of an open payment; row is what becomes of it.
+type mark struct {
+	row                  Payment
+	wasAttempt, wasPosts int
+	wasSending           time.Time
+}
+
+// A turn notes that a provider contradicted its own final word.
+type turn struct{ row Payment }
+
+// A leftAttempt is an attempt that gave way to another.
+type leftAttempt struct {
+	row    Payment // as it was
+	reason string
+	at     time.Time
 }
 
 // settle takes a payment along an arrow: the guarded transition, its postings,
@@ -32,5 +67,332 @@ type settled struct {
 // to a wallet go through the wallet's lane, the others through the lanes by
 // payment.
 func (p *Payments) settle(ctx context.Context, s settlement) (settled, error) {
-	panic("payments: settle is not written yet")
+	if s.at.IsZero() {
+		s.at = p.clock.Now()
+	}
+	l := p.lanes.payment(s.payment.ID)
+	if s.byWallet() {
+		l = p.lanes.wallet(s.payment.Tenant)
+	}
+	r, err := l.Do(ctx, s.payment.Tenant, rowsOf, &op{settle: &s})
+	if err != nil {
+		return settled{}, err
+	}
+	return settled{payment: r.payment, changed: r.changed}, nil
+}
+
+// byWallet says whether an arrow of the event can lock a wallet.
+func (s *settlement) byWallet() bool {
+	switch s.event {
+	case EventSucceeded:
+		return s.payment.Kind == KindCollection
+	case EventFailed:
+		return s.payment.Kind != KindCollection
+	case EventPaidLate:
+		return true
+	case EventReversed:
+		return s.payment.Kind == KindCollection
+	}
+	return false
+}
+
+// settleOne judges a settlement inside the transaction and adds what it writes.
+func (b *batch) settleOne(s *settlement) (result, error) {
+	row := b.rows[keyOf(s.payment)]
+	if row == nil {
+		return result{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	way, ok := arrow(row.Kind, row.Status, s.event)
+	if b.touched[keyOf(*row)] { // one change of a row in a transaction
+		return result{payment: *row}, nil
+	}
+	if !ok || row.Attempt != s.payment.Attempt {
+		return result{payment: *row}, nil
+	}
+	var err error
+	switch {
+	case s.mark != nil:
+		if !s.mark.starts(*row) {
+			return result{payment: *row}, nil
+		}
+		b.markOne(row, s)
+	case s.event == EventReversed || s.event == EventFoundPaid:
+		if !row.TurnedAt.IsZero() {
+			return result{payment: *row}, nil
+		}
+		err = b.turnOne(row, way, s)
+	default:
+		err = b.moveOne(row, way, s)
+	}
+	if err != nil {
+		return result{}, err
+	}
+	b.touched[keyOf(*row)] = true
+	if s.also != nil {
+		b.also = append(b.also, s.also)
+	}
+	return result{payment: *row, changed: true}, nil
+}
+
+// moveOne ends a payment, or revives one that had ended.
+func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
+	was := row.Status
+	to := way.To[0]
+	if s.event == EventFailed {
+		to = failure(row.Kind, s.reason)
+	}
+	if !slices.Contains(way.To, to) {
+		return errNoArrow(*row, s.event)
+	}
+	if err := b.postings(way, *row, s.at); err != nil {
+		return err
+	}
+	if to == StatusSuccess {
+		if err := b.providerCosts(*row, s); err != nil {
+			return err
+		}
+	}
+	row.Status, row.SettledAt, row.Reason = to, s.at, s.reason
+	row.Refused, row.Note, row.EscalatedAt = s.refused, s.note, time.Time{}
+	row.Class, row.Classed = s.outcome.Class, true
+	if s.outcome.UpstreamID != "" {
+		row.UpstreamID = s.outcome.UpstreamID
+	}
+	if row.AccountName == "" {
+		row.AccountName = s.outcome.Name
+	}
+	b.moves = append(b.moves, move{row: *row, was: was})
+	b.tally.turned(*row, was, to)
+	if was == StatusPending {
+		b.finished = append(b.finished, row.ID)
+		b.closed = append(b.closed, *row)
+	}
+	b.event(*row, way, was.Open(), s.at)
+	if row.Child != "" && was == StatusPending {
+		return b.childOne(*row, s)
+	}
+	return nil
+}
+
+// childOne opens the top-up that a collection paid for, or ends it with the
+// collection.
+func (b *batch) childOne(parent Payment, s *settlement) error {
+	child := b.rows[rowKey{parent.Tenant, KindTopUp, parent.Child}]
+	e := EventUnpaid
+	if parent.Status == StatusSuccess {
+		e = EventFunded
+	}
+	if child == nil {
+		return errNoArrow(Payment{Kind: KindTopUp, Status: "missing"}, e)
+	}
+	way, ok := arrow(child.Kind, child.Status, e)
+	if !ok {
+		return errNoArrow(*child, e)
+	}
+	if err := b.postings(way, *child, s.at); err != nil {
+		return err
+	}
+	was := child.Status
+	child.Status = way.To[0]
+	if child.Status.Open() {
+		b.job(newWork(*child, false), *child)
+	} else {
+		child.SettledAt, child.Reason = s.at, s.reason
+	}
+	b.moves = append(b.moves, move{row: *child, was: was})
+	b.tally.turned(*child, was, child.Status)
+	b.event(*child, way, true, s.at)
+	return nil
+}
+
+// turnOne notes a contradiction. What a reversed collection takes back from its
+// tenant stops the tenant's payouts.
+func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
+	if err := b.postings(way, *row, s.at); err != nil {
+		return err
+	}
+	row.TurnedAt = s.at
+	if s.event == EventReversed {
+		row.Reason = provider.ReasonReversed
+		if row.Kind == KindCollection {
+			b.stopped = append(b.stopped, row.Tenant)
+		}
+	}
+	if s.note != "" {
+		row.Note = s.note
+	}
+	b.turns = append(b.turns, turn{*row})
+	return nil
+}
+
+func (b *batch) markOne(row *Payment, s *settlement) {
+	if s.event == EventRerouted {
+		b.left = append(b.left, leftAttempt{row: *row, reason: s.reason, at: s.at})
+	}
+	*row = s.mark.row
+	b.marks = append(b.marks, *s.mark)
+}
+
+// starts says whether a row is where a mark begins.
+func (m *mark) starts(row Payment) bool {
+	return row.Attempt == m.wasAttempt && row.Posts == m.wasPosts && row.SendingAt.Equal(m.wasSending)
+}
+
+// covered is how much of a reversed collection its wallet can give back.
+func (b *batch) covered(p Payment) int64 {
+	return max(0, min(int64(p.Net()), b.page.Available(walletOf(p))))
+}
+
+// providerCosts posts what the provider took for itself or gave us, as far as it
+// says so.
+func (b *batch) providerCosts(p Payment, s *settlement) error {
+	if !s.outcome.FeeKnown {
+		return nil
+	}
+	var transfers []ledger.Transfer
+	add := func(leg string, from, to ledger.AccountID, amount money.Pesewas) {
+		if amount > 0 {
+			transfers = append(transfers, transfer(p, s.event, leg, from, to, int64(amount), s.at))
+		}
+	}
+	add(LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.outcome.Fee)
+	add(LegCommission, ledger.Float(p.Rail), ledger.Commission(p.Rail), s.outcome.Commission)
+	return b.add(p, transfers...)
+}
+
+// event tells the customer, where the arrow says so and the customer asked.
+func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
+	if !way.Callback || p.CallbackURL == "" {
+		return
+	}
+	kind := webhook.Payout
+	switch p.Kind {
+	case KindCollection:
+		kind = webhook.Collection
+	case KindTopUp, KindBundle:
+		kind = webhook.Airtime
+	}
+	status := string(StatusFailed)
+	if p.Status == StatusSuccess {
+		status = string(StatusSuccess)
+	}
+	b.events = append(b.events, webhook.Event{
+		ID: newID(at), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: p.CallbackURL,
+		Amount: p.Amount, Charges: p.Charges, Status: status, Reference: p.Reference,
+		ProviderReference: p.ProviderReference, Phone: p.MSISDN().Local(), First: first,
+	})
+}
+
+// job adds the job of an open payment.
+func (b *batch) job(w *work, p Payment) {
+	b.works = append(b.works, w)
+	b.jobs = append(b.jobs, jobs.Job{ID: p.ID, Kind: jobKind, Subject: p.ID, Payload: payloadOf(p, b.p.clock.Now()), Memo: w})
+}
+
+var moveColumns = []db.Column[move]{
+	{Name: "tenant", Text: func(m move) string { return m.row.Tenant }},
+	{Name: "kind", Text: func(m move) string { return string(m.row.Kind) }},
+	{Name: "id", Text: func(m move) string { return m.row.ID }},
+	{Name: "was", Text: func(m move) string { return string(m.was) }},
+	{Name: "attempt", Int: func(m move) int64 { return int64(m.row.Attempt) }},
+	{Name: "status", Text: func(m move) string { return string(m.row.Status) }},
+	{Name: "settled_at", Int: func(m move) int64 { return db.Micros(m.row.SettledAt) }},
+	{Name: "reason", Text: func(m move) string { return m.row.Reason }},
+	{Name: "refused", Bool: func(m move) bool { return m.row.Refused }},
+	{Name: "note", Text: func(m move) string { return m.row.Note }},
+	{Name: "class", Text: func(m move) string { return classWord(m.row) }},
+	{Name: "upstream_id", Text: func(m move) string { return m.row.UpstreamID }},
+	{Name: "account_name", Text: func(m move) string { return m.row.AccountName }},
+}
+
+var markColumns = []db.Column[mark]{
+	{Name: "tenant", Text: func(m mark) string { return m.row.Tenant }},
+	{Name: "kind", Text: func(m mark) string { return string(m.row.Kind) }},
+	{Name: "id", Text: func(m mark) string { return m.row.ID }},
+	{Name: "was_attempt", Int: func(m mark) int64 { return int64(m.wasAttempt) }},
+	{Name: "was_posts", Int: func(m mark) int64 { return int64(m.wasPosts) }},
+	{Name: "was_sending", Int: func(m mark) int64 { return db.Micros(m.wasSending) }},
+	{Name: "rail", Text: func(m mark) string { return m.row.Rail }},
+	{Name: "attempt", Int: func(m mark) int64 { return int64(m.row.Attempt) }},
+	{Name: "attempt_reference", Text: func(m mark) string { return m.row.AttemptReference }},
+	{Name: "posts", Int: func(m mark) int64 { return int64(m.row.Posts) }},
+	{Name: "unsent", Int: func(m mark) int64 { return int64(m.row.Unsent) }},
+	{Name: "sending_at", Int: func(m mark) int64 { return db.Micros(m.row.SendingAt) }},
+	{Name: "class", Text: func(m mark) string { return classWord(m.row) }},
+	{Name: "reason", Text: func(m mark) string { return m.row.Reason }},
+	{Name: "escalated_at", NullInt: func(m mark) *int64 { return nullTime(m.row.EscalatedAt) }},
+}
+
+var turnColumns = []db.Column[turn]{
+	{Name: "tenant", Text: func(t turn) string { return t.row.Tenant }},
+	{Name: "kind", Text: func(t turn) string { return string(t.row.Kind) }},
+	{Name: "id", Text: func(t turn) string { return t.row.ID }},
+	{Name: "status", Text: func(t turn) string { return string(t.row.Status) }},
+	{Name: "reason", Text: func(t turn) string { return t.row.Reason }},
+	{Name: "note", Text: func(t turn) string { return t.row.Note }},
+	{Name: "turned_at", Int: func(t turn) int64 { return db.Micros(t.row.TurnedAt) }},
+}
+
+var leftColumns = []db.Column[leftAttempt]{
+	{Name: "tenant", Text: func(l leftAttempt) string { return l.row.Tenant }},
+	{Name: "kind", Text: func(l leftAttempt) string { return string(l.row.Kind) }},
+	{Name: "payment", Text: func(l leftAttempt) string { return l.row.ID }},
+	{Name: "number", Int: func(l leftAttempt) int64 { return int64(l.row.Attempt) }},
+	{Name: "rail", Text: func(l leftAttempt) string { return l.row.Rail }},
+	{Name: "provider_reference", Text: func(l leftAttempt) string { return l.row.AttemptReference }},
+	{Name: "posts", Int: func(l leftAttempt) int64 { return int64(l.row.Posts) }},
+	{Name: "class", Text: func(leftAttempt) string { return provider.NotSent.String() }},
+	{Name: "reason", Text: func(l leftAttempt) string { return l.reason }},
+	{Name: "ended_at", Int: func(l leftAttempt) int64 { return db.Micros(l.at) }},
+}
+
+func classWord(p Payment) string {
+	if !p.Classed {
+		return ""
+	}
+	return p.Class.String()
+}
+
+func nullTime(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	us := db.Micros(t)
+	return &us
+}
+
+// The guards: the row is still where the arrow begins, and the attempt is still
+// the current one. A row that is not there fails the whole transaction.
+const (
+	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
+refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL
+FROM rows($1) AS m
+WHERE payments.tenant = m.tenant AND payments.kind = m.kind AND payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt`
+
+	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
+unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at
+FROM rows($1) AS m
+WHERE payments.tenant = m.tenant AND payments.kind = m.kind AND payments.id = m.id AND payments.status = 'pending'
+AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
+
+	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at
+FROM rows($1) AS m
+WHERE payments.tenant = m.tenant AND payments.kind = m.kind AND payments.id = m.id AND payments.status = m.status AND payments.turned_at IS NULL`
+)
+
+// postMoves defers the changes of rows, in the order of the key.
+func (b *batch) postMoves(tx *db.Tx) {
+	if len(b.marks) > 0 {
+		slices.SortFunc(b.marks, func(x, y mark) int { return compareRows(keyOf(x.row), keyOf(y.row)) })
+		tx.Defer(paymentsMark, int64(len(b.marks)), db.RowsOf(markColumns, b.marks))
+	}
+	if len(b.moves) > 0 {
+		slices.SortFunc(b.moves, func(x, y move) int { return compareRows(keyOf(x.row), keyOf(y.row)) })
+		tx.Defer(paymentsMove, int64(len(b.moves)), db.RowsOf(moveColumns, b.moves))
+	}
+	if len(b.turns) > 0 {
+		slices.SortFunc(b.turns, func(x, y turn) int { return compareRows(keyOf(x.row), keyOf(y.row)) })
+		tx.Defer(paymentsTurn, int64(len(b.turns)), db.RowsOf(turnColumns, b.turns))
+	}
+	db.Insert(tx, "attempts", leftColumns, b.left)
 }

@@ -19,7 +19,8 @@ const (
 	EventSending   Event = "sending"    // about to POST what must never be POSTed twice
 	EventRepeated  Event = "repeated"   // about to POST the same reference once more
 	EventRerouted  Event = "rerouted"   // every POST was proven unsent: another rail, another attempt
-	EventDoubted   Event = "doubted"    // the outcome of a POST is unknown, or an answer did not match
+	EventUnsent    Event = "unsent"     // the marked POST is proven not to have been processed
+	EventDoubted   Event = "doubted"    // unknown for too long, or an answer did not match: operators are called
 	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
 	EventFailed    Event = "failed"     // the provider, or an operator, says that it was not
 	EventPaidLate  Event = "paid_late"  // a collection that had ended was paid after all
@@ -71,6 +72,10 @@ const (
 	LegTurned     = "turned"
 	LegTurnedFee  = "turned_fee"
 	LegTurnedRest = "turned_rest"
+
+	// Beside final, where the provider says what it took or gave.
+	LegProviderFee = "provider_fee"
+	LegCommission  = "commission"
 )
 
 // Arrow is one way from a state to another: who may take it, and what it posts.
@@ -94,7 +99,7 @@ var Arrows = []Arrow{
 	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "nothing moves before the payer has paid"},
 	{Event: EventReserved, Kinds: []Kind{KindTopUp}, To: []Status{StatusWaiting}, Note: "airtime paid by mobile money, in the transaction of its collection"},
 	{Event: EventMoved, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Postings: []Posting{
-		{LegFinal, PlaceWallet, PlaceOther, SumAmount}}, Note: "channel WALLET"},
+		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFinal, PlaceClearing, PlaceOther, SumAmount}}, Note: "channel WALLET"},
 
 	{Event: EventFunded, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}, Note: "in the transaction in which its collection succeeds"},
@@ -102,6 +107,7 @@ var Arrows = []Arrow{
 		Note: "in the transaction in which its collection fails"},
 
 	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "only on rails that cannot refuse a duplicate distinctly"},
+	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the mark is taken back"},
 	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
 	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},
 	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the money stays where it is"},

@@ -1,0 +1,372 @@
+package payments
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// A batch is one transaction of a lane. It reads everything that its verdicts
+// need in one exchange, judges each request in Go, in order, and defers every
+// write to the exchange of the COMMIT.
+type batch struct {
+	p     *Payments
+	shard int
+	ops   []*op
+	// blind: the settlements are judged by what memory says of their rows, and
+	// the guards of the writes hold it to the truth.
+	blind bool
+
+	verdicts []lane.Verdict[result]
+	page     *ledger.Page
+	ends     ends
+	// What was read, or is about to be written.
+	rows        map[rowKey]*Payment
+	touched     map[rowKey]bool
+	byReference map[referenceKey]*Payment
+	byKey       map[idempotencyKey]*Payment
+	// What is to be written.
+	inserts  []*Payment
+	moves    []move
+	marks    []mark
+	turns    []turn
+	left     []leftAttempt
+	released []idempotencyKey
+	jobs     []jobs.Job
+	works    []*work
+	finished []string
+	closed   []Payment
+	events   []webhook.Event
+	stopped  []string
+	tally    tally
+	also     []func(*db.Tx) error
+}
+
+// A rowKey names a row of payments.
+type rowKey struct {
+	tenant string
+	kind   Kind
+	id     string
+}
+
+func keyOf(p Payment) rowKey { return rowKey{p.Tenant, p.Kind, p.ID} }
+
+func compareRows(a, b rowKey) int {
+	return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+}
+
+var rowColumns = []db.Column[rowKey]{
+	{Name: "tenant", Text: func(k rowKey) string { return k.tenant }},
+	{Name: "kind", Text: func(k rowKey) string { return string(k.kind) }},
+	{Name: "id", Text: func(k rowKey) string { return k.id }},
+}
+
+// The locks are taken in the order of the key.
+const paymentsLocked = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
+ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.id = k.id
+ORDER BY payments.tenant, payments.kind, payments.id FOR UPDATE OF payments`
+
+// runBatch commits a batch. Settlements that touch no wallet are first tried
+// without reading: a lone owner knows its rows, and where it does not, a guard
+// refuses and the batch is judged by what is read.
+func (p *Payments) runBatch(ctx context.Context, shard int, ops []*op) ([]lane.Verdict[result], error) {
+	b := &batch{p: p, shard: shard, ops: ops, blind: blind(ops)}
+	err := p.db.WriteRecognising(ctx, b.landed, b.run)
+	if b.blind && errors.Is(err, db.ErrGuard) {
+		b.blind = false
+		err = p.db.WriteRecognising(ctx, b.landed, b.run)
+	}
+	return b.verdicts, err
+}
+
+// blind says whether a batch is of settlements alone whose writes say by their
+// guards whether memory was right.
+func blind(ops []*op) bool {
+	for _, o := range ops {
+		if o.settle == nil || !o.settle.known || o.settle.byWallet() || o.settle.payment.Child != "" || o.settle.also != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *batch) reset() {
+	n := len(b.ops)
+	*b = batch{p: b.p, shard: b.shard, ops: b.ops, blind: b.blind,
+		verdicts:    make([]lane.Verdict[result], n),
+		ends:        ends{},
+		rows:        make(map[rowKey]*Payment, n),
+		touched:     make(map[rowKey]bool, n),
+		byReference: make(map[referenceKey]*Payment, n),
+		byKey:       map[idempotencyKey]*Payment{},
+		tally:       tally{},
+	}
+}
+
+// run is the transaction. It may run more than once.
+func (b *batch) run(tx *db.Tx) error {
+	b.reset()
+	if err := b.gather(tx); err != nil {
+		return err
+	}
+	for i, o := range b.ops {
+		var r result
+		var err error
+		if o.accept != nil {
+			r, err = b.acceptOne(o.accept)
+		} else {
+			r, err = b.settleOne(o.settle)
+		}
+		var refusal *problem.Error
+		if err != nil && !errors.As(err, &refusal) {
+			return err // a fault of the program: the lane finds out whose
+		}
+		b.verdicts[i] = lane.Verdict[result]{Value: r, Err: err}
+	}
+	return b.write(tx)
+}
+
+// gather reads, in one exchange: the wallets' locks first, then the ends of the
+// lists, then the rows.
+func (b *batch) gather(tx *db.Tx) error {
+	wallets := map[ledger.Key]bool{}
+	references := map[referenceKey]bool{}
+	keys := map[idempotencyKey]bool{}
+	rows := map[rowKey]bool{}
+	for _, o := range b.ops {
+		if a := o.accept; a != nil {
+			b.note(a.payment, wallets, references, keys)
+			if a.child != nil {
+				b.note(*a.child, wallets, references, keys)
+			}
+			continue
+		}
+		pay := o.settle.payment
+		if b.blind {
+			if b.rows[keyOf(pay)] == nil {
+				b.rows[keyOf(pay)] = &pay
+			}
+			continue
+		}
+		rows[keyOf(pay)] = true
+		if pay.Child != "" {
+			rows[rowKey{pay.Tenant, KindTopUp, pay.Child}] = true
+		}
+		if o.settle.byWallet() {
+			wallets[walletOf(pay)] = true
+		}
+	}
+	var queries []db.Query
+	b.page = &ledger.Page{}
+	if lock := b.p.ledger.OpenQuery(tx, sortedKeys(wallets, nil), b.page); lock.SQL != "" {
+		queries = append(queries, lock)
+	}
+	if len(b.ends) > 0 {
+		queries = append(queries, b.ends.query())
+	}
+	if len(references) > 0 {
+		queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, sortedKeys(references, nil))}, Each: b.scan(func(p *Payment) {
+			b.byReference[referenceOf(*p)] = p
+		})})
+	}
+	if len(keys) > 0 {
+		queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, sortedKeys(keys, nil))}, Each: b.scan(func(p *Payment) {
+			b.byKey[idempotencyOf(*p)] = p
+		})})
+	}
+	if len(rows) > 0 {
+		queries = append(queries, db.Query{SQL: paymentsLocked, Args: []any{db.RowsOf(rowColumns, sortedKeys(rows, compareRows))}, Each: b.scan(func(p *Payment) {
+			b.rows[keyOf(*p)] = p
+		})})
+	}
+	return tx.Gather(queries...)
+}
+
+// note says what must be read before a payment can be accepted.
+func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[referenceKey]bool, keys map[idempotencyKey]bool) {
+	if p.held() > 0 {
+		wallets[walletOf(p)] = true
+	}
+	if p.Channel == ChannelWallet {
+		wallets[ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Details.To)}] = true
+	}
+	b.ends.add(p)
+	references[referenceOf(p)] = true
+	if p.IdempotencyKey != "" {
+		keys[idempotencyOf(p)] = true
+	}
+}
+
+func sortedKeys[K comparable](set map[K]bool, compare func(a, b K) int) []K {
+	keys := make([]K, 0, len(set))
+	for k := range set {
+		keys = append(keys, k)
+	}
+	if compare != nil {
+		slices.SortFunc(keys, compare)
+	}
+	return keys
+}
+
+func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
+	return func(r *db.Row) error {
+		p, err := scanPayment(r)
+		if err != nil {
+			return err
+		}
+		keep(&p)
+		return nil
+	}
+}
+
+// write defers everything, in the order in which it may lock: the wallets (the
+// ledger's page), the ends and the rows of payments, then the jobs.
+func (b *batch) write(tx *db.Tx) error {
+	b.ends.post(tx)
+	if len(b.released) > 0 {
+		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(idempotencyColumns, b.released))
+	}
+	db.Insert(tx, "payments", insertColumns, b.inserts)
+	b.postMoves(tx)
+	b.page.Post()
+	b.tally.post(tx, b.shard)
+	if err := b.p.webhooks.Queue(tx, b.events...); err != nil {
+		return err
+	}
+	// Before the jobs become visible to their handlers.
+	if len(b.works) > 0 || len(b.closed) > 0 {
+		works, closed := b.works, b.closed
+		tx.AfterCommit(func() {
+			for _, w := range works {
+				b.p.live.put(w)
+			}
+			for _, pay := range closed {
+				b.p.live.drop(pay)
+			}
+		})
+	}
+	b.p.jobs.Finish(tx, b.finished...)
+	b.p.jobs.Add(tx, b.jobs...)
+	if len(b.stopped) > 0 {
+		b.p.tenants.StopPayouts(tx, b.stopped...)
+	}
+	for _, also := range b.also {
+		if err := also(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// landed says, after an answer to COMMIT was lost, whether the batch is in the
+// database: all of it is or nothing, so that one row of it is proof. The rows
+// are locked first, which waits for the transaction in doubt.
+func (b *batch) landed(tx *db.Tx) (bool, error) {
+	switch {
+	case len(b.inserts) > 0:
+		pay := *b.inserts[0]
+		e := endsOf(pay)
+		there := false
+		err := tx.Gather(e.query(), db.Query{SQL: paymentByID, Args: []any{pay.Tenant, pay.Kind, pay.ID}, Each: func(*db.Row) error {
+			there = true
+			return nil
+		}})
+		return there, err
+	case len(b.moves) > 0:
+		m := b.moves[0]
+		return b.stands(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
+	case len(b.turns) > 0:
+		m := b.turns[0]
+		return b.stands(tx, m.row, func(is Payment) bool { return is.TurnedAt.Equal(m.row.TurnedAt) })
+	case len(b.marks) > 0:
+		m := b.marks[0]
+		return b.stands(tx, m.row, func(is Payment) bool {
+			return is.Attempt == m.row.Attempt && is.Posts == m.row.Posts && is.SendingAt.Equal(m.row.SendingAt) && is.EscalatedAt.Equal(m.row.EscalatedAt)
+		})
+	}
+	return false, nil // nothing was written
+}
+
+func (b *batch) stands(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {
+	err = tx.Query(paymentsLocked, []any{db.RowsOf(rowColumns, []rowKey{keyOf(row)})}, b.scan(func(is *Payment) { there = same(*is) }))
+	return there, err
+}
+
+// postings adds the transfers of an arrow to the page: all or none.
+func (b *batch) postings(way Arrow, p Payment, at time.Time) error {
+	transfers := make([]ledger.Transfer, 0, len(way.Postings))
+	for _, posting := range way.Postings {
+		if amount := b.sum(posting.Sum, p); amount > 0 {
+			transfers = append(transfers, transfer(p, way.Event, posting.Leg, account(posting.From, p), account(posting.To, p), amount, at))
+		}
+	}
+	return b.add(p, transfers...)
+}
+
+func (b *batch) add(p Payment, transfers ...ledger.Transfer) error {
+	if err := b.page.Add(transfers...); err != nil {
+		return fmt.Errorf("payments: post %s %s: %w", p.Kind, p.ID, err)
+	}
+	return nil
+}
+
+func transfer(p Payment, e Event, leg string, from, to ledger.AccountID, amount int64, at time.Time) ledger.Transfer {
+	return ledger.Transfer{
+		Asset: asset(p.Mode), From: from, To: to, Amount: amount,
+		Subject: p.ID, Leg: leg, Kind: string(p.Kind) + " " + string(e), At: at,
+	}
+}
+
+// sum is what a posting moves.
+func (b *batch) sum(s Sum, p Payment) int64 {
+	switch s {
+	case SumAmount:
+		return int64(p.Amount)
+	case SumCharges:
+		return int64(p.Charges)
+	case SumHeld:
+		return int64(p.Held())
+	case SumNet:
+		return int64(p.Net())
+	case SumCovered:
+		return b.covered(p)
+	case SumRest:
+		return int64(p.Net()) - b.covered(p)
+	}
+	panic("payments: a posting of " + string(s))
+}
+
+// account is the ledger account behind a place.
+func account(at Place, p Payment) ledger.AccountID {
+	switch at {
+	case PlaceWallet:
+		return ledger.Wallet(p.Tenant)
+	case PlaceOther:
+		return ledger.Wallet(p.Details.To)
+	case PlaceClearing:
+		return ledger.Clearing
+	case PlaceFloat:
+		return ledger.Float(p.Rail)
+	case PlaceFees:
+		return ledger.Fees
+	case PlaceSuspense:
+		return ledger.Suspense
+	case PlaceReceivable:
+		return ledger.Receivable(p.Tenant)
+	}
+	panic("payments: no account is called " + string(at))
+}
+
+func errNoArrow(p Payment, e Event) error {
+	return fmt.Errorf("payments: %s %s cannot be %s", p.Status, p.Kind, e)
+}

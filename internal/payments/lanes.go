@@ -1,0 +1,96 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/lane"
+)
+
+// How many lanes a node has on PostgreSQL. One lane is fastest for one hot
+// wallet, several for many wallets; settling locks no wallet and has its own.
+// SQLite has one writer and therefore one lane for everything.
+const (
+	walletLanes = 4
+	settleLanes = 2
+	nodesApart  = 64 // nodes that count in shards of their own, most likely
+)
+
+// An op is one request to a lane: one of the two is set.
+type op struct {
+	accept *acceptance
+	settle *settlement
+}
+
+// A result answers an op.
+type result struct {
+	payment  Payment
+	replayed bool // accept: an earlier request made it
+	changed  bool // settle: this request moved it
+}
+
+type opLane = lane.Lane[*op, result]
+
+// lanes are the group commits of this node: by wallet for what locks a wallet,
+// by payment for what does not.
+type lanes struct {
+	wallets  []*opLane
+	payments []*opLane
+}
+
+func (p *Payments) newLanes() lanes {
+	var l lanes
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p.jobs.Node()))
+	shard := int(h.Sum32()%nodesApart) * (walletLanes + settleLanes)
+	add := func() *opLane {
+		n := shard
+		shard++
+		return lane.New(lane.Options{Systemic: systemic}, func(ctx context.Context, ops []*op) ([]lane.Verdict[result], error) {
+			return p.runBatch(ctx, n, ops)
+		})
+	}
+	if p.db.Engine() == db.SQLite {
+		l.wallets = []*opLane{add()}
+		l.payments = l.wallets
+		return l
+	}
+	for range walletLanes {
+		l.wallets = append(l.wallets, add())
+	}
+	for range settleLanes {
+		l.payments = append(l.payments, add())
+	}
+	return l
+}
+
+// systemic errors are nobody's fault in the batch.
+func systemic(err error) bool {
+	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
+}
+
+// wallet is the lane of a tenant's wallet.
+func (l *lanes) wallet(tenant string) *opLane { return pick(l.wallets, tenant) }
+
+// payment is the lane of a payment's settlement.
+func (l *lanes) payment(id string) *opLane { return pick(l.payments, id) }
+
+func pick(of []*opLane, key string) *opLane {
+	if len(of) == 1 {
+		return of[0]
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return of[h.Sum32()%uint32(len(of))] //nolint:gosec // a handful
+}
+
+func (l *lanes) close() {
+	for _, one := range l.wallets {
+		one.Close()
+	}
+	for _, one := range l.payments {
+		one.Close()
+	}
+}

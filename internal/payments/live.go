@@ -1,0 +1,199 @@
+package payments
+
+import (
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+)
+
+// A work is what this node remembers of an open payment between the runs of its
+// job. All of it may be lost: the row says what must not be forgotten. Only one
+// run of the job uses it at a time; answered alone is for others.
+type work struct {
+	pay   Payment
+	stage stage
+	// posted says that a POST of the current attempt was answered with its
+	// acceptance, at this time.
+	acceptedAt time.Time
+	// clean: this process knows every POST of the payment, and each was proven
+	// unsent; socket: proven by our own socket.
+	clean, socket bool
+	unsent        int       // of the current attempt's Posts
+	since         time.Time // the first POST that could not be sent
+	tried         []string  // rails of earlier attempts
+	resends       int       // POSTs that could not be sent so far
+
+	openedAt time.Time // when this node began with it
+	doubtAt  time.Time // when it became unknown; zero while it is not
+	asks     int       // questions asked by the schedule
+	nextAsk  time.Time
+	lastHint time.Time // when a hint last moved a question forward
+
+	// What a rail that refuses duplicates distinctly said after the first POST:
+	// see refusedAgain.
+	refusedAt time.Time
+	notFounds int
+	// decided is a final word that could not be written down yet.
+	decided *settlement
+
+	rail     string        // at the start; for the queue, which reads it at any time
+	waiter   atomic.Int32  // who may still speak to the request that waits
+	answered chan struct{} // closed when the submission has an answer for the request; nil: nobody waits
+	once     sync.Once
+	refusal  *Payment // set before answered is closed where the provider refused
+}
+
+// The states of waiter: the request waits, it went with what it had, or it is
+// to be told of a refusal that is being written down.
+const (
+	waiterThere int32 = iota
+	waiterGone
+	waiterTold
+)
+
+// A stage is how far the current attempt is.
+type stage uint8
+
+const (
+	stageUnsent stage = iota // certainly not sent: POST it
+	stageUnsure              // may have been sent by somebody: ask, and POST only what may be repeated
+	stageSent                // sent by this process: ask
+)
+
+func newWork(p Payment, waits bool) *work {
+	w := &work{pay: p, stage: stageUnsent, clean: true, socket: true, rail: p.Rail}
+	if waits {
+		w.answered = make(chan struct{})
+	}
+	return w
+}
+
+// answer lets the request that waits for the submission go.
+func (w *work) answer() {
+	if w.answered != nil {
+		w.once.Do(func() { close(w.answered) })
+	}
+}
+
+func (w *work) isAnswered() bool {
+	if w.answered == nil {
+		return true
+	}
+	select {
+	case <-w.answered:
+		return true
+	default:
+		return false
+	}
+}
+
+// live are the open payments that this node works on.
+type live struct {
+	mu          sync.Mutex
+	ids         map[string]*work
+	byReference map[string]string // ids
+	asked       map[string]time.Time
+}
+
+func (l *live) init() {
+	l.ids, l.byReference, l.asked = map[string]*work{}, map[string]string{}, map[string]time.Time{}
+}
+
+func (l *live) put(w *work) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ids[w.pay.ID] = w
+	l.byReference[w.pay.ProviderReference] = w.pay.ID
+	l.byReference[w.pay.AttemptReference] = w.pay.ID
+}
+
+func (l *live) drop(p Payment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.ids, p.ID)
+	delete(l.byReference, p.ProviderReference)
+	delete(l.byReference, p.AttemptReference)
+}
+
+func (l *live) byID(id string) *work {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ids[id]
+}
+
+// known finds the id of the open payment that a provider calls reference.
+func (l *live) known(reference string) (id string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, ok = l.byReference[reference]
+	return id, ok
+}
+
+// askedKept bounds the memory of questions asked for somebody.
+const askedKept = 10_000
+
+// mayAsk says whether a payment may be asked about for somebody now: at most
+// once in hintTime.
+func (l *live) mayAsk(id string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, ok := l.asked[id]; ok && now.Sub(last) < hintTime {
+		return false
+	}
+	if len(l.asked) >= askedKept {
+		for id, at := range l.asked {
+			if now.Sub(at) >= hintTime {
+				delete(l.asked, id)
+			}
+		}
+		if len(l.asked) >= askedKept {
+			return false
+		}
+	}
+	l.asked[id] = now
+	return true
+}
+
+// jobKind is the kind of the one job that an open payment has. Its id and its
+// subject are the payment's.
+const jobKind = "payment"
+
+// How many payments a node works on at once, and with one rail: a rail that
+// does not answer leaves room for the others.
+const (
+	workers        = 512
+	workersPerRail = 384
+)
+
+// A payload is what a job's row says; the rest is in the payment's.
+type payload struct {
+	Version int    `json:"v"`
+	Tenant  string `json:"tenant"`
+	Kind    Kind   `json:"kind"`
+	Rail    string `json:"rail"`
+	At      int64  `json:"at"` // microseconds: when the payment opened
+}
+
+func payloadOf(p Payment, at time.Time) json.RawMessage {
+	b, err := json.Marshal(payload{Version: 1, Tenant: p.Tenant, Kind: p.Kind, Rail: p.Rail, At: db.Micros(at)})
+	if err != nil {
+		panic("payments: a payload of strings does not encode: " + err.Error())
+	}
+	return b
+}
+
+// jobRail sorts jobs by rail.
+func jobRail(j jobs.Job) string {
+	if w, ok := j.Memo.(*work); ok {
+		return w.rail
+	}
+	var p payload
+	if err := json.Unmarshal(j.Payload, &p); err != nil {
+		return ""
+	}
+	return p.Rail
+}

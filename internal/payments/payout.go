@@ -1,0 +1,155 @@
+package payments
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Payout sends money from the wallet to a mobile money wallet, or to a bank
+// account when BankID is set.
+type Payout struct {
+	Amount      money.Pesewas
+	Reference   string // the client's
+	Name        string // of the recipient, as the client says
+	CallbackURL string // empty: none
+
+	MSISDN      msisdn.MSISDN
+	Network     msisdn.Network
+	AccountType string // AccountSubscriber, AccountAgent or empty, which is agent
+
+	BankID        string
+	AccountNumber string
+}
+
+// The words of carriermomo_account_type.
+const (
+	AccountSubscriber = "subscriber"
+	AccountAgent      = "agent"
+)
+
+// MinPayout is the least amount of a payout.
+const MinPayout = 50 * money.Cedi / 100
+
+// toldTime is how long a request waits beyond its time for a refusal that is
+// being written down.
+const toldTime = 5 * time.Second
+
+// nameLength is the longest recipient's name in characters.
+const nameLength = 100
+
+// Payout accepts a payout, has it submitted, and answers when the provider has,
+// or after 8 s, whichever is first. A provider's outright no is a Refused
+// problem with the payment, failed and refunded, as its Data. Everything else is
+// told by webhook.
+func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment, replayed bool, err error) {
+	begun := p.clock.Now()
+	t, err := p.customer(ctx, c)
+	if err != nil {
+		return Payment{}, false, err
+	}
+	if t.PayoutsStopped {
+		return Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped.")
+	}
+	if err := p.checkPayout(ctx, t, r); err != nil {
+		return Payment{}, false, err
+	}
+	pay = asked(c, t, KindPayout)
+	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL
+	pay.AccountName = cut(r.Name, nameLength)
+	field := "channel"
+	if r.BankID != "" {
+		field = "bank_id"
+		pay.Channel, pay.BankID, pay.Account = ChannelBank, r.BankID, r.AccountNumber
+	} else {
+		pay.Channel, pay.Account = string(r.Network), string(r.MSISDN)
+		pay.Details.AccountType = r.AccountType
+	}
+	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
+		return Payment{}, false, err
+	}
+	if r.BankID != "" {
+		// The verified name is used. Nothing is debited before it is known.
+		if pay.AccountName, err = p.bankName(ctx, t, r.BankID, r.AccountNumber); err != nil {
+			return Payment{}, false, err
+		}
+	}
+	a := &acceptance{payment: pay, field: field, waits: true}
+	done, err := p.accept(ctx, a)
+	if err != nil {
+		return Payment{}, false, err
+	}
+	if done.replayed {
+		if done.payment.Refused {
+			return Payment{}, true, refused(done.payment)
+		}
+		return done.payment, true, nil
+	}
+	if no := p.await(ctx, a.work, answerTime-p.clock.Since(begun)); no != nil {
+		return Payment{}, false, refused(*no)
+	}
+	return done.payment, false, nil
+}
+
+func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) error {
+	var bad problem.Fields
+	limit := t.PayoutLimitWallet
+	if r.BankID != "" || r.AccountNumber != "" {
+		limit = t.PayoutLimitBank
+		if err := p.checkBankAccount(ctx, r.BankID, r.AccountNumber); err != nil && !bad.Merge(err) {
+			return err
+		}
+	} else {
+		checkParty(&bad, "account_number", r.MSISDN, "channel", r.Network)
+		if !slices.Contains([]string{"", AccountSubscriber, AccountAgent}, r.AccountType) {
+			bad.Add("carriermomo_account_type", "must be subscriber or agent.")
+		}
+	}
+	switch {
+	case r.Amount < MinPayout:
+		bad.Add("amount", "must be at least "+MinPayout.String()+".")
+	case r.Amount > limit:
+		bad.Add("amount", "must not be above the transfer limit of "+limit.String()+".")
+	}
+	checkReference(&bad, "client_reference", r.Reference)
+	p.checkCallback(&bad, r.CallbackURL)
+	return bad.Err()
+}
+
+// await waits for the submission's answer, at most for d. It answers the
+// payment if the provider refused it outright, and nil otherwise: the payment is
+// accepted, whatever becomes of it.
+func (p *Payments) await(ctx context.Context, w *work, d time.Duration) *Payment {
+	timer := p.clock.Timer(d)
+	defer timer.Stop()
+	select {
+	case <-w.answered:
+		return w.refusal
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	if w.waiter.CompareAndSwap(waiterThere, waiterGone) {
+		return nil
+	}
+	// A refusal is being written down this moment: it is the answer.
+	late := p.clock.Timer(toldTime)
+	defer late.Stop()
+	select {
+	case <-w.answered:
+		return w.refusal
+	case <-late.C:
+		return nil
+	}
+}
+
+func refused(pay Payment) error {
+	e := problem.New(problem.Refused, "payout_failed_refunded", "The payout failed and was refunded. "+provider.Sentence(pay.Reason))
+	e.Data = pay
+	return e
+}
