@@ -1,0 +1,354 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func post(url string) Request {
+	return Request{Method: http.MethodPost, URL: url, Body: []byte(`{"a":1}`), Operation: "collect"}
+}
+
+func newTestClient(t *testing.T, o ClientOptions) *Client {
+	c := NewClient(o)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestNothingWritten(t *testing.T) {
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but never speaks TLS
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	go func() {
+		for {
+			c, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	c := newTestClient(t, ClientOptions{})
+	for name, url := range map[string]string{
+		"refused connection": dead.URL, "no such host": "http://host.invalid/", "broken URL": "http://[::1", "TLS cut off": "https://" + silent.Addr().String(),
+		"TLS to a server without": strings.Replace(plain.URL, "http:", "https:", 1), "unknown scheme": "ftp://127.0.0.1/",
+	} {
+		a := c.Do(context.Background(), post(url))
+		if a.Written || a.Err == nil || a.Status != 0 {
+			t.Errorf("%s: %+v", name, a)
+		}
+		o, ok := Undelivered(a)
+		if !ok || o.Class != NotSent || !o.NotSentBySocket {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+func TestWrittenAndLost(t *testing.T) {
+	var hits atomic.Int64
+	drop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		io.ReadAll(r.Body)
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		conn.Close()
+	}))
+	defer drop.Close()
+	torn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.Write([]byte(`{"status"`))
+		conn, _, _ := http.NewResponseController(w).Hijack()
+		conn.Close()
+	}))
+	defer torn.Close()
+	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("x", 2000))
+	}))
+	defer long.Close()
+	c := newTestClient(t, ClientOptions{MaxAnswer: 1000})
+	for name, url := range map[string]string{"dropped": drop.URL, "torn": torn.URL, "too long": long.URL} {
+		a := c.Do(context.Background(), post(url))
+		if !a.Written || a.Err == nil {
+			t.Errorf("%s: %+v", name, a)
+		}
+		if o, ok := Undelivered(a); !ok || o.Class != Unknown {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	if hits.Load() != 1 {
+		t.Errorf("the dropped POST was sent %d times", hits.Load())
+	}
+}
+
+// TestStaleConnection: a POST on a connection that the other side closes just
+// then is not sent a second time behind our back.
+func TestStaleConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var posts atomic.Int64
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // answers one request, reads the next and hangs up
+				r := bufio.NewReader(conn)
+				for i := range 2 {
+					req, err := http.ReadRequest(r)
+					if err != nil {
+						break
+					}
+					io.ReadAll(req.Body)
+					posts.Add(1)
+					if i == 0 {
+						io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+					}
+				}
+				conn.Close()
+			}()
+		}
+	}()
+	c := newTestClient(t, ClientOptions{})
+	if a := c.Do(context.Background(), post("http://"+l.Addr().String())); a.Status != 202 {
+		t.Fatalf("%+v", a)
+	}
+	a := c.Do(context.Background(), post("http://"+l.Addr().String()))
+	if a.Err == nil || !a.Written || posts.Load() != 2 {
+		t.Errorf("%+v after %d posts", a, posts.Load())
+	}
+}
+
+// TestSealedConnection: once "not written" was said, nothing can be written.
+func TestSealedConnection(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	conn := &watchedConn{Conn: ours}
+	w := &writeWatch{}
+	w.got(conn)
+	if w.written() {
+		t.Fatal("written before anything was")
+	}
+	if n, err := conn.Write([]byte("POST")); n != 0 || !errors.Is(err, errSealed) {
+		t.Errorf("a sealed connection wrote %d bytes, %v", n, err)
+	}
+	other := &watchedConn{Conn: ours}
+	go io.Copy(io.Discard, theirs)
+	w = &writeWatch{}
+	w.got(other)
+	other.Write([]byte("P"))
+	if !w.written() {
+		t.Error("one byte was not seen")
+	}
+	w.got(&watchedConn{Conn: ours}) // a second connection of the same request
+	if !w.written() {
+		t.Error("the first connection was forgotten")
+	}
+	w = &writeWatch{}
+	w.got(ours) // not ours: nothing is proven
+	if !w.written() {
+		t.Error("an unknown connection proved something")
+	}
+}
+
+// TestCancelRace cancels requests at all moments; whatever the server has seen
+// was reported as written.
+func TestCancelRace(t *testing.T) {
+	var seen sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r.URL.Path, true)
+	}))
+	defer server.Close()
+	c := newTestClient(t, ClientOptions{MaxConns: 4})
+	var wg sync.WaitGroup
+	unsent := make([]string, 400)
+	for i := range unsent {
+		path := "/" + strings.Repeat("x", i)
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() {
+				for range i % 60 {
+					runtime.Gosched()
+				}
+				cancel()
+			}()
+			if a := c.Do(ctx, post(server.URL+path)); !a.Written {
+				unsent[i] = path
+			}
+		})
+	}
+	wg.Wait()
+	server.Close()
+	for _, path := range unsent {
+		if _, did := seen.Load(path); path != "" && did {
+			t.Errorf("a request reached the server and was called not written")
+		}
+	}
+}
+
+func TestNoRedirectNoCookies(t *testing.T) {
+	var hits atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		if r.Header.Get("Cookie") != "" {
+			t.Error("a cookie came back")
+		}
+		http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	c := newTestClient(t, ClientOptions{})
+	for range 2 {
+		a := c.Do(context.Background(), post(server.URL))
+		if a.Status != http.StatusTemporaryRedirect {
+			t.Errorf("%+v", a)
+		}
+		if o, ok := Undelivered(a); !ok || o.Class != Unknown {
+			t.Errorf("%+v", o)
+		}
+	}
+	if hits.Load() != 2 {
+		t.Errorf("%d requests", hits.Load())
+	}
+}
+
+func TestUndelivered(t *testing.T) {
+	for status, want := range map[int]Class{401: NotSent, 403: NotSent, 429: NotSent, 301: Unknown, 101: Unknown} {
+		o, ok := Undelivered(Answer{Status: status, Written: true, Header: http.Header{"Retry-After": {"7"}}})
+		if !ok || o.Class != want || o.NotSentBySocket || o.RetryAfter != 7*time.Second {
+			t.Errorf("%d: %+v", status, o)
+		}
+	}
+	for _, status := range []int{200, 202, 400, 404, 409, 500, 503} {
+		if o, ok := Undelivered(Answer{Status: status, Written: true}); ok {
+			t.Errorf("%d: %+v", status, o)
+		}
+	}
+	for _, h := range []string{"", "-1", "x", "Wed, 21 Oct 2026 07:28:00 GMT"} {
+		if d := retryAfter(Answer{Header: http.Header{"Retry-After": {h}}}); d != 0 {
+			t.Errorf("Retry-After %q is %v", h, d)
+		}
+	}
+	for _, a := range []Answer{{}, {Err: errors.New("x")}, {Status: 401, Written: true}, {Status: 404, Written: true}, {Status: 202, Written: true}, {Status: 200, Err: errors.New("torn")}} {
+		if o, ok := StatusUnanswered(a); !ok || o.Class != Unknown || o.NotSentBySocket {
+			t.Errorf("%+v: %+v", a, o)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"payer":{"partyId":"233244123456"}}`:                       `{"payer":{"partyId":"233*****3456"}}`,
+		`http://h/v1/accountholder/msisdn/233244123456/active`:       `http://h/v1/accountholder/msisdn/233*****3456/active`,
+		`{"CustomerMsisdn":"0244123456"}`:                            `{"CustomerMsisdn":"024***3456"}`,
+		`?destination=%2B233244123456&x=1`:                           `?destination=%2B233*****3456&x=1`,
+		`{"access_token" : "abc\"def" ,"token_type":"access_token"}`: `{"access_token" : "***" ,"token_type":"access_token"}`,
+		`{"given_name":"AMA","family_name":"MENSAH"}`:                `{"given_name":"***","family_name":"***"}`,
+		`{"RecipientName":"AMA MENSAH","Amount":1}`:                  `{"RecipientName":"***","Amount":1}`,
+		`{"access_token":"cut in the mid`:                            `{"access_token":"***`,
+		`{"financialTransactionId":"4233244123","status":"PENDING"}`: `{"financialTransactionId":"4233244123","status":"PENDING"}`,
+		`{"externalId":"5d6a0bd7-0f02-4a5c-a3b4-233244123456"}`:      `{"externalId":"5d6a0bd7-0f02-4a5c-a3b4-233244123456"}`,
+		`{"name":7,"x":"name"}`:                                      `{"name":7,"x":"name"}`,
+		``:                                                           ``,
+		`"`:                                                          `"`,
+		`{"name":"`:                                                  `{"name":"***`,
+	} {
+		if got := Redact(in); got != want {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	for reason, s := range sentences {
+		if !strings.HasSuffix(s, ".") || len(s) < 30 || Sentence(reason) != s {
+			t.Errorf("%s: %q", reason, s)
+		}
+		if Declined(reason) && Invalid(reason) {
+			t.Errorf("%s is both declined and invalid", reason)
+		}
+	}
+	for _, r := range []string{ReasonDeclined, ReasonExpired, ReasonFunds, ReasonPIN, ReasonPayerNotFound, ReasonPayeeNotFound, ReasonLimit, ReasonBarred, ReasonRefused,
+		ReasonUnavailable, ReasonInvalidRequest, ReasonFloat, ReasonSetup, ReasonOfferGone, ReasonReversed, ReasonMismatch, ReasonUnknown} {
+		if sentences[r] == "" {
+			t.Errorf("%s has no sentence", r)
+		}
+	}
+	if len(sentences) != 17 {
+		t.Errorf("%d sentences", len(sentences))
+	}
+	if Sentence("") != "" || Sentence("new_code") != sentences[ReasonUnknown] {
+		t.Error("an unknown code reads badly")
+	}
+}
+
+func TestZeroOutcomeHoldsTheMoney(t *testing.T) {
+	var o Outcome
+	if o.Class != Unknown || o.Final() || o.NotSentBySocket {
+		t.Errorf("%+v", o)
+	}
+	for _, c := range []Class{Unknown, Accepted, Rejected, NotSent} {
+		if ParseClass(c.String()) != c {
+			t.Errorf("%v does not come back", c)
+		}
+	}
+	if ParseClass("refunded") != Unknown {
+		t.Error("an unknown class is not Unknown")
+	}
+}
+
+func TestMismatch(t *testing.T) {
+	want := Expect{Reference: "5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c", Amount: 100, Party: "233244123456"}
+	final := func(e *Echo) Outcome { return Outcome{Class: Accepted, State: Success, Echo: e} }
+	for _, c := range []struct {
+		o    Outcome
+		want bool
+	}{
+		{Outcome{}, false},
+		{Outcome{Class: Accepted}, false},
+		{final(nil), true},
+		{final(&Echo{}), true},
+		{final(&Echo{Currency: "GHS"}), true},
+		{final(&Echo{Reference: "5D6A0BD70F024A5CA3B41AD2B1D8EF0C"}), false},
+		{final(&Echo{Amount: 100, AmountTold: true}), false},
+		{final(&Echo{Amount: 0, AmountTold: true}), true},
+		{final(&Echo{Reference: want.Reference, Amount: -1, AmountTold: true}), true},
+		{final(&Echo{Party: "0244123456"}), false},
+		{final(&Echo{Party: "+233 24 412 3457"}), true},
+		{final(&Echo{Reference: want.Reference, Currency: "ghs"}), false},
+		{final(&Echo{Reference: want.Reference, Currency: "USD"}), true},
+		{Outcome{Class: Accepted, Echo: &Echo{Reference: "x"}}, true},
+	} {
+		if got := Mismatch(c.o, want); got != c.want {
+			t.Errorf("%+v %+v: %v", c.o, c.o.Echo, got)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add(`{"name":"x","a":"0244123456"}`)
+	f.Fuzz(func(t *testing.T, s string) {
+		if once := Redact(s); Redact(once) != once {
+			t.Errorf("%q redacts to %q and then to %q", s, once, Redact(once))
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package mtnmomo_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/sim"
+)
+
+func (b *bench) tokens() int {
+	n := 0
+	for _, e := range b.Exchanges() {
+		if e.Operation == "token" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOneTokenForAllWhoWait(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	b.Fault("token", "slow", 1) // until the clock moves, so that all of them wait
+	var wg sync.WaitGroup
+	outcomes := make([]provider.Outcome, 50)
+	for i := range outcomes {
+		wg.Go(func() { outcomes[i] = b.collect(uuid.NewString()) })
+	}
+	waitFor(t, func() bool { return b.clock.Waiting() > 0 })
+	b.clock.Advance(time.Minute)
+	wg.Wait()
+	for _, o := range outcomes {
+		if o.Class != provider.Accepted {
+			t.Errorf("%+v", o)
+		}
+	}
+	if n := b.tokens(); n != 1 {
+		t.Errorf("%d token calls for 50 requests", n)
+	}
+	b.clock.Advance(58 * time.Minute)
+	b.collect(uuid.NewString())
+	if n := b.tokens(); n != 1 {
+		t.Errorf("renewed early: %d token calls", n)
+	}
+	b.clock.Advance(90 * time.Second)
+	if o := b.collect(uuid.NewString()); o.Class != provider.Accepted || b.tokens() != 2 {
+		t.Errorf("%+v after %d token calls", o, b.tokens())
+	}
+}
+
+func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	b.Fault("token", "slow", 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	first, second := make(chan provider.Outcome, 1), make(chan provider.Outcome, 1)
+	collect := func(ctx context.Context) provider.Outcome {
+		return b.Rail.Collector.Collect(ctx, provider.CollectRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
+	}
+	go func() { first <- collect(ctx) }()
+	waitFor(t, func() bool { return b.clock.Waiting() > 0 })
+	go func() { second <- collect(context.Background()) }()
+	cancel()
+	if o := <-first; o.Class != provider.NotSent || !o.NotSentBySocket {
+		t.Errorf("who gave up: %+v", o)
+	}
+	b.clock.Advance(time.Minute)
+	if o := <-second; o.Class != provider.Accepted {
+		t.Errorf("who waited: %+v", o)
+	}
+}
+
+func TestTokenRefused(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	b.Fault("collect", "unauthorized", 1)
+	if o := b.collect(uuid.NewString()); o.Class != provider.Accepted || b.tokens() != 2 {
+		t.Errorf("one 401: %+v after %d tokens", o, b.tokens())
+	}
+	// The payment was refused by 401, then no new token: it is NotSent, but
+	// something was written.
+	b.Fault("collect", "unauthorized", 1)
+	b.Fault("token", "outage", 1)
+	if o := b.collect(uuid.NewString()); o.Class != provider.NotSent || o.NotSentBySocket {
+		t.Errorf("401 and no token: %+v", o)
+	}
+	// No token at all: nothing of the payment was written.
+	for _, fault := range []string{"outage", "unauthorized", "forbidden", "throttle", "malformed", "answer_lost", "error_after"} {
+		b := newBench(t, sim.Options{})
+		b.Fault("token", fault, 1)
+		reference := uuid.NewString()
+		if o := b.collect(reference); o.Class != provider.NotSent || !o.NotSentBySocket || len(b.Moved(reference)) != 0 {
+			t.Errorf("token call with %s: %+v", fault, o)
+		}
+		if o := b.collect(reference); o.Class != provider.Accepted {
+			t.Errorf("after %s: %+v", fault, o)
+		}
+	}
+}
+
+// TestRefusalWith500 looks for the payment before it believes a documented
+// refusal that came with HTTP 500.
+func TestRefusalWith500(t *testing.T) {
+	b := newBench(t, sim.Options{OpeningFloat: 100})
+	disburse := func(reference string) provider.Outcome {
+		return b.Rail.Disburser.Disburse(context.Background(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
+	}
+	if o := disburse(uuid.NewString()); o.Class != provider.Rejected || o.Reason != provider.ReasonFloat {
+		t.Errorf("our float is too low: %+v", o)
+	}
+	b.Fault("disburse_status", "outage", 1)
+	if o := disburse(uuid.NewString()); o.Class != provider.Unknown {
+		t.Errorf("the confirming query failed: %+v", o)
+	}
+}
+
+// TestMagicNumbers are those that the role suites do not use.
+func TestMagicNumbers(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	collect := func(reference, code string) provider.Outcome {
+		return b.Rail.Collector.Collect(context.Background(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet(code)})
+	}
+	status := func(reference, code string) provider.Outcome {
+		return b.Rail.Collector.CollectStatus(context.Background(), provider.StatusRequest{ProviderReference: reference})
+	}
+	for code, want := range map[string]provider.State{"006": provider.Success, "007": provider.Failed, "032": provider.Success} {
+		reference := uuid.NewString()
+		if o := collect(reference, code); o.Class != provider.Unknown {
+			t.Errorf("%s: %+v", code, o)
+		}
+		if o := collect(reference, code); o.Class != provider.Accepted || !o.Duplicate {
+			t.Errorf("%s posted again: %+v", code, o)
+		}
+		b.Advance(5 * time.Second)
+		if o := status(reference, code); o.Class != provider.Accepted || o.State != want {
+			t.Errorf("%s after 5 s: %+v", code, o)
+		}
+	}
+	reference := uuid.NewString()
+	for range 2 {
+		if o := collect(reference, "031"); o.Class != provider.Unknown || len(b.Moved(reference)) != 0 {
+			t.Errorf("031: %+v", o)
+		}
+		b.Advance(29 * time.Second)
+	}
+	b.Advance(2 * time.Second)
+	if o := collect(reference, "031"); o.Class != provider.Accepted {
+		t.Errorf("031 after a minute: %+v", o)
+	}
+	for _, action := range []string{"approve", "decline", "wrong_pin"} {
+		reference := uuid.NewString()
+		collect(reference, "040")
+		b.Advance(4 * time.Minute)
+		if o := status(reference, "040"); o.Class != provider.Accepted || o.State != provider.Pending {
+			t.Errorf("040 waiting: %+v", o)
+		}
+		prompts := b.sim.Prompts(string(b.Wallet("040")))
+		if _, err := b.sim.Answer(b.Wallet("040").Local(), prompts[len(prompts)-1].ID, action); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"approve": "", "decline": provider.ReasonDeclined, "wrong_pin": provider.ReasonPIN}[action]
+		if o := status(reference, "040"); !o.Final() || o.Reason != want || (o.State == provider.Success) != (action == "approve") {
+			t.Errorf("040 %s: %+v", action, o)
+		}
+	}
+	reference = uuid.NewString()
+	collect(reference, "040")
+	b.Advance(5 * time.Minute)
+	if o := status(reference, "040"); o.State != provider.Failed || o.Reason != provider.ReasonExpired {
+		t.Errorf("040 left alone: %+v", o)
+	}
+	reference = uuid.NewString()
+	collect(reference, "003")
+	b.Advance(1000 * time.Hour)
+	if o := status(reference, "003"); o.Class != provider.Accepted || o.State != provider.Pending {
+		t.Errorf("003: %+v", o)
+	}
+}
+
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it never happened")
+		}
+	}
+}
