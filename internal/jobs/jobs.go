@@ -237,6 +237,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	}
 	q.mu.Lock()
 	q.phase = started
+	q.dispatch()
 	q.mu.Unlock()
 	q.loops.Add(3)
 	go q.dispatchLoop()

@@ -38,6 +38,7 @@ func (q *Queue) spilled(at time.Time) {
 	}
 	q.spill.on = true
 	q.spill.times++
+	q.nudge()
 }
 
 // nudge calls the keeper.
@@ -245,14 +246,17 @@ func (q *Queue) keepMemory(ctx context.Context) error {
 	return nil
 }
 
-// trim puts out of memory what is due last.
+// trim puts out of memory what is due last, when there is too much or what is
+// due now has no room.
 func (q *Queue) trim(ctx context.Context) error {
 	q.mu.Lock()
 	owner := q.owner
 	var out []*entry
 	var moved []note
-	if over := len(q.memory.byID) - q.opts.MemoryMax; over > 0 && owner != ownerNobody {
-		out = q.memory.furthest(over+q.opts.MemoryMax/4, q.clock.Now().Add(nearby))
+	now := q.clock.Now()
+	full := len(q.memory.byID) > q.opts.MemoryMax || q.spill.on && !q.spill.from.After(now)
+	if over := len(q.memory.byID) - q.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
+		out = q.memory.furthest(over, now.Add(nearby))
 		for _, e := range out {
 			if e.moved {
 				moved = append(moved, note{id: e.job.ID, owner: owner, at: e.due})
@@ -419,7 +423,6 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 	for s := range q.wakes {
 		subjects = append(subjects, s)
 	}
-	clear(q.wakes)
 	q.mu.Unlock()
 	if idle || owner == ownerNobody {
 		return nil
@@ -433,6 +436,12 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("write hints for other nodes: %w", err)
 		}
+		q.mu.Lock()
+		for _, s := range subjects {
+			delete(q.wakes, s)
+		}
+		q.relax()
+		q.mu.Unlock()
 	}
 	var heard []wake
 	var over []bool

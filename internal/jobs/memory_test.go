@@ -1,0 +1,427 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"pgregory.net/rapid"
+)
+
+func TestWhatDoesNotFitIntoMemoryIsFetchedLater(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		o := quietOptions("a")
+		o.MemoryMax = 20
+		var r record
+		gate := make(chan struct{})
+		q := start(t, newQueue(t, d, c, o, Handler{Kind: "k", Workers: 16, Run: func(_ context.Context, j Job) Outcome {
+			<-gate
+			r.add(j)
+			return Done()
+		}}))
+		const all = 700 // more than one set
+		var jobs []Job
+		for i := range all {
+			jobs = append(jobs, Job{ID: fmt.Sprintf("%04d", i), Kind: "k"})
+		}
+		add(t, d, q, jobs...)
+		if n := q.Counts(); n.InMemory > 25 || !n.Spilled {
+			t.Fatalf("memory is not bounded: %+v", n)
+		}
+		close(gate)
+		quiet(t, q)
+		ids := map[string]int{}
+		for _, j := range r.all() {
+			ids[j.ID]++
+			if j.Adopted {
+				t.Fatalf("%s counts as adopted", j.ID)
+			}
+		}
+		if len(ids) != all || len(r.all()) != all {
+			t.Errorf("%d jobs ran %d times", len(ids), len(r.all()))
+		}
+		if rowsLeft(t, d) != 0 || q.Counts().Spilled {
+			t.Errorf("%d rows left, %+v", rowsLeft(t, d), q.Counts())
+		}
+	})
+}
+
+func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		o := quietOptions("a")
+		o.MemoryMax = 20
+		var r record
+		q := start(t, newQueue(t, d, c, o, r.handler("poll", func(j Job) Outcome {
+			if j.Tries == 0 && c.Now().Equal(epochStart) {
+				return Later(time.Hour) // known to the memory alone
+			}
+			return Done()
+		}), r.handler("k", done)))
+		quiet(t, q)
+		for i := range 4 {
+			var jobs []Job
+			for n := range 10 {
+				jobs = append(jobs, Job{ID: fmt.Sprintf("poll-%d-%d", i, n), Kind: "poll", Subject: fmt.Sprintf("subject-%d-%d", i, n)})
+			}
+			add(t, d, q, jobs...)
+			quiet(t, q)
+			look(t, q)
+		}
+		if n := q.Counts(); n.InMemory > 20 || !n.Spilled || n.Ran != 40 {
+			t.Fatalf("%+v", n)
+		}
+		add(t, d, q, Job{ID: "now", Kind: "k"})
+		quiet(t, q)
+		if got := r.all(); got[len(got)-1].ID != "now" {
+			t.Fatalf("the job of now did not run: %+v", q.Counts())
+		}
+		// One that is out of memory is still found when something is heard of it.
+		q.mu.Lock()
+		var away string
+		for i := range 4 {
+			for n := range 10 {
+				if s := fmt.Sprintf("subject-%d-%d", i, n); q.memory.bySubject[s] == nil {
+					away = s
+				}
+			}
+		}
+		q.mu.Unlock()
+		before := len(r.all())
+		q.Wake(away)
+		quiet(t, q)
+		look(t, q)
+		quiet(t, q)
+		if got := r.all()[before:]; len(got) != 1 || got[0].Subject != away {
+			t.Errorf("the wake of %s ran %+v", away, got)
+		}
+		before = len(r.all())
+		c.Advance(59 * time.Minute)
+		look(t, q)
+		quiet(t, q)
+		if n := len(r.all()) - before; n != 0 {
+			t.Errorf("%d jobs ran before the hour that their handlers named", n)
+		}
+		c.Advance(2 * time.Minute)
+		look(t, q)
+		quiet(t, q)
+		if n := rowsLeft(t, d); n != 0 {
+			t.Errorf("%d rows left; %+v", n, q.Counts())
+		}
+	})
+}
+
+func TestALostAnswerToCommitLosesNoJob(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		c := clock.NewManual(epochStart)
+		var r record
+		q := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
+		quiet(t, q)
+		f.At(db.BoundaryCommit, 1, db.FaultAfter)
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			q.Add(tx, Job{ID: "1", Kind: "k"})
+			return nil
+		})
+		if !errors.Is(err, db.ErrAmbiguous) {
+			t.Fatalf("the fault did not happen: %v", err)
+		}
+		c.Advance(2 * strayAge)
+		q.mu.Lock()
+		q.strayLook = time.Time{}
+		q.mu.Unlock()
+		look(t, q)
+		quiet(t, q)
+		if got := r.all(); len(got) != 1 {
+			t.Errorf("ran %+v", got)
+		}
+	})
+}
+
+func TestNoOutcomeIsLostWhenTheDatabaseFails(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		c := clock.NewManual(epochStart)
+		var r record
+		q := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done), r.handler("bad", func(Job) Outcome {
+			return Dead(errors.New("never"))
+		})))
+		quiet(t, q)
+		add(t, d, q, Job{ID: "1", Kind: "k"}, Job{ID: "2", Kind: "bad"})
+		f.Decide(func(b db.Boundary) db.Fault { return db.FaultBefore })
+		quiet(t, q)
+		f.Decide(nil)
+		if n := rowsLeft(t, d); n > 2 {
+			t.Fatalf("%d rows", n)
+		}
+		c.Advance(unwrittenPause)
+		quiet(t, q)
+		dead, err := q.List(t.Context(), Filter{Dead: true})
+		if n := rowsLeft(t, d); n != 1 || err != nil || len(dead) != 1 || dead[0].ID != "2" {
+			t.Errorf("%d rows left, dead letters %+v, %v", n, dead, err)
+		}
+	})
+}
+
+func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
+	for _, e := range dbtest.Engines() {
+		t.Run(e.String(), func(t *testing.T) {
+			options := dbtest.Options(t, e)
+			faulty := options
+			faulty.Faults = &db.Faults{}
+			da, d := dbtest.OpenWith(t, faulty), dbtest.OpenWith(t, options)
+			short := Options{LeaseFor: 900 * time.Millisecond, Heartbeat: 50 * time.Millisecond}
+			var r record
+			oa, ob := short, short
+			oa.Node, ob.Node = "a", "b"
+			a := start(t, newQueue(t, da, clock.Real(), oa, r.handler("k", func(Job) Outcome { return Later(time.Hour) })))
+			done := make(chan Job, 1)
+			b := start(t, newQueue(t, d, clock.Real(), ob, Handler{Kind: "k", Run: func(_ context.Context, j Job) Outcome {
+				done <- j
+				return Done()
+			}}))
+			add(t, da, a, Job{ID: "1", Kind: "k"})
+			quiet(t, a)
+			epoch := a.Epoch()
+			faulty.Faults.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
+			select {
+			case j := <-done:
+				if !j.Adopted {
+					t.Error("not told that it is adopted")
+				}
+			case <-time.After(patience):
+				t.Fatalf("the silent node's job was never adopted: %+v", b.Counts())
+			}
+			if a.Counts().LeaseHolds {
+				t.Error("the silent node would still begin jobs")
+			}
+			faulty.Faults.Decide(nil)
+			for deadline := time.Now().Add(patience); a.Epoch() == epoch; {
+				if time.Now().After(deadline) {
+					t.Fatal("the node never came back")
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+func TestALongLineDoesNotHoldUpAShortOne(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		slow := make(chan struct{})
+		var atOnce, most atomic.Int32
+		quick := make(chan struct{}, 10)
+		h := Handler{
+			Kind: "k", Workers: 5,
+			Key:    func(j Job) string { return string(j.Payload) },
+			PerKey: func(key string) int { return 2 },
+			Run: func(_ context.Context, j Job) Outcome {
+				if string(j.Payload) == `"slow"` {
+					most.Store(max(most.Load(), atOnce.Add(1)))
+					<-slow
+					atOnce.Add(-1)
+					return Done()
+				}
+				quick <- struct{}{}
+				return Done()
+			},
+		}
+		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), h))
+		var jobs []Job
+		for range 50 {
+			jobs = append(jobs, Job{Kind: "k", Payload: []byte(`"slow"`)})
+		}
+		for range 5 {
+			jobs = append(jobs, Job{Kind: "k", Payload: []byte(`"quick"`)})
+		}
+		add(t, d, q, jobs...)
+		for range 5 {
+			select {
+			case <-quick:
+			case <-time.After(patience):
+				t.Fatal("a slow line held up a quick one")
+			}
+		}
+		close(slow)
+		quiet(t, q)
+		if most.Load() != 2 {
+			t.Errorf("%d of one line ran at once, expected 2", most.Load())
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if n := len(q.memory.kinds["k"].lines); n != 0 {
+			t.Errorf("%d lines are remembered for ever", n)
+		}
+	})
+}
+
+func TestALimitThatGrowsIsUsed(t *testing.T) {
+	var limit atomic.Int32
+	limit.Store(1)
+	var inside atomic.Int32
+	all := make(chan struct{})
+	var once sync.Once
+	d := dbtest.Open(t, db.SQLite)
+	q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{
+		Kind: "k", Workers: 8,
+		Key:    func(Job) string { return "one" },
+		PerKey: func(string) int { return int(limit.Load()) },
+		Run: func(_ context.Context, j Job) Outcome {
+			if string(j.Payload) == "1" {
+				limit.Store(8)
+				return Done()
+			}
+			if inside.Add(1) == 8 {
+				once.Do(func() { close(all) })
+			}
+			select {
+			case <-all:
+			case <-time.After(patience):
+				t.Error("the limit grew but was not used")
+			}
+			return Done()
+		},
+	}))
+	jobs := []Job{{Kind: "k", Payload: []byte("1")}}
+	for range 8 {
+		jobs = append(jobs, Job{Kind: "k"})
+	}
+	add(t, d, q, jobs...)
+	quiet(t, q)
+}
+
+// TestMemoryKeepsItsBooks drives the memory with random operations beside a
+// plain model of it.
+func TestMemoryKeepsItsBooks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMemory()
+		k := &kind{Handler: Handler{Workers: 4, PerKey: func(string) int { return 2 }}, lines: map[string]*line{}}
+		now := epochStart
+		var taken []*entry
+		live := map[string]*entry{}
+		next := 0
+		pick := func() *entry {
+			var ids []string
+			for id := range live {
+				ids = append(ids, id)
+			}
+			if len(ids) == 0 {
+				return nil
+			}
+			slices.Sort(ids)
+			return live[rapid.SampledFrom(ids).Draw(t, "id")]
+		}
+		delay := func() time.Time {
+			return now.Add(time.Duration(rapid.IntRange(-3, 3).Draw(t, "delay")) * time.Minute)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				next++
+				e := &entry{job: Job{ID: fmt.Sprint(next), Subject: fmt.Sprint(next % 3)}, kind: k, key: fmt.Sprint(next % 2), due: delay()}
+				m.put(e, now)
+				live[e.job.ID] = e
+			},
+			"advance": func(t *rapid.T) {
+				now = now.Add(time.Minute)
+				m.due(now)
+			},
+			"take": func(t *rapid.T) {
+				if e := m.take(k); e != nil {
+					if e.due.After(now) || e.state != running {
+						t.Fatalf("took %+v at %v", e, now)
+					}
+					taken = append(taken, e)
+				}
+			},
+			"end": func(t *rapid.T) {
+				if len(taken) == 0 {
+					return
+				}
+				e := taken[0]
+				taken = taken[1:]
+				m.ended(e)
+				e.state = gone
+				if live[e.job.ID] != e {
+					return
+				}
+				if rapid.Bool().Draw(t, "again") {
+					e.due = delay()
+					m.schedule(e, now)
+					return
+				}
+				m.forget(e)
+				delete(live, e.job.ID)
+			},
+			"forget": func(t *rapid.T) {
+				if e := pick(); e != nil {
+					m.forget(e)
+					delete(live, e.job.ID)
+				}
+			},
+			"move": func(t *rapid.T) {
+				if e := pick(); e != nil && e.state != running {
+					m.move(e, delay(), now)
+				}
+			},
+			"wake": func(t *rapid.T) { m.wake(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "subject")), now) },
+			"": func(t *rapid.T) {
+				counts := map[state]int{}
+				for id, e := range live {
+					if m.byID[id] != e {
+						t.Fatalf("%s is lost", id)
+					}
+					counts[e.state]++
+				}
+				inSubjects := 0
+				for _, e := range m.bySubject {
+					for ; e != nil; e = e.next {
+						inSubjects++
+					}
+				}
+				perKey := map[string]int{}
+				for _, e := range taken {
+					perKey[e.key]++
+				}
+				switch {
+				case len(m.byID) != len(live), inSubjects != len(live), counts[gone] != 0:
+					t.Fatalf("%d live, %d by id, %d by subject, %d gone", len(live), len(m.byID), inSubjects, counts[gone])
+				case counts[waiting] != len(m.waiting), counts[ready] != m.ready, m.ready != k.ready, m.running != len(taken):
+					t.Fatalf("%v; heap %d, ready %d and %d, running %d of %d", counts, len(m.waiting), m.ready, k.ready, m.running, len(taken))
+				case perKey["0"] > 2, perKey["1"] > 2:
+					t.Fatalf("a line is over its limit: %v", perKey)
+				}
+			},
+		})
+		// Whatever happened, everything that is due can still be taken.
+		for range 10_000 {
+			now = now.Add(time.Minute)
+			m.due(now)
+			for e := m.take(k); e != nil; e = m.take(k) {
+				taken = append(taken, e)
+			}
+			if len(taken) == 0 && len(m.byID) == 0 {
+				break
+			}
+			if len(taken) == 0 {
+				continue
+			}
+			e := taken[0]
+			taken = taken[1:]
+			m.ended(e)
+			if m.byID[e.job.ID] == e {
+				e.state = gone
+				m.forget(e)
+			}
+		}
+		if len(m.byID) != 0 || len(k.lines) != 0 {
+			t.Fatalf("%d jobs and %d lines were never reached", len(m.byID), len(k.lines))
+		}
+	})
+}

@@ -1,0 +1,433 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+func look(t *testing.T, q *Queue) {
+	t.Helper()
+	if err := q.keepWakes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.keep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADeadNodesJobsAreAdopted(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ra, rb record
+		later := func(Job) Outcome { return Later(time.Hour) }
+		a := start(t, newQueue(t, d, c, quietOptions("a"), ra.handler("k", later)))
+		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("k", done)))
+		quiet(t, b)
+		var jobs []Job
+		for i := range setSize + 20 {
+			jobs = append(jobs, Job{ID: fmt.Sprintf("job-%04d", i), Kind: "k", Memo: i})
+		}
+		add(t, d, a, jobs...)
+		add(t, d, a, Job{ID: "strange", Kind: "unknown to both"})
+		quiet(t, a)
+
+		look(t, b)
+		quiet(t, b)
+		if n := len(rb.all()); n != 0 {
+			t.Fatalf("%d jobs of a living node were taken", n)
+		}
+		kill(t, d, a)
+		look(t, b)
+		quiet(t, b)
+		got := rb.all()
+		if len(got) != len(jobs) {
+			t.Fatalf("%d of %d jobs were adopted", len(got), len(jobs))
+		}
+		for _, j := range got {
+			if !j.Adopted || j.Memo != nil {
+				t.Fatalf("adopted as %+v", j)
+			}
+		}
+		if n := rowsLeft(t, d); n != 1 {
+			t.Errorf("%d rows are left, expected the one that nobody knows", n)
+		}
+	})
+}
+
+func TestAPausedNodeWakesUpAndDoesNoHarm(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ra, rb record
+		inside, let := make(chan struct{}), make(chan struct{})
+		a := newQueue(t, d, c, quietOptions("a"), Handler{Kind: "k", Run: func(_ context.Context, j Job) Outcome {
+			ra.add(j)
+			if j.ID == "slow" && !j.Adopted {
+				close(inside)
+				<-let
+				return Retry(errors.New("from the old life"))
+			}
+			return Done()
+		}})
+		start(t, a)
+		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("k", func(Job) Outcome { return Later(time.Hour) })))
+		quiet(t, b)
+		add(t, d, a, Job{ID: "slow", Kind: "k"}, Job{ID: "waits", Kind: "k", RunAt: epochStart.Add(time.Minute)})
+		<-inside
+		kill(t, d, a)
+		look(t, b)
+		quiet(t, b)
+		if n := len(rb.all()); n != 1 { // the other one is not due yet
+			t.Fatalf("b ran %d jobs", n)
+		}
+		epoch := a.Epoch()
+
+		// The paused node wakes up: what it adds under the old epoch is adopted,
+		// what it remembers is dropped, what it still runs counts for nothing.
+		add(t, d, a, Job{ID: "late", Kind: "k", RunAt: epochStart.Add(time.Minute)})
+		if err := a.beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if a.Epoch() <= epoch {
+			t.Errorf("the epoch went from %d to %d", epoch, a.Epoch())
+		}
+		close(let)
+		add(t, d, a, Job{ID: "new", Kind: "k"})
+		look(t, a)
+		quiet(t, a)
+		c.Advance(2 * time.Minute)
+		quiet(t, a)
+		quiet(t, b)
+		ran := map[string]int{}
+		for _, j := range ra.all() {
+			ran["a "+j.ID]++
+		}
+		for _, j := range rb.all() {
+			ran["b "+j.ID]++
+		}
+		want := map[string]int{"a slow": 1, "b slow": 1, "b waits": 1, "a late": 1, "a new": 1}
+		if fmt.Sprint(ran) != fmt.Sprint(want) {
+			t.Errorf("ran %v, expected %v", ran, want)
+		}
+		list, err := b.List(t.Context(), Filter{})
+		if err != nil || len(list) != 2 || list[0].Tries != 0 || list[0].LastError != "" {
+			t.Errorf("the old life wrote: %+v, %v", list, err)
+		}
+		if lost := a.Counts().LeasesLost; lost != 1 {
+			t.Errorf("%d leases were lost", lost)
+		}
+	})
+}
+
+func TestAnAdoptedJobWaitsForItsGhost(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		var inside, most atomic.Int32
+		var r record
+		begun, let := make(chan struct{}, 2), make(chan struct{})
+		a := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", Run: func(_ context.Context, j Job) Outcome {
+			most.Store(max(most.Load(), inside.Add(1)))
+			defer inside.Add(-1)
+			r.add(j)
+			begun <- struct{}{}
+			<-let
+			return Done()
+		}}))
+		add(t, d, a, Job{ID: "1", Kind: "k"})
+		<-begun
+		kill(t, d, a)
+		if err := a.beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		look(t, a) // adopts its own job while the old handler still runs it
+		if n := rowsLeft(t, d); n != 1 {
+			t.Fatalf("%d rows", n)
+		}
+		close(let)
+		quiet(t, a)
+		if got := r.all(); len(got) != 2 || got[0].Adopted || !got[1].Adopted || most.Load() != 1 {
+			t.Errorf("ran %+v, %d at once", got, most.Load())
+		}
+		if n := rowsLeft(t, d); n != 0 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
+}
+
+func TestAGracefulStopHandsOver(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ra, rb record
+		begun, let := make(chan struct{}), make(chan struct{})
+		a := newQueue(t, d, c, quietOptions("a"), Handler{Kind: "k", Workers: 1, Run: func(ctx context.Context, j Job) Outcome {
+			ra.add(j)
+			close(begun)
+			<-let
+			if ctx.Err() != nil {
+				t.Error("the handler was told to end although there was time")
+			}
+			return Done()
+		}})
+		start(t, a)
+		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("k", done)))
+		quiet(t, b)
+		add(t, d, a, Job{ID: "1", Kind: "k"})
+		<-begun
+		add(t, d, a, Job{ID: "2", Kind: "k"}, Job{ID: "3", Kind: "k", RunAt: epochStart.Add(time.Hour)})
+		stopped := make(chan error)
+		go func() { stopped <- a.Stop(context.Background()) }()
+		<-a.drain
+		close(let)
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		if n := len(ra.all()); n != 1 {
+			t.Errorf("%d jobs ran on the stopping node", n)
+		}
+		look(t, b) // no lease has to run out
+		quiet(t, b)
+		if got := rb.all(); len(got) != 1 || got[0].ID != "2" || !got[0].Adopted {
+			t.Errorf("b ran %+v", got)
+		}
+		c.Advance(time.Hour)
+		quiet(t, b)
+		if n := rowsLeft(t, d); n != 0 {
+			t.Errorf("%d rows are left", n)
+		}
+		add(t, d, a, Job{ID: "4", Kind: "k"}) // a request that was still under way
+		look(t, b)
+		quiet(t, b)
+		if got := rb.all(); len(got) != 3 || got[2].ID != "4" {
+			t.Errorf("b ran %+v", got)
+		}
+	})
+}
+
+func TestStopEndsHandlersThatTakeTooLong(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		begun := make(chan struct{})
+		q := newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", Run: func(ctx context.Context, _ Job) Outcome {
+			close(begun)
+			<-ctx.Done()
+			return Retry(ctx.Err())
+		}})
+		start(t, q)
+		add(t, d, q, Job{ID: "1", Kind: "k"})
+		<-begun
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := q.Stop(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("Stop: %v", err)
+		}
+		list, err := q.List(t.Context(), Filter{})
+		if err != nil || len(list) != 1 || list[0].Tries != 1 {
+			t.Errorf("its outcome was not written: %+v, %v", list, err)
+		}
+	})
+}
+
+func TestARestartAdoptsAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var r record
+		first := newQueue(t, d, c, quietOptions("a"), r.handler("k", func(Job) Outcome { return Later(time.Hour) }))
+		start(t, first) // is never stopped: it crashed
+		add(t, d, first, Job{ID: "1", Kind: "k"})
+		quiet(t, first)
+		second := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
+		quiet(t, second)
+		if got := r.all(); len(got) != 2 || !got[1].Adopted {
+			t.Errorf("ran %+v", got)
+		}
+		if second.Epoch() <= first.Epoch() {
+			t.Error("the epoch did not grow")
+		}
+		// The first one was alive after all, a namesake: both go on.
+		if err := first.beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if first.Counts().LeasesLost != 1 || second.Counts().LeasesLost != 0 {
+			t.Errorf("namesakes take each other's leases: %d, %d", first.Counts().LeasesLost, second.Counts().LeasesLost)
+		}
+	})
+}
+
+func TestACommandsJobsAreForWhoeverRuns(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var r record
+		command := New(d, c, nil, quietOptions("command"))
+		add(t, d, command, Job{ID: "1", Kind: "k", Memo: 1})
+		server := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
+		quiet(t, server)
+		if got := r.all(); len(got) != 1 || got[0].Memo != nil {
+			t.Errorf("ran %+v", got)
+		}
+	})
+}
+
+func TestWakeReachesTheOtherNode(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ra, rb record
+		a := start(t, newQueue(t, d, c, quietOptions("a"), ra.handler("k", func(Job) Outcome { return Later(time.Hour) })))
+		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("k", done)))
+		look(t, a)
+		look(t, b)
+		add(t, d, a, Job{ID: "1", Kind: "k", Subject: "s"})
+		quiet(t, a)
+		b.Wake("s")
+		quiet(t, b) // the hint is written
+		look(t, a)
+		quiet(t, a)
+		if n := len(ra.all()); n != 2 {
+			t.Errorf("ran %d times, expected once and the wake", n)
+		}
+		look(t, a)
+		quiet(t, a)
+		if n := len(ra.all()); n != 2 {
+			t.Errorf("the hint was taken twice")
+		}
+		var left int
+		err := d.Read(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.One("SELECT count(*) FROM job_wakes", nil, &left)
+			return err
+		})
+		if err != nil || left != 0 {
+			t.Errorf("%d hints are left, %v", left, err)
+		}
+	})
+}
+
+func TestHold(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		a := start(t, newQueue(t, d, c, quietOptions("a")))
+		b := start(t, newQueue(t, d, c, quietOptions("b")))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		var inside atomic.Int32
+		type turn struct {
+			ctx  context.Context
+			exit chan struct{}
+		}
+		turns := map[*Queue]chan turn{a: make(chan turn, 1), b: make(chan turn, 1)}
+		ended := map[*Queue]chan error{a: make(chan error, 1), b: make(chan error, 1)}
+		hold := func(q *Queue) {
+			ended[q] <- q.Hold(ctx, "bind", func(held context.Context) {
+				if inside.Add(1) != 1 {
+					t.Error("two nodes hold the same name")
+				}
+				defer inside.Add(-1)
+				exit := make(chan struct{})
+				turns[q] <- turn{held, exit}
+				select {
+				case <-exit:
+				case <-held.Done():
+				}
+			})
+		}
+		go hold(a)
+		first := <-turns[a]
+		go hold(b)
+		for range 3 { // b asks at each heartbeat, in vain
+			if err := b.beat(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// a is silent for too long: its watchdog ends the hold before the lease can be taken.
+		a.dropHolds()
+		<-first.ctx.Done()
+		kill(t, d, a)
+		look(t, b)
+		var second turn
+		for waiting := true; waiting; {
+			if err := b.beat(ctx); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case second = <-turns[b]:
+				waiting = false
+			case <-ctx.Done():
+				t.Fatal("the hold never came to the other node")
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if err := a.beat(ctx); err != nil { // back under a new epoch, and waits its turn
+			t.Fatal(err)
+		}
+		close(second.exit)
+		if err := <-ended[b]; err != nil {
+			t.Errorf("Hold ended with %v", err)
+		}
+		var third turn
+		for waiting := true; waiting; {
+			if err := a.beat(ctx); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case third = <-turns[a]:
+				waiting = false
+			case <-ctx.Done():
+				t.Fatal("the hold never came back")
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if third.ctx.Err() != nil {
+			t.Error("the new hold is over already")
+		}
+		if err := a.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended[a]; !errors.Is(err, errStopped) {
+			t.Errorf("Hold of a stopped queue ended with %v", err)
+		}
+	})
+}
+
+func TestPeriodicRunsOnOneNode(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ran [2]atomic.Int32
+		var queues [2]*Queue
+		for i := range queues {
+			q := newQueue(t, d, c, quietOptions(fmt.Sprint("node-", i)))
+			q.Periodic("sweep", time.Hour, func(context.Context) error {
+				if ran[i].Add(1) == 2 {
+					return errors.New("this time it failed")
+				}
+				return nil
+			})
+			queues[i] = start(t, q)
+			quiet(t, q)
+		}
+		for range 4 {
+			c.Advance(time.Hour)
+			quiet(t, queues[0])
+			quiet(t, queues[1])
+		}
+		if ran[0].Load() != 4 || ran[1].Load() != 0 {
+			t.Fatalf("ran %d and %d times", ran[0].Load(), ran[1].Load())
+		}
+		depth, err := queues[0].Depth(t.Context())
+		if err != nil || len(depth) != 0 {
+			t.Errorf("periodic work counts as depth: %+v, %v", depth, err)
+		}
+		kill(t, d, queues[0])
+		look(t, queues[1])
+		c.Advance(time.Hour)
+		quiet(t, queues[1])
+		if ran[1].Load() != 1 {
+			t.Error("the other node did not take the periodic work over")
+		}
+	})
+}
