@@ -80,3 +80,12 @@ func (a *Access) AuditLog(ctx context.Context, f AuditFilter) ([]Entry, error) {
 	})
 	return entries, err
 }
+
+const selectAudited = `SELECT 1 FROM audit_log WHERE tenant = $1 AND id = $2`
+
+// Audited says whether the entry with this id is in the log: when the answer
+// to a commit was lost, it says whether the act happened.
+func (a *Access) Audited(tx *db.Tx, tenant, id string) (bool, error) {
+	var one int64
+	return tx.One(selectAudited, []any{tenant, id}, &one)
+}

@@ -8,6 +8,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -20,6 +21,12 @@ type Storage struct {
 	Data     string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database, the simulator's book and the development key."`
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
 }
+
+// databaseFile is the SQLite database's name in the data folder.
+const databaseFile = "makola.db"
+
+// SQLite is the path of the SQLite database, used when no URL is given.
+func (s Storage) SQLite() string { return filepath.Join(s.Data, databaseFile) }
 
 // Server is everything that makola serve needs.
 type Server struct {

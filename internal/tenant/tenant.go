@@ -11,6 +11,7 @@ package tenant
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,6 +48,12 @@ const (
 const (
 	DefaultWalletLimit = 15_000 * money.Cedi
 	DefaultBankLimit   = 50_000 * money.Cedi
+)
+
+// What an id may hold, and its greatest length.
+const (
+	maxID     = 64
+	idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 )
 
 // maxName is the longest name in characters.
@@ -208,6 +215,9 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.UpdatedAt = t.CreatedAt
 	_, err := tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
 		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.CreatedAt, t.UpdatedAt)
+	if errors.Is(err, db.ErrUnique) {
+		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
+	}
 	if err != nil {
 		return Tenant{}, err
 	}
@@ -221,6 +231,9 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 // check holds a tenant to what the table allows, in words for a person.
 func (t Tenant) check() error {
 	var f problem.Fields
+	if !wellFormed(t.ID) {
+		f.Add("id", "must have 1 to 64 letters, digits and hyphens.")
+	}
 	if strings.TrimSpace(t.Name) != t.Name || t.Name == "" || utf8.RuneCountInString(t.Name) > maxName || !utf8.ValidString(t.Name) {
 		f.Add("name", "must have 1 to 120 characters and no space around them.")
 	}
@@ -237,6 +250,14 @@ func (t Tenant) check() error {
 		f.Add("bank_transfer_limit", "must be above zero.")
 	}
 	return f.Err()
+}
+
+// wellFormed says whether id can be a tenant's. It stands inside the names of
+// ledger accounts, so it holds nothing that means something there.
+func wellFormed(id string) bool {
+	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool {
+		return !strings.ContainsRune(idLetters, r)
+	})
 }
 
 // Change says what of a tenant becomes what; nil leaves a member as it is.

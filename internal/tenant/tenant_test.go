@@ -80,6 +80,7 @@ func TestCreateRefuses(t *testing.T) {
 		for _, n := range []Tenant{
 			{Mode: Test}, {Name: " x", Mode: Test}, {Name: "x"}, {Name: "x", Mode: "demo"}, {Name: strings.Repeat("x", 121), Mode: Live},
 			{Name: "x", Mode: Live, PayoutLimitWallet: -1}, {Name: "x", Mode: Live, PayoutLimitBank: -1}, {Name: "x", Mode: Live, FeeBearer: "me"},
+			{ID: "a:b", Name: "x", Mode: Live}, {ID: "a/b", Name: "x", Mode: Live}, {ID: strings.Repeat("a", 65), Name: "x", Mode: Live},
 		} {
 			err := d.Write(t.Context(), func(tx *db.Tx) error { _, err := s.Create(tx, n); return err })
 			if !problem.Is(err, problem.Invalid) {
@@ -89,7 +90,12 @@ func TestCreateRefuses(t *testing.T) {
 		if all, err := s.List(t.Context(), "", 10); err != nil || len(all) != 0 {
 			t.Errorf("%+v, %v", all, err)
 		}
-		create(t, d, s, Tenant{Name: strings.Repeat("ɛ", 120), Mode: Live})
+		made := create(t, d, s, Tenant{Name: strings.Repeat("ɛ", 120), Mode: Live})
+		made.Name = "Another"
+		err := d.Write(t.Context(), func(tx *db.Tx) error { _, err := s.Create(tx, made); return err })
+		if !problem.Is(err, problem.Duplicate) {
+			t.Errorf("an id that is taken: %v", err)
+		}
 	})
 }
 

@@ -1,0 +1,138 @@
+// Package cli is the command line. There is one file for each noun, and a
+// command is a struct whose members are its flags and whose Run does the work.
+// Commands open the database themselves, with the same packages and the same
+// guarded statements as the server, and work while it runs and while it does
+// not. Apart from serve and migrate up none of them changes the schema. What an
+// operator does is written into the audit log in the same transaction.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/makola/makola/internal/problem"
+)
+
+// commands is the whole command line; a noun is one member and one file.
+type commands struct {
+	Tenant tenantCommands `cmd:"" help:"Customers: make, list, show, change."`
+	Fees   feesCommands   `cmd:"" help:"Fee plans: show and set."`
+	Key    keyCommands    `cmd:"" help:"API keys: make, list, rotate, revoke."`
+	Audit  auditCommands  `cmd:"" help:"What operators did."`
+}
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitInternal    = 1 // something went wrong that is not the operator's doing
+	exitUsage       = 2 // wrong flags or values
+	exitUnavailable = 3 // the database or a provider cannot be used now; trying later is right
+	exitNotFound    = 4
+	exitConflict    = 5 // done before, or somebody else was first
+	exitForbidden   = 6
+	exitFunds       = 7 // a wallet, credits or a float do not cover it
+	exitRefused     = 8 // a provider said no
+	exitUnknown     = 9 // the outcome is unknown: look before trying again
+)
+
+var exitCodes = map[problem.Kind]int{
+	problem.Malformed: exitUsage, problem.Invalid: exitUsage, problem.TooLarge: exitUsage,
+	problem.Unavailable: exitUnavailable, problem.RateLimited: exitUnavailable,
+	problem.NotFound:  exitNotFound,
+	problem.Duplicate: exitConflict, problem.InProgress: exitConflict, problem.Gone: exitConflict,
+	problem.Forbidden: exitForbidden, problem.Unauthenticated: exitForbidden,
+	problem.InsufficientFunds: exitFunds, problem.InsufficientCredits: exitFunds,
+	problem.Refused:  exitRefused,
+	problem.Internal: exitInternal,
+}
+
+// codeUnknown is the code of a problem whose outcome nobody knows.
+const codeUnknown = "outcome_unknown"
+
+// env is what a command is given to work with.
+type env struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+}
+
+// exit carries the code out of the parser, which leaves the program after
+// printing help.
+type exit int
+
+// Run runs the command line args (without the program's name) and gives the
+// exit code. An interrupt ends the command's context.
+func Run(args []string, stdout, stderr io.Writer) (code int) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	defer func() {
+		if p := recover(); p != nil {
+			left, ok := p.(exit)
+			if !ok {
+				panic(p)
+			}
+			code = int(left)
+		}
+	}()
+	var root commands
+	parser, err := kong.New(&root,
+		kong.Name("makola"),
+		kong.Description("Collect and send mobile money, send bank transfers, sell airtime and data, send SMS: one program, one interface."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "makola:", err)
+		return exitInternal
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintln(stderr, "makola:", err)
+		var parse *kong.ParseError
+		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Command() != "" {
+			fmt.Fprintf(stderr, "Try: makola %s --help\n", parse.Context.Command())
+		} else {
+			fmt.Fprintln(stderr, "Try: makola --help")
+		}
+		return exitUsage
+	}
+	if err := command.Run(&env{ctx: ctx, stdout: stdout, stderr: stderr}); err != nil {
+		return report(stderr, err)
+	}
+	return exitOK
+}
+
+// report says on stderr what went wrong and gives the exit code. This is the
+// edge: nothing below it prints errors.
+func report(stderr io.Writer, err error) int {
+	p := problem.From(err)
+	fmt.Fprintln(stderr, "makola:", p.Message)
+	if len(p.Fields) > 1 || len(p.Fields) == 1 && p.Kind != problem.Invalid {
+		for _, name := range p.FieldNames() {
+			for _, text := range p.Fields[name] {
+				fmt.Fprintf(stderr, "  %s %s\n", name, text)
+			}
+		}
+	}
+	if p.Cause != nil && slices.Contains([]problem.Kind{problem.Internal, problem.Unavailable}, p.Kind) {
+		fmt.Fprintln(stderr, "  because:", p.Cause)
+	} else if p.Cause == nil && err != error(p) && p.Kind == problem.Unavailable {
+		fmt.Fprintln(stderr, "  because:", err)
+	}
+	if p.Code == codeUnknown {
+		return exitUnknown
+	}
+	if code, ok := exitCodes[p.Kind]; ok {
+		return code
+	}
+	return exitInternal
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// toggle is a flag that says on or off, or nothing.
+type toggle struct{ value *bool }
+
+// UnmarshalText reads the flag.
+func (t *toggle) UnmarshalText(text []byte) error {
+	on := string(text) == "on"
+	if !on && string(text) != "off" {
+		return errors.New("must be on or off")
+	}
+	t.value = &on
+	return nil
+}
+
+// or gives what was said, or else what holds without the flag.
+func (t toggle) or(otherwise bool) bool {
+	if t.value == nil {
+		return otherwise
+	}
+	return *t.value
+}
+
+// amount is a flag in cedis, or nothing.
+type amount struct{ value *money.Pesewas }
+
+// UnmarshalText reads the flag.
+func (a *amount) UnmarshalText(text []byte) error {
+	p, err := money.Parse(string(text))
+	if err != nil {
+		return err
+	}
+	a.value = &p
+	return nil
+}
+
+// or gives what was said, or else what holds without the flag.
+func (a amount) or(otherwise money.Pesewas) money.Pesewas {
+	if a.value == nil {
+		return otherwise
+	}
+	return *a.value
+}
+
+// cidr is an address or a range of addresses.
+type cidr struct{ prefix netip.Prefix }
+
+// UnmarshalText reads the flag.
+func (c *cidr) UnmarshalText(text []byte) (err error) {
+	if c.prefix, err = access.ParsePrefix(string(text)); err != nil {
+		p := problem.From(err)
+		return errors.New(p.Fields[p.FieldNames()[0]][0])
+	}
+	return nil
+}
+
+func prefixesOf(list []cidr) []netip.Prefix {
+	prefixes := make([]netip.Prefix, len(list))
+	for i, c := range list {
+		prefixes[i] = c.prefix
+	}
+	return prefixes
+}
+
+func textsOf[T interface{ String() string }](list []T) []string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = v.String()
+	}
+	return texts
+}

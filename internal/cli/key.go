@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+type keyCommands struct {
+	Create keyCreate `cmd:"" help:"Make a key and print it, this once."`
+	List   keyList   `cmd:"" help:"List the keys of a customer."`
+	Rotate keyRotate `cmd:"" help:"Replace a key by a new one; both work for a while."`
+	Revoke keyRevoke `cmd:"" help:"End a key within a second, for good."`
+}
+
+type keyFlags struct {
+	common
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id of the customer."`
+}
+
+// keyView is a key as it is printed; the key itself only where it was made.
+type keyView struct {
+	access.Key
+	text  string
+	state string
+}
+
+func keyColumns() []column[keyView] {
+	return []column[keyView]{
+		{"id", func(k keyView) any { return k.ID }},
+		{"hint", func(k keyView) any { return k.Hint }},
+		{"state", func(k keyView) any { return k.state }},
+		{"member", func(k keyView) any { return k.Member }},
+		{"scopes", func(k keyView) any {
+			scopes := make([]string, len(k.Scopes))
+			for i, s := range k.Scopes {
+				scopes[i] = string(s)
+			}
+			return scopes
+		}},
+		{"created_at", func(k keyView) any { return k.CreatedAt }},
+		{"expires_at", func(k keyView) any { return k.ExpiresAt }},
+		{"revoked_at", func(k keyView) any { return k.RevokedAt }},
+		{"replaced_by", func(k keyView) any { return k.ReplacedBy }},
+	}
+}
+
+// printMinted prints a new key. The warning goes to stderr, so that a script
+// reads the record alone.
+func printMinted(e *env, format string, m access.Minted, now time.Time) error {
+	columns := append([]column[keyView]{{"key", func(k keyView) any { return k.text }}}, keyColumns()...)
+	if err := printOne(e.stdout, format, columns, keyView{m.Key, m.Text, m.Key.State(now)}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.stderr, "The key is not stored and will not be shown again.")
+	return err
+}
+
+type keyCreate struct {
+	keyFlags
+	Member  string        `name:"member" placeholder:"NAME" help:"Team member whose key it is; it acts on the customer's account."`
+	Scope   []string      `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
+	Expires time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
+	Reason  string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run makes a key.
+func (c *keyCreate) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		t, err := o.tenants.Get(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Member: c.Member, Expiry: c.Expires}
+		for _, s := range c.Scope {
+			n.Scopes = append(n.Scopes, access.Scope(s))
+		}
+		m, err := o.access.Mint(n)
+		if err != nil {
+			return err
+		}
+		entry := access.Entry{Action: "key.create", Tenant: t.ID, Subject: m.Key.ID, Reason: c.Reason}
+		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			o.access.CreateKey(tx, m)
+			return map[string]any{"member": m.Key.Member, "scopes": m.Key.Scopes, "expires_at": m.Key.ExpiresAt}, nil
+		})
+		if err != nil {
+			return err
+		}
+		return printMinted(e, c.Output, m, o.clock.Now())
+	})
+}
+
+type keyList struct{ keyFlags }
+
+// Run lists keys.
+func (c *keyList) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		keys, err := o.access.Keys(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		views := make([]keyView, len(keys))
+		for i, k := range keys {
+			views[i] = keyView{Key: k, state: k.State(o.clock.Now())}
+		}
+		return printAll(e.stdout, c.Output, keyColumns(), views)
+	})
+}
+
+type keyRotate struct {
+	keyFlags
+	ID      string        `arg:"" help:"Id of the key."`
+	Overlap time.Duration `name:"overlap" default:"24h" help:"How long the old key works beside the new one, at most 168h."`
+	Reason  string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run rotates a key.
+func (c *keyRotate) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		keys, err := o.access.Keys(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		for _, old := range keys {
+			if old.ID != c.ID {
+				continue
+			}
+			m, err := o.access.Successor(old)
+			if err != nil {
+				return err
+			}
+			entry := access.Entry{Action: "key.rotate", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
+			err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+				replaced, err := o.access.Rotate(tx, c.Tenant, c.ID, m, c.Overlap)
+				return map[string]any{"replaced_by": m.Key.ID, "old_expires_at": replaced.ExpiresAt}, err
+			})
+			if err != nil {
+				return err
+			}
+			return printMinted(e, c.Output, m, o.clock.Now())
+		}
+		return problem.New(problem.NotFound, "key_not_found", "API key not found")
+	})
+}
+
+type keyRevoke struct {
+	keyFlags
+	ID     string `arg:"" help:"Id of the key."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run revokes a key.
+func (c *keyRevoke) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		var k access.Key
+		entry := access.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
+			k, err = o.access.RevokeKey(tx, c.Tenant, c.ID)
+			return map[string]any{"member": k.Member}, err
+		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, keyColumns(), keyView{Key: k, state: k.State(o.clock.Now())})
+	})
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// common is what every command that opens the database takes.
+type common struct {
+	config.Storage
+	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+}
+
+// node is under which name commands write: beside the servers' names, and one
+// for all, because commands are short.
+const node = "cli"
+
+// connections of one command, which runs one transaction at a time.
+const connections = 2
+
+// opened is the database with what commands use of it.
+type opened struct {
+	db      *db.DB
+	clock   *clock.Clock
+	ledger  *ledger.Ledger
+	tenants *tenant.Store
+	access  *access.Access
+}
+
+// open opens a database that exists and whose schema is this program's. It
+// makes no file and changes no table.
+func (c *common) open(ctx context.Context) (*opened, error) {
+	if c.Database == "" {
+		if _, err := os.Stat(c.SQLite()); errors.Is(err, fs.ErrNotExist) {
+			return nil, problem.New(problem.Unavailable, "no_database",
+				fmt.Sprintf("There is no database in %s: name its folder with --data or its URL with --database, or start makola serve first", c.Data))
+		}
+	}
+	d, err := db.Open(ctx, db.Options{URL: c.Database, Path: c.SQLite(), MaxConns: connections})
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Unavailable, "no_database", "The database cannot be opened")
+	}
+	pending, err := d.PendingMigrations(ctx)
+	if err == nil && len(pending) > 0 {
+		err = problem.New(problem.Unavailable, "migrations_pending",
+			fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	o := &opened{db: d, clock: clock.Real()}
+	o.ledger = ledger.New(d, o.clock, node)
+	o.tenants = tenant.New(d, o.ledger, o.clock)
+	o.access = access.New(d, o.clock)
+	return o, nil
+}
+
+// with opens the database, does the work and closes it again.
+func (c *common) with(e *env, work func(*opened) error) (err error) {
+	o, err := c.open(e.ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.db.Close()) }()
+	return work(o)
+}
+
+// act does what an operator asked for, in one transaction with its entry in
+// the audit log, by which an act whose answer was lost is recognised. work may
+// run twice; what it returns becomes the entry's details.
+func (o *opened) act(ctx context.Context, e access.Entry, work func(*db.Tx) (details any, err error)) error {
+	e.ID, e.Actor = newID(), actor()
+	done := func(tx *db.Tx) (bool, error) { return o.access.Audited(tx, e.Tenant, e.ID) }
+	return o.db.WriteRecognising(ctx, done, func(tx *db.Tx) error {
+		details, err := work(tx)
+		if err != nil {
+			return err
+		}
+		entry := e
+		entry.Details = details
+		return o.access.Audit(tx, entry)
+	})
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// actor names the operator: who runs the command on this machine.
+func actor() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return "cli:" + u.Username
+	}
+	return "cli:uid " + strconv.Itoa(os.Getuid())
+}

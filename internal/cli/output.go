@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/makola/makola/internal/money"
+)
+
+// column is one member of what a command prints. One list of columns makes the
+// table, the JSON and the CSV. A value is a string, a bool, an int64, a
+// time.Time (zero: none), an amount, a []string or JSON.
+type column[T any] struct {
+	name  string
+	value func(T) any
+}
+
+// printAll prints a list: a table with a line each, a JSON array, or CSV.
+func printAll[T any](w io.Writer, format string, columns []column[T], rows []T) error {
+	switch format {
+	case "json":
+		var b bytes.Buffer
+		b.WriteString("[")
+		for i, row := range rows {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			if err := object(&b, columns, row); err != nil {
+				return err
+			}
+		}
+		b.WriteString("]")
+		return indented(w, b.Bytes())
+	case "csv":
+		return asCSV(w, columns, rows)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, c := range columns {
+		if i > 0 {
+			fmt.Fprint(t, "\t")
+		}
+		fmt.Fprint(t, strings.ToUpper(strings.ReplaceAll(c.name, "_", " ")))
+	}
+	fmt.Fprintln(t)
+	for _, row := range rows {
+		for i, c := range columns {
+			if i > 0 {
+				fmt.Fprint(t, "\t")
+			}
+			fmt.Fprint(t, cell(c.value(row)))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// printOne prints one thing: a line for each member, a JSON object, or CSV.
+func printOne[T any](w io.Writer, format string, columns []column[T], row T) error {
+	switch format {
+	case "json":
+		var b bytes.Buffer
+		if err := object(&b, columns, row); err != nil {
+			return err
+		}
+		return indented(w, b.Bytes())
+	case "csv":
+		return asCSV(w, columns, []T{row})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range columns {
+		fmt.Fprintf(t, "%s\t%s\n", strings.ReplaceAll(c.name, "_", " "), cell(c.value(row)))
+	}
+	return t.Flush()
+}
+
+func asCSV[T any](w io.Writer, columns []column[T], rows []T) error {
+	out := csv.NewWriter(w)
+	record := make([]string, len(columns))
+	for i, c := range columns {
+		record[i] = c.name
+	}
+	if err := out.Write(record); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		for i, c := range columns {
+			record[i] = text(c.value(row))
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// object writes a row as JSON with its members in the order of the columns.
+func object[T any](b *bytes.Buffer, columns []column[T], row T) error {
+	b.WriteString("{")
+	for i, c := range columns {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		value := c.value(row)
+		switch v := value.(type) {
+		case time.Time:
+			value = nil
+			if !v.IsZero() {
+				value = text(v)
+			}
+		case money.Pesewas:
+			value = v.String()
+		case []string:
+			if v == nil {
+				value = []string{}
+			}
+		}
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "%q:%s", c.name, encoded)
+	}
+	b.WriteString("}")
+	return nil
+}
+
+func indented(w io.Writer, text []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// text writes a value for CSV.
+func text(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[v]
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format(time.RFC3339)
+	case []string:
+		return strings.Join(v, " ")
+	case json.RawMessage:
+		return string(v)
+	}
+	return fmt.Sprint(value)
+}
+
+// cell is text for a terminal: never empty, and without anything that the
+// terminal would obey.
+func cell(value any) string {
+	s := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text(value))
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+type tenantCommands struct {
+	Create tenantCreate `cmd:"" help:"Make a customer, with its wallet and its SMS credits."`
+	List   tenantList   `cmd:"" help:"List customers."`
+	Show   tenantShow   `cmd:"" help:"Show one customer with its balances and payout addresses."`
+	Set    tenantSet    `cmd:"" help:"Change a customer. Servers follow within a second."`
+}
+
+// tenantFlags are what create and set have in common.
+type tenantFlags struct {
+	Collections   toggle `name:"collections" placeholder:"on|off" help:"Whether it may collect mobile money."`
+	Blocked       toggle `name:"blocked" placeholder:"on|off" help:"Refuse everything but status checks."`
+	Payouts       toggle `name:"payouts" placeholder:"on|off" help:"Whether it may send payouts."`
+	PayoutIP      []cidr `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts; repeat for more. Replaces the whole list."`
+	FeeBearer     string `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who bears the charges of collections."`
+	TransferLimit amount `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
+	BankLimit     amount `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
+}
+
+// tenantView is a customer as it is printed.
+type tenantView struct {
+	tenant.Tenant
+	payoutIPs []string
+	wallet    money.Pesewas
+	credits   int64
+}
+
+func tenantColumns() []column[tenantView] {
+	return []column[tenantView]{
+		{"id", func(t tenantView) any { return t.ID }},
+		{"name", func(t tenantView) any { return t.Name }},
+		{"mode", func(t tenantView) any { return string(t.Mode) }},
+		{"collections", func(t tenantView) any { return t.CollectionsEnabled }},
+		{"blocked", func(t tenantView) any { return t.Blocked }},
+		{"payouts", func(t tenantView) any { return !t.PayoutsStopped }},
+		{"transfer_limit", func(t tenantView) any { return t.PayoutLimitWallet }},
+		{"bank_transfer_limit", func(t tenantView) any { return t.PayoutLimitBank }},
+		{"fee_bearer", func(t tenantView) any { return string(t.FeeBearer) }},
+		{"created_at", func(t tenantView) any { return t.CreatedAt }},
+	}
+}
+
+func tenantDetails() []column[tenantView] {
+	return append(tenantColumns(),
+		column[tenantView]{"updated_at", func(t tenantView) any { return t.UpdatedAt }},
+		column[tenantView]{"payout_ips", func(t tenantView) any { return t.payoutIPs }},
+		column[tenantView]{"wallet", func(t tenantView) any { return t.wallet }},
+		column[tenantView]{"sms_credits", func(t tenantView) any { return t.credits }},
+	)
+}
+
+// view reads what is printed of a customer beside its own row.
+func (o *opened) view(ctx context.Context, t tenant.Tenant) (tenantView, error) {
+	v := tenantView{Tenant: t}
+	list, err := o.access.PayoutIPs(ctx, t.ID)
+	if err != nil {
+		return v, err
+	}
+	v.payoutIPs = textsOf(list)
+	balance, err := o.ledger.Balance(ctx, t.Wallet())
+	if err != nil {
+		return v, err
+	}
+	v.wallet = money.Pesewas(balance)
+	v.credits, err = o.ledger.Balance(ctx, t.SMSCredits())
+	return v, err
+}
+
+type tenantCreate struct {
+	common
+	tenantFlags
+	Name string `arg:"" help:"Name of the customer."`
+	Mode string `name:"mode" enum:"test,live" required:"" help:"test money or live money; it never changes."`
+	ID   string `name:"id" help:"Id of the customer; made when empty."`
+}
+
+// Run makes the customer.
+func (c *tenantCreate) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		t := tenant.Tenant{
+			ID: c.ID, Name: c.Name, Mode: tenant.Mode(c.Mode),
+			CollectionsEnabled: c.Collections.or(false), Blocked: c.Blocked.or(false), PayoutsStopped: !c.Payouts.or(true),
+			PayoutLimitWallet: c.TransferLimit.or(tenant.DefaultWalletLimit),
+			PayoutLimitBank:   c.BankLimit.or(tenant.DefaultBankLimit),
+			FeeBearer:         tenant.FeeBearer(c.FeeBearer),
+		}
+		if t.ID == "" {
+			t.ID = newID()
+		}
+		var made tenant.Tenant
+		err := o.act(e.ctx, access.Entry{Action: "tenant.create", Tenant: t.ID, Subject: t.ID}, func(tx *db.Tx) (details any, err error) {
+			if made, err = o.tenants.Create(tx, t); err != nil {
+				return nil, err
+			}
+			_, err = o.access.SetPayoutIPs(tx, t.ID, prefixesOf(c.PayoutIP))
+			return map[string]any{"tenant": made, "payout_ips": prefixesOf(c.PayoutIP)}, err
+		})
+		if err != nil {
+			return err
+		}
+		view, err := o.view(e.ctx, made)
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, tenantDetails(), view)
+	})
+}
+
+type tenantList struct {
+	common
+	After string `name:"after" placeholder:"ID" help:"List those made after this one."`
+	Limit int    `name:"limit" default:"100" help:"List at most so many."`
+}
+
+// Run lists customers.
+func (c *tenantList) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		all, err := o.tenants.List(e.ctx, c.After, c.Limit)
+		if err != nil {
+			return err
+		}
+		views := make([]tenantView, len(all))
+		for i, t := range all {
+			views[i].Tenant = t
+		}
+		return printAll(e.stdout, c.Output, tenantColumns(), views)
+	})
+}
+
+type tenantShow struct {
+	common
+	ID string `arg:"" help:"Id of the customer."`
+}
+
+// Run shows one customer.
+func (c *tenantShow) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		t, err := o.tenants.Get(e.ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		view, err := o.view(e.ctx, t)
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, tenantDetails(), view)
+	})
+}
+
+type tenantSet struct {
+	common
+	tenantFlags
+	ID         string  `arg:"" help:"Id of the customer."`
+	Name       *string `name:"name" help:"New name."`
+	NoPayoutIP bool    `name:"no-payout-ip" help:"Empty the list of payout addresses: no payout is accepted."`
+	Reason     string  `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// change says what the flags ask for.
+func (c *tenantSet) change() tenant.Change {
+	change := tenant.Change{
+		Name: c.Name, CollectionsEnabled: c.Collections.value, Blocked: c.Blocked.value,
+		PayoutLimitWallet: c.TransferLimit.value, PayoutLimitBank: c.BankLimit.value,
+	}
+	if c.Payouts.value != nil {
+		stopped := !*c.Payouts.value
+		change.PayoutsStopped = &stopped
+	}
+	if c.FeeBearer != "" {
+		bearer := tenant.FeeBearer(c.FeeBearer)
+		change.FeeBearer = &bearer
+	}
+	return change
+}
+
+// Run changes the customer.
+func (c *tenantSet) Run(e *env) error {
+	change, lists := c.change(), len(c.PayoutIP) > 0 || c.NoPayoutIP
+	if len(c.PayoutIP) > 0 && c.NoPayoutIP {
+		return problem.New(problem.Malformed, "usage", "--payout-ip and --no-payout-ip exclude each other")
+	}
+	if !lists && reflect.ValueOf(change).IsZero() {
+		return problem.New(problem.Malformed, "usage", "Nothing to change: say at least one flag")
+	}
+	return c.with(e, func(o *opened) error {
+		var after tenant.Tenant
+		err := o.act(e.ctx, access.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			details := map[string]any{}
+			var before tenant.Tenant
+			var err error
+			if before, after, err = o.tenants.Set(tx, c.ID, change); err != nil {
+				return nil, err
+			}
+			details["before"], details["after"] = before, after
+			if lists {
+				was, err := o.access.SetPayoutIPs(tx, c.ID, prefixesOf(c.PayoutIP))
+				if err != nil {
+					return nil, err
+				}
+				details["payout_ips_before"], details["payout_ips_after"] = textsOf(was), textsOf(prefixesOf(c.PayoutIP))
+			}
+			return details, nil
+		})
+		if err != nil {
+			return err
+		}
+		view, err := o.view(e.ctx, after)
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, tenantDetails(), view)
+	})
+}
