@@ -1,0 +1,111 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// emptyURL makes an empty database. It is here and not in dbtest because dbtest
+// imports this package.
+func emptyURL(t *testing.T) string {
+	t.Helper()
+	server := os.Getenv("MAKOLA_TEST_POSTGRES")
+	if server == "" {
+		t.Fatal("MAKOLA_TEST_POSTGRES is not set; run: export MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)")
+	}
+	name := fmt.Sprintf("makola_t_%d_%x", time.Now().Unix(), time.Now().UnixNano())
+	run := func(ctx context.Context, sql string) {
+		c, err := pgx.Connect(ctx, server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close(ctx) }()
+		if _, err := c.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t.Context(), "CREATE DATABASE "+name)
+	t.Cleanup(func() { run(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)") })
+	return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
+}
+
+type pair struct {
+	id string
+	n  int64
+}
+
+var pairColumns = []Column[pair]{
+	{Name: "id", Text: func(p pair) string { return p.id }},
+	{Name: "n", Int: func(p pair) int64 { return p.n }},
+}
+
+func TestTranslations(t *testing.T) {
+	set := RowsOf(pairColumns, []pair{{"a", 1}, {"b\"", 2}})
+	for _, c := range []struct {
+		sql              string
+		args             []any
+		postgres, sqlite string
+	}{
+		{"SELECT 1 FROM t WHERE a = $1 FOR UPDATE", []any{1},
+			"SELECT 1 FROM t WHERE a = $1 FOR UPDATE", "SELECT 1 FROM t WHERE a = $1"},
+		{"SELECT 1 FROM t\nFOR UPDATE OF t SKIP LOCKED", nil,
+			"SELECT 1 FROM t\nFOR UPDATE OF t SKIP LOCKED", "SELECT 1 FROM t"},
+		{"SELECT CAST(value->>'n' AS INTEGER) FROM json_each($1)", []any{"[]"},
+			"SELECT CAST(value->>'n' AS BIGINT) FROM jsonb_array_elements($1)", "SELECT CAST(value->>'n' AS INTEGER) FROM json_each($1)"},
+		{"SELECT greatest(a, 1), least(b, 2) FROM t", nil,
+			"SELECT greatest(a, 1), least(b, 2) FROM t", "SELECT max(a, 1), min(b, 2) FROM t"},
+		{"SELECT n FROM t WHERE id IN (SELECT value FROM texts($1)) AND n IN (SELECT value FROM ints($2))", []any{[]string{"x"}, []int64{1}},
+			"SELECT n FROM t WHERE id IN (SELECT value FROM (SELECT unnest($1::text[]) AS value) AS texts) AND n IN (SELECT value FROM (SELECT unnest($2::bigint[]) AS value) AS ints)",
+			"SELECT n FROM t WHERE id IN (SELECT value FROM json_each($1) AS texts) AND n IN (SELECT value FROM json_each($2) AS ints)"},
+		{"UPDATE t SET n = r.n FROM rows($1) AS r WHERE t.id = r.id AND x < $2", []any{set, 7},
+			"UPDATE t SET n = r.n FROM (SELECT * FROM unnest($1::text[], $3::bigint[]) AS u (id, n)) AS r WHERE t.id = r.id AND x < $2",
+			"UPDATE t SET n = r.n FROM (SELECT value->>0 AS id, value->>1 AS n FROM json_each($1)) AS r WHERE t.id = r.id AND x < $2"},
+	} {
+		var cache texts
+		for range 2 { // made, then remembered
+			if got, _, err := cache.postgres(c.sql, c.args); err != nil || got != c.postgres {
+				t.Errorf("PostgreSQL: %v\n%s\nwant\n%s", err, got, c.postgres)
+			}
+			if got, _, err := new(texts).sqlite(c.sql, c.args); err != nil || got != c.sqlite {
+				t.Errorf("SQLite: %v\n%s\nwant\n%s", err, got, c.sqlite)
+			}
+		}
+	}
+	text, args, err := new(texts).postgresGuarded("DELETE FROM t USING rows($1) AS r WHERE t.id = r.id", 2, []any{set})
+	if err != nil || len(args) != 3 || !strings.HasPrefix(text, "WITH guarded AS (DELETE FROM t USING (SELECT * FROM unnest($1::text[], $2::bigint[])") || !strings.Contains(text, "= $3::bigint") {
+		t.Errorf("guarded: %v, %v\n%s", args, err, text)
+	}
+	if got := set.json(); got != `[["a",1],["b\"",2]]` {
+		t.Errorf("json: %s", got)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	type name string
+	type amount int64
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6789, time.UTC)
+	text := "x"
+	for _, c := range []struct{ in, want any }{
+		{name("a"), "a"}, {amount(3), int64(3)}, {true, int64(1)}, {false, int64(0)}, {7, int64(7)},
+		{at, at.UnixMicro()}, {time.Time{}, int64(0)}, {(*string)(nil), nil}, {&text, "x"}, {nil, nil},
+	} {
+		got, err := argument(c.in)
+		if err != nil || got != c.want {
+			t.Errorf("%#v became %#v (%v), want %#v", c.in, got, err, c.want)
+		}
+	}
+	for _, wrong := range []any{struct{}{}, map[string]int{}, make(chan int), []struct{}{{}}, 1i} {
+		if got, err := argument(wrong); err == nil {
+			t.Errorf("%#v became %#v", wrong, got)
+		}
+	}
+	if back := FromMicros(Micros(at)); !back.Equal(at.Truncate(time.Microsecond)) || !FromMicros(0).IsZero() {
+		t.Errorf("the time came back as %v", back)
+	}
+}

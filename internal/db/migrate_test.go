@@ -1,0 +1,219 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/makola/makola/internal/db/migrations"
+)
+
+func files(texts map[string]string) fstest.MapFS {
+	fs := fstest.MapFS{}
+	for name, text := range texts {
+		fs[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fs
+}
+
+const (
+	firstTable  = "-- owner: one\nCREATE TABLE one (id TEXT PRIMARY KEY, n INTEGER NOT NULL, raw BLOB) STRICT;\nCREATE INDEX one_n ON one (n);\n-- postgres: ALTER TABLE one SET (fillfactor = 50);\n"
+	secondTable = "-- owner: two\nCREATE TABLE two (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;\n"
+)
+
+// openEach opens an empty database of each engine, how often the test likes.
+func openEach(t *testing.T, fn func(t *testing.T, open func() *DB)) {
+	run := func(name string, options Options) {
+		t.Run(name, func(t *testing.T) {
+			fn(t, func() *DB {
+				d, err := Open(t.Context(), options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = d.Close() })
+				return d
+			})
+		})
+	}
+	run("SQLite", Options{Path: filepath.Join(t.TempDir(), "a folder", "ma?ko#la%20.db")})
+	run("PostgreSQL", Options{URL: emptyURL(t), MaxConns: 4})
+}
+
+func (d *DB) names(t *testing.T, list []Migration) string {
+	t.Helper()
+	var names []string
+	for _, m := range list {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestMigratesForwardOnly(t *testing.T) {
+	openEach(t, func(t *testing.T, open func() *DB) {
+		d := open()
+		first := files(map[string]string{"0001_one.sql": firstTable})
+		status, err := d.migrationStatus(t.Context(), first)
+		if err != nil || len(status) != 1 || !status[0].Pending() || status[0].Owner != "one" {
+			t.Fatalf("before: %+v, %v", status, err)
+		}
+		if err := d.migrate(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		both := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable})
+		status, err = d.migrationStatus(t.Context(), both)
+		if err != nil || d.names(t, pending(status)) != "0002_two" {
+			t.Fatalf("between: %+v, %v", status, err)
+		}
+		if err := d.migrate(t.Context(), both); err != nil {
+			t.Fatal(err)
+		}
+		// An older program meets the newer tables: nothing to do.
+		if err := d.migrate(t.Context(), first); err != nil {
+			t.Fatalf("an older program: %v", err)
+		}
+		changed := files(map[string]string{"0001_one.sql": firstTable + "-- a comment\n", "0002_two.sql": secondTable})
+		if err := d.migrate(t.Context(), changed); !errors.Is(err, ErrChanged) {
+			t.Fatalf("a changed file: %v", err)
+		}
+	})
+}
+
+func TestABrokenMigrationLeavesNothing(t *testing.T) {
+	openEach(t, func(t *testing.T, open func() *DB) {
+		d := open()
+		broken := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable + "CREATE TABLE nonsense (;"})
+		if err := d.migrate(t.Context(), broken); err == nil {
+			t.Fatal("no error")
+		}
+		mended := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable})
+		status, err := d.migrationStatus(t.Context(), mended)
+		if err != nil || d.names(t, pending(status)) != "0002_two" {
+			t.Fatalf("after the break: %+v, %v", status, err)
+		}
+		if err := d.migrate(t.Context(), mended); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestSeveralNodesMigrateAtOnce(t *testing.T) {
+	openEach(t, func(t *testing.T, open func() *DB) {
+		all := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable})
+		var wg sync.WaitGroup
+		for range 4 {
+			d := open()
+			wg.Go(func() {
+				if err := d.migrate(context.Background(), all); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		status, err := open().migrationStatus(t.Context(), all)
+		if err != nil || len(pending(status)) != 0 {
+			t.Errorf("after: %+v, %v", status, err)
+		}
+	})
+}
+
+// A file with tables is copied before it is changed; the copy is whole.
+func TestCopiesASQLiteFileFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "makola.db")
+	d, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	first := files(map[string]string{"0001_one.sql": firstTable})
+	if err := d.migrate(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := filepath.Glob(path + ".before-*"); len(found) != 0 {
+		t.Errorf("an empty file was copied: %v", found)
+	}
+	err = d.Write(t.Context(), func(tx *Tx) error {
+		_, err := tx.Exec(`INSERT INTO one (id, n) VALUES ('kept', 7)`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".before-0002", []byte("half of an earlier try"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable})
+	if err := d.migrate(t.Context(), both); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := Open(t.Context(), Options{Path: path + ".before-0002"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kept.Close() }()
+	var n int64
+	err = kept.Read(t.Context(), func(tx *Tx) error {
+		_, err := tx.One(`SELECT n FROM one WHERE id = 'kept'`, nil, &n)
+		return err
+	})
+	if err != nil || n != 7 {
+		t.Errorf("the copy holds %d: %v", n, err)
+	}
+	status, err := kept.migrationStatus(t.Context(), both)
+	if err != nil || len(pending(status)) != 1 {
+		t.Errorf("the copy: %+v, %v", status, err)
+	}
+	if info, err := os.Stat(path + ".before-0002"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy can be read by others: %v, %v", info, err)
+	}
+}
+
+func TestFilesAreInOrder(t *testing.T) {
+	for name, wrong := range map[string]map[string]string{
+		"no owner":     {"0001_one.sql": "CREATE TABLE one (id TEXT);"},
+		"no number":    {"one.sql": firstTable},
+		"number twice": {"0001_one.sql": firstTable, "0001_two.sql": secondTable},
+	} {
+		if _, err := known(files(wrong)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	list, err := known(migrations.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
+	writes := map[string]string{}
+	for _, m := range list {
+		for _, name := range table.FindAllStringSubmatch(m.text, -1) {
+			if other, taken := writes[name[1]]; taken {
+				t.Errorf("the table %s belongs to %s and to %s", name[1], other, m.Owner)
+			}
+			writes[name[1]] = m.Owner
+		}
+	}
+}
+
+func TestOneServerAFolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	unlock, err := LockFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockFolder(folder); !errors.Is(err, ErrLocked) {
+		t.Fatalf("a second server: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err = LockFolder(folder)
+	if err != nil {
+		t.Fatalf("after the first ended: %v", err)
+	}
+	_ = unlock()
+}
