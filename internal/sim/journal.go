@@ -167,10 +167,6 @@ func (j *journal) close() error {
 		return nil
 	}
 	j.mu.Lock()
-	if j.closed {
-		j.mu.Unlock()
-		return errBookClosed
-	}
 	j.closed = true
 	j.work.Signal()
 	j.mu.Unlock()

@@ -58,6 +58,9 @@ type Sim struct {
 	wires     map[string]wire
 	mux       *http.ServeMux
 
+	closing sync.Once
+	closed  error
+
 	mu     sync.Mutex
 	script map[string]Plan      // by plain reference
 	down   map[string]time.Time // by party: when the provider comes back (magic 031)
@@ -113,12 +116,15 @@ func New(o Options) (*Sim, error) {
 // control interface under /sim/v1/.
 func (s *Sim) Handler() http.Handler { return s.mux }
 
-// Close stops the simulator and closes its book. Callbacks not yet sent are lost,
-// as they would be at a provider.
+// Close stops the simulator and closes its book; a second time it does nothing.
+// Callbacks not yet sent are lost, as they would be at a provider.
 func (s *Sim) Close() error {
-	s.schedule.close()
-	s.callbacks.close()
-	return s.book.close()
+	s.closing.Do(func() {
+		s.schedule.close()
+		s.callbacks.close()
+		s.closed = s.book.close()
+	})
+	return s.closed
 }
 
 // Quiet waits until everything that is due by the clock has happened and every
