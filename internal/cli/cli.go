@@ -125,7 +125,7 @@ func report(stderr io.Writer, err error) int {
 	}
 	if p.Cause != nil && slices.Contains([]problem.Kind{problem.Internal, problem.Unavailable}, p.Kind) {
 		fmt.Fprintln(stderr, "  because:", p.Cause)
-	} else if p.Cause == nil && err != error(p) && p.Kind == problem.Unavailable {
+	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // the database's own words
 		fmt.Fprintln(stderr, "  because:", err)
 	}
 	if p.Code == codeUnknown {
