@@ -26,16 +26,14 @@ func (a *App) buildRails(record func(provider.Exchange)) error {
 	for _, each := range accounts {
 		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, MaxConns: providerConnections}
 		if each.mtn.Enabled() {
-			options.Provider = mtnmomo.Name
 			adapter := mtnmomo.New(each.mtn, options)
 			a.closers = append(a.closers, adapter.Close)
 			a.rails = append(a.rails, adapter.Rail())
 		}
 		if each.hubtel.Enabled() {
-			options.Provider = hubtel.Name
-			client := provider.NewClient(options)
-			a.closers = append(a.closers, client.Close)
-			a.rails = append(a.rails, hubtel.New(each.hubtel, a.clock, client).Rail(string(each.mode)))
+			adapter := hubtel.New(each.hubtel, options)
+			a.closers = append(a.closers, adapter.Close)
+			a.rails = append(a.rails, adapter.Rail())
 		}
 	}
 	if len(a.rails) == 0 && !a.production {

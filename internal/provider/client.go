@@ -56,6 +56,8 @@ type Request struct {
 	// Hide are texts that the log of exchanges must not show beside what
 	// Redact finds by itself, such as a bank account in the path.
 	Hide []string
+	// HideAnswer keeps the whole answer out of the log: it tells who a person is.
+	HideAnswer bool
 }
 
 // Answer is what came back.
@@ -211,6 +213,9 @@ func (c *Client) exchange(start time.Time, r Request, a Answer) Exchange {
 		Method: r.Method, URL: Redact(hide(r.URL, r.Hide)), Status: a.Status,
 		Request: Redact(hide(cut(r.Body), r.Hide)), Answer: Redact(hide(cut(a.Body), r.Hide)),
 		Written: a.Written,
+	}
+	if r.HideAnswer && e.Answer != "" {
+		e.Answer = "***"
 	}
 	if a.Err != nil {
 		e.Err = a.Err.Error()

@@ -28,9 +28,9 @@ var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 // rails are two with real roles; nothing here is ever called.
 func rails(c *clock.Clock) []provider.Rail {
-	h := hubtel.New(config.Hubtel{ClientID: "x", POSSales: "1", Prepaid: "2"}, c, provider.NewClient(provider.ClientOptions{Clock: c}))
+	h := hubtel.New(config.Hubtel{ClientID: "x", POSSales: "1", Prepaid: "2"}, provider.ClientOptions{Mode: "test", Clock: c})
 	mtn := provider.Rail{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h, Disburser: h, WalletNames: h}
-	return []provider.Rail{mtn, h.Rail("test")}
+	return []provider.Rail{mtn, h.Rail()}
 }
 
 // node is one Makola on the database.

@@ -17,16 +17,7 @@ import (
 type order struct {
 	reference  string
 	amount     money.Pesewas
-	party      string
 	collecting bool
-}
-
-func orderOf(r provider.StatusRequest, collecting bool) order {
-	o := order{reference: r.ProviderReference, amount: r.Amount, party: r.Account, collecting: collecting}
-	if o.party == "" {
-		o.party = r.MSISDN.International()
-	}
-	return o
 }
 
 // envelope is the outside of every answer and callback. Hubtel's hosts spell
@@ -125,6 +116,10 @@ var refusals = map[string]string{
 // The others may as well speak of the question.
 var lastWords = map[string]bool{"2001": true, "3050": true, "4070": true, "4075": true}
 
+// silent are the codes that say nothing about a reference when no payment
+// comes with them; any other then means that there is none.
+var silent = map[string]bool{"0000": true, "success": true, "0001": true, "0005": true, "5000": true, "4070": true, "4101": true, "4103": true}
+
 // failures finds the reason of a 2001 in its message, the first that fits.
 var failures = []struct {
 	words             *regexp.Regexp
@@ -212,7 +207,8 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 }
 
 // answered opens the answer to a status query. The outcome holds when ok is
-// false; otherwise it carries the ids, words and echo to build on.
+// false; otherwise it carries the ids, words and echo to build on. Whether the
+// echo is of the payment that was asked about is the caller's question.
 func answered(a provider.Answer, want order) (o provider.Outcome, e envelope, p payload, ok bool) {
 	if o, done := provider.StatusUnanswered(a); done {
 		o.NotFound = a.Status == http.StatusNotFound
@@ -225,15 +221,11 @@ func answered(a provider.Answer, want order) (o provider.Outcome, e envelope, p 
 	o = provider.Outcome{UpstreamID: string(p.TransactionID), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference == "" {
 		// It speaks of the question, or of nothing: no word about the payment.
-		o.Reason = provider.ReasonUnknown
+		o.Reason, o.NotFound = provider.ReasonUnknown, !silent[string(e.ResponseCode)]
 		return o, e, p, false
 	}
 	o.Name = string(p.RecipientName)
 	o.Echo = echo(p, want)
-	if provider.Mismatch(provider.Outcome{Class: provider.Accepted, Echo: o.Echo}, provider.Expect{Reference: want.reference, Amount: want.amount, Party: want.party}) {
-		o.Reason = provider.ReasonMismatch
-		return o, e, p, false
-	}
 	return o, e, p, true
 }
 
@@ -318,7 +310,6 @@ func disbursed(a provider.Answer, want order) provider.Outcome {
 
 // served reads the status of a top-up or bundle.
 func served(a provider.Answer, want order) provider.Outcome {
-	want.party = "" // not told
 	o, e, p, ok := answered(a, want)
 	if !ok {
 		return o

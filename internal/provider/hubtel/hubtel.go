@@ -57,29 +57,38 @@ var channels = map[msisdn.Network]string{
 	msisdn.AirtelTigo: "tigo-gh",
 }
 
-// Hubtel is one merchant account. It plays every role of package provider.
-type Hubtel struct {
+// Adapter is one merchant account. It plays every role of package provider.
+type Adapter struct {
 	account config.Hubtel
+	mode    string
 	client  *provider.Client
 	clock   *clock.Clock
 	auth    string
 }
 
-// New makes the adapter. The account is taken as complete: see its Missing.
-func New(account config.Hubtel, c *clock.Clock, client *provider.Client) *Hubtel {
+// New makes an adapter. The account is taken as complete: see its Missing. The
+// options' Provider is set here.
+func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
+	o.Provider = Name
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
 	if account.Commission == "" {
 		account.Commission = account.Prepaid
 	}
 	if account.UnpaidAfter < 5*time.Minute {
 		account.UnpaidAfter = 5 * time.Minute
 	}
-	basic := base64.StdEncoding.EncodeToString([]byte(account.ClientID + ":" + string(account.ClientSecret)))
-	return &Hubtel{account: account, client: client, clock: c, auth: "Basic " + basic}
+	basic := base64.StdEncoding.EncodeToString([]byte(account.ClientID + ":" + account.ClientSecret.Reveal()))
+	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o), clock: o.Clock, auth: "Basic " + basic}
 }
 
+// Close drops the idle connections.
+func (h *Adapter) Close() { h.client.Close() }
+
 // Rail gives the roles that the account can play.
-func (h *Hubtel) Rail(mode string) provider.Rail {
-	r := provider.Rail{Name: Name, Mode: mode, MayRepeat: false, Callbacks: h, Floats: h}
+func (h *Adapter) Rail() provider.Rail {
+	r := provider.Rail{Name: Name, Mode: h.mode, MayRepeat: false, Callbacks: h, Floats: h}
 	if h.account.POSSales != "" {
 		r.Collector, r.WalletNames, r.BankNames = h, h, h
 	}
@@ -93,7 +102,7 @@ func (h *Hubtel) Rail(mode string) provider.Rail {
 }
 
 // Collect asks the payer for money.
-func (h *Hubtel) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
+func (h *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	channel, ok := channels[r.Network]
 	if !ok {
 		return noService("no channel for network " + string(r.Network))
@@ -105,22 +114,24 @@ func (h *Hubtel) Collect(ctx context.Context, r provider.CollectRequest) provide
 			"Channel": channel, "Amount": number(r.Amount), "PrimaryCallbackUrl": r.CallbackURL,
 			"Description": description(r.Label, r.Reference), "ClientReference": provider.PlainReference(r.ProviderReference),
 		})
-	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount, collecting: true})
+	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount, collecting: true}), func() provider.Outcome {
+		return h.CollectStatus(ctx, provider.StatusRequest{ProviderReference: r.ProviderReference, Amount: r.Amount})
+	})
 }
 
 // CollectStatus asks what became of a collection.
-func (h *Hubtel) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+func (h *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	a := h.get(ctx, "collect_status", r.ProviderReference,
 		h.account.StatusURL+"/transactions/"+url.PathEscape(h.account.POSSales)+"/status?clientReference="+provider.PlainReference(r.ProviderReference))
 	var age time.Duration
 	if !r.SentAt.IsZero() {
 		age = h.clock.Since(r.SentAt)
 	}
-	return collected(a, orderOf(r, true), age >= h.account.UnpaidAfter)
+	return collected(a, order{reference: r.ProviderReference, amount: r.Amount, collecting: true}, age >= h.account.UnpaidAfter)
 }
 
 // Disburse sends money to a wallet or a bank account.
-func (h *Hubtel) Disburse(ctx context.Context, r provider.DisburseRequest) provider.Outcome {
+func (h *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) provider.Outcome {
 	base := h.account.SendURL + "/api/merchants/" + url.PathEscape(h.account.Prepaid) + "/send/"
 	body := map[string]any{
 		"Amount": number(r.Amount), "Description": description(r.Label, r.Reference),
@@ -146,35 +157,34 @@ func (h *Hubtel) Disburse(ctx context.Context, r provider.DisburseRequest) provi
 			body["RecipientName"] = r.MSISDN.International()
 		}
 	}
-	a := h.post(ctx, "disburse", r.ProviderReference, base, body)
-	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount})
+	a := h.post(ctx, "disburse", r.ProviderReference, base, body, r.Account)
+	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount}), func() provider.Outcome {
+		return h.DisburseStatus(ctx, provider.StatusRequest{ProviderReference: r.ProviderReference, Amount: r.Amount, MSISDN: r.MSISDN, Account: r.Account})
+	})
 }
 
 // DisburseStatus asks what became of a payout.
-func (h *Hubtel) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+func (h *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	a := h.get(ctx, "disburse_status", r.ProviderReference,
-		h.account.SendStatusURL+"/api/merchants/"+url.PathEscape(h.account.Prepaid)+"/transactions/status?clientReference="+provider.PlainReference(r.ProviderReference))
-	return disbursed(a, orderOf(r, false))
+		h.account.SendStatusURL+"/api/merchants/"+url.PathEscape(h.account.Prepaid)+"/transactions/status?clientReference="+provider.PlainReference(r.ProviderReference), r.Account)
+	return disbursed(a, order{reference: r.ProviderReference, amount: r.Amount})
 }
 
 // WalletName tells the registered name of a wallet.
-func (h *Hubtel) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, provider.Outcome) {
+func (h *Adapter) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, provider.Outcome) {
 	a := h.get(ctx, "wallet_name", "", h.account.VerifyURL+"/v2/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+
 		"/mobilemoney/verify?channel="+channels[n]+"&customerMsisdn="+m.Local())
 	return walletName(a)
 }
 
 // BankName tells the name of a bank account.
-func (h *Hubtel) BankName(ctx context.Context, bankCode, account string) (string, provider.Outcome) {
-	return bankName(h.client.Do(ctx, provider.Request{
-		Method: http.MethodGet, Header: h.header(), Operation: "bank_name", Timeout: queryWithin, Hide: []string{account},
-		URL: h.account.VerifyURL + "/v2/merchantaccount/merchants/" + url.PathEscape(h.account.POSSales) +
-			"/bank/verify/" + url.PathEscape(bankCode) + "/" + url.PathEscape(account),
-	}))
+func (h *Adapter) BankName(ctx context.Context, bankCode, account string) (string, provider.Outcome) {
+	return bankName(h.get(ctx, "bank_name", "", h.account.VerifyURL+"/v2/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+
+		"/bank/verify/"+url.PathEscape(bankCode)+"/"+url.PathEscape(account), account))
 }
 
 // TopUp sends airtime.
-func (h *Hubtel) TopUp(ctx context.Context, r provider.TopUpRequest) provider.Outcome {
+func (h *Adapter) TopUp(ctx context.Context, r provider.TopUpRequest) provider.Outcome {
 	service := h.service(strings.ToLower(string(r.Network)) + "_airtime")
 	if service == "" {
 		return noService("no service for airtime of " + string(r.Network))
@@ -183,22 +193,24 @@ func (h *Hubtel) TopUp(ctx context.Context, r provider.TopUpRequest) provider.Ou
 }
 
 // TopUpStatus asks what became of a top-up.
-func (h *Hubtel) TopUpStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+func (h *Adapter) TopUpStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	return h.served(ctx, "topup_status", r)
 }
 
 // Offers asks what a number is offered now. Its holder's name comes from
 // another query at the same time; offers without a name are worth having.
-func (h *Hubtel) Offers(ctx context.Context, r provider.OffersRequest) ([]provider.Offer, string, provider.Outcome) {
+func (h *Adapter) Offers(ctx context.Context, r provider.OffersRequest) ([]provider.Offer, string, provider.Outcome) {
 	service := h.service(dataService(r.Service, r.Network))
 	if service == "" {
 		return nil, "", noService("no service " + dataService(r.Service, r.Network))
 	}
 	name := make(chan string, 1)
 	go func() {
-		a := h.get(ctx, "holder_name", "", h.account.ServicesURL+"/commissionservices/"+url.PathEscape(h.account.POSSales)+"/"+simNameService+
-			"?destination="+r.MSISDN.International())
-		name <- holderName(a)
+		name <- holderName(h.do(ctx, provider.Request{
+			Method: http.MethodGet, Operation: "wallet_name", Timeout: queryWithin, HideAnswer: true,
+			URL: h.account.ServicesURL + "/commissionservices/" + url.PathEscape(h.account.POSSales) + "/" + simNameService +
+				"?destination=" + r.MSISDN.International(),
+		}))
 	}()
 	list, o := offers(h.get(ctx, "offers", "", h.serviceURL(service)+"?destination="+r.MSISDN.International()))
 	return list, <-name, o
@@ -207,7 +219,7 @@ func (h *Hubtel) Offers(ctx context.Context, r provider.OffersRequest) ([]provid
 // BuyBundle buys a package. What is bought must be offered at that price at
 // that moment, so Hubtel is asked first; when it is not offered any more,
 // nothing is posted.
-func (h *Hubtel) BuyBundle(ctx context.Context, r provider.BundleRequest) provider.Outcome {
+func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provider.Outcome {
 	key := dataService(r.Service, r.Network)
 	service := h.service(key)
 	if service == "" {
@@ -228,12 +240,12 @@ func (h *Hubtel) BuyBundle(ctx context.Context, r provider.BundleRequest) provid
 }
 
 // BundleStatus asks what became of a package.
-func (h *Hubtel) BundleStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+func (h *Adapter) BundleStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	return h.served(ctx, "bundle_status", r)
 }
 
 // Float is the sum of the account's balances.
-func (h *Hubtel) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
+func (h *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
 	paths := []string{}
 	if h.account.POSSales != "" {
 		paths = append(paths, url.PathEscape(h.account.POSSales))
@@ -257,7 +269,7 @@ func (h *Hubtel) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
 
 // ParseCallback finds the payment that a callback speaks of. What it says
 // about it is not read: nobody signed it.
-func (h *Hubtel) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
+func (h *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	var body envelope
 	if err := json.Unmarshal(r.Body, &body); err != nil {
 		return nil, err
@@ -270,7 +282,7 @@ func (h *Hubtel) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, err
 }
 
 // serve posts to one of the commission services.
-func (h *Hubtel) serve(ctx context.Context, op, service, reference string, amount money.Pesewas, to msisdn.MSISDN, callback, bundle string) provider.Outcome {
+func (h *Adapter) serve(ctx context.Context, op, service, reference string, amount money.Pesewas, to msisdn.MSISDN, callback, bundle string) provider.Outcome {
 	body := map[string]any{
 		"Destination": to.International(), "Amount": number(amount), "CallbackUrl": callback,
 		"ClientReference": provider.PlainReference(reference),
@@ -278,21 +290,23 @@ func (h *Hubtel) serve(ctx context.Context, op, service, reference string, amoun
 	if bundle != "" {
 		body["Extradata"] = map[string]string{"bundle": bundle}
 	}
-	return submitted(h.post(ctx, op, reference, h.serviceURL(service), body), order{reference: reference, amount: amount})
+	return confirmed(submitted(h.post(ctx, op, reference, h.serviceURL(service), body), order{reference: reference, amount: amount}), func() provider.Outcome {
+		return h.served(ctx, op+"_status", provider.StatusRequest{ProviderReference: reference, Amount: amount})
+	})
 }
 
 // served asks what became of a top-up or bundle. The path is not in Hubtel's
 // public documents: it was reconstructed by others, and stands only here.
-func (h *Hubtel) served(ctx context.Context, op string, r provider.StatusRequest) provider.Outcome {
+func (h *Adapter) served(ctx context.Context, op string, r provider.StatusRequest) provider.Outcome {
 	a := h.get(ctx, op, r.ProviderReference, h.serviceURL("transactionstatus")+"?clientReference="+provider.PlainReference(r.ProviderReference))
-	return served(a, orderOf(r, false))
+	return served(a, order{reference: r.ProviderReference, amount: r.Amount})
 }
 
-func (h *Hubtel) serviceURL(service string) string {
+func (h *Adapter) serviceURL(service string) string {
 	return h.account.ServicesURL + "/commissionservices/" + url.PathEscape(h.account.Commission) + "/" + url.PathEscape(service)
 }
 
-func (h *Hubtel) service(key string) string {
+func (h *Adapter) service(key string) string {
 	if id := h.account.ServiceIDs[key]; id != "" {
 		return id
 	}
@@ -306,22 +320,26 @@ func dataService(key string, n msisdn.Network) string {
 	return key
 }
 
-func (h *Hubtel) post(ctx context.Context, op, reference, url string, body map[string]any) provider.Answer {
+// post sends a request that moves money; hide are texts for no log.
+func (h *Adapter) post(ctx context.Context, op, reference, url string, body map[string]any, hide ...string) provider.Answer {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return provider.Answer{Err: err}
 	}
-	header := h.header()
-	header.Set("Content-Type", "application/json")
-	return h.client.Do(ctx, provider.Request{Method: http.MethodPost, URL: url, Header: header, Body: text, Operation: op, Reference: reference})
+	return h.do(ctx, provider.Request{Method: http.MethodPost, URL: url, Body: text, Operation: op, Reference: reference, Hide: hide})
 }
 
-func (h *Hubtel) get(ctx context.Context, op, reference, url string) provider.Answer {
-	return h.client.Do(ctx, provider.Request{Method: http.MethodGet, URL: url, Header: h.header(), Operation: op, Reference: reference, Timeout: queryWithin})
+// get asks a question; hide are texts for no log.
+func (h *Adapter) get(ctx context.Context, op, reference, url string, hide ...string) provider.Answer {
+	return h.do(ctx, provider.Request{Method: http.MethodGet, URL: url, Operation: op, Reference: reference, Timeout: queryWithin, Hide: hide})
 }
 
-func (h *Hubtel) header() http.Header {
-	return http.Header{"Authorization": {h.auth}, "Accept": {"application/json"}, "Cache-Control": {"no-cache"}}
+func (h *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
+	r.Header = http.Header{"Authorization": {h.auth}, "Accept": {"application/json"}, "Cache-Control": {"no-cache"}}
+	if r.Body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return h.client.Do(ctx, r)
 }
 
 // number renders an amount as Hubtel's JSON number of cedis.
@@ -346,6 +364,22 @@ func description(label, reference string) string {
 		}
 	}
 	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// confirmed looks behind a refusal that may hide a duplicate: Hubtel refuses a
+// reference that it has like any other bad request, and after a restore of our
+// database we may post one that an earlier life has posted. Only what Hubtel
+// does not have, or has as failed, is a no.
+func confirmed(o provider.Outcome, ask func() provider.Outcome) provider.Outcome {
+	if o.Class != provider.Rejected || o.Code != "4000" && o.Code != "2001" {
+		return o
+	}
+	known := ask()
+	if known.NotFound && known.Echo == nil || known.Class == provider.Accepted && known.State == provider.Failed {
+		return o
+	}
+	o.Class, o.UpstreamID = provider.Unknown, known.UpstreamID
+	return o
 }
 
 // noService refuses what this account was never set up for: nothing is posted.

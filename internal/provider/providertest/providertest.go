@@ -65,6 +65,10 @@ func (b Bench) Wallet(code string) msisdn.MSISDN {
 // Account is a bank account with a magic code.
 func (b Bench) Account(code string) string { return "144100" + "0000" + code }
 
+// questions is how often a fault strikes a question: the transport asks again
+// over every idle connection that turns out to be closed.
+const questions = 20
+
 // mover is a role that moves money, seen alike.
 type mover struct {
 	b        Bench
@@ -392,9 +396,6 @@ func (m mover) silence(t *testing.T) {
 
 func (m mover) unreachable(t *testing.T) {
 	reference := uuid.NewString()
-	if m.op == "bundle" {
-		t.Skip("needs an offer first")
-	}
 	o := m.submit(context.Background(), m.b.Unreachable, reference, amount(), "000")
 	m.check(t, reference, o)
 	if o.Class != provider.NotSent || !o.NotSentBySocket {
@@ -403,9 +404,6 @@ func (m mover) unreachable(t *testing.T) {
 }
 
 func (m mover) cancelled(t *testing.T) {
-	if m.op == "bundle" {
-		t.Skip("needs an offer first")
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	reference := uuid.NewString()
@@ -437,7 +435,7 @@ func (m mover) badStatus(t *testing.T) {
 	m.accepted(t, reference, a, "000")
 	m.b.Advance(time.Minute)
 	for _, fault := range []string{"answer_lost", "request_lost", "error_before", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden", "status_not_found"} {
-		m.b.Fault(m.op+"_status", fault, 2)
+		m.b.Fault(m.op+"_status", fault, questions)
 		o := m.status(context.Background(), reference, a, "000")
 		m.checkStatus(t, o)
 		if o.Class != provider.Unknown {
@@ -554,7 +552,7 @@ func resolver(t *testing.T, b Bench, op string, resolve func(code string) (strin
 		t.Errorf("an unknown one: %q, %+v", name, o)
 	}
 	for _, fault := range []string{"answer_lost", "request_lost", "error_before", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
-		b.Fault(op, fault, 2)
+		b.Fault(op, fault, questions)
 		if name, o := resolve("000"); o.Class == provider.Accepted || o.Class == provider.Rejected || name != "" {
 			t.Errorf("%s: %q, %+v", fault, name, o)
 		}
@@ -570,7 +568,7 @@ func FloatReader(t *testing.T, b Bench, want func() money.Pesewas) {
 		t.Errorf("float %v, want %v (%+v)", got, want(), o)
 	}
 	for _, fault := range []string{"answer_lost", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
-		b.Fault("balance", fault, 2)
+		b.Fault("balance", fault, questions)
 		if got, o := b.Rail.Floats.Float(context.Background()); o.Class == provider.Accepted || got != 0 {
 			t.Errorf("%s: %v, %+v", fault, got, o)
 		}

@@ -1,0 +1,350 @@
+package hubtel_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/hubtel"
+	"github.com/makola/makola/internal/provider/providertest"
+	"github.com/makola/makola/internal/sim"
+)
+
+// bench is the adapter in front of a simulated Hubtel.
+type bench struct {
+	providertest.Bench
+	sim   *sim.Sim
+	clock *clock.Clock
+}
+
+func newBench(t *testing.T, o sim.Options) *bench {
+	t.Helper()
+	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
+	o.Clock = b.clock
+	s, err := sim.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.sim = s
+	server := httptest.NewServer(s.Handler())
+	var mu sync.Mutex
+	var exchanges []provider.Exchange
+	var calls []provider.CallbackRequest
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, provider.CallbackRequest{Method: r.Method, Header: r.Header, Body: body})
+	}))
+	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
+		mu.Lock()
+		defer mu.Unlock()
+		exchanges = append(exchanges, e)
+	}}
+	account := sim.HubtelConfig(server.URL)
+	adapter := hubtel.New(account, options)
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	t.Cleanup(func() {
+		adapter.Close()
+		s.Close()
+		server.Close()
+		back.Close()
+	})
+	b.Bench = providertest.Bench{
+		Rail: adapter.Rail(), Unreachable: hubtel.New(sim.HubtelConfig(dead.URL), options).Rail(), Network: msisdn.Telecel,
+		Fault: func(op, fault string, count int) {
+			if err := s.Inject(sim.Fault{Provider: sim.Hubtel, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Clear: s.ClearFaults,
+		Advance: func(d time.Duration) {
+			b.clock.Advance(d)
+			if err := s.Quiet(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Moved: func(reference string) []providertest.Movement {
+			var list []providertest.Movement
+			for _, e := range s.Entries(reference) {
+				list = append(list, providertest.Movement{Amount: e.Amount, Status: string(e.Status)})
+			}
+			return list
+		},
+		CallbackURL: back.URL + "/callbacks/hubtel/token",
+		Callbacks: func() []provider.CallbackRequest {
+			mu.Lock()
+			defer mu.Unlock()
+			got := calls
+			calls = nil
+			return got
+		},
+		Exchanges: func() []provider.Exchange {
+			mu.Lock()
+			defer mu.Unlock()
+			return exchanges
+		},
+		Secrets: []string{account.ClientSecret.Reveal(), "Basic ", "KWAME"},
+	}
+	return b
+}
+
+func TestConformance(t *testing.T) {
+	for _, network := range msisdn.Networks() {
+		t.Run(string(network), func(t *testing.T) {
+			b := newBench(t, sim.Options{})
+			b.Network = network
+			t.Run("collector", func(t *testing.T) { providertest.Collector(t, b.Bench) })
+			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
+			t.Run("topupper", func(t *testing.T) { providertest.TopUpper(t, b.Bench) })
+			t.Run("bundle seller", func(t *testing.T) { providertest.BundleSeller(t, b.Bench) })
+			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
+			t.Run("float", func(t *testing.T) {
+				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(sim.Hubtel) })
+			})
+		})
+	}
+	t.Run("bank", func(t *testing.T) {
+		b := newBench(t, sim.Options{})
+		b.BankCode = "300304"
+		t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
+		t.Run("names", func(t *testing.T) { providertest.BankResolver(t, b.Bench) })
+	})
+}
+
+// TestBooks: what the adapter tells of charges and commission adds up to what
+// Hubtel's own book holds, over every product.
+func TestBooks(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	ctx, rail := t.Context(), b.Rail
+	before := b.sim.Float(sim.Hubtel)
+	var want money.Pesewas
+	final := func(ask func() provider.Outcome) provider.Outcome {
+		t.Helper()
+		b.Advance(time.Minute)
+		o := ask()
+		if o.State != provider.Success || !o.FeeKnown {
+			t.Fatalf("%+v", o)
+		}
+		return o
+	}
+	wallet, callback := b.Wallet("000"), "http://127.0.0.1:1/"
+	status := func(reference string, amount money.Pesewas) provider.StatusRequest {
+		return provider.StatusRequest{ProviderReference: reference, Amount: amount, MSISDN: wallet}
+	}
+
+	for _, amount := range []money.Pesewas{10, 101, 1999, 1_500_000} {
+		reference := uuid.NewString()
+		rail.Collector.Collect(ctx, provider.CollectRequest{ProviderReference: reference, Amount: amount, MSISDN: wallet, Network: msisdn.Telecel, Reference: "ref", CallbackURL: callback})
+		o := final(func() provider.Outcome { return rail.Collector.CollectStatus(ctx, status(reference, amount)) })
+		want += amount - o.Fee
+
+		reference = uuid.NewString()
+		rail.Disburser.Disburse(ctx, provider.DisburseRequest{ProviderReference: reference, Amount: amount, MSISDN: wallet, Network: msisdn.Telecel, Reference: "ref", CallbackURL: callback})
+		o = final(func() provider.Outcome { return rail.Disburser.DisburseStatus(ctx, status(reference, amount)) })
+		want -= amount + o.Fee
+
+		reference = uuid.NewString()
+		rail.TopUpper.TopUp(ctx, provider.TopUpRequest{ProviderReference: reference, Amount: amount, MSISDN: wallet, Network: msisdn.Telecel, CallbackURL: callback})
+		o = final(func() provider.Outcome { return rail.TopUpper.TopUpStatus(ctx, status(reference, amount)) })
+		if o.Commission != money.Percent(amount, 700) {
+			t.Errorf("commission of %v: %v", amount, o.Commission)
+		}
+		want -= amount + o.Fee - o.Commission
+	}
+	offers, holder, o := rail.Bundles.Offers(ctx, provider.OffersRequest{Network: msisdn.Telecel, MSISDN: wallet})
+	if o.Class != provider.Accepted || holder != "KWAME TEST 000" {
+		t.Fatalf("holder %q, %+v", holder, o)
+	}
+	for _, offer := range offers {
+		reference := uuid.NewString()
+		rail.Bundles.BuyBundle(ctx, provider.BundleRequest{ProviderReference: reference, MSISDN: wallet, Network: msisdn.Telecel, Offer: offer, CallbackURL: callback})
+		o := final(func() provider.Outcome { return rail.Bundles.BundleStatus(ctx, status(reference, offer.Amount)) })
+		want -= offer.Amount + o.Fee - o.Commission
+	}
+	if got := b.sim.Float(sim.Hubtel) - before; got != want {
+		t.Errorf("the book moved by %v, the outcomes say %v", got, want)
+	}
+	if held, _ := rail.Floats.Float(ctx); held != b.sim.Float(sim.Hubtel) {
+		t.Errorf("float %v, the book has %v", held, b.sim.Float(sim.Hubtel))
+	}
+}
+
+// TestUnpaid: Hubtel says Unpaid of an open collection and of a failed one.
+func TestUnpaid(t *testing.T) {
+	b := newBench(t, sim.Options{HubtelPlainUnpaid: true})
+	reference, sent := uuid.NewString(), b.clock.Now()
+	b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
+	ask := func(sentAt time.Time) provider.Outcome {
+		return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), SentAt: sentAt})
+	}
+	b.Advance(10*time.Minute - time.Second)
+	if o := ask(sent); o.Class != provider.Accepted || o.State != provider.Pending {
+		t.Errorf("a second before its age: %+v", o)
+	}
+	b.Advance(time.Second)
+	if o := ask(time.Time{}); o.State != provider.Pending {
+		t.Errorf("when it is not known how old it is: %+v", o)
+	}
+	if o := ask(sent); o.State != provider.Failed || o.Reason != provider.ReasonExpired {
+		t.Errorf("at its age: %+v", o)
+	}
+}
+
+// TestReferenceIsUsedUp: by whatever came of its first request.
+func TestReferenceIsUsedUp(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	send := func(reference, code string, amount money.Pesewas) provider.Outcome {
+		return b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet(code), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
+	}
+	refused, unpaid, failed := uuid.NewString(), uuid.NewString(), uuid.NewString()
+	if o := send(refused, "030", 100); o.Class != provider.Rejected || o.Reason != provider.ReasonRefused {
+		t.Errorf("refused: %+v", o)
+	}
+	if err := b.sim.SetFloat(sim.Hubtel, 99); err != nil {
+		t.Fatal(err)
+	}
+	if o := send(unpaid, "000", 100); o.Class != provider.Rejected || o.Reason != provider.ReasonFloat || o.Code != "4075" {
+		t.Errorf("float too low: %+v", o)
+	}
+	if err := b.sim.SetFloat(sim.Hubtel, 10_000); err != nil {
+		t.Fatal(err)
+	}
+	if o := send(failed, "024", 100); o.Class != provider.Accepted {
+		t.Errorf("accepted: %+v", o)
+	}
+	b.Advance(time.Minute)
+	pending := uuid.NewString()
+	if o := send(pending, "000", 100); o.Class != provider.Accepted {
+		t.Errorf("accepted: %+v", o)
+	}
+	// After a restore we would not know that it was posted: the refusal of a
+	// duplicate must not read as a no.
+	if o := send(pending, "000", 100); o.Class != provider.Unknown || o.Duplicate {
+		t.Errorf("a duplicate: %+v", o)
+	}
+	b.Fault("disburse_status", "outage", 20)
+	if o := send(pending, "000", 100); o.Class != provider.Unknown {
+		t.Errorf("a refusal that cannot be looked behind: %+v", o)
+	}
+	b.Clear()
+	for _, reference := range []string{refused, unpaid, failed} {
+		if o := send(reference, "000", 100); o.Class != provider.Rejected || o.Duplicate || o.Code != "4000" {
+			t.Errorf("used again: %+v", o)
+		}
+		if e := b.sim.Entries(reference); len(e) > 0 && e[0].Status == sim.Success {
+			t.Errorf("paid: %+v", e)
+		}
+	}
+}
+
+// TestOffersThatChange: nothing is bought that is not offered at that price at
+// that moment.
+func TestOffersThatChange(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	b.Network = msisdn.MTN
+	ask := provider.OffersRequest{Network: b.Network, MSISDN: b.Wallet("000")}
+	offers, _, _ := b.Rail.Bundles.Offers(t.Context(), ask)
+	other, _, _ := b.Rail.Bundles.Offers(t.Context(), provider.OffersRequest{Network: b.Network, MSISDN: "233241234568"})
+	if len(offers) == 0 || len(other) == 0 || len(offers) == len(other) && offers[0] == other[0] && offers[1] == other[1] {
+		t.Errorf("two numbers are offered %v and %v", offers, other)
+	}
+	buy := func(rail provider.Rail, offer provider.Offer) (string, provider.Outcome) {
+		reference := uuid.NewString()
+		return reference, rail.Bundles.BuyBundle(t.Context(), provider.BundleRequest{ProviderReference: reference, MSISDN: b.Wallet("000"), Network: b.Network, Offer: offer, CallbackURL: "http://127.0.0.1:1/"})
+	}
+	dearer, gone := offers[1], offers[0]
+	b.Fault("offers", "offers_change", 2)
+	for _, offer := range []provider.Offer{dearer, gone} {
+		if reference, o := buy(b.Rail, offer); o.Class != provider.Rejected || o.Reason != provider.ReasonOfferGone || len(b.sim.Entries(reference)) != 0 {
+			t.Errorf("%v changed: %+v", offer, o)
+		}
+	}
+	for _, fault := range []string{"outage", "malformed", "answer_lost", "forbidden"} {
+		b.Fault("offers", fault, 20)
+		if reference, o := buy(b.Rail, dearer); o.Class != provider.NotSent || !o.NotSentBySocket || len(b.sim.Entries(reference)) != 0 {
+			t.Errorf("%s while asking: %+v", fault, o)
+		}
+		b.Clear()
+	}
+	forged := dearer
+	forged.Amount--
+	if _, o := buy(b.Rail, forged); o.Reason != provider.ReasonOfferGone {
+		t.Errorf("a price of one's own: %+v", o)
+	}
+	if _, o := buy(b.Rail, dearer); o.Class != provider.Accepted {
+		t.Errorf("as it stands: %+v", o)
+	}
+	broadband, _, o := b.Rail.Bundles.Offers(t.Context(), provider.OffersRequest{Service: "mtn_broadband", Network: b.Network, MSISDN: b.Wallet("000")})
+	if o.Class != provider.Accepted || len(broadband) == 0 || broadband[0] == offers[0] {
+		t.Errorf("another service: %v, %+v", broadband, o)
+	}
+	if _, _, o := b.Rail.Bundles.Offers(t.Context(), provider.OffersRequest{Service: "none", Network: b.Network, MSISDN: b.Wallet("000")}); o.Class != provider.Rejected || o.Reason != provider.ReasonSetup {
+		t.Errorf("a service that is not set up: %+v", o)
+	}
+}
+
+// TestAddressNotListed: Hubtel's gateway answers HTML to whom it does not know.
+func TestAddressNotListed(t *testing.T) {
+	b := newBench(t, sim.Options{HubtelAllowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	reference := uuid.NewString()
+	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
+	if o.Class != provider.NotSent || o.NotSentBySocket || len(b.sim.Entries(reference)) != 0 {
+		t.Errorf("%+v", o)
+	}
+	if o := b.Rail.Disburser.DisburseStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 100}); o.Class != provider.Unknown {
+		t.Errorf("a question: %+v", o)
+	}
+}
+
+// TestWrongNetwork: airtime for a number of another network fails later.
+func TestWrongNetwork(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	reference := uuid.NewString()
+	o := b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 100, MSISDN: "233241234567", Network: msisdn.Telecel, CallbackURL: "http://127.0.0.1:1/"})
+	if o.Class != provider.Accepted {
+		t.Fatalf("%+v", o)
+	}
+	b.Advance(time.Minute)
+	o = b.Rail.TopUpper.TopUpStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 100, MSISDN: "233241234567"})
+	if o.State != provider.Failed || o.Reason != provider.ReasonPayeeNotFound {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestBankAccountsAreText: letters and leading zeros arrive as they are.
+func TestBankAccountsAreText(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	for _, account := range []string{"0012345678901", "00AB12345", "1234567", "1234567890123456"} {
+		reference := uuid.NewString()
+		name, o := b.Rail.BankNames.BankName(t.Context(), "300304", account)
+		if o.Class != provider.Accepted || name == "" {
+			t.Errorf("%s: %q, %+v", account, name, o)
+		}
+		o = b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, BankCode: "300304", Account: account, Name: name, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
+		if e := b.sim.Entries(reference); o.Class != provider.Accepted || len(e) != 1 || e[0].Party != account {
+			t.Errorf("%s: %+v, %+v", account, o, e)
+		}
+	}
+	for _, e := range b.Exchanges() {
+		if strings.Contains(e.URL+e.Request+e.Answer, "00AB12345") {
+			t.Errorf("%s shows the account: %s %s %s", e.Operation, e.URL, e.Request, e.Answer)
+		}
+	}
+	if _, o := b.Rail.BankNames.BankName(t.Context(), "999999", "0012345678901"); o.Class != provider.Rejected {
+		t.Errorf("no such bank: %+v", o)
+	}
+}
