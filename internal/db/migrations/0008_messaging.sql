@@ -56,3 +56,122 @@ CREATE TABLE opt_outs (
   created_at INTEGER NOT NULL,
   PRIMARY KEY (tenant, msisdn)
 );
+
+-- credits and segments are of one recipient; recipients are those that are charged. The counts at the
+-- end follow the messages, in the same transactions.
+CREATE TABLE campaigns (
+  tenant           TEXT NOT NULL,
+  id               TEXT NOT NULL,
+  mode             TEXT NOT NULL CHECK (mode IN ('test', 'live')),
+  kind             TEXT NOT NULL CHECK (kind IN ('campaign', 'otp')),
+  sender_id        TEXT NOT NULL,
+  sender           TEXT NOT NULL,
+  message          TEXT NOT NULL,
+  encoding         TEXT NOT NULL,
+  segments         INTEGER NOT NULL CHECK (segments > 0),
+  credits          INTEGER NOT NULL CHECK (credits > 0),
+  recipients       INTEGER NOT NULL CHECK (recipients > 0),
+  invalid          INTEGER NOT NULL CHECK (invalid >= 0),
+  excluded         INTEGER NOT NULL CHECK (excluded >= 0),
+  status           TEXT NOT NULL CHECK (status IN ('active', 'stopped', 'done')),
+  access_key       TEXT NOT NULL,
+  idempotency_key  TEXT NOT NULL,
+  idempotency_hash TEXT NOT NULL,
+  created_at       INTEGER NOT NULL,
+  left_over        INTEGER NOT NULL CHECK (left_over >= 0), -- chunks that are not done
+  refunded         INTEGER NOT NULL CHECK (refunded >= 0 AND refunded <= recipients), -- messages given back
+  PRIMARY KEY (tenant, id)
+);
+
+CREATE UNIQUE INDEX campaigns_idempotency ON campaigns (tenant, idempotency_key) WHERE idempotency_key <> '';
+
+-- A chunk is at most 1,000 recipients, separated by commas; no counts from 0. Chunks of a large campaign
+-- are staged before the campaign has a row; a staged chunk whose campaign never came is swept.
+CREATE TABLE chunks (
+  tenant     TEXT NOT NULL,
+  campaign   TEXT NOT NULL,
+  no         INTEGER NOT NULL,
+  state      TEXT NOT NULL CHECK (state IN ('staged', 'ready', 'done', 'stopped')),
+  size       INTEGER NOT NULL CHECK (size > 0),
+  recipients TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, campaign, no)
+);
+
+CREATE INDEX chunks_staged ON chunks (created_at) WHERE state = 'staged';
+
+-- Born when its slice of a chunk is about to be submitted; no is the chunk's no * 1000 + its place.
+-- An invalid recipient has a row from the beginning, with a negative no.
+CREATE TABLE messages (
+  tenant       TEXT NOT NULL,
+  campaign     TEXT NOT NULL,
+  no           INTEGER NOT NULL,
+  recipient    TEXT NOT NULL,
+  status       TEXT NOT NULL CHECK (status IN ('queued', 'sending', 'submitted', 'delivered', 'failed', 'expired', 'rejected', 'unknown', 'invalid')),
+  accepted     INTEGER NOT NULL CHECK (accepted >= 0), -- segments that an operator took
+  open         INTEGER NOT NULL CHECK (open >= 0),     -- of these, without a final receipt
+  submitted_at INTEGER NOT NULL,
+  delivered_at INTEGER NOT NULL,
+  error        TEXT NOT NULL,
+  PRIMARY KEY (tenant, campaign, no)
+);
+
+CREATE INDEX messages_unsure ON messages (submitted_at) WHERE status IN ('sending', 'unknown');
+
+-- One row a segment that an operator took, found by the operator's id. Ids come round again: the newest
+-- open one is meant.
+CREATE TABLE parts (
+  upstream_id  TEXT NOT NULL,
+  tenant       TEXT NOT NULL,
+  campaign     TEXT NOT NULL,
+  message      INTEGER NOT NULL,
+  part         INTEGER NOT NULL,
+  recipient    TEXT NOT NULL,
+  state        TEXT NOT NULL CHECK (state IN ('open', 'delivered', 'failed', 'expired', 'rejected', 'unknown')),
+  submitted_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, campaign, message, part)
+);
+
+CREATE INDEX parts_upstream ON parts (upstream_id, submitted_at);
+
+-- Receipts that came before the answer to their submit was stored, or for nobody.
+CREATE TABLE early_receipts (
+  upstream_id TEXT NOT NULL,
+  id          TEXT NOT NULL,
+  recipient   TEXT NOT NULL,
+  state       TEXT NOT NULL,
+  code        TEXT NOT NULL,
+  received_at INTEGER NOT NULL,
+  PRIMARY KEY (upstream_id, id)
+);
+
+CREATE INDEX early_receipts_received ON early_receipts (received_at);
+
+-- The code itself is nowhere: only its keyed hash. tries are taken before a code is compared.
+CREATE TABLE otps (
+  tenant      TEXT NOT NULL,
+  id          TEXT NOT NULL,
+  msisdn      TEXT NOT NULL,
+  prefix      TEXT NOT NULL,
+  hash        TEXT NOT NULL,
+  status      TEXT NOT NULL CHECK (status IN ('open', 'used', 'void')),
+  tries       INTEGER NOT NULL CHECK (tries >= 0 AND tries <= 5),
+  created_at  INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id)
+);
+
+CREATE UNIQUE INDEX otps_open ON otps (tenant, msisdn) WHERE status = 'open';
+CREATE INDEX otps_expired ON otps (expires_at);
+
+-- How often a number was sent a code, or failed to tell one, in the window that began then.
+CREATE TABLE otp_counters (
+  tenant       TEXT NOT NULL,
+  msisdn       TEXT NOT NULL,
+  name         TEXT NOT NULL CHECK (name IN ('sent', 'failed')),
+  window_start INTEGER NOT NULL,
+  used         INTEGER NOT NULL CHECK (used > 0),
+  PRIMARY KEY (tenant, msisdn, name)
+);
+
+CREATE INDEX otp_counters_window ON otp_counters (window_start);

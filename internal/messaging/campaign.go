@@ -1,0 +1,260 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/tenant"
+)
+
+const (
+	// MaxRecipients is the most recipients of one request, groups included.
+	MaxRecipients = 100_000
+	// chunkSize is the most recipients of a chunk.
+	chunkSize = 1_000
+	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
+	// larger list is staged before, so that it stalls nobody.
+	smallCampaign = chunkSize
+	// maxInvalid is how many recipients that are no numbers are kept for the report.
+	maxInvalid = 1_000
+)
+
+// Kind says what a campaign row is.
+type Kind string
+
+// The kinds. A one-time password is a campaign of one recipient whose text is never stored.
+const (
+	KindCampaign Kind = "campaign"
+	KindOTP      Kind = "otp"
+)
+
+// CampaignStatus is where a campaign is. Stored; never renamed.
+type CampaignStatus string
+
+// The states of a campaign: active -> done, or stopped by an operator.
+const (
+	CampaignActive  CampaignStatus = "active"
+	CampaignStopped CampaignStatus = "stopped"
+	CampaignDone    CampaignStatus = "done"
+)
+
+// Campaign is one accepted send.
+type Campaign struct {
+	Tenant          string
+	ID              string
+	Mode            tenant.Mode
+	Kind            Kind
+	SenderID        string
+	Sender          string // the name as sent
+	Message         string // of a one-time password: the template
+	Encoding        smstext.Encoding
+	Segments        int64 // of one recipient
+	Credits         int64 // of one recipient
+	Recipients      int64 // that are charged
+	Invalid         int64 // recipients that are no numbers
+	Excluded        int64 // by the opt-out list
+	Status          CampaignStatus
+	Key             string // access key that asked
+	IdempotencyKey  string
+	IdempotencyHash string
+	CreatedAt       time.Time
+	Left            int64 // chunks that are not done
+	Refunded        int64 // messages whose credits were given back
+}
+
+// Cost is what the campaign takes from the tenant's credits.
+func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
+
+// Caller says on whose behalf a request came, and how to know it again.
+type Caller struct {
+	Tenant         string // id
+	Key            string // id of the access key
+	IdempotencyKey string // empty: none was sent
+	BodyHash       string // of the request; compared when the key comes again
+}
+
+// Send is one message to a list of numbers, to contact groups, or to both.
+type Send struct {
+	SenderID   string
+	Message    string
+	Recipients []string
+	Groups     []string
+}
+
+// Send accepts a campaign: it is charged, stored and committed when Send returns; delivery follows.
+// replayed says that the caller's idempotency key had accepted it before. Errors: Invalid (sender_id,
+// message, recipients), Forbidden (a group of somebody else), InsufficientCredits with Shortage as
+// Data.
+func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign, replayed bool, err error) {
+	t, err := m.tenants.Get(ctx, caller.Tenant)
+	if err != nil {
+		return Campaign{}, false, err
+	}
+	if len(s.Recipients) == 0 && len(s.Groups) == 0 {
+		return Campaign{}, false, problem.Field("recipients", "At least one of recipients or group must be present")
+	}
+	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message); err != nil {
+		return Campaign{}, false, err
+	}
+	list, err := m.recipients(ctx, caller.Tenant, s)
+	if err != nil {
+		return Campaign{}, false, err
+	}
+	c.Recipients, c.Invalid, c.Excluded = int64(len(list.numbers)), int64(list.invalidCount), int64(list.excluded)
+	a := admission{tenant: t, campaign: c, invalid: list.invalid}
+	for no, rest := int64(0), list.numbers; len(rest) > 0; no++ {
+		n := min(len(rest), chunkSize)
+		a.chunks = append(a.chunks, chunk{Tenant: c.Tenant, Campaign: c.ID, No: no, State: chunkReady, Recipients: rest[:n], CreatedAt: c.CreatedAt})
+		rest = rest[n:]
+	}
+	a.campaign.Left = int64(len(a.chunks))
+	if len(list.numbers) > smallCampaign {
+		if err := m.stage(ctx, &a); err != nil {
+			return Campaign{}, false, err
+		}
+	}
+	return m.accept(ctx, a)
+}
+
+// newCampaign checks what every message needs: a text that can be sent and an approved sender ID.
+func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller Caller, senderField, senderID, text string) (Campaign, error) {
+	if strings.TrimSpace(text) == "" {
+		return Campaign{}, problem.Field("message", "The message is required.")
+	}
+	if !utf8.ValidString(text) {
+		return Campaign{}, problem.Field("message", "The message is not valid text.")
+	}
+	encoding, segments := smstext.Count(text)
+	if segments > smstext.MaxSegments {
+		return Campaign{}, problem.Field("message", fmt.Sprintf("The message needs %d segments, the most is %d.", segments, smstext.MaxSegments))
+	}
+	sender, err := m.approved(ctx, senderField, t.ID, senderID)
+	if err != nil {
+		return Campaign{}, err
+	}
+	return Campaign{
+		Tenant: t.ID, ID: uuid.Must(uuid.NewV7()).String(), Mode: t.Mode, Kind: KindCampaign, SenderID: sender.ID, Sender: sender.Name,
+		Message: text, Encoding: encoding, Segments: int64(segments), Credits: smstext.Credits(text), Status: CampaignActive,
+		Key: caller.Key, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash, CreatedAt: m.clock.Now(),
+	}, nil
+}
+
+// recipientList is who is sent to, and who is not.
+type recipientList struct {
+	numbers      []msisdn.MSISDN
+	invalid      []string // at most maxInvalid of them
+	invalidCount int
+	excluded     int
+}
+
+// recipients puts numbers and groups together, each number once, without those that opted out.
+func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (recipientList, error) {
+	if len(s.Recipients) > MaxRecipients {
+		return recipientList{}, tooManyRecipients()
+	}
+	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(s.Recipients))}
+	seen := make(map[msisdn.MSISDN]bool, len(s.Recipients))
+	add := func(n msisdn.MSISDN) {
+		if !seen[n] {
+			seen[n] = true
+			list.numbers = append(list.numbers, n)
+		}
+	}
+	for _, text := range s.Recipients {
+		n, err := msisdn.Parse(text)
+		if err != nil {
+			list.invalidCount++
+			if len(list.invalid) < maxInvalid {
+				list.invalid = append(list.invalid, cut(text, 32))
+			}
+			continue
+		}
+		add(n)
+	}
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		for _, id := range s.Groups {
+			if err := groupNumbers(tx, tenantID, id, add); err != nil {
+				return err
+			}
+			if len(list.numbers) > MaxRecipients {
+				return tooManyRecipients()
+			}
+		}
+		return excludeOptOuts(tx, tenantID, &list)
+	})
+	if err != nil {
+		return recipientList{}, err
+	}
+	if len(list.numbers) == 0 {
+		return recipientList{}, problem.Field("recipients", "There is no valid recipient left.")
+	}
+	return list, nil
+}
+
+func tooManyRecipients() error {
+	return problem.Field("recipients", fmt.Sprintf("There may be at most %d recipients in one request.", MaxRecipients))
+}
+
+const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 5000`
+
+// groupNumbers reads a group's numbers. A group that is not the tenant's is Forbidden, an unknown one
+// too: the request may not be used to find out which exist.
+func groupNumbers(tx *db.Tx, tenantID, id string, add func(msisdn.MSISDN)) error {
+	if _, err := ownGroup(tx, selectGroup, tenantID, id); err != nil {
+		if problem.Is(err, problem.NotFound) || problem.Is(err, problem.Forbidden) {
+			return problem.New(problem.Forbidden, "group_not_owned", "You do not own one or more of the contact groups")
+		}
+		return err
+	}
+	for after, more := "", true; more; {
+		more = false
+		if err := tx.Query(groupPage, []any{tenantID, id, after}, func(r *db.Row) error {
+			var number string
+			if err := r.Scan(&after, &number); err != nil {
+				return err
+			}
+			more = true
+			add(msisdn.MSISDN(number))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accept runs an admission through the lane of its credits account.
+func (m *Messaging) accept(ctx context.Context, a admission) (Campaign, bool, error) {
+	rows := 2 + len(a.invalid)
+	if !a.staged {
+		rows += len(a.chunks)
+	}
+	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, &a)
+	return r.campaign, r.replayed, err
+}
+
+// Shortage is the Data of InsufficientCredits.
+type Shortage struct {
+	Balance int64 // credits
+	Cost    int64 // credits
+}
+
+func insufficient(balance, cost int64) error {
+	return &problem.Error{Kind: problem.InsufficientCredits, Code: "insufficient_sms_balance", Message: "Insufficient SMS balance",
+		Data: Shortage{Balance: balance, Cost: cost}}
+}
+
+// charge is the transfer that pays for a campaign.
+func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
+	return ledger.Transfer{ID: uuid.Must(uuid.NewV7()).String(), Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
+		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
+}

@@ -1,0 +1,261 @@
+package messaging
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Placeholder is where the code goes in a one-time password's message.
+const Placeholder = "<%otp_code%>"
+
+// The limits of one-time passwords.
+const (
+	OTPLeastLength    = 4 // digits; also the default
+	OTPMostLength     = 10
+	OTPLeastExpiry    = 2 * time.Minute
+	OTPMostExpiry     = 1440 * time.Minute
+	OTPDefaultExpiry  = 5 * time.Minute
+	otpTries          = 5
+	otpSendsInWindow  = 5 // to one number of one tenant
+	otpSendWindow     = 10 * time.Minute
+	otpFailsInWindow  = 20 // of one number, across requests
+	otpFailWindow     = time.Hour
+	otpPrefixLetters  = "ABCDEFGHJKLMNPQRSTUVWXYZ" // no I and O, which look like digits
+	otpPrefixLength   = 3
+	sendsCounter      = "sent"
+	failsCounter      = "failed"
+	otpTryUnavailable = "The code is unknown, expired or used"
+)
+
+// OTP asks for a one-time password. Length is in digits; zero members take their default.
+type OTP struct {
+	SenderID string
+	Message  string // with the Placeholder
+	Phone    msisdn.MSISDN
+	Length   int
+	Expiry   time.Duration
+}
+
+// OTPSent is an accepted one-time password.
+type OTPSent struct {
+	RequestID string
+	Prefix    string // shown to the user, so that codes and requests are not mixed up
+}
+
+// otpRow is what is stored: a keyed hash, never the code.
+type otpRow struct {
+	tenant, id, msisdn, prefix, hash string
+	created, expires                 time.Time
+}
+
+// SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
+// Errors: Invalid (senderId, message, length, expiry), InsufficientCredits, RateLimited.
+func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTPSent, replayed bool, err error) {
+	if err := o.check(); err != nil {
+		return OTPSent{}, false, err
+	}
+	t, err := m.tenants.Get(ctx, caller.Tenant)
+	if err != nil {
+		return OTPSent{}, false, err
+	}
+	code := digits(o.Length)
+	text := strings.ReplaceAll(o.Message, Placeholder, code)
+	c, err := m.newCampaign(ctx, t, caller, "senderId", o.SenderID, text)
+	if err != nil {
+		return OTPSent{}, false, err
+	}
+	if err := m.count(ctx, t.ID, o.Phone, sendsCounter, otpSendWindow, otpSendsInWindow); err != nil {
+		return OTPSent{}, false, err
+	}
+	c.Kind, c.Message, c.Recipients, c.Left = KindOTP, o.Message, 1, 1
+	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otpHash(c.ID, code),
+		created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
+	accepted, replayed, err := m.accept(ctx, admission{tenant: t, campaign: c, text: text, otp: row,
+		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: []msisdn.MSISDN{o.Phone}, CreatedAt: c.CreatedAt}}})
+	if err != nil {
+		return OTPSent{}, false, err
+	}
+	sent = OTPSent{RequestID: accepted.ID, Prefix: row.prefix}
+	if replayed {
+		sent.Prefix, err = m.otpPrefix(ctx, t.ID, accepted.ID)
+	}
+	return sent, replayed, err
+}
+
+// check completes and refuses.
+func (o *OTP) check() error {
+	if o.Length == 0 {
+		o.Length = OTPLeastLength
+	}
+	if o.Expiry == 0 {
+		o.Expiry = OTPDefaultExpiry
+	}
+	var bad problem.Fields
+	if !strings.Contains(o.Message, Placeholder) {
+		bad.Add("message", "The message must contain the placeholder "+Placeholder)
+	}
+	if o.Length < OTPLeastLength || o.Length > OTPMostLength {
+		bad.Add("length", fmt.Sprintf("The length must be %d to %d digits.", OTPLeastLength, OTPMostLength))
+	}
+	if o.Expiry < OTPLeastExpiry || o.Expiry > OTPMostExpiry {
+		bad.Add("expiry", "The expiry must be 2 to 1440 minutes.")
+	}
+	if o.Phone == "" {
+		bad.Add("phoneNumber", "The phone number is required.")
+	}
+	return bad.Err()
+}
+
+const (
+	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
+	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, status, tries, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, 'open', 0, $6, $7)`
+	selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
+)
+
+// storeOTP defers the row of a code in the transaction that charges it.
+func (m *Messaging) storeOTP(tx *db.Tx, o otpRow) {
+	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
+	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.created, o.expires)
+}
+
+func (m *Messaging) otpPrefix(ctx context.Context, tenant, id string) (prefix string, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectPrefix, []any{tenant, id}, &prefix)
+		return err
+	})
+	return prefix, err
+}
+
+const (
+	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < 5 AND expires_at > $4`
+	otpHash = `SELECT hash FROM otps WHERE tenant = $1 AND id = $2`
+	useOTP  = `UPDATE otps SET status = 'used' WHERE tenant = $1 AND id = $2 AND status = 'open'`
+)
+
+// VerifyOTP compares a code. A wrong one is Invalid; a request that is unknown, of another number,
+// expired, used, void or out of tries is Unauthenticated. The try is committed before the comparison,
+// so that no number of connections at once gives a sixth.
+func (m *Messaging) VerifyOTP(ctx context.Context, tenant, requestID string, phone msisdn.MSISDN, code string) error {
+	if _, err := uuid.Parse(requestID); err != nil {
+		return noTry()
+	}
+	if err := m.below(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil {
+		return err
+	}
+	var rows int64
+	var hash string
+	err := m.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), m.clock.Now()); err != nil {
+			return err
+		}
+		_, err = tx.One(otpHash, []any{tenant, requestID}, &hash)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if rows == 0 {
+		return noTry()
+	}
+	if !hmac.Equal([]byte(hash), []byte(m.otpHash(requestID, code))) {
+		if err := m.count(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil && !problem.Is(err, problem.RateLimited) {
+			return err
+		}
+		return &problem.Error{Kind: problem.Invalid, Code: "wrong_code", Message: "The code is wrong", Fields: map[string][]string{"code": {"The code is wrong"}}}
+	}
+	err = m.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		rows, err = tx.Exec(useOTP, tenant, requestID)
+		return err
+	})
+	if err == nil && rows == 0 {
+		err = noTry()
+	}
+	return err
+}
+
+func noTry() error {
+	return problem.New(problem.Unauthenticated, "otp_not_open", otpTryUnavailable)
+}
+
+// otpHash binds a code to its request under a key that is outside the database.
+func (m *Messaging) otpHash(id, code string) string {
+	mac := hmac.New(sha256.New, m.otpKey)
+	mac.Write([]byte(id + "\x00" + code))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+const (
+	countOTP = `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used) VALUES ($1, $2, $3, $4, 1)
+		ON CONFLICT (tenant, msisdn, name) DO UPDATE SET
+			used = CASE WHEN otp_counters.window_start > $5 THEN otp_counters.used + 1 ELSE 1 END,
+			window_start = CASE WHEN otp_counters.window_start > $5 THEN otp_counters.window_start ELSE $4 END
+		WHERE otp_counters.window_start <= $5 OR otp_counters.used < $6`
+	readOTPCounter = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
+)
+
+// count takes one of a number's allowance, exactly across nodes.
+func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
+	now := m.clock.Now()
+	var rows int64
+	err := m.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		rows, err = tx.Exec(countOTP, tenant, string(phone), name, db.Micros(now), db.Micros(now.Add(-window)), most)
+		return err
+	})
+	if err == nil && rows == 0 {
+		err = tooOften(window)
+	}
+	return err
+}
+
+// below refuses when the allowance is used up, without taking of it.
+func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
+	var begun time.Time
+	var used int64
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(readOTPCounter, []any{tenant, string(phone), name}, &begun, &used)
+		return err
+	})
+	if err == nil && used >= most && m.clock.Since(begun) < window {
+		err = tooOften(window - m.clock.Since(begun))
+	}
+	return err
+}
+
+func tooOften(wait time.Duration) error {
+	return &problem.Error{Kind: problem.RateLimited, Code: "otp_too_often", Message: "Too many one-time passwords for this number, try later", RetryAfter: wait}
+}
+
+// digits draws a code.
+func digits(n int) string {
+	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+	drawn, err := rand.Int(rand.Reader, limit)
+	if err != nil {
+		panic("messaging: the system gives no randomness: " + err.Error())
+	}
+	return fmt.Sprintf("%0*d", n, drawn)
+}
+
+func letters() string {
+	var octets [otpPrefixLength]byte
+	rand.Read(octets[:]) // never fails
+	for i, b := range octets {
+		octets[i] = otpPrefixLetters[int(b)%len(otpPrefixLetters)]
+	}
+	return string(octets[:])
+}
