@@ -347,7 +347,7 @@ func ask(t *testing.T, url, method, path, body string, data any) int {
 }
 
 func TestControl(t *testing.T) {
-	s, c := newSim(t, Options{})
+	s, _ := newSim(t, Options{})
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
 	url := server.URL + "/sim/v1"
@@ -386,6 +386,15 @@ func TestControl(t *testing.T) {
 	if got := ask(t, url, "POST", path, `{"action":"approve"}`, nil); got != 409 {
 		t.Errorf("a second answer: %d", got)
 	}
+	testTransactions(t, s, url, asked)
+	for _, path := range []string{"/", "/nothing", "/handsets/x"} {
+		if got := ask(t, url, "GET", path, "", nil); got != 404 {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+}
+
+func testTransactions(t *testing.T, s *Sim, url string, asked Entry) {
 	var list []struct {
 		Provider, Reference, Kind, Status string
 		Amount                            float64
@@ -401,25 +410,6 @@ func TestControl(t *testing.T) {
 	ask(t, url, "GET", "/transactions?reference=nothing", "", &list)
 	if len(list) != 0 {
 		t.Errorf("%+v", list)
-	}
-	if got := ask(t, url, "POST", "/faults", `{"provider":"mtn","operation":"collect","fault":"Answer-Lost","count":2}`, nil); got != 200 || len(s.Faults()) != 1 || s.Faults()[0].Kind != AnswerLost {
-		t.Errorf("%d %+v", got, s.Faults())
-	}
-	if got := ask(t, url, "POST", "/faults", `{"fault":"nonsense"}`, nil); got != 422 {
-		t.Errorf("a fault that is none: %d", got)
-	}
-	if got := ask(t, url, "DELETE", "/faults", "", nil); got != 200 || len(s.Faults()) != 0 {
-		t.Errorf("%d %+v", got, s.Faults())
-	}
-	if got := ask(t, url, "POST", "/clock", `{"advance_s":90}`, nil); got != 200 || !c.Now().Equal(start.Add(90*time.Second)) {
-		t.Errorf("%d, it is %v", got, c.Now())
-	}
-	if got := ask(t, url, "POST", "/clock", `{"advance_s":-1}`, nil); got != 422 {
-		t.Errorf("backwards: %d", got)
-	}
-	before := s.Float(MTN)
-	if got := ask(t, url, "POST", "/float", `{"provider":"mtn","amount":12.5}`, nil); got != 200 || s.Float(MTN) != 1250 || before == 1250 {
-		t.Errorf("%d, float %v", got, s.Float(MTN))
 	}
 	held := s.enter(order(Collection, "233240000003")).Entry
 	for _, step := range []struct {
@@ -439,10 +429,31 @@ func TestControl(t *testing.T) {
 	if len(rows) != 2 {
 		t.Errorf("%d rows", len(rows))
 	}
-	for _, path := range []string{"/", "/nothing", "/handsets/x"} {
-		if got := ask(t, url, "GET", path, "", nil); got != 404 {
-			t.Errorf("%s: %d", path, got)
-		}
+}
+
+func TestControlOfFaultsClockAndFloat(t *testing.T) {
+	s, c := newSim(t, Options{})
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	url := server.URL + "/sim/v1"
+	if got := ask(t, url, "POST", "/faults", `{"provider":"mtn","operation":"collect","fault":"Answer-Lost","count":2}`, nil); got != 200 || len(s.Faults()) != 1 || s.Faults()[0].Kind != AnswerLost {
+		t.Errorf("%d %+v", got, s.Faults())
+	}
+	if got := ask(t, url, "POST", "/faults", `{"fault":"nonsense"}`, nil); got != 422 {
+		t.Errorf("a fault that is none: %d", got)
+	}
+	if got := ask(t, url, "DELETE", "/faults", "", nil); got != 200 || len(s.Faults()) != 0 {
+		t.Errorf("%d %+v", got, s.Faults())
+	}
+	if got := ask(t, url, "POST", "/clock", `{"advance_s":90}`, nil); got != 200 || !c.Now().Equal(start.Add(90*time.Second)) {
+		t.Errorf("%d, it is %v", got, c.Now())
+	}
+	if got := ask(t, url, "POST", "/clock", `{"advance_s":-1}`, nil); got != 422 {
+		t.Errorf("backwards: %d", got)
+	}
+	before := s.Float(MTN)
+	if got := ask(t, url, "POST", "/float", `{"provider":"mtn","amount":12.5}`, nil); got != 200 || s.Float(MTN) != 1250 || before == 1250 {
+		t.Errorf("%d, float %v", got, s.Float(MTN))
 	}
 }
 
