@@ -255,6 +255,6 @@ func insufficient(balance, cost int64) error {
 
 // charge is the transfer that pays for a campaign.
 func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
-	return ledger.Transfer{ID: uuid.Must(uuid.NewV7()).String(), Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
+	return ledger.Transfer{Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
 		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
 }

@@ -10,7 +10,6 @@
 package messaging
 
 import (
-	"context"
 	"log/slog"
 	"time"
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
@@ -305,7 +304,7 @@ func (m *Messaging) refund(s *step, messages int64, halted bool) ledger.Transfer
 
 func (c Campaign) refund(messages int64, leg string, m *Messaging) ledger.Transfer {
 	t := tenant.Tenant{ID: c.Tenant, Mode: c.Mode}
-	return ledger.Transfer{ID: uuid.Must(uuid.NewV7()).String(), Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant),
+	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant),
 		Amount: messages * c.Credits, Subject: c.ID, Leg: leg, Kind: "sms_refund", At: m.clock.Now()}
 }
 
