@@ -8,15 +8,19 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
+// busyTimeout is how long a statement waits for a writer of another process.
+const busyTimeout = "PRAGMA busy_timeout = 5000"
+
 // sqlitePragmas hold for every connection. FULL makes COMMIT wait for the disk;
 // the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
 var sqlitePragmas = []string{
-	"PRAGMA busy_timeout = 5000",
+	busyTimeout,
 	"PRAGMA journal_mode = WAL",
 	"PRAGMA synchronous = FULL",
 	"PRAGMA foreign_keys = ON",
@@ -39,7 +43,25 @@ type sqliteDB struct {
 	done    chan struct{}
 	conns   int
 	close1  sync.Once
+	log     writeAheadLog
 }
+
+// writeAheadLog keeps SQLite's log bounded. SQLite copies it back into the file
+// by itself, but can only begin it anew in a moment when nobody reads from it,
+// and under steady reading that moment never comes by itself. Only the writer's
+// session touches it.
+type writeAheadLog struct {
+	path    string
+	limit   int64 // bytes; beyond it the readers are asked to pause
+	next    int64 // the size at which to ask again, after they did not
+	commits int
+}
+
+const (
+	logLimit   = 128 << 20
+	logLook    = 64                     // commits between two looks at the size
+	pauseReads = 500 * time.Millisecond // how long new readers wait for old ones at most
+)
 
 // sqliteConn is a connection with its prepared statements.
 type sqliteConn struct {
@@ -60,6 +82,7 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 	d := &sqliteDB{
 		pool: pool, conns: readers,
 		writer: make(chan *sqliteConn, 1), readers: make(chan *sqliteConn, readers), done: make(chan struct{}),
+		log: writeAheadLog{path: path + "-wal", limit: logLimit, next: logLimit},
 	}
 	pool.SetMaxOpenConns(readers + 1)
 	writer, err := d.connect(ctx, false)
@@ -163,7 +186,7 @@ func (d *sqliteDB) session(ctx context.Context, m mode) (session, error) {
 				return nil, err
 			}
 		}
-		return &sqliteSession{conn: c, home: from, mode: m}, nil
+		return &sqliteSession{db: d, conn: c, home: from, mode: m}, nil
 	case <-d.done:
 		return nil, fmt.Errorf("%w: the database is closed", ErrUnavailable)
 	case <-ctx.Done():
@@ -172,6 +195,7 @@ func (d *sqliteDB) session(ctx context.Context, m mode) (session, error) {
 }
 
 type sqliteSession struct {
+	db    *sqliteDB
 	conn  *sqliteConn
 	home  chan *sqliteConn
 	mode  mode
@@ -290,7 +314,56 @@ func (s *sqliteSession) end(bool) {
 		// An error means that SQLite has rolled back by itself.
 		_, _ = s.exec(context.Background(), "ROLLBACK", nil)
 	}
+	if s.mode == modeWrite {
+		s.db.boundLog(s.conn)
+	}
 	s.home <- s.conn
+}
+
+// boundLog begins the log anew when it has grown too long. It takes all reading
+// connections for that, so that new readers wait; when an old one does not end
+// in time it lets them go on and tries again when the log has doubled.
+func (d *sqliteDB) boundLog(writer *sqliteConn) {
+	w := &d.log
+	if w.commits++; w.commits < logLook {
+		return
+	}
+	w.commits = 0
+	info, err := os.Stat(w.path)
+	if err != nil || info.Size() < w.next {
+		if err == nil && info.Size() < w.limit {
+			w.next = w.limit
+		}
+		return
+	}
+	w.next = 2 * info.Size()
+	taken := make([]*sqliteConn, 0, d.conns)
+	defer func() {
+		for _, c := range taken {
+			d.readers <- c
+		}
+	}()
+	timer := time.NewTimer(pauseReads)
+	defer timer.Stop()
+	for range d.conns {
+		select {
+		case c := <-d.readers:
+			taken = append(taken, c)
+		case <-d.done:
+			return
+		case <-timer.C:
+			return
+		}
+	}
+	// Other processes (commands) may read, too: they are not waited for long.
+	ctx := context.Background()
+	_, _ = writer.conn.ExecContext(ctx, "PRAGMA busy_timeout = 200")
+	if _, err := writer.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err == nil {
+		if info, err := os.Stat(w.path); err == nil && info.Size() < w.limit {
+			w.next = w.limit
+		}
+	}
+	_, _ = writer.conn.ExecContext(ctx, busyTimeout)
 }
 
 func (s *sqliteSession) script(ctx context.Context, text string) error {

@@ -158,6 +158,9 @@ func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
 
 // attempt runs fn once. after is also set when the outcome is ambiguous.
 func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []func(), err error) {
+	if d.closed.Load() {
+		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
+	}
 	s, err := d.opener.session(ctx, m)
 	if err != nil {
 		return nil, classify(err)

@@ -98,9 +98,10 @@ CREATE TABLE payment_days (
   PRIMARY KEY (tenant, kind, day)
 );
 
--- How many payments of each final status are in each block of a list; the sum
--- over the shards, one a lane. level 0 has blocks of 64 rows, level 1 of 8192.
--- What is open is not counted: it is the rest of the block.
+-- Which payments have a final status, in blocks of a list; the sum over the
+-- shards, one a lane. level 0 has blocks of 60, whose n has a bit for each payment
+-- with the status; level 1 has blocks of 7680, whose n is their number. What is
+-- open is in neither: it is the rest.
 CREATE TABLE payment_counters (
   tenant TEXT NOT NULL,
   kind TEXT NOT NULL,

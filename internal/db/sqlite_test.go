@@ -1,0 +1,165 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func openLite(t *testing.T, path string) *DB {
+	t.Helper()
+	d, err := Open(t.Context(), Options{Path: path, MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+const sqlBulk = `CREATE TABLE bulk (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`
+
+// The log stays bounded although somebody reads at every moment.
+func TestTheLogStaysBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "makola.db")
+	d := openLite(t, path)
+	const limit = 1 << 20
+	lite := d.opener.(*sqliteDB)
+	lite.log.limit, lite.log.next = limit, limit
+	must := func(fn func(tx *Tx) error) {
+		if err := d.Write(context.Background(), fn); err != nil {
+			t.Error(err)
+		}
+	}
+	must(func(tx *Tx) error {
+		_, err := tx.Exec(sqlBulk)
+		return err
+	})
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for !stop.Load() {
+				err := d.Read(context.Background(), func(tx *Tx) error {
+					for range 20 { // one snapshot over some time
+						var n int64
+						if _, err := tx.One(`SELECT count(*) FROM bulk WHERE id < 50`, nil, &n); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	row := strings.Repeat("x", 3000)
+	largest := int64(0)
+	for i := range 3000 { // some 20 MB of log
+		must(func(tx *Tx) error {
+			tx.Defer(`INSERT INTO bulk (id, text) VALUES ($1, $2)`, 1, i, row)
+			return nil
+		})
+		if info, err := os.Stat(path + "-wal"); err == nil {
+			largest = max(largest, info.Size())
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	if largest > 8*limit || largest < limit/2 {
+		t.Errorf("the log grew to %d bytes, the limit is %d", largest, limit)
+	}
+}
+
+// A second process (a command beside the server) writes the same file.
+func TestTwoProcessesShareAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "makola.db")
+	first, second := openLite(t, path), openLite(t, path)
+	err := first.Write(t.Context(), func(tx *Tx) error {
+		_, err := tx.Exec(sqlBulk)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for n, d := range []*DB{first, second} {
+		wg.Go(func() {
+			for i := range 50 {
+				err := d.Write(context.Background(), func(tx *Tx) error {
+					var count int64
+					// Read, then write: with a deferred lock this is where two writers would fail.
+					if _, err := tx.One(`SELECT count(*) FROM bulk`, nil, &count); err != nil {
+						return err
+					}
+					tx.Defer(`INSERT INTO bulk (id, text) VALUES ($1, 'x')`, 1, 1000*n+i)
+					return nil
+				})
+				if err != nil {
+					t.Errorf("process %d: %v", n, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var count int64
+	err = second.Read(t.Context(), func(tx *Tx) error {
+		_, err := tx.One(`SELECT count(*) FROM bulk`, nil, &count)
+		return err
+	})
+	if err != nil || count != 100 {
+		t.Errorf("%d rows: %v", count, err)
+	}
+}
+
+func TestSettingsOfEveryConnection(t *testing.T) {
+	d := openLite(t, filepath.Join(t.TempDir(), "makola.db"))
+	check := func(tx *Tx) error {
+		for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
+			var got string
+			if _, err := tx.One("PRAGMA "+pragma, nil, &got); err != nil {
+				return err
+			}
+			if got != want {
+				t.Errorf("%s is %s", pragma, got)
+			}
+		}
+		return nil
+	}
+	if err := errors.Join(d.Write(t.Context(), check), d.Read(t.Context(), check), d.ReadWhole(t.Context(), check)); err != nil {
+		t.Fatal(err)
+	}
+	err := d.Read(t.Context(), func(tx *Tx) error {
+		return tx.Query(`CREATE TABLE sneaky (id TEXT)`, nil, func(*Row) error { return nil })
+	})
+	if err == nil {
+		t.Error("a reading connection wrote")
+	}
+	if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others can read the database: %v, %v", info, err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	openEach(t, func(t *testing.T, open func() *DB) {
+		d := open()
+		if err := d.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Close(), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(t.Context(), func(*Tx) error { return nil }); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("closed: %v", err)
+		}
+		if err := d.Ping(t.Context()); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
