@@ -7,3 +7,156 @@
 // literally. That is why the decoder is written by hand: leniency towards what
 // those programs send, and strictness about what is ambiguous, are the product.
 package api
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Deps is what the interface stands on.
+type Deps struct {
+	Access   *access.Access
+	Tenants  *tenant.Store
+	Ledger   *ledger.Ledger
+	Payments *payments.Payments
+	Routes   *route.Table
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Secret   config.Secret
+
+	// PublicURL is the address that links carry, without a slash at its end.
+	PublicURL string
+	// TrustedProxies are the peers whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	// Origins are the browser origins that may call; none turns CORS off.
+	Origins []string
+	// GeneralLimit is how many requests a minute a tenant may make over all
+	// endpoints; 0 is no limit.
+	GeneralLimit int64
+	// Development also takes callback URLs over http to loopback.
+	Development bool
+	// Observe is told of every request when it is over; nil for nobody. It
+	// must not block.
+	Observe func(Seen)
+}
+
+// Seen is one request for the metrics. Route is a path of the table, or
+// "other", so that there are few of them.
+type Seen struct {
+	Route, Method string
+	Status        int
+	Took          time.Duration
+}
+
+// API answers every request that arrives at the public listener.
+type API struct {
+	Deps
+	log       *slog.Logger
+	static    map[string]*endpoint // paths without parameters
+	patterns  []*endpoint
+	general   access.Limit
+	callbacks []callback
+	calls     sync.Pool
+}
+
+// endpoint is one path with the routes of its methods.
+type endpoint struct {
+	path     string
+	segments []string
+	routes   []*Route
+}
+
+// New builds the interface.
+func New(d Deps) *API {
+	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit)}
+	a.PublicURL = strings.TrimSuffix(d.PublicURL, "/")
+	a.calls.New = func() any { return &call{api: a} }
+	for _, r := range Routes() {
+		a.add(r)
+	}
+	a.callbacks = callbacks(d.Secret, d.Routes)
+	return a
+}
+
+func (a *API) add(r Route) {
+	e := a.static[r.Path]
+	if i := slices.IndexFunc(a.patterns, func(e *endpoint) bool { return e.path == r.Path }); i >= 0 {
+		e = a.patterns[i]
+	}
+	if e == nil {
+		e = &endpoint{path: r.Path, segments: strings.Split(r.Path, "/")}
+		if strings.Contains(r.Path, "{") {
+			a.patterns = append(a.patterns, e)
+		} else {
+			a.static[r.Path] = e
+		}
+	}
+	e.routes = append(e.routes, &r)
+}
+
+// find matches an escaped path; params are the texts of its parameters, still
+// escaped.
+func (a *API) find(path string) (e *endpoint, params []string) {
+	if e := a.static[path]; e != nil {
+		return e, nil
+	}
+	segments := strings.Split(path, "/")
+next:
+	for _, e := range a.patterns {
+		if len(e.segments) != len(segments) {
+			continue
+		}
+		params = params[:0]
+		for i, want := range e.segments {
+			switch {
+			case want[:1] == "{" && segments[i] != "":
+				params = append(params, segments[i])
+			case want != segments[i]:
+				continue next
+			}
+		}
+		return e, params
+	}
+	return nil, nil
+}
+
+// method finds the route of a method.
+func (e *endpoint) method(method string) *Route {
+	for _, r := range e.routes {
+		if r.Method == method {
+			return r
+		}
+	}
+	return nil
+}
+
+// allow lists the methods of the endpoint for the header of that name.
+func (e *endpoint) allow() string {
+	var methods []string
+	for _, r := range e.routes {
+		methods = append(methods, r.Method)
+	}
+	return strings.Join(methods, ", ")
+}
+
+// ServeHTTP answers one request, in JSON whatever happens.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := a.begin(w, r)
+	defer c.finish()
+	if err := c.run(); err != nil {
+		c.refuse(err)
+	}
+}

@@ -172,7 +172,7 @@ func BenchmarkDecodePayout(b *testing.B) {
 		f.amount("amount", 50, noLimit)
 		f.phone("account_number")
 		f.label("account_name")
-		f.network("channel")
+		f.network("channel", true)
 		f.reference("client_reference", true)
 		if f.err() != nil {
 			b.Fatal(f.err())

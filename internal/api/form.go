@@ -192,8 +192,8 @@ func (f *form) phone(name string) msisdn.MSISDN {
 }
 
 // network is one of the names of a mobile network.
-func (f *form) network(name string) msisdn.Network {
-	text, ok := f.string(name, true)
+func (f *form) network(name string, need bool) msisdn.Network {
+	text, ok := f.string(name, need)
 	if !ok {
 		return ""
 	}

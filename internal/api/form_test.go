@@ -51,7 +51,7 @@ func TestEveryBadFieldAtOnce(t *testing.T) {
 	}
 	f.amount("amount", 50, noLimit)
 	f.phone("phone")
-	f.network("network")
+	f.network("network", true)
 	f.reference("reference", true)
 	f.url("url", func(string, bool) error { return problem.Field("callback_url", "must begin with https://") })
 	f.choice("type", true, "momo")
@@ -237,7 +237,7 @@ func FuzzTexts(f *testing.F) {
 			func(f *form) string { return f.reference("x", true) },
 			func(f *form) string { return f.account("x") },
 			func(f *form) string { return string(f.phone("x")) },
-			func(f *form) string { return string(f.network("x")) },
+			func(f *form) string { return string(f.network("x", true)) },
 		} {
 			form := &form{}
 			var err error

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// sendAirtime tops up a number from the wallet.
+func sendAirtime(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := payments.TopUp{
+		MSISDN:      f.phone("phone_number"),
+		Amount:      f.amount("amount", airtimeMin, airtimeMax),
+		NetworkID:   f.line("network_id", true, idMax),
+		Reference:   f.reference("transaction_id", true),
+		CallbackURL: f.url("callback_url", webhook.CheckURL),
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	p, replayed, err := c.api.Payments.TopUp(c.ctx, who, in)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("Airtime sent successfully")
+	w.object("data")
+	w.text("transaction_id", p.Reference)
+	w.text("ext_transaction_id", p.ProviderReference)
+	w.text("status", p.Word())
+	w.end()
+	w.end()
+	return nil
+}
+
+// buyAirtime tops up a number when somebody's mobile money wallet has paid.
+func buyAirtime(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	f.choice("type", true, typeMoMo)
+	in := payments.AirtimeBuy{
+		Destination: f.phone("destination"),
+		Payer:       f.phone("phoneNumber"),
+		Network:     f.network("network", true),
+		Amount:      f.amount("amount", airtimeMin, airtimeBuyMax),
+		NetworkID:   f.line("network_id", true, idMax),
+		Name:        f.label("name"),
+		Reference:   f.reference("transaction_id", false),
+		CallbackURL: f.url("callback_url", webhook.CheckURL),
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	payment, topUp, replayed, err := c.api.Payments.AirtimeBuy(c.ctx, who, in)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("Payment Initiated Successful")
+	w.object("data")
+	w.object("payment")
+	w.record(payment)
+	w.end()
+	w.object("airtime")
+	w.cedis("amount", topUp.Amount)
+	w.text("phone_number", topUp.MSISDN().Local())
+	w.text("status", topUp.Word())
+	w.end()
+	w.end()
+	w.end()
+	return nil
+}
+
+// airtimeStatus answers what became of a top-up.
+func airtimeStatus(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	unknown := problem.New(problem.NotFound, "airtime_not_found", "Airtime transaction not found")
+	id, err := f.id("transaction_id", unknown)
+	if err == nil {
+		err = f.err()
+	}
+	if err != nil {
+		return err
+	}
+	p, err := c.api.Payments.StatusTopUp(c.ctx, c.caller.Tenant, id)
+	if err != nil {
+		return err
+	}
+	w := c.success(statusFetched)
+	w.object("data")
+	w.text("status", p.Word())
+	w.text("transaction_id", p.Reference)
+	w.text("ext_transaction_id", p.ProviderReference)
+	w.amount("amount", p.Amount)
+	w.text("phone_number", p.MSISDN().Local())
+	w.text("network_id", p.Details.NetworkID)
+	w.reason(p)
+	w.end()
+	w.end()
+	return nil
+}

@@ -1,0 +1,429 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+func TestRoutesAndDocumentAreTheSame(t *testing.T) {
+	document, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]apitest.Operation{}
+	for _, o := range document.Operations {
+		documented[o.Method+" "+o.Path] = o
+	}
+	for _, r := range Routes() {
+		name := r.Method + " " + prefix + r.Path
+		if _, ok := documented[name]; !ok {
+			t.Errorf("%s is served and not documented", name)
+		}
+		delete(documented, name)
+	}
+	for name := range documented {
+		t.Errorf("%s is documented and not served", name)
+	}
+}
+
+// house is the interface over a real database, without the payments behind it.
+type house struct {
+	t       testing.TB
+	api     *API
+	clock   *clock.Clock
+	db      *db.DB
+	access  *access.Access
+	tenants *tenant.Store
+	tenant  string
+	key     access.Minted
+	log     bytes.Buffer
+	seen    []Seen
+}
+
+// probe routes stand for the real ones: their handlers answer at once.
+var probes = []Route{
+	{Method: http.MethodPost, Path: "probe/payout", Scope: access.Payout, Body: 1 << 10, Listed: true, handle: echo},
+	{Method: http.MethodPost, Path: "probe/collect", Scope: access.Collect, Body: 1 << 10, Collects: true, handle: echo},
+	{Method: http.MethodGet, Path: "probe/limited/{id}", Scope: access.Read, Body: 1 << 10, Limit: access.Limit{Name: "probe", Max: 3, Window: time.Minute}, handle: echo},
+	{Method: http.MethodGet, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, Open: true, handle: echo},
+	{Method: http.MethodDelete, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, handle: echo},
+	{Method: http.MethodGet, Path: "probe/panic", Scope: access.Read, handle: func(*call) error { panic("the secret of the house") }},
+	{Method: http.MethodGet, Path: "probe/down", Scope: access.Read, handle: func(*call) error { return db.ErrUnavailable }},
+	{Method: http.MethodGet, Path: "probe/broken", Scope: access.Read, handle: func(*call) error { return errors.New("the secret of the house") }},
+	{Method: http.MethodGet, Path: "probe/half", Scope: access.Read, handle: func(c *call) error {
+		c.success("half").object("data")
+		return problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}},
+}
+
+func echo(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id := f.path["id"]
+	if c.r.Method == http.MethodPost {
+		f.amount("amount", 50, noLimit)
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	w := c.success("ok")
+	w.object("data")
+	w.text("id", id)
+	w.end()
+	w.end()
+	return nil
+}
+
+func open(t testing.TB, change func(*Deps)) *house {
+	t.Helper()
+	d := dbtest.Open(t, db.SQLite)
+	h := &house{t: t, db: d, clock: clock.NewManual(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))}
+	h.access = access.New(d, h.clock)
+	books := ledger.New(d, h.clock, "node")
+	h.tenants = tenant.New(d, books, h.clock)
+	var err error
+	if h.key, err = h.access.Mint(access.NewKey{Tenant: "t1"}); err != nil {
+		t.Fatal(err)
+	}
+	h.write(func(tx *db.Tx) error {
+		made, err := h.tenants.Create(tx, tenant.Tenant{ID: "t1", Name: "Adom Stores", Mode: tenant.Test, CollectionsEnabled: true})
+		h.tenant = made.ID
+		h.access.CreateKey(tx, h.key)
+		return err
+	})
+	h.allow("192.0.2.0/24")
+	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := Deps{
+		Access: h.access, Tenants: h.tenants, Ledger: books, Clock: h.clock, Secret: secret, PublicURL: "https://pay.example",
+		Routes: route.New(d, h.clock, slog.New(slog.DiscardHandler), nil),
+		Log:    slog.New(slog.NewTextHandler(&h.log, nil)), Observe: func(s Seen) { h.seen = append(h.seen, s) },
+	}
+	if change != nil {
+		change(&deps)
+	}
+	h.api = New(deps)
+	for _, r := range probes {
+		h.api.add(r)
+	}
+	return h
+}
+
+func (h *house) write(fn func(*db.Tx) error) {
+	h.t.Helper()
+	if err := h.db.Write(context.Background(), fn); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) allow(prefixes ...string) {
+	h.t.Helper()
+	h.write(func(tx *db.Tx) error {
+		var list []netip.Prefix
+		for _, p := range prefixes {
+			list = append(list, netip.MustParsePrefix(p))
+		}
+		_, err := h.access.SetPayoutIPs(tx, h.tenant, list)
+		return err
+	})
+}
+
+func (h *house) set(c tenant.Change) {
+	h.t.Helper()
+	h.write(func(tx *db.Tx) error {
+		_, _, err := h.tenants.Set(tx, h.tenant, c)
+		return err
+	})
+}
+
+// answer is what came back.
+type answer struct {
+	*httptest.ResponseRecorder
+	apitest.Refusal
+}
+
+// ask sends a request with the house's key unless a header says otherwise; a
+// header without a value is left out.
+func (h *house) ask(method, target, body string, headers ...string) answer {
+	h.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("X-Api-Key", h.key.Text)
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Del(headers[i]); headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	h.api.ServeHTTP(w, r)
+	a := answer{ResponseRecorder: w}
+	if w.Header().Get("Content-Type") == "application/json" {
+		if err := json.Unmarshal(w.Body.Bytes(), &a.Refusal); err != nil {
+			h.t.Fatalf("%s %s: %v: %s", method, target, err, w.Body)
+		}
+	}
+	if id := w.Header().Get("X-Request-Id"); id == "" || w.Code >= 400 && id != a.RequestID || w.Header().Get("Cache-Control") != "no-store" {
+		h.t.Errorf("%s %s: the headers are %v", method, target, w.Header())
+	}
+	return a
+}
+
+// want holds an answer to a status and a code, empty for a success.
+func (a answer) want(t *testing.T, status int, code string) answer {
+	t.Helper()
+	if a.Code() != status || a.Refusal.Code != code {
+		t.Errorf("answered %d %q, want %d %q: %s", a.Code(), a.Refusal.Code, status, code, a.Body)
+	}
+	return a
+}
+
+// Code is the status; the code of the error is in the Refusal.
+func (a answer) Code() int { return a.ResponseRecorder.Code }
+
+const v1 = "/api/v1/probe/"
+
+func TestTheOrderOfChecks(t *testing.T) {
+	h := open(t, nil)
+	large := `{"amount":1,"x":"` + strings.Repeat("x", 1<<10) + `"}`
+	// Everything is wrong at first; each step puts one thing right.
+	h.allow("10.0.0.0/8")
+	blocked := true
+	h.set(tenant.Change{Blocked: &blocked})
+	h.ask("POST", v1+"payout", large, "X-Api-Key", "").want(t, 413, "body_too_large")
+	h.ask("POST", v1+"payout", "{", "X-Api-Key", "").want(t, 401, "invalid_api_key")
+	h.ask("POST", v1+"payout", "{", "X-Api-Key", "mk_test_nonsense").want(t, 401, "invalid_api_key")
+	h.ask("PUT", v1+"payout", "{").want(t, 405, "method_not_allowed")
+	h.ask("POST", v1+"payouts", "{").want(t, 404, "endpoint_not_found")
+	h.ask("POST", v1+"payout", "{").want(t, 403, "account_blocked")
+	h.ask("GET", v1+"open/7", "").want(t, 200, "")
+	h.ask("DELETE", v1+"open/7", "").want(t, 403, "account_blocked")
+	blocked = false
+	h.set(tenant.Change{Blocked: &blocked})
+	a := h.ask("POST", v1+"payout", "{").want(t, 403, "ip_not_whitelisted")
+	if a.Message != "Access denied. Your IP address(192.0.2.1) is not whitelisted." {
+		t.Errorf("the message is %q", a.Message)
+	}
+	h.allow("192.0.2.1/32")
+	h.ask("POST", v1+"payout", "{").want(t, 400, "malformed_json")
+	h.ask("POST", v1+"payout", `{"amount":0.1}`).want(t, 422, "invalid_fields")
+	h.ask("POST", v1+"payout", `{"amount":1}`).want(t, 200, "")
+	h.ask("POST", v1+"payout", `{"amount":1}`, "Content-Type", "text/plain", "Authorization", "Bearer x").want(t, 200, "")
+	off := false
+	h.set(tenant.Change{CollectionsEnabled: &off})
+	h.ask("POST", v1+"collect", "{").want(t, 403, "collections_disabled")
+}
+
+func TestScopes(t *testing.T) {
+	h := open(t, nil)
+	reads, err := h.access.Mint(access.NewKey{Tenant: h.tenant, Member: "ama", Scopes: []access.Scope{access.Read}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write(func(tx *db.Tx) error { h.access.CreateKey(tx, reads); return nil })
+	h.ask("GET", v1+"open/7", "", "X-Api-Key", reads.Text).want(t, 200, "")
+	h.ask("POST", v1+"payout", "{}", "X-Api-Key", reads.Text).want(t, 403, "scope_missing")
+	h.ask("POST", v1+"collect", "{}", "X-Api-Key", reads.Text).want(t, 403, "scope_missing")
+}
+
+func TestLimitsCountEveryRequestAndSaySo(t *testing.T) {
+	h := open(t, nil)
+	for i, left := range []string{"2", "1", "0"} {
+		a := h.ask("GET", v1+"limited/%00", "") // whatever the answer
+		if got := a.Header().Get("X-RateLimit-Remaining"); got != left || a.Header().Get("X-RateLimit-Limit") != "3" {
+			t.Errorf("request %d: %s are left, want %s", i, got, left)
+		}
+		if a.Header().Get("RateLimit-Policy") != `"minutely";q=3;w=60` || a.Header().Get("RateLimit") != `"minutely";r=`+left+`;t=60` {
+			t.Errorf("request %d: %v", i, a.Header())
+		}
+	}
+	h.clock.Advance(1500 * time.Millisecond)
+	a := h.ask("GET", v1+"limited/7", "").want(t, 429, "rate_limited")
+	if a.Header().Get("Retry-After") != "59" {
+		t.Errorf("Retry-After is %q", a.Header().Get("Retry-After"))
+	}
+	h.ask("GET", v1+"limited/7", "", "X-Api-Key", "").want(t, 401, "invalid_api_key")
+	h.ask("GET", v1+"open/7", "").want(t, 200, "")
+	h.clock.Advance(time.Minute)
+	h.ask("GET", v1+"limited/7", "").want(t, 200, "")
+}
+
+func TestTheGeneralLimit(t *testing.T) {
+	h := open(t, func(d *Deps) { d.GeneralLimit = 2 })
+	h.ask("DELETE", v1+"open/7", "").want(t, 200, "")
+	h.ask("DELETE", v1+"open/7", "").want(t, 200, "")
+	h.ask("DELETE", v1+"open/7", "").want(t, 429, "rate_limited")
+	h.ask("GET", v1+"open/7", "").want(t, 200, "") // statuses are never limited by it
+}
+
+func TestPaths(t *testing.T) {
+	h := open(t, nil)
+	for target, want := range map[string]int{
+		v1 + "open/7": 200, v1 + "open/7/": 200, v1 + "open/7//": 404, v1 + "open//7": 404, v1 + "open/./7": 404, "/api/v1/./probe/open/7": 404,
+		"/api/v1//probe/open/7": 404, "/api//v1/probe/open/7": 404, v1 + "open/": 404, v1 + "open": 404, v1 + "Open/7": 404, "/api/v2/probe/open/7": 404,
+		"/": 404, "/api": 404, "/api/v1": 404, "/api/v1/": 404, "/favicon.ico": 404, v1 + "open/a%2Fb": 200, v1 + "open/%ff": 422, v1 + "open/a%20b": 200,
+		v1 + "open/7?": 200, v1 + "open/7?a=1;b=2": 422, v1 + "open/7?x=%zz": 422,
+	} {
+		if got := h.ask("GET", target, "", "Content-Type", "application/json").Code(); got != want {
+			t.Errorf("%s answers %d, want %d", target, got, want)
+		}
+	}
+	a := h.ask("PATCH", v1+"open/7", "").want(t, 405, "method_not_allowed")
+	if got := a.Header().Get("Allow"); got != "GET, DELETE" {
+		t.Errorf("Allow is %q", got)
+	}
+	if got := h.ask("GET", v1+"open/a%2Fb", "").Body.String(); !strings.Contains(got, `"id":"a/b"`) {
+		t.Errorf("the parameter arrives as %s", got)
+	}
+}
+
+func TestBodiesWithoutALengthAreBounded(t *testing.T) {
+	h := open(t, nil)
+	send := func(body io.Reader, key string) int {
+		r := httptest.NewRequest("POST", v1+"payout", body)
+		r.ContentLength = -1
+		r.Header.Set("X-Api-Key", key)
+		w := httptest.NewRecorder()
+		h.api.ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := send(strings.NewReader(`{"amount":1}`), h.key.Text); got != 200 {
+		t.Errorf("a short body answers %d", got)
+	}
+	endless := io.MultiReader(strings.NewReader(`{"amount":1,"x":"`), &repeat{})
+	if got := send(endless, ""); got != 413 {
+		t.Errorf("an endless body answers %d", got)
+	}
+	if got := send(io.MultiReader(strings.NewReader(`{"amount"`), failing{}), h.key.Text); got != 400 {
+		t.Errorf("a body that breaks off answers %d", got)
+	}
+}
+
+type repeat struct{}
+
+func (repeat) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestWhatGoesWrongStaysInside(t *testing.T) {
+	h := open(t, nil)
+	for target, code := range map[string]string{"panic": "internal_error", "broken": "internal_error"} {
+		a := h.ask("GET", v1+target, "").want(t, 500, code)
+		if strings.Contains(a.Body.String(), "secret") {
+			t.Errorf("%s tells %s", target, a.Body)
+		}
+		if !strings.Contains(h.log.String(), "the secret of the house") || !strings.Contains(h.log.String(), a.RequestID) {
+			t.Errorf("the log does not tell what happened: %s", h.log.String())
+		}
+		h.log.Reset()
+	}
+	if a := h.ask("GET", v1+"down", "").want(t, 503, "database_unavailable"); a.Header().Get("Retry-After") == "" {
+		t.Error("a 503 without Retry-After")
+	}
+	if a := h.ask("GET", v1+"half", "").want(t, 404, "payment_not_found"); strings.Contains(a.Body.String(), "half") {
+		t.Errorf("half an answer is left: %s", a.Body)
+	}
+	h.db.Close()
+	h.clock.Advance(time.Minute) // nothing is cached any more
+	h.ask("GET", v1+"open/7", "").want(t, 503, "database_unavailable")
+	if len(h.seen) != 5 || h.seen[4].Route != "probe/open/{id}" || h.seen[4].Status != 503 {
+		t.Errorf("the metrics saw %v", h.seen)
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	h := open(t, nil)
+	if got := h.ask("GET", v1+"open/7", "", "X-Request-Id", "0190-my-own-id").Header().Get("X-Request-Id"); got != "0190-my-own-id" {
+		t.Errorf("the client's id became %q", got)
+	}
+	for _, bad := range []string{"short", "with space in it", strings.Repeat("x", 65), "a\x01bcdefgh"} {
+		if got := h.ask("GET", v1+"open/7", "", "X-Request-Id", bad).Header().Get("X-Request-Id"); !strings.HasPrefix(got, "req_") {
+			t.Errorf("%q is repeated as %q", bad, got)
+		}
+	}
+}
+
+func TestAddressesBehindProxies(t *testing.T) {
+	h := open(t, func(d *Deps) { d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
+	h.allow("203.0.113.7/32")
+	h.ask("POST", v1+"payout", `{"amount":1}`, "X-Forwarded-For", "203.0.113.7").want(t, 200, "")
+	h.ask("POST", v1+"payout", `{"amount":1}`, "X-Forwarded-For", "203.0.113.7, 198.51.100.1").want(t, 403, "ip_not_whitelisted")
+	h.ask("POST", v1+"payout", `{"amount":1}`, "X-Forwarded-For", "rubbish").want(t, 403, "ip_not_whitelisted")
+	h.api.TrustedProxies = nil
+	h.ask("POST", v1+"payout", `{"amount":1}`, "X-Forwarded-For", "203.0.113.7").want(t, 403, "ip_not_whitelisted")
+}
+
+func TestCORSIsOffUnlessConfigured(t *testing.T) {
+	ask := func(h *house, origin string) answer {
+		return h.ask("OPTIONS", v1+"payout", "", "X-Api-Key", "", "Origin", origin, "Access-Control-Request-Method", "POST")
+	}
+	off := open(t, nil)
+	if a := ask(off, "https://shop.example").want(t, 401, "invalid_api_key"); a.Header().Get("Access-Control-Allow-Origin") != "" || a.Header().Get("Vary") != "" {
+		t.Errorf("the headers are %v", a.Header())
+	}
+	on := open(t, func(d *Deps) { d.Origins = []string{"https://shop.example/"} })
+	if a := ask(on, "https://shop.example").want(t, 200, ""); a.Header().Get("Access-Control-Allow-Origin") != "https://shop.example" ||
+		!strings.Contains(a.Header().Get("Access-Control-Allow-Headers"), "x-api-key") {
+		t.Errorf("the headers are %v", a.Header())
+	}
+	if a := ask(on, "https://evil.example").want(t, 401, "invalid_api_key"); a.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("the headers are %v", a.Header())
+	}
+	if a := on.ask("GET", v1+"open/7", "", "Origin", "https://shop.example"); a.Header().Get("Access-Control-Allow-Origin") != "https://shop.example" {
+		t.Errorf("the headers are %v", a.Header())
+	}
+}
+
+func TestPages(t *testing.T) {
+	h := open(t, nil)
+	if a := h.ask("GET", "/openapi.json", "", "X-Api-Key", ""); a.Code() != 200 || !json.Valid(a.Body.Bytes()) || a.Body.Len() < 10_000 {
+		t.Errorf("the document answers %d, %d bytes", a.Code(), a.Body.Len())
+	}
+	for _, page := range []string{"/docs/testing", "/docs/testing/", "/docs"} {
+		if a := h.ask("GET", page, "", "X-Api-Key", ""); a.Code() != 200 || !strings.HasPrefix(a.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s answers %d %s", page, a.Code(), a.Header().Get("Content-Type"))
+		}
+	}
+	h.ask("POST", "/docs/testing", "").want(t, 405, "method_not_allowed")
+}
+
+func TestThePageKnowsEveryCode(t *testing.T) {
+	page := string(testingPage)
+	for _, code := range []string{"malformed_json", "body_incomplete", "callback_unreadable", "endpoint_not_found", "method_not_allowed", "body_too_large",
+		"rate_limited", "account_blocked", "scope_missing", "ip_not_whitelisted", "collections_disabled", "payment_not_found", "airtime_not_found", "bundle_not_found",
+		"service_not_found", "invalid_api_key", "database_unavailable", "outcome_unknown", "internal_error", problem.CodeInvalidFields} {
+		if !strings.Contains(page, "<code>"+code+"</code>") {
+			t.Errorf("the page does not explain %s", code)
+		}
+	}
+}

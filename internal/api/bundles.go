@@ -1,0 +1,126 @@
+package api
+
+import (
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+)
+
+// offers lists the packages that a network offers to a number now.
+func offers(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	unknown := problem.New(problem.NotFound, "service_not_found", "Data service not found")
+	service, err := f.id("service_id", unknown)
+	number := f.phone("phone_number")
+	if bad := f.err(); bad != nil {
+		return bad
+	}
+	if err != nil {
+		return err
+	}
+	all, holder, err := c.api.Payments.Offers(c.ctx, c.caller.Tenant, service, number)
+	if err != nil {
+		return err
+	}
+	w := c.success("Packages fetched successfully")
+	w.object("data")
+	w.object("packages")
+	w.list("data")
+	for _, o := range all {
+		w.object("")
+		w.text("id", o.ID)
+		w.text("Display", o.Display)
+		w.text("Value", o.Value)
+		w.amount("Amount", o.Amount)
+		w.end()
+	}
+	w.end()
+	w.end()
+	w.object("user")
+	w.text("name", holder)
+	w.end()
+	w.end()
+	w.end()
+	return nil
+}
+
+// buyBundle pays for a package from the wallet.
+func buyBundle(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	f.choice("type", true, "e_wallet")
+	in := payments.BuyBundle{
+		MSISDN:    f.phone("phone_number"),
+		ServiceID: f.line("service_id", true, idMax),
+		OfferID:   f.line("package_id", true, idMax),
+		Network:   f.network("network", true),
+		Name:      f.label("name"),
+		Reference: f.reference("client_reference", false),
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	p, replayed, err := c.api.Payments.BuyBundle(c.ctx, who, in)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("Data bundle purchased successfully")
+	w.object("data")
+	w.object("payment")
+	w.amount("amount", p.Amount)
+	w.text("status", "success") // the wallet has paid, whatever becomes of the package
+	w.text("ext_transaction_id", p.ProviderReference)
+	w.end()
+	w.object("data_bundle")
+	w.text("status", p.Word())
+	w.text("display", p.Details.Display)
+	w.text("phone_number", p.MSISDN().International())
+	w.end()
+	w.end()
+	w.end()
+	return nil
+}
+
+// bundleStatus answers what became of a package.
+func bundleStatus(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	unknown := problem.New(problem.NotFound, "bundle_not_found", "Data bundle transaction not found")
+	id, err := f.id("ext_transaction_id", unknown)
+	if err == nil {
+		err = f.err()
+	}
+	if err != nil {
+		return err
+	}
+	p, err := c.api.Payments.StatusBundle(c.ctx, c.caller.Tenant, id)
+	if err != nil {
+		return err
+	}
+	w := c.success(statusFetched)
+	w.object("data")
+	w.text("status", p.Word())
+	w.text("ext_transaction_id", p.ProviderReference)
+	if p.Details.Minted { // the client gave none
+		w.null("client_reference")
+	} else {
+		w.text("client_reference", p.Reference)
+	}
+	w.amount("amount", p.Amount)
+	w.text("phone_number", p.MSISDN().International())
+	w.text("service_id", p.Details.ServiceID)
+	w.text("display", p.Details.Display)
+	w.text("value", p.Details.Value)
+	w.reason(p)
+	w.end()
+	w.end()
+	return nil
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+)
+
+// callback is where one rail's callbacks arrive.
+type callback struct {
+	path string // under /callbacks/
+	rail provider.Rail
+}
+
+func callbacks(secret config.Secret, routes *route.Table) []callback {
+	var all []callback
+	for _, r := range routes.Rails() {
+		if r.Callbacks != nil {
+			all = append(all, callback{strings.TrimPrefix(provider.CallbackPath(secret, r), "/callbacks/"), r})
+		}
+	}
+	return all
+}
+
+// callback takes a provider's word for a hint and no more: what it claims is
+// left behind, the payments that it names are asked for again, and one that
+// nobody knows writes nothing. Whoever knows the path may send any body, so a
+// body that cannot be read is refused and nothing else happens.
+func (c *call) callback(path string) error {
+	known := -1
+	for i := range c.api.callbacks {
+		if subtle.ConstantTimeCompare([]byte(c.api.callbacks[i].path), []byte(path)) == 1 {
+			known = i
+		}
+	}
+	if known < 0 {
+		return noEndpoint()
+	}
+	if m := c.r.Method; m != http.MethodPost && m != http.MethodPut {
+		return c.wrongMethod("POST, PUT")
+	}
+	if err := c.sized(moneyBody); err != nil {
+		return err
+	}
+	if err := c.read(moneyBody); err != nil {
+		return err
+	}
+	rail := c.api.callbacks[known].rail
+	hints, err := rail.Callbacks.ParseCallback(provider.CallbackRequest{Method: c.r.Method, Header: c.r.Header, Body: c.body})
+	if err != nil {
+		return problem.Wrap(err, problem.Malformed, "callback_unreadable", "The callback could not be read")
+	}
+	if err := c.api.Payments.Hint(c.ctx, rail, hints); err != nil {
+		return err
+	}
+	c.success("OK").end()
+	return nil
+}

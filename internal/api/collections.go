@@ -1,0 +1,69 @@
+package api
+
+import (
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// collect asks a payer for money.
+func collect(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := payments.Collect{
+		Amount:      f.amount("amount", collectMin, collectMax),
+		MSISDN:      f.phone("phone_number"),
+		Network:     f.network("network", true),
+		Reference:   f.reference("transaction_id", true),
+		Label:       f.label("reference"),
+		CallbackURL: f.url("callback_url", webhook.CheckURL),
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	p, replayed, err := c.api.Payments.Collect(c.ctx, who, in)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("Payment Initiated Successful")
+	w.object("data")
+	w.record(p)
+	w.end()
+	w.end()
+	return nil
+}
+
+// paymentStatus answers what became of a collection or a payout.
+func paymentStatus(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	unknown := problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	id, err := f.id("transaction_id", unknown)
+	if err == nil {
+		err = f.err()
+	}
+	if err != nil {
+		return err
+	}
+	p, err := c.api.Payments.Status(c.ctx, c.caller.Tenant, id)
+	if err != nil {
+		return err
+	}
+	w := c.success(statusFetched)
+	w.object("data")
+	w.text("status", polled(p))
+	w.text("transaction_id", p.Reference)
+	w.text("ext_transaction_id", p.ProviderReference)
+	w.amount("amount", p.Amount)
+	w.text("type", paymentType(p.Kind))
+	w.reason(p)
+	w.end()
+	w.end()
+	return nil
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/makola/makola/internal/payments"
+)
+
+// maxPage bounds the page number so that positions never overflow.
+const maxPage = 1_000_000
+
+func collections(c *call) error { return c.history(payments.KindCollection) }
+
+func transfers(c *call) error { return c.history(payments.KindPayout) }
+
+// history answers a page of one kind of payments.
+func (c *call) history(kind payments.Kind) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	filter := payments.Filter{
+		Kind:      kind,
+		Status:    f.choice("status", false, "success", "submitted", "pending", "failed", "invalid", "declined"),
+		Reference: f.line("transaction_id", false, idMax),
+		From:      f.day("from"),
+		To:        f.day("to"),
+		Page:      f.number("page", 1, 1, maxPage),
+		Size:      f.number("page_size", payments.DefaultPageSize, 1, payments.MaxPageSize),
+	}
+	if !filter.From.IsZero() && !filter.To.IsZero() && filter.To.Before(filter.From) {
+		f.bad("to", "must not be before from")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	page, err := c.api.Payments.History(c.ctx, c.caller.Tenant, filter)
+	if err != nil {
+		return err
+	}
+	w := &c.out
+	w.object("")
+	w.list("data")
+	for _, p := range page.Rows {
+		w.row(p)
+	}
+	w.end()
+	c.links(filter, page)
+	w.object("meta")
+	w.integer("current_page", int64(page.Page))
+	w.integer("from", page.From)
+	w.integer("last_page", page.LastPage)
+	w.integer("per_page", int64(page.Size))
+	w.integer("to", page.To)
+	w.integer("total", page.Total)
+	w.end()
+	w.end()
+	return nil
+}
+
+// links writes the links of a page, with its filters kept.
+func (c *call) links(f payments.Filter, page payments.Page) {
+	query := url.Values{}
+	keep := func(name, value string) {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	keep("status", f.Status)
+	keep("transaction_id", f.Reference)
+	if !f.From.IsZero() {
+		keep("from", f.From.Format("2006-01-02"))
+	}
+	if !f.To.IsZero() {
+		keep("to", f.To.Format("2006-01-02"))
+	}
+	if f.Size != payments.DefaultPageSize {
+		keep("page_size", strconv.Itoa(f.Size))
+	}
+	link := func(number int64) string {
+		query.Set("page", strconv.FormatInt(number, 10))
+		return c.api.PublicURL + prefix + c.route.Path + "?" + query.Encode()
+	}
+	w := &c.out
+	w.object("links")
+	w.text("first", link(1))
+	w.text("last", link(page.LastPage))
+	at := int64(page.Page)
+	if at > 1 {
+		w.text("prev", link(min(at-1, page.LastPage)))
+	} else {
+		w.null("prev")
+	}
+	if at < page.LastPage {
+		w.text("next", link(at+1))
+	} else {
+		w.null("next")
+	}
+	w.end()
+}

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// The amounts that the interface takes.
+const (
+	payoutMin     money.Pesewas = 50
+	collectMin    money.Pesewas = 10
+	collectMax                  = 15_000 * money.Cedi
+	airtimeMin    money.Pesewas = 50
+	airtimeMax                  = 100 * money.Cedi
+	airtimeBuyMax               = 5_000 * money.Cedi
+)
+
+const idempotencyHeader = "Idempotency-Key"
+
+// asker is who asks, for the domain. With an Idempotency-Key goes the hash that
+// tells whether a request with the same key is the same request.
+func (c *call) asker(f *form) payments.Caller {
+	who := payments.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID}
+	key := c.r.Header.Get(idempotencyHeader)
+	if key == "" {
+		return who
+	}
+	if len(key) > textMax {
+		f.bad(idempotencyHeader, "must be at most 255 characters")
+	}
+	for i := range len(key) {
+		if key[i] < 0x21 || key[i] > 0x7e {
+			f.bad(idempotencyHeader, "must consist of visible ASCII characters")
+			break
+		}
+	}
+	h := sha256.New()
+	h.Write([]byte(c.route.Path + "\n"))
+	h.Write(c.body)
+	who.IdempotencyKey, who.BodyHash = key, hex.EncodeToString(h.Sum(nil)[:16])
+	return who
+}
+
+// replayed tells the client that this is the answer of an earlier request.
+func (c *call) replayed(yes bool) {
+	if yes {
+		c.header("Idempotent-Replayed", "true")
+	}
+}
+
+// payoutToWallet sends to a mobile money wallet.
+func payoutToWallet(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := payments.Payout{
+		Amount:      f.amount("amount", payoutMin, c.tenant.PayoutLimitWallet),
+		MSISDN:      f.phone("account_number"),
+		Name:        f.label("account_name"),
+		Network:     f.network("channel", true),
+		Reference:   f.reference("client_reference", true),
+		CallbackURL: f.url("callback_url", webhook.CheckURL),
+		AccountType: f.choice("carriermomo_account_type", false, "subscriber", "agent"),
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	return c.sent(c.api.Payments.Payout(c.ctx, who, in))
+}
+
+// payoutToBank sends to a bank account.
+func payoutToBank(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := payments.Payout{
+		Amount:        f.amount("amount", payoutMin, c.tenant.PayoutLimitBank),
+		AccountNumber: f.account("account_number"),
+		BankID:        f.line("bank_id", true, idMax),
+		Name:          f.label("account_name"),
+		Reference:     f.reference("client_reference", true),
+		CallbackURL:   f.url("callback_url", webhook.CheckURL),
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	return c.sent(c.api.Payments.Payout(c.ctx, who, in))
+}
+
+// sent answers a payout that was accepted.
+func (c *call) sent(p payments.Payment, replayed bool, err error) error {
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("Sent Successfully")
+	w.object("data")
+	w.payout(p)
+	w.end()
+	w.end()
+	return nil
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/provider"
+)
+
+// The interface's words for what is constant.
+const (
+	currency      = "GHS"
+	statusFetched = "Status fetched successfully" // neutral: a client fails a payment over other words
+	typeMoMo      = "momo"
+	typeTransfer  = "transfer"
+	channelBank   = "bank" // in the answer of send/bank; histories say BANK
+)
+
+// paymentType is a payment's word in histories and statuses.
+func paymentType(k payments.Kind) string {
+	if k == payments.KindPayout {
+		return typeTransfer
+	}
+	return string(k)
+}
+
+// polled is the status of payment-api/checkstatus, where clients know four
+// words only and take any other for a failure or for pending.
+func polled(p payments.Payment) string {
+	if p.Status == payments.StatusInvalid {
+		return string(payments.StatusFailed)
+	}
+	return p.Word()
+}
+
+// record writes the members of a payment record.
+func (w *writer) record(p payments.Payment) {
+	w.cedis("amount", p.Amount)
+	w.text("phone_number", p.MSISDN().Local())
+	w.text("ext_transaction_id", p.ProviderReference)
+	w.text("transaction_id", p.Reference)
+	w.text("type", typeMoMo)
+	w.text("currency", currency)
+	w.text("status", polled(p))
+}
+
+// payout writes the members of a payout's answer.
+func (w *writer) payout(p payments.Payment) {
+	w.text("client_reference", p.Reference)
+	w.text("transaction_id", p.ProviderReference)
+	w.amount("amount", p.Amount)
+	w.cedis("charges", p.Charges)
+	if p.Channel == payments.ChannelBank {
+		w.text("channel", channelBank)
+		w.text("account_number", p.Account)
+		w.text("account_name", p.AccountName)
+		return
+	}
+	w.text("channel", p.Channel)
+	w.text("account_number", p.MSISDN().International())
+}
+
+// reason writes why a payment failed: a code that stays, and a sentence.
+func (w *writer) reason(p payments.Payment) {
+	if p.Reason != "" {
+		w.text("reason", p.Reason)
+		w.text("reason_text", provider.Sentence(p.Reason))
+	}
+}
+
+// existing writes the transaction that a duplicate reference belongs to, with
+// the names of its own endpoint and its state.
+func (w *writer) existing(p payments.Payment) {
+	switch p.Kind {
+	case payments.KindPayout:
+		w.payout(p)
+		w.text("status", p.Word())
+	case payments.KindCollection:
+		w.record(p)
+	default:
+		w.text("transaction_id", p.Reference)
+		w.text("ext_transaction_id", p.ProviderReference)
+		w.amount("amount", p.Amount)
+		w.text("phone_number", p.MSISDN().Local())
+		w.text("status", p.Word())
+	}
+	w.reason(p)
+	w.time("created_at", p.CreatedAt)
+}
+
+// row writes one row of a history. The two kinds differ in two members.
+func (w *writer) row(p payments.Payment) {
+	w.object("")
+	w.text("transaction_id", p.Reference)
+	w.text("ext_transaction_id", p.ProviderReference)
+	w.text("type", paymentType(p.Kind))
+	w.cedis("amount", p.Amount)
+	w.cedis("charges", p.Charges)
+	if p.Kind == payments.KindCollection {
+		w.cedis("net_amount", p.Net())
+		w.text("fee_bearer", p.FeeBearer)
+	}
+	w.text("currency", currency)
+	w.text("channel", p.Channel)
+	w.text("account_number", p.Account)
+	w.text("account_name", p.AccountName)
+	w.text("status", p.Word())
+	w.reason(p)
+	w.time("created_at", p.CreatedAt)
+	w.end()
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/makola/makola/internal/access"
+)
+
+// The largest bodies, in bytes. A limit belongs to an endpoint.
+const (
+	moneyBody = 64 << 10
+	bulkBody  = 4 << 20
+)
+
+// Route is one row of the interface: where it is, who may call it, and what it
+// does. The order in which its conditions are checked is the same for all.
+type Route struct {
+	Method string
+	Path   string // under /api/v1, parameters in braces
+	Scope  access.Scope
+	Limit  access.Limit // none when Max is 0
+	Body   int64        // bytes
+	// Open says that a blocked account may call it, and that no general limit
+	// counts it: clients poll it to learn what became of their money.
+	Open bool
+	// Listed says that only addresses on the payout allow-list may call it.
+	Listed bool
+	// Collects says that collections must be enabled.
+	Collects bool
+
+	handle func(*call) error
+}
+
+// Routes gives the whole interface. The OpenAPI document lists the same, and a
+// test holds the two together.
+func Routes() []Route {
+	return []Route{
+		{Method: http.MethodPost, Path: "payment-api/momopay", Scope: access.Collect, Body: moneyBody, Collects: true, handle: collect},
+		{Method: http.MethodGet, Path: "payment-api/checkstatus/{transaction_id}", Scope: access.Read, Body: moneyBody, Open: true, handle: paymentStatus},
+		{Method: http.MethodGet, Path: "payment-api/collections/history", Scope: access.Read, Body: moneyBody, handle: collections},
+		{Method: http.MethodGet, Path: "payment-api/transfers/history", Scope: access.Read, Body: moneyBody, handle: transfers},
+		{Method: http.MethodPost, Path: "payment-api/send/mobilemoney", Scope: access.Payout, Body: moneyBody, Listed: true, handle: payoutToWallet},
+		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, handle: payoutToBank},
+		{Method: http.MethodGet, Path: "payment-api/banks/list", Scope: access.Read, Body: moneyBody, handle: banks},
+		{Method: http.MethodGet, Path: "payment-api/banks", Scope: access.Read, Body: moneyBody, handle: banks},
+		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Body: moneyBody, handle: bankName},
+		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Body: moneyBody, handle: walletName},
+		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
+
+		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
+		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Scope: access.Airtime, Body: moneyBody, handle: sendAirtime},
+		{Method: http.MethodPost, Path: "airtime-api/buy", Scope: access.Airtime, Limit: access.AirtimeBuyLimit(), Body: moneyBody, Collects: true, handle: buyAirtime},
+		{Method: http.MethodGet, Path: "airtime-api/checkstatus/{transaction_id}", Scope: access.Read, Limit: access.AirtimeStatusLimit(), Body: moneyBody, Open: true, handle: airtimeStatus},
+
+		{Method: http.MethodGet, Path: "databundle-api-v2/services", Scope: access.Read, Body: moneyBody, handle: services},
+		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Body: moneyBody, handle: offers},
+		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Scope: access.Airtime, Body: moneyBody, handle: buyBundle},
+		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: access.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
+	}
+}

@@ -1,0 +1,370 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+const (
+	prefix = "/api/v1/"
+	// answerWithin bounds a whole request. A POST keeps it even when the
+	// client has gone: what was begun is finished and recorded.
+	answerWithin = 60 * time.Second
+	keptBuffer   = 64 << 10 // bytes of a buffer that is used again
+)
+
+// call is one request on its way through.
+type call struct {
+	api    *API
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	cancel context.CancelFunc
+	begun  time.Time
+	id     string // request id
+
+	route  *Route
+	where  string // the route's path for the metrics
+	params []string
+	caller access.Caller
+	tenant tenant.Tenant
+	body   []byte
+
+	status  int
+	out     writer
+	kind    string // content type
+	failure *problem.Error
+	cause   error
+}
+
+func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
+	c := a.calls.Get().(*call)
+	body, out := c.body[:0], c.out
+	*c = call{api: a, w: w, r: r, begun: a.Clock.Now(), where: "other", body: body, status: http.StatusOK, kind: "application/json"}
+	c.out = writer{buf: out.buf[:0], stack: out.stack[:0]}
+	c.id = requestID(r.Header.Get("X-Request-Id"))
+	ctx := r.Context()
+	if r.Method != http.MethodGet {
+		ctx = context.WithoutCancel(ctx)
+	}
+	c.ctx, c.cancel = context.WithTimeout(ctx, answerWithin)
+	return c
+}
+
+// requestID takes over the client's id if it is fit to be shown, else makes one.
+func requestID(given string) string {
+	if len(given) >= 8 && len(given) <= 64 && wordy(given) {
+		return given
+	}
+	var b [12]byte
+	rand.Read(b[:])
+	return "req_" + hex.EncodeToString(b[:])
+}
+
+func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
+
+// finish sends the answer, or that of a panic, and gives the call back.
+func (c *call) finish() {
+	if r := recover(); r != nil {
+		if r == http.ErrAbortHandler {
+			panic(r)
+		}
+		c.refuse(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+	}
+	c.cancel()
+	h := c.w.Header()
+	h["Content-Type"] = []string{c.kind}
+	h["Content-Length"] = []string{strconv.Itoa(len(c.out.buf))}
+	h["Cache-Control"] = []string{"no-store"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["X-Request-Id"] = []string{c.id}
+	c.w.WriteHeader(c.status)
+	_, _ = c.w.Write(c.out.buf) // a client that has gone needs no answer
+	c.note()
+	if cap(c.out.buf) <= keptBuffer && cap(c.body) <= keptBuffer {
+		c.api.calls.Put(c)
+	}
+}
+
+// note logs and counts the request. What is our fault is an error with its
+// cause; everything else is for whoever turns debugging on.
+func (c *call) note() {
+	took := c.api.Clock.Now().Sub(c.begun)
+	if c.status >= 500 {
+		c.api.log.Error("request failed", "request_id", c.id, "method", c.r.Method, "route", c.where, "status", c.status,
+			"code", c.failure.Code, "tenant", c.caller.Tenant, "took", took, "error", c.cause)
+	} else if c.api.log.Enabled(c.ctx, slogDebug) {
+		c.api.log.Debug("request", "request_id", c.id, "method", c.r.Method, "route", c.where, "status", c.status,
+			"tenant", c.caller.Tenant, "key", c.caller.KeyID, "took", took)
+	}
+	if c.api.Observe != nil {
+		c.api.Observe(Seen{Route: c.where, Method: c.r.Method, Status: c.status, Took: took})
+	}
+}
+
+// run answers a request or says why not.
+func (c *call) run() error {
+	path := c.r.URL.EscapedPath()
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	if c.preflight() {
+		return nil
+	}
+	if rest, ok := strings.CutPrefix(path, prefix); ok {
+		return c.interfaces(rest)
+	}
+	if rest, ok := strings.CutPrefix(path, "/callbacks/"); ok {
+		c.where = "callbacks"
+		return c.callback(rest)
+	}
+	return c.page(path)
+}
+
+// interfaces answers what is under /api/v1. The order of its checks is part of
+// the interface: size, key, path and method, rate, permission, then the body.
+func (c *call) interfaces(path string) error {
+	e, params := c.api.find(path)
+	var r *Route
+	limit := int64(moneyBody)
+	if e != nil {
+		c.where, c.params = e.path, params
+		if r = e.method(c.r.Method); r != nil {
+			limit = r.Body
+		}
+	}
+	c.route = r
+	if err := c.sized(limit); err != nil {
+		return err
+	}
+	var err error
+	if c.caller, err = c.api.Access.Authenticate(c.ctx, c.r.Header.Get("X-Api-Key")); err != nil {
+		return err
+	}
+	if e == nil {
+		return noEndpoint()
+	}
+	if r == nil {
+		return c.wrongMethod(e.allow())
+	}
+	if err := c.rated(); err != nil {
+		return err
+	}
+	if err := c.permitted(); err != nil {
+		return err
+	}
+	if err := c.read(limit); err != nil {
+		return err
+	}
+	return r.handle(c)
+}
+
+func noEndpoint() error {
+	return problem.New(problem.NotFound, "endpoint_not_found", "No such endpoint")
+}
+
+// wrongMethod has a status that no other refusal has.
+func (c *call) wrongMethod(allow string) error {
+	c.header("Allow", allow)
+	c.refuse(problem.New(problem.NotFound, "method_not_allowed", "This endpoint takes "+allow))
+	c.status = http.StatusMethodNotAllowed
+	return nil
+}
+
+func tooLarge(limit int64) error {
+	return problem.New(problem.TooLarge, "body_too_large", "The request body is larger than "+strconv.FormatInt(limit>>10, 10)+" KB")
+}
+
+// sized refuses a body that is too large. One that does not say its length is
+// read here, because nothing else comes before the size.
+func (c *call) sized(limit int64) error {
+	if c.r.ContentLength > limit {
+		return tooLarge(limit)
+	}
+	if c.r.ContentLength < 0 {
+		return c.read(limit)
+	}
+	return nil
+}
+
+// read reads the body once.
+func (c *call) read(limit int64) error {
+	if c.r.Body == nil || c.r.ContentLength == 0 || len(c.body) > 0 {
+		return nil
+	}
+	if n := c.r.ContentLength; n > int64(cap(c.body)) {
+		c.body = make([]byte, 0, n)
+	}
+	in := io.LimitReader(c.r.Body, limit+1)
+	for {
+		if len(c.body) == cap(c.body) {
+			c.body = slices.Grow(c.body, 512)
+		}
+		n, err := in.Read(c.body[len(c.body):cap(c.body)])
+		c.body = c.body[:len(c.body)+n]
+		switch {
+		case int64(len(c.body)) > limit:
+			return tooLarge(limit)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return problem.Wrap(err, problem.Malformed, "body_incomplete", "The request body did not arrive whole")
+		}
+	}
+}
+
+// rated counts the request against the endpoint's limit and the general one.
+func (c *call) rated() error {
+	if c.api.general.Max > 0 && !c.route.Open {
+		if err := c.take(c.api.general, "general"); err != nil {
+			return err
+		}
+	}
+	if c.route.Limit.Max > 0 {
+		return c.take(c.route.Limit, windowName(c.route.Limit.Window))
+	}
+	return nil
+}
+
+func windowName(window time.Duration) string {
+	switch window {
+	case time.Hour:
+		return "hourly"
+	case time.Minute:
+		return "minutely"
+	}
+	return window.String()
+}
+
+// take counts one request and tells the client how many are left.
+func (c *call) take(l access.Limit, name string) error {
+	d, err := c.api.Access.Take(c.ctx, c.caller.Tenant, l)
+	if err != nil {
+		return err
+	}
+	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
+	most, left := strconv.FormatInt(d.Max, 10), strconv.FormatInt(d.Remaining, 10)
+	c.header("RateLimit-Policy", `"`+name+`";q=`+most+`;w=`+seconds(d.Window))
+	c.header("RateLimit", `"`+name+`";r=`+left+`;t=`+seconds(d.ResetAfter))
+	c.header("X-RateLimit-Limit", most)
+	c.header("X-RateLimit-Remaining", left)
+	if d.Allowed {
+		return nil
+	}
+	e := problem.New(problem.RateLimited, "rate_limited", "Too many requests. At most "+most+" are allowed in "+seconds(d.Window)+" seconds")
+	e.RetryAfter = max(d.ResetAfter, time.Second)
+	return e
+}
+
+// permitted asks whether this tenant, this key and this address may call the
+// endpoint.
+func (c *call) permitted() error {
+	var err error
+	if c.tenant, err = c.api.Tenants.Get(c.ctx, c.caller.Tenant); err != nil {
+		return err
+	}
+	if c.tenant.Blocked && !c.route.Open {
+		return problem.New(problem.Forbidden, "account_blocked", "Account is blocked")
+	}
+	if !c.caller.Can(c.route.Scope) {
+		return problem.New(problem.Forbidden, "scope_missing", "This API key does not have the scope "+string(c.route.Scope))
+	}
+	if c.route.Listed {
+		from := c.address()
+		ok, err := c.api.Access.PayoutIPAllowed(c.ctx, c.caller.Tenant, from)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return notListed(from)
+		}
+	}
+	if c.route.Collects && !c.tenant.CollectionsEnabled {
+		return problem.New(problem.Forbidden, "collections_disabled", "Account not allowed for momo collection")
+	}
+	return nil
+}
+
+func notListed(from netip.Addr) error {
+	seen := "unknown"
+	if from.IsValid() {
+		seen = from.String()
+	}
+	return problem.New(problem.Forbidden, "ip_not_whitelisted", "Access denied. Your IP address("+seen+") is not whitelisted.")
+}
+
+// address is the client's own, seen through the trusted proxies only.
+func (c *call) address() netip.Addr {
+	return access.ClientIP(c.r.RemoteAddr, c.r.Header.Values("X-Forwarded-For"), c.api.TrustedProxies)
+}
+
+// form reads the path and the body, or the query string of a method that has
+// no body.
+func (c *call) form() (*form, error) {
+	f := &form{dev: c.api.Development}
+	if len(c.params) > 0 {
+		if err := c.path(f); err != nil {
+			return nil, err
+		}
+	}
+	if c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
+		query, err := url.ParseQuery(c.r.URL.RawQuery)
+		if err != nil {
+			f.bad("query", "is not a valid query string")
+		}
+		f.query = query
+		return f, nil
+	}
+	var err error
+	f.object, err = decode(c.body, &f.fields)
+	return f, err
+}
+
+// path gives the form the parameters of the path by their names.
+func (c *call) path(f *form) error {
+	f.path = map[string]string{}
+	names := c.route.params()
+	for i, escaped := range c.params {
+		text, err := url.PathUnescape(escaped)
+		if err != nil || !utf8.ValidString(text) {
+			return problem.Field(names[i], badUnicode)
+		}
+		f.path[names[i]] = text
+	}
+	return nil
+}
+
+// params gives the names of the parameters in the path.
+func (r *Route) params() []string {
+	var names []string
+	for _, s := range strings.Split(r.Path, "/") {
+		if name, ok := strings.CutPrefix(s, "{"); ok {
+			names = append(names, strings.TrimSuffix(name, "}"))
+		}
+	}
+	return names
+}
+
+// success begins the answer of a success: its message and its data member.
+func (c *call) success(message string) *writer {
+	c.out.object("")
+	c.out.text("message", message)
+	return &c.out
+}

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/money"
+)
+
+// writer appends one JSON value. Answers are written member by member, in the
+// order and with the types that the interface promises: an amount is a number
+// in one endpoint and a string in the next, which struct tags hide and calls
+// show. A name that is empty writes an item of a list.
+type writer struct {
+	buf   []byte
+	stack []byte // the brackets that are still to be closed
+}
+
+// next writes the comma that is due and the name.
+func (w *writer) next(name string) {
+	if n := len(w.buf); n > 0 && w.buf[n-1] != '{' && w.buf[n-1] != '[' {
+		w.buf = append(w.buf, ',')
+	}
+	if name != "" {
+		w.buf = append(w.buf, '"')
+		w.buf = append(w.buf, name...)
+		w.buf = append(w.buf, '"', ':')
+	}
+}
+
+// object begins an object; end closes it.
+func (w *writer) object(name string) { w.begin(name, '{', '}') }
+
+// list begins a list; end closes it.
+func (w *writer) list(name string) { w.begin(name, '[', ']') }
+
+func (w *writer) begin(name string, open, shut byte) {
+	w.next(name)
+	w.buf = append(w.buf, open)
+	w.stack = append(w.stack, shut)
+}
+
+// end closes what was begun last.
+func (w *writer) end() {
+	last := len(w.stack) - 1
+	w.buf = append(w.buf, w.stack[last])
+	w.stack = w.stack[:last]
+}
+
+// text writes a string.
+func (w *writer) text(name, value string) {
+	w.next(name)
+	w.buf = appendText(w.buf, value)
+}
+
+// optional writes a string only when there is one.
+func (w *writer) optional(name, value string) {
+	if value != "" {
+		w.text(name, value)
+	}
+}
+
+func (w *writer) null(name string) {
+	w.next(name)
+	w.buf = append(w.buf, "null"...)
+}
+
+// integer writes a whole number.
+func (w *writer) integer(name string, value int64) {
+	w.next(name)
+	w.buf = strconv.AppendInt(w.buf, value, 10)
+}
+
+// cedis writes an amount as a JSON number: 10, 10.5, 10.55.
+func (w *writer) cedis(name string, amount money.Pesewas) {
+	w.next(name)
+	text := amount.String()
+	for text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+		if text[len(text)-1] == '.' {
+			text = text[:len(text)-1]
+			break
+		}
+	}
+	w.buf = append(w.buf, text...)
+}
+
+// amount writes an amount as a string with two decimals.
+func (w *writer) amount(name string, amount money.Pesewas) {
+	w.next(name)
+	w.buf = append(w.buf, '"')
+	w.buf = append(w.buf, amount.String()...)
+	w.buf = append(w.buf, '"')
+}
+
+// timestamp is ISO 8601 in UTC with the offset written out.
+const timestamp = "2006-01-02T15:04:05-07:00"
+
+// time writes a time, in UTC.
+func (w *writer) time(name string, at time.Time) {
+	w.next(name)
+	w.buf = append(w.buf, '"')
+	w.buf = at.UTC().AppendFormat(w.buf, timestamp)
+	w.buf = append(w.buf, '"')
+}
+
+// json writes a value that is JSON already.
+func (w *writer) json(name string, value []byte) {
+	w.next(name)
+	w.buf = append(w.buf, value...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendText quotes a string. Bytes that are no UTF-8 become U+FFFD, so that
+// an answer is always readable, whatever is in the database.
+func appendText(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		size := 1
+		if c >= utf8.RuneSelf {
+			var r rune
+			if r, size = utf8.DecodeRuneInString(s[i:]); r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+		}
+		b = append(b, s[start:i]...)
+		switch {
+		case c >= utf8.RuneSelf:
+			b = append(b, `\ufffd`...)
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, '\\', 'n')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i += size
+		start = i
+	}
+	b = append(b, s[start:]...)
+	return append(b, '"')
+}
