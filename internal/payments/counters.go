@@ -12,23 +12,30 @@ import (
 // whatever the filter. They can because each tenant's payments of one kind are
 // a list that only grows: acceptance numbers them (seq 1, 2, 3, ...) under the
 // lock of the list's end, so that a position is a number and the n-th page
-// needs no counting. For a filter by status the lists are cut into blocks of
-// seq, and the number of payments of each final status in each block is kept by
-// the transactions that settle. What is open needs no counter: it is the rest
-// of the block. Nothing here is indexed by status, so that settling a payment
-// touches no index.
+// needs no counting. For a filter by status the lists are cut into leaves of
+// seq, and for each final status a leaf has a number whose bits say which of
+// its payments have it; tops of 128 leaves have counts. The transactions that
+// settle keep both by adding: a payment gets a status once and loses it at most
+// once, so that adding its bit is setting it, in whichever shard. What is open
+// needs nothing: it is the rest. Nothing here is an index on the status, so that
+// settling a payment touches no index.
 
-// Rows in a block of each level.
+// Payments in a leaf (their bits must fit an integer with its sign) and in a
+// top.
 const (
-	leafRows = 64
+	leafRows = 60
 	topRows  = 128 * leafRows
 )
 
-// blockRows gives the rows of a block by its level.
-var blockRows = [...]int64{leafRows, topRows}
+// The levels of payment_counters.
+const (
+	levelLeaf = 0
+	levelTop  = 1
+)
 
-// blockOf is the block of seq at a level.
-func blockOf(seq int64, level int) int64 { return (seq - 1) / blockRows[level] }
+func leafOf(seq int64) int64 { return (seq - 1) / leafRows }
+func topOf(seq int64) int64  { return (seq - 1) / topRows }
+func bitOf(seq int64) int64  { return 1 << ((seq - 1) % leafRows) }
 
 // A listKey names one list: the payments of a tenant of one kind.
 type listKey struct {
@@ -173,8 +180,8 @@ func (e ends) post(tx *db.Tx) {
 	db.Insert(tx, "payment_days", dayColumns, days)
 }
 
-// A counterKey names one number of the histories: how many payments of a list
-// have a final status in one block.
+// A counterKey names one number of the histories: which payments of a leaf, or
+// how many of a top, have a final status.
 type counterKey struct {
 	listKey
 	status Status
@@ -198,9 +205,9 @@ func (t tally) add(p Payment, s Status, n int64) {
 	if s.Open() {
 		return
 	}
-	for level := range blockRows {
-		t[counterKey{listKey{p.Tenant, p.Kind}, s, level, blockOf(p.Seq, level)}] += n
-	}
+	k := listKey{p.Tenant, p.Kind}
+	t[counterKey{k, s, levelLeaf, leafOf(p.Seq)}] += n * bitOf(p.Seq)
+	t[counterKey{k, s, levelTop, topOf(p.Seq)}] += n
 }
 
 // A counterRow is one change as it is written.

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -147,12 +148,12 @@ WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq DESC`
 
 // page answers a page and the total of what the filter lets through.
 func (l *list) page(f Filter) ([]Payment, int64, error) {
+	if f.Status != "" {
+		return l.pageByStatus(f)
+	}
 	low, high, err := l.bounds(f)
 	if err != nil || high < low {
 		return nil, 0, err
-	}
-	if f.Status != "" {
-		return l.pageByStatus(f, low, high)
 	}
 	total := high - low + 1
 	top := high - min(f.offset(), total)
@@ -164,8 +165,9 @@ func (l *list) page(f Filter) ([]Payment, int64, error) {
 	return rows, total, err
 }
 
-// bounds turns the days of a filter into the first and the last seq.
-func (l *list) bounds(f Filter) (low, high int64, err error) {
+// bounds turns the days of a filter into the first and the last seq; besides it
+// asks what else is needed, in the same exchange.
+func (l *list) bounds(f Filter, besides ...db.Query) (low, high int64, err error) {
 	var from, until *int64 // the first seq on or after From, and after To
 	first := func(into **int64) func(*db.Row) error {
 		return func(r *db.Row) error {
@@ -173,7 +175,7 @@ func (l *list) bounds(f Filter) (low, high int64, err error) {
 			return r.Scan(*into)
 		}
 	}
-	queries := []db.Query{{SQL: endTotal, Args: []any{l.key.tenant, l.key.kind}, Each: func(r *db.Row) error { return r.Scan(&l.total) }}}
+	queries := append(besides, db.Query{SQL: endTotal, Args: []any{l.key.tenant, l.key.kind}, Each: func(r *db.Row) error { return r.Scan(&l.total) }})
 	if !f.From.IsZero() {
 		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{l.key.tenant, l.key.kind, day(f.From)}, Each: first(&from)})
 	}
@@ -196,17 +198,21 @@ func (l *list) bounds(f Filter) (low, high int64, err error) {
 	return low, high, nil
 }
 
-// pageByStatus finds the page by the blocks' counts: a payment with the status
-// has a rank among those with it, counted from the list's beginning.
-func (l *list) pageByStatus(f Filter, low, high int64) ([]Payment, int64, error) {
+// pageByStatus finds the page by the tops' counts and the leaves' bits: a
+// payment with the status has a rank among those with it, from the list's
+// beginning.
+func (l *list) pageByStatus(f Filter) ([]Payment, int64, error) {
 	status, ok := storedStatus(f.Kind, f.Status)
 	if !ok {
 		return nil, 0, nil
 	}
-	r := &ranks{list: l, status: status, leaves: map[int64][]block{}}
-	if err := r.loadTops(); err != nil {
+	r := &ranks{list: l, statuses: finals(status), open: status.Open(), leaves: map[int64][]leaf{}}
+	counts := map[int64]int64{}
+	low, high, err := l.bounds(f, r.counters(levelTop, 0, math.MaxInt64, func(block, n int64) { counts[block] = n }))
+	if err != nil || high < low {
 		return nil, 0, err
 	}
+	r.top(counts)
 	before, err := r.before(low)
 	if err != nil {
 		return nil, 0, err
@@ -220,9 +226,17 @@ func (l *list) pageByStatus(f Filter, low, high int64) ([]Payment, int64, error)
 		return nil, total, nil
 	}
 	last -= f.offset()
-	rows, err := r.rows(max(before, last-int64(f.Size)), last)
+	seqs, err := r.between(max(before, last-int64(f.Size)), last)
+	if err != nil {
+		return nil, 0, err
+	}
+	var rows []Payment
+	err = l.tx.Query(historyAt, []any{l.key.tenant, l.key.kind, seqs}, appendPayment(&rows))
 	return rows, total, err
 }
+
+const historyAt = `SELECT ` + paymentColumns + ` FROM payments
+WHERE tenant = $1 AND kind = $2 AND seq IN (SELECT value FROM ints($3)) ORDER BY seq DESC`
 
 // storedStatus is the status behind a word; an open payment has one word by
 // its kind. ok is false when no payment of the kind ever reads so.
@@ -240,199 +254,143 @@ func storedStatus(k Kind, word string) (s Status, ok bool) {
 	return Status(word), true
 }
 
-// A block is a run of seq and how many payments in it have the status.
-type block struct{ number, n int64 }
+// finals are the counted statuses that a status is made of: itself, or for an
+// open one all of them, of which it is the rest.
+func finals(s Status) [4]Status {
+	if s.Open() {
+		return [4]Status{StatusSuccess, StatusFailed, StatusDeclined, StatusInvalid}
+	}
+	return [4]Status{s, s, s, s}
+}
+
+// A leaf is a run of seq; the bits say which payments in it have the status.
+type leaf struct{ number, bits int64 }
+
+// A top is a run of leaves and how many payments in it have the status.
+type top struct{ number, n int64 }
 
 // ranks counts the payments of a list that have one status.
 type ranks struct {
 	*list
-	status Status
-	tops   []block           // in order
-	leaves map[int64][]block // of each top that was looked into, in order
+	statuses [4]Status
+	open     bool             // what counts is the rest
+	tops     []top            // in order
+	leaves   map[int64][]leaf // of each top that was looked into, in order
 }
 
-// finals are the counted statuses of which one count is made: one, or all of
-// them when the open ones are the rest.
-func (r *ranks) finals() []string {
-	if !r.status.Open() {
-		return []string{string(r.status)}
-	}
-	return []string{string(StatusSuccess), string(StatusFailed), string(StatusDeclined), string(StatusInvalid)}
-}
-
-const (
-	countTops = `SELECT block, CAST(sum(n) AS INTEGER) FROM payment_counters
-WHERE tenant = $1 AND kind = $2 AND level = 1 AND status IN (SELECT value FROM texts($3))
+const countersOf = `SELECT block, CAST(sum(n) AS INTEGER) FROM payment_counters
+WHERE tenant = $1 AND kind = $2 AND status IN ($3, $4, $5, $6) AND level = $7 AND block BETWEEN $8 AND $9
 GROUP BY block ORDER BY block`
 
-	countLeaves = `SELECT c.block, CAST(sum(c.n) AS INTEGER) FROM ints($4)
-JOIN payment_counters AS c ON c.block BETWEEN ints.value * 128 AND ints.value * 128 + 127
-WHERE c.tenant = $1 AND c.kind = $2 AND c.level = 0 AND c.status IN (SELECT value FROM texts($3))
-GROUP BY c.block ORDER BY c.block`
-
-	countRows = `SELECT count(*) FROM payments
-WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 AND status IN (SELECT value FROM texts($5))`
-)
-
-func (r *ranks) loadTops() error {
-	var counted []block
-	err := r.tx.Query(countTops, []any{r.key.tenant, r.key.kind, r.finals()}, scanBlocks(&counted))
-	if err != nil {
+// counters is the query for what is stored of some blocks of one level.
+func (r *ranks) counters(level int, first, last int64, each func(block, n int64)) db.Query {
+	s := r.statuses
+	return db.Query{SQL: countersOf, Args: []any{r.key.tenant, r.key.kind, s[0], s[1], s[2], s[3], level, first, last}, Each: func(row *db.Row) error {
+		var block, n int64
+		err := row.Scan(&block, &n)
+		each(block, n)
 		return err
-	}
-	r.tops = r.matching(counted, 1, 0, blockOf(r.total, 1))
-	return nil
+	}}
 }
 
-func scanBlocks(into *[]block) func(*db.Row) error {
-	return func(row *db.Row) error {
-		var b block
-		err := row.Scan(&b.number, &b.n)
-		*into = append(*into, b)
-		return err
-	}
-}
-
-// matching turns counts of final payments in the blocks first to last into
-// counts of those with the status.
-func (r *ranks) matching(counted []block, level int, first, last int64) []block {
-	if !r.status.Open() {
-		return counted
-	}
-	open := make([]block, 0, last-first+1)
-	for number := first; number <= last; number++ {
-		width := min(r.total, (number+1)*blockRows[level]) - number*blockRows[level]
-		for len(counted) > 0 && counted[0].number <= number {
-			width -= counted[0].n
-			counted = counted[1:]
+// top takes the tops that have payments with the status from what is counted.
+func (r *ranks) top(counts map[int64]int64) {
+	for number := range topOf(r.total) + 1 {
+		n := counts[number]
+		if r.open {
+			n = min(r.total, (number+1)*topRows) - number*topRows - n
 		}
-		open = append(open, block{number, width})
+		if n > 0 {
+			r.tops = append(r.tops, top{number, n})
+		}
 	}
-	return open
 }
 
-// look loads the leaves of some tops.
+// leavesOfTop is how many leaves a top has.
+const leavesOfTop = topRows / leafRows
+
+// look loads the leaves of some tops, given in order.
 func (r *ranks) look(tops []int64) error {
-	tops = slices.DeleteFunc(tops, func(top int64) bool { _, loaded := r.leaves[top]; return loaded })
-	if len(tops) == 0 {
-		return nil
+	tops = slices.DeleteFunc(slices.Clone(tops), func(t int64) bool { _, loaded := r.leaves[t]; return loaded })
+	stored := map[int64]int64{}
+	var queries []db.Query
+	for i := 0; i < len(tops); {
+		// Tops in a row are one query. Of a final status, which has numbers
+		// only where it occurs, so are tops far apart.
+		last := i
+		for last+1 < len(tops) && (!r.open || tops[last+1] == tops[last]+1) {
+			last++
+		}
+		queries = append(queries, r.counters(levelLeaf, tops[i]*leavesOfTop, (tops[last]+1)*leavesOfTop-1, func(block, n int64) { stored[block] = n }))
+		i = last + 1
 	}
-	var counted []block
-	err := r.tx.Query(countLeaves, []any{r.key.tenant, r.key.kind, r.finals(), tops}, scanBlocks(&counted))
-	if err != nil {
+	if err := r.tx.Gather(queries...); err != nil {
 		return err
 	}
-	const leaves = topRows / leafRows
-	for _, top := range tops {
-		var own []block
-		for _, b := range counted {
-			if b.number/leaves == top {
-				own = append(own, b)
+	for _, t := range tops {
+		r.leaves[t] = nil
+		for number := t * leavesOfTop; number < (t+1)*leavesOfTop; number++ {
+			is := stored[number]
+			if r.open {
+				is = below(r.total-number*leafRows) &^ is
+			}
+			if is != 0 {
+				r.leaves[t] = append(r.leaves[t], leaf{number, is})
 			}
 		}
-		r.leaves[top] = r.matching(own, 0, top*leaves, min(blockOf(r.total, 0), top*leaves+leaves-1))
 	}
 	return nil
 }
+
+// below has the bits of the first n payments of a leaf.
+func below(n int64) int64 { return 1<<max(0, min(n, leafRows)) - 1 }
 
 // before counts the payments with the status and a smaller seq.
 func (r *ranks) before(seq int64) (n int64, err error) {
-	if seq <= 1 {
-		return 0, nil
-	}
-	top, leaf := blockOf(seq, 1), blockOf(seq, 0)
-	for _, b := range r.tops {
-		if b.number < top {
-			n += b.n
+	at := topOf(seq)
+	for _, t := range r.tops {
+		if t.number < at || seq > r.total {
+			n += t.n
 		}
 	}
-	if top*topRows+1 == seq {
+	if seq > r.total || at*topRows+1 == seq {
 		return n, nil
 	}
-	if seq == r.total+1 {
-		for _, b := range r.tops {
-			if b.number == top {
-				n += b.n
-			}
-		}
-		return n, nil
-	}
-	if err := r.look([]int64{top}); err != nil {
+	if err := r.look([]int64{at}); err != nil {
 		return 0, err
 	}
-	for _, b := range r.leaves[top] {
-		if b.number < leaf {
-			n += b.n
-		}
+	for _, l := range r.leaves[at] {
+		n += int64(bits.OnesCount64(uint64(l.bits & below(seq-1-l.number*leafRows))))
 	}
-	if start := leaf*leafRows + 1; start < seq {
-		var part int64
-		_, err = r.tx.One(countRows, []any{r.key.tenant, r.key.kind, start, seq - 1, r.stored()}, &part)
-		n += part
-	}
-	return n, err
+	return n, nil
 }
 
-// stored are the statuses of the rows that are looked for.
-func (r *ranks) stored() []string {
-	if r.status.Open() {
-		return []string{string(StatusWaiting), string(StatusPending)}
-	}
-	return []string{string(r.status)}
-}
-
-type span struct{ first, last int64 }
-
-var spanColumns = []db.Column[span]{
-	{Name: "first", Int: func(s span) int64 { return s.first }},
-	{Name: "last", Int: func(s span) int64 { return s.last }},
-}
-
-const historyInSpans = `SELECT ` + paymentColumns + ` FROM payments
-WHERE tenant = $1 AND kind = $2 AND seq IN (
-  SELECT p.seq FROM rows($3) AS s JOIN payments AS p ON p.seq BETWEEN s.first AND s.last
-  WHERE p.tenant = $1 AND p.kind = $2 AND p.status IN (SELECT value FROM texts($4))
-  ORDER BY p.seq DESC LIMIT $5 OFFSET $6)
-ORDER BY seq DESC`
-
-// rows reads the payments whose ranks are above low and not above high, from
-// the few blocks that hold them.
-func (r *ranks) rows(low, high int64) ([]Payment, error) {
-	if high <= low {
-		return nil, nil
-	}
+// between finds the seq of the payments whose ranks are above low and not above
+// high.
+func (r *ranks) between(low, high int64) ([]int64, error) {
 	var tops []int64
-	var passed, start int64 // start: the rank below the first of those tops
-	for _, b := range r.tops {
-		if b.n > 0 && passed < high && passed+b.n > low {
+	var passed, rank int64
+	for _, t := range r.tops {
+		if passed < high && passed+t.n > low {
 			if len(tops) == 0 {
-				start = passed
+				rank = passed
 			}
-			tops = append(tops, b.number)
+			tops = append(tops, t.number)
 		}
-		passed += b.n
+		passed += t.n
 	}
-	if err := r.look(slices.Clone(tops)); err != nil {
+	if err := r.look(tops); err != nil {
 		return nil, err
 	}
-	var spans []span
-	var end int64 // the rank of the last payment in those spans
-	passed = start
-	for _, top := range tops {
-		for _, leaf := range r.leaves[top] {
-			if leaf.n > 0 && passed < high && passed+leaf.n > low {
-				first := leaf.number*leafRows + 1
-				if n := len(spans); n > 0 && spans[n-1].last+1 == first {
-					spans[n-1].last = first + leafRows - 1
-				} else {
-					spans = append(spans, span{first, first + leafRows - 1})
+	seqs := make([]int64, 0, high-low)
+	for _, t := range tops {
+		for _, l := range r.leaves[t] {
+			for is := uint64(l.bits); is != 0; is &= is - 1 {
+				if rank++; rank > low && rank <= high {
+					seqs = append(seqs, l.number*leafRows+int64(bits.TrailingZeros64(is))+1)
 				}
-				end = passed + leaf.n
 			}
-			passed += leaf.n
 		}
 	}
-	var rows []Payment
-	err := r.tx.Query(historyInSpans, []any{r.key.tenant, r.key.kind, db.RowsOf(spanColumns, spans), r.stored(), high - low, end - high}, appendPayment(&rows))
-	return rows, err
+	return seqs, nil
 }

@@ -305,22 +305,28 @@ func BenchmarkHistory(b *testing.B) {
 			} {
 				for _, where := range []string{"first", "middle", "last"} {
 					b.Run(c.name+"/"+where, func(b *testing.B) {
-						f := c.filter
-						f.Kind = KindPayout
-						took := map[string]time.Duration{}
-						for _, tenant := range []string{"small", "big"} {
+						tenants := []string{"small", "big"}
+						filters := map[string]Filter{}
+						for _, tenant := range tenants {
+							f := c.filter
+							f.Kind = KindPayout
 							whole, err := p.History(b.Context(), tenant, f)
 							if err != nil || whole.Total == 0 {
 								b.Fatalf("%+v: %v", whole, err)
 							}
 							f.Page = map[string]int{"first": 1, "middle": int(whole.LastPage+1) / 2, "last": int(whole.LastPage)}[where]
-							begun := time.Now()
-							for range b.N {
-								if page, err := p.History(b.Context(), tenant, f); err != nil || len(page.Rows) == 0 {
+							filters[tenant] = f
+						}
+						took := map[string]time.Duration{}
+						b.ResetTimer()
+						for range b.N { // in turns, so that both meet the same noise
+							for _, tenant := range tenants {
+								begun := time.Now()
+								if page, err := p.History(b.Context(), tenant, filters[tenant]); err != nil || len(page.Rows) == 0 {
 									b.Fatalf("%+v: %v", page, err)
 								}
+								took[tenant] += time.Since(begun)
 							}
-							took[tenant] = time.Since(begun)
 						}
 						b.ReportMetric(float64(took["big"].Microseconds())/float64(b.N), "µs/page")
 						b.ReportMetric(float64(took["big"])/float64(took["small"]), "times-of-1000")
@@ -333,7 +339,7 @@ func BenchmarkHistory(b *testing.B) {
 }
 
 // seedHistory makes n payments over ninety days, four in a hundred failed and
-// one in five hundred still open.
+// three still open.
 func seedHistory(b *testing.B, d *db.DB, tenant string, n int) {
 	b.Helper()
 	s := &shelf{tenant: tenant, kind: KindPayout}
@@ -344,8 +350,8 @@ func seedHistory(b *testing.B, d *db.DB, tenant string, n int) {
 		for range min(5000, n-made) {
 			row := s.newRow(historyStart.Add(time.Duration(made) * step))
 			switch r := r.IntN(1000); {
-			case r < 2:
-			case r < 40:
+			case r < 30:
+			case r < 70:
 				row.Status, row.SettledAt = StatusFailed, row.CreatedAt.Add(time.Second)
 			default:
 				row.Status, row.SettledAt = StatusSuccess, row.CreatedAt.Add(time.Second)

@@ -126,13 +126,15 @@ type Payment struct {
 type Details struct {
 	AccountType string `json:"account_type,omitempty"` // subscriber or agent
 	NetworkID   string `json:"network_id,omitempty"`   // top-ups: the catalogue's id
-	ServiceID   string `json:"service_id,omitempty"`   // bundles
+	ServiceID   string `json:"service_id,omitempty"`   // bundles: the catalogue's id
+	Service     string `json:"service,omitempty"`      // bundles: what adapters know the service by
 	OfferID     string `json:"offer_id,omitempty"`
 	Display     string `json:"display,omitempty"`
-	Value       string `json:"value,omitempty"` // the provider's name of the offer
-	Name        string `json:"name,omitempty"`  // recipient's name, for the customer's records
-	To          string `json:"to,omitempty"`    // transfers: the other tenant
-	Note        string `json:"note,omitempty"`  // an operator's reason
+	Value       string `json:"value,omitempty"`  // the provider's name of the offer
+	Name        string `json:"name,omitempty"`   // recipient's name, for the customer's records
+	To          string `json:"to,omitempty"`     // transfers: the other tenant
+	Note        string `json:"note,omitempty"`   // an operator's reason
+	Minted      bool   `json:"minted,omitempty"` // the Reference is ours, the customer gave none
 }
 
 func (d Details) encode() string {

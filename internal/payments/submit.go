@@ -49,7 +49,7 @@ func (p *Payments) send(ctx context.Context, rail provider.Rail, pay Payment) pr
 		})
 	case pay.Kind == KindBundle && rail.Bundles != nil:
 		return rail.Bundles.BuyBundle(ctx, provider.BundleRequest{
-			ProviderReference: pay.AttemptReference, MSISDN: pay.MSISDN(), Network: network, CallbackURL: callback,
+			ProviderReference: pay.AttemptReference, Service: pay.Details.Service, MSISDN: pay.MSISDN(), Network: network, CallbackURL: callback,
 			Offer: provider.Offer{Display: pay.Details.Display, Value: pay.Details.Value, Amount: pay.Amount},
 		})
 	}

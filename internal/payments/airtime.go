@@ -1,0 +1,108 @@
+package payments
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+)
+
+// AirtimeBuy tops up a number when somebody's mobile money wallet has paid for
+// it.
+type AirtimeBuy struct {
+	Destination msisdn.MSISDN // gets the airtime
+	Payer       msisdn.MSISDN
+	Network     msisdn.Network // the payer's
+	Amount      money.Pesewas
+	NetworkID   string // the destination's, of the catalogue
+	Name        string // of the recipient, for the customer's records
+	Reference   string // the client's; empty: one is minted
+	CallbackURL string // gets the airtime's webhook; empty: none
+}
+
+// MaxAirtimeBuy is the most airtime that mobile money pays for at once.
+const MaxAirtimeBuy = 5_000 * money.Cedi
+
+// AirtimeBuy accepts a collection, free of charge, with the top-up that it pays
+// for. The top-up waits, and no money of the wallet is held for it; it opens in
+// the transaction in which the collection succeeds, and ends in the one in which
+// it fails. Both go by one Reference.
+func (p *Payments) AirtimeBuy(ctx context.Context, c Caller, r AirtimeBuy) (pay, topUp Payment, replayed bool, err error) {
+	t, err := p.customer(ctx, c)
+	if err != nil {
+		return Payment{}, Payment{}, false, err
+	}
+	if err := mayCollect(t); err != nil {
+		return Payment{}, Payment{}, false, err
+	}
+	var bad problem.Fields
+	if r.Amount < MinTopUp || r.Amount > MaxAirtimeBuy {
+		bad.Add("amount", "must be between "+MinTopUp.String()+" and "+MaxAirtimeBuy.String()+".")
+	}
+	checkNumber(&bad, "destination", r.Destination)
+	checkParty(&bad, "phoneNumber", r.Payer, "network", r.Network)
+	if r.Reference != "" {
+		checkReference(&bad, "transaction_id", r.Reference)
+	}
+	p.checkCallback(&bad, r.CallbackURL)
+	if err := bad.Err(); err != nil {
+		return Payment{}, Payment{}, false, err
+	}
+	pay = asked(c, t, KindCollection)
+	pay.Reference = r.Reference
+	if old, replayed, err := p.earlier(ctx, pay); err != nil || replayed {
+		return p.withChild(ctx, old, err)
+	}
+	network, found, err := p.routes.Network(ctx, r.NetworkID)
+	if err != nil {
+		return Payment{}, Payment{}, false, err
+	}
+	if !found || network.Status != route.Active {
+		return Payment{}, Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
+	}
+	p.mintReference(&pay)
+	pay.Channel, pay.Account, pay.Amount = string(r.Network), string(r.Payer), r.Amount
+	topUp = asked(c, t, KindTopUp)
+	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection's
+	topUp.Reference, topUp.Details.Minted, topUp.CallbackURL = pay.Reference, pay.Details.Minted, r.CallbackURL
+	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
+	topUp.Details.NetworkID, topUp.Details.Name = r.NetworkID, cut(r.Name, nameLength)
+	done, err := p.accept(ctx, &acceptance{payment: pay, child: &topUp, field: "network"})
+	if err != nil || done.replayed {
+		return p.withChild(ctx, done.payment, err)
+	}
+	return done.payment, topUp, false, nil
+}
+
+// withChild answers a replay with the top-up as it is now.
+func (p *Payments) withChild(ctx context.Context, pay Payment, err error) (Payment, Payment, bool, error) {
+	if err != nil {
+		return Payment{}, Payment{}, false, err
+	}
+	topUp, _, err := p.get(ctx, pay.Tenant, KindTopUp, pay.Child)
+	return pay, topUp, true, err
+}
+
+// mintReference gives a payment whose customer gave none a Reference. With an
+// Idempotency-Key it is the same for the same key on the same day, so that a
+// request that comes again after a restore makes the same ProviderReference; a
+// key is remembered for a whole day, so that one that may be used anew never
+// meets its old Reference.
+func (p *Payments) mintReference(pay *Payment) {
+	if pay.Reference != "" {
+		return
+	}
+	pay.Details.Minted = true
+	if pay.IdempotencyKey == "" {
+		pay.Reference = uuid.NewString()
+		return
+	}
+	like := *pay
+	like.Reference = p.clock.Now().Format(time.DateOnly) + " " + pay.IdempotencyKey
+	pay.Reference = p.references.make(like, 0)
+}

@@ -1,0 +1,94 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+)
+
+// BuyBundle buys a data package from the wallet for the number it was offered
+// to.
+type BuyBundle struct {
+	MSISDN    msisdn.MSISDN
+	ServiceID string
+	OfferID   string
+	Network   msisdn.Network
+	Name      string // of the recipient, for the customer's records
+	Reference string // the client's; empty: one is minted
+}
+
+// BuyBundle asks the provider again for the package and its price, debits
+// exactly the price, and answers at once; the package is bought right after. An
+// offer that is unknown, expired, another tenant's, another number's, or not on
+// the provider's list at that price any more is NotFound. replayed tells that an
+// earlier request with the same Idempotency-Key made it.
+func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Payment, replayed bool, err error) {
+	t, err := p.customer(ctx, c)
+	if err != nil {
+		return Payment{}, false, err
+	}
+	var bad problem.Fields
+	checkParty(&bad, "phone_number", r.MSISDN, "network", r.Network)
+	if r.Reference != "" {
+		checkReference(&bad, "client_reference", r.Reference)
+	}
+	if err := bad.Err(); err != nil {
+		return Payment{}, false, err
+	}
+	pay = asked(c, t, KindBundle)
+	pay.Reference = r.Reference
+	if old, replayed, err := p.earlier(ctx, pay); err != nil || replayed {
+		return old, replayed, err
+	}
+	service, err := p.service(ctx, r.ServiceID)
+	if err != nil {
+		return Payment{}, false, err
+	}
+	if service.Network != r.Network {
+		return Payment{}, false, problem.Field("network", "is not the network of the service.")
+	}
+	o, err := p.offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
+	if err != nil {
+		return Payment{}, false, err
+	}
+	p.mintReference(&pay)
+	pay.Channel, pay.Account, pay.Amount, pay.Rail = string(o.network), string(o.number), o.Amount, o.rail
+	pay.Details = Details{
+		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
+		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
+	}
+	if err := p.stillOffered(ctx, pay, service, o); err != nil {
+		return Payment{}, false, err
+	}
+	done, err := p.accept(ctx, &acceptance{payment: pay, field: "service_id"})
+	return done.payment, done.replayed, err
+}
+
+// stillOffered asks the rail that made an offer whether it stands.
+func (p *Payments) stillOffered(ctx context.Context, pay Payment, s route.Service, o offerRow) error {
+	if err := p.chooseRail(ctx, &pay, ""); err != nil {
+		return err
+	}
+	rail, ok := p.routes.Rail(o.rail, pay.Mode)
+	if !ok || rail.Bundles == nil {
+		return errOfferGone() // its provider is gone
+	}
+	asking, cancel := context.WithTimeout(ctx, offersTime)
+	defer cancel()
+	quoted, _, answer := p.quote(asking, rail, s, o.number)
+	switch answer.Class {
+	case provider.Accepted:
+		for _, q := range quoted {
+			if q.Value == o.Value && q.Amount == o.Amount {
+				return nil
+			}
+		}
+		return errOfferGone()
+	case provider.Rejected:
+		return errOfferGone()
+	}
+	return problem.New(problem.Unavailable, "offers_unavailable", "The package cannot be checked at the moment. Nothing was bought; try again shortly.")
+}

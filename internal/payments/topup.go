@@ -1,0 +1,99 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+)
+
+// TopUp buys airtime for a number from the wallet.
+type TopUp struct {
+	MSISDN      msisdn.MSISDN
+	Amount      money.Pesewas
+	NetworkID   string // of the catalogue; it says the number's network
+	Reference   string // the client's
+	CallbackURL string // empty: none
+}
+
+// The limits of a top-up.
+const (
+	MinTopUp = 50 * money.Cedi / 100
+	MaxTopUp = 100 * money.Cedi
+)
+
+// TopUp debits exactly the amount and answers at once; the airtime is sent
+// right after. replayed tells that an earlier request with the same
+// Idempotency-Key made it.
+func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, replayed bool, err error) {
+	t, err := p.customer(ctx, c)
+	if err != nil {
+		return Payment{}, false, err
+	}
+	var bad problem.Fields
+	if r.Amount < MinTopUp || r.Amount > MaxTopUp {
+		bad.Add("amount", "must be between "+MinTopUp.String()+" and "+MaxTopUp.String()+".")
+	}
+	checkNumber(&bad, "phone_number", r.MSISDN)
+	checkReference(&bad, "transaction_id", r.Reference)
+	p.checkCallback(&bad, r.CallbackURL)
+	network, found, err := p.routes.Network(ctx, r.NetworkID)
+	switch {
+	case err != nil:
+		return Payment{}, false, err
+	case !found:
+		bad.Add("network_id", "is not in the list of networks.")
+	case network.Status != route.Active:
+		bad.Add("network_id", "is not served at the moment.")
+	}
+	if err := bad.Err(); err != nil {
+		return Payment{}, false, err
+	}
+	pay = asked(c, t, KindTopUp)
+	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
+	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
+	pay.Details.NetworkID = r.NetworkID
+	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network_id"})
+	return done.payment, done.replayed, err
+}
+
+func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {
+	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
+		bad.Add(field, msisdn.ErrNumber.Error()+".")
+	}
+}
+
+// earlier looks for what a request would only repeat, before anything else is
+// asked about it: the payment that its Idempotency-Key has made already (a
+// package may have expired since), or a reference that is taken. accept looks
+// again, under the lock.
+func (p *Payments) earlier(ctx context.Context, pay Payment) (old Payment, replayed bool, err error) {
+	var byKey, byReference *Payment
+	b := &batch{p: p}
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		byKey, byReference = nil, nil
+		var queries []db.Query
+		if pay.IdempotencyKey != "" {
+			queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, []idempotencyKey{idempotencyOf(pay)})},
+				Each: b.scan(func(p *Payment) { byKey = p })})
+		}
+		if pay.Reference != "" {
+			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(pay)})},
+				Each: b.scan(func(p *Payment) { byReference = p })})
+		}
+		return tx.Gather(queries...)
+	})
+	switch {
+	case err != nil:
+		return Payment{}, false, err
+	case byKey != nil && p.clock.Since(byKey.CreatedAt) < idempotencyTime:
+		r, err := b.replay(*byKey, pay)
+		return r.payment, r.replayed, err
+	case byReference != nil:
+		return Payment{}, false, duplicate(*byReference)
+	}
+	return Payment{}, false, nil
+}
