@@ -43,14 +43,28 @@ type Bank struct {
 	Codes map[string]string
 }
 
-// catalogue is one reading of all catalogues.
+// Catalogue is one reading of all catalogues, inactive entries among them.
+type Catalogue struct {
+	Networks []AirtimeNetwork
+	Services []Service
+	Banks    []Bank                    // by name
+	Prefixes map[string]msisdn.Network // first digits of local numbers
+}
+
+// catalogue is a Catalogue as kept.
 type catalogue struct {
-	networks []AirtimeNetwork
-	services []Service
-	banks    []Bank
-	prefixes map[string]msisdn.Network
+	Catalogue
 	// bankCodes is, by provider, its code for each of our bank ids.
 	bankCodes map[string]map[string]string
+}
+
+// Catalogue reads everything, from the database and not the cache.
+func (t *Table) Catalogue(ctx context.Context) (Catalogue, error) {
+	c, err := t.loadCatalogue(ctx)
+	if err != nil {
+		return Catalogue{}, err
+	}
+	return c.Catalogue, nil
 }
 
 const (
@@ -66,25 +80,25 @@ func (t *Table) loadCatalogue(ctx context.Context) (*catalogue, error) {
 	c := &catalogue{}
 	codes := map[string]map[string]string{} // by sort code
 	err := t.db.Read(ctx, func(tx *db.Tx) error {
-		*c = catalogue{prefixes: map[string]msisdn.Network{}, bankCodes: map[string]map[string]string{}}
+		*c = catalogue{Catalogue: Catalogue{Prefixes: map[string]msisdn.Network{}}, bankCodes: map[string]map[string]string{}}
 		clear(codes)
 		return tx.Gather(
 			db.Query{SQL: sqlNetworks, Each: func(row *db.Row) error {
 				var n AirtimeNetwork
 				err := row.Scan((*string)(&n.Network), &n.ID, &n.Name, &n.Status)
-				c.networks = append(c.networks, n)
+				c.Networks = append(c.Networks, n)
 				return err
 			}},
 			db.Query{SQL: sqlServices, Each: func(row *db.Row) error {
 				var s Service
 				err := row.Scan(&s.Key, &s.ID, &s.Name, (*string)(&s.Network), &s.Status)
-				c.services = append(c.services, s)
+				c.Services = append(c.Services, s)
 				return err
 			}},
 			db.Query{SQL: sqlBanks, Each: func(row *db.Row) error {
 				var b Bank
 				err := row.Scan(&b.Code, &b.ID, &b.Name, &b.Status)
-				c.banks = append(c.banks, b)
+				c.Banks = append(c.Banks, b)
 				return err
 			}},
 			db.Query{SQL: sqlBankCodes, Each: func(row *db.Row) error {
@@ -99,7 +113,7 @@ func (t *Table) loadCatalogue(ctx context.Context) (*catalogue, error) {
 			db.Query{SQL: sqlPrefixes, Each: func(row *db.Row) error {
 				var prefix, network string
 				err := row.Scan(&prefix, &network)
-				c.prefixes[prefix] = msisdn.Network(network)
+				c.Prefixes[prefix] = msisdn.Network(network)
 				return err
 			}},
 		)
@@ -107,8 +121,8 @@ func (t *Table) loadCatalogue(ctx context.Context) (*catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, b := range c.banks {
-		c.banks[i].Codes = codes[b.Code]
+	for i, b := range c.Banks {
+		c.Banks[i].Codes = codes[b.Code]
 		for rail, code := range codes[b.Code] {
 			if c.bankCodes[rail] == nil {
 				c.bankCodes[rail] = map[string]string{}
@@ -127,7 +141,7 @@ func (t *Table) Networks(ctx context.Context) ([]AirtimeNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]AirtimeNetwork(nil), c.networks...), nil
+	return append([]AirtimeNetwork(nil), c.Networks...), nil
 }
 
 // Network finds an airtime network by id.
@@ -136,7 +150,7 @@ func (t *Table) Network(ctx context.Context, id string) (AirtimeNetwork, bool, e
 	if err != nil {
 		return AirtimeNetwork{}, false, err
 	}
-	for _, n := range c.networks {
+	for _, n := range c.Networks {
 		if n.ID == id {
 			return n, true, nil
 		}
@@ -151,7 +165,7 @@ func (t *Table) Services(ctx context.Context) ([]Service, error) {
 		return nil, err
 	}
 	var list []Service
-	for _, s := range c.services {
+	for _, s := range c.Services {
 		if s.Status == Active {
 			list = append(list, s)
 		}
@@ -165,7 +179,7 @@ func (t *Table) Service(ctx context.Context, id string) (Service, bool, error) {
 	if err != nil {
 		return Service{}, false, err
 	}
-	for _, s := range c.services {
+	for _, s := range c.Services {
 		if s.ID == id {
 			return s, true, nil
 		}
@@ -181,7 +195,7 @@ func (t *Table) Banks(ctx context.Context) ([]Bank, error) {
 		return nil, err
 	}
 	var list []Bank
-	for _, b := range c.banks {
+	for _, b := range c.Banks {
 		if b.Status == Active {
 			list = append(list, b)
 		}
@@ -195,7 +209,7 @@ func (t *Table) Bank(ctx context.Context, id string) (Bank, bool, error) {
 	if err != nil {
 		return Bank{}, false, err
 	}
-	for _, b := range c.banks {
+	for _, b := range c.Banks {
 		if b.ID == id {
 			return b, true, nil
 		}
@@ -212,7 +226,7 @@ func (t *Table) LikelyNetwork(ctx context.Context, m msisdn.MSISDN) (msisdn.Netw
 	}
 	local := m.Local()
 	for n := len(local); n > 0; n-- {
-		if network, ok := c.prefixes[local[:n]]; ok {
+		if network, ok := c.Prefixes[local[:n]]; ok {
 			return network, network != "", nil
 		}
 	}
@@ -271,12 +285,16 @@ func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
 	t.forget(tx)
 	n, err := tx.Exec(sql, e.ID, e.Name, e.Status, key)
 	if err == nil && n == 0 {
-		return problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+key+" in the catalogue.")
+		return noEntry(key)
 	}
 	return err
 }
 
-const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) VALUES ($1, $2, $3)
+func noEntry(key string) error {
+	return problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+key+" in the catalogue")
+}
+
+const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) SELECT code, $2, $3 FROM banks WHERE code = $1
 	ON CONFLICT (bank, provider) DO UPDATE SET code = excluded.code`
 
 // SetBankCode writes a provider's own code of a bank, named by its sort code;
@@ -286,7 +304,10 @@ func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
 		return problem.Field("code", "a bank, a provider and a code of at most 36 characters are needed")
 	}
 	t.forget(tx)
-	_, err := tx.Exec(sqlSetBankCode, bank, providerName, code)
+	n, err := tx.Exec(sqlSetBankCode, bank, providerName, code)
+	if err == nil && n == 0 {
+		return noEntry(bank)
+	}
 	return err
 }
 

@@ -193,8 +193,9 @@ type Status struct {
 }
 
 // List gives the state of every provider and operation: of the rails that
-// exist here, and of whatever else is paused or open. It reads the database,
-// not the cache.
+// exist here, or where there are none, as in a command, of those that routes
+// name; and of whatever else is paused or open. It reads the database, not the
+// cache.
 func (t *Table) List(ctx context.Context) ([]Status, error) {
 	sw, err := t.loadSwitches(ctx)
 	if err != nil {
@@ -206,6 +207,17 @@ func (t *Table) List(ctx context.Context) ([]Status, error) {
 		for _, op := range Operations() {
 			if Can(r, op) {
 				keys[breakerKey{r.Mode, r.Name, op}] = true
+			}
+		}
+	}
+	if len(t.rails) == 0 {
+		for r, providers := range sw.routes {
+			for _, name := range providers {
+				for _, mode := range []string{"test", "live"} {
+					if r.mode == Any || r.mode == mode {
+						keys[breakerKey{mode, name, r.op}] = true
+					}
+				}
 			}
 		}
 	}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+)
+
+type catalogueCommands struct {
+	List     catalogueList     `cmd:"" help:"List airtime networks, data services and banks with the ids that clients send."`
+	Set      catalogueSet      `cmd:"" help:"Change an entry's id, name or status."`
+	BankCode catalogueBankCode `cmd:"" name:"bank-code" help:"Set a provider's own code of a bank."`
+	Prefix   cataloguePrefix   `cmd:"" help:"Set which network a range of numbers was given to. It is a hint only: numbers move."`
+}
+
+// catalogueEntry is an entry of any catalogue as it is printed.
+type catalogueEntry struct {
+	kind, key, id, name, network, status string
+	codes                                []string
+}
+
+func catalogueColumns() []column[catalogueEntry] {
+	return []column[catalogueEntry]{
+		{"kind", func(c catalogueEntry) any { return c.kind }},
+		{"key", func(c catalogueEntry) any { return c.key }},
+		{"id", func(c catalogueEntry) any { return c.id }},
+		{"name", func(c catalogueEntry) any { return c.name }},
+		{"network", func(c catalogueEntry) any { return c.network }},
+		{"status", func(c catalogueEntry) any { return c.status }},
+		{"provider_codes", func(c catalogueEntry) any { return c.codes }},
+	}
+}
+
+// The kinds of catalogue entries.
+const (
+	kindNetwork = "network"
+	kindService = "service"
+	kindBank    = "bank"
+)
+
+// catalogue reads every entry.
+func (o *opened) catalogue(e *env, routes *route.Table) ([]catalogueEntry, error) {
+	all, err := routes.Catalogue(e.ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []catalogueEntry{}
+	for _, n := range all.Networks {
+		list = append(list, catalogueEntry{kind: kindNetwork, key: string(n.Network), id: n.ID, name: n.Name, network: string(n.Network), status: n.Status})
+	}
+	for _, s := range all.Services {
+		list = append(list, catalogueEntry{kind: kindService, key: s.Key, id: s.ID, name: s.Name, network: string(s.Network), status: s.Status})
+	}
+	for _, b := range all.Banks {
+		c := catalogueEntry{kind: kindBank, key: b.Code, id: b.ID, name: b.Name, status: b.Status}
+		for provider, code := range b.Codes {
+			c.codes = append(c.codes, provider+"="+code)
+		}
+		slices.Sort(c.codes)
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+type catalogueList struct {
+	common
+	Kind string `name:"kind" enum:"network,service,bank," default:"" placeholder:"network|service|bank" help:"Only entries of this kind."`
+}
+
+// Run lists the catalogues.
+func (c *catalogueList) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		return o.printCatalogue(e, o.routes(), c.Output, func(x catalogueEntry) bool { return c.Kind == "" || c.Kind == x.kind })
+	})
+}
+
+func (o *opened) printCatalogue(e *env, routes *route.Table, format string, show func(catalogueEntry) bool) error {
+	all, err := o.catalogue(e, routes)
+	if err != nil {
+		return err
+	}
+	return printAll(e.stdout, format, catalogueColumns(), slices.DeleteFunc(all, func(x catalogueEntry) bool { return !show(x) }))
+}
+
+type catalogueSet struct {
+	common
+	Kind   string `arg:"" enum:"network,service,bank" help:"network, service or bank."`
+	Key    string `arg:"" help:"Key of the entry: MTN, mtn_data, or a bank's sort code."`
+	ID     string `name:"id" help:"Id that clients send from now on."`
+	Name   string `name:"name" help:"Name that clients see."`
+	Status string `name:"status" enum:"active,inactive," default:"" placeholder:"active|inactive" help:"Whether it is offered."`
+	Reason string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run changes the entry.
+func (c *catalogueSet) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		routes := o.routes()
+		edit := route.Edit{ID: c.ID, Name: c.Name, Status: c.Status}
+		if edit == (route.Edit{}) {
+			return problem.New(problem.Invalid, "nothing_to_change", "Give at least one of --id, --name and --status")
+		}
+		err := o.act(e.ctx, access.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			switch c.Kind {
+			case kindNetwork:
+				return edit, routes.EditNetwork(tx, msisdn.Network(c.Key), edit)
+			case kindService:
+				return edit, routes.EditService(tx, c.Key, edit)
+			default:
+				return edit, routes.EditBank(tx, c.Key, edit)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return o.printCatalogue(e, routes, c.Output, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
+	})
+}
+
+type catalogueBankCode struct {
+	common
+	Bank     string `arg:"" help:"Sort code of the bank."`
+	Provider string `arg:"" help:"Name of the provider."`
+	Code     string `arg:"" optional:"" help:"The provider's code; none: it does not reach this bank."`
+	Reason   string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run sets the code.
+func (c *catalogueBankCode) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		routes := o.routes()
+		err := o.act(e.ctx, access.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			return map[string]string{"code": c.Code}, routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
+		})
+		if err != nil {
+			return err
+		}
+		return o.printCatalogue(e, routes, c.Output, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
+	})
+}
+
+type cataloguePrefix struct {
+	common
+	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
+	Network string `arg:"" optional:"" help:"Network; none: nobody's."`
+	Reason  string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run sets the range.
+func (c *cataloguePrefix) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		network := msisdn.Network("")
+		if c.Network != "" {
+			known, ok := msisdn.ParseNetwork(c.Network)
+			if !ok {
+				return problem.Field("network", msisdn.ErrNetwork.Error())
+			}
+			network = known
+		}
+		routes := o.routes()
+		err := o.act(e.ctx, access.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			return map[string]string{"network": string(network)}, routes.SetPrefix(tx, c.Prefix, network)
+		})
+		if err != nil {
+			return err
+		}
+		all, err := routes.Catalogue(e.ctx)
+		if err != nil {
+			return err
+		}
+		prefixes := []string{}
+		for prefix := range all.Prefixes {
+			prefixes = append(prefixes, prefix)
+		}
+		slices.SortFunc(prefixes, strings.Compare)
+		return printAll(e.stdout, c.Output, []column[string]{
+			{"prefix", func(p string) any { return p }},
+			{"network", func(p string) any { return string(all.Prefixes[p]) }},
+		}, prefixes)
+	})
+}

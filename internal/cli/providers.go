@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+)
+
+type providersCommands struct {
+	List      providersList      `cmd:"" help:"List providers by operation: paused, failing or well."`
+	Pause     providersPause     `cmd:"" help:"Give a provider no new work. Servers follow within a second."`
+	Resume    providersResume    `cmd:"" help:"Give a provider work again, and forget its failures."`
+	Routes    providersRoutes    `cmd:"" help:"List which providers serve what, best first."`
+	Route     providersRoute     `cmd:"" help:"Change which providers serve an operation."`
+	Exchanges providersExchanges `cmd:"" help:"Show what was said to providers and what they answered, redacted."`
+}
+
+// routes is the table as commands use it: nothing is sent from here.
+func (o *opened) routes() *route.Table {
+	return route.New(o.db, o.clock, slog.New(slog.DiscardHandler), nil)
+}
+
+type providersList struct {
+	common
+	Mode string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Only those of this mode."`
+}
+
+func providerColumns() []column[route.Status] {
+	return []column[route.Status]{
+		{"mode", func(s route.Status) any { return s.Mode }},
+		{"provider", func(s route.Status) any { return s.Provider }},
+		{"operation", func(s route.Status) any { return string(s.Operation) }},
+		{"paused", func(s route.Status) any { return s.Paused != nil }},
+		{"breaker", func(s route.Status) any { return s.Breaker }},
+		{"until", func(s route.Status) any { return s.Until }},
+		{"why", func(s route.Status) any {
+			if s.Paused != nil {
+				return s.Paused.Actor + ": " + s.Paused.Reason
+			}
+			return s.Why
+		}},
+	}
+}
+
+// Run lists the providers.
+func (c *providersList) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		all, err := o.routes().List(e.ctx)
+		if err != nil {
+			return err
+		}
+		list := []route.Status{}
+		for _, s := range all {
+			if c.Mode == "" || c.Mode == s.Mode {
+				list = append(list, s)
+			}
+		}
+		return printAll(e.stdout, c.Output, providerColumns(), list)
+	})
+}
+
+// providerSwitch names what pause and resume are about.
+type providerSwitch struct {
+	Provider  string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
+	Mode      string `name:"mode" enum:"test,live" required:"" help:"test or live money."`
+	Operation string `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
+	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+func (s providerSwitch) entry(action string) access.Entry {
+	return access.Entry{Action: action, Subject: s.Provider + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
+}
+
+type providersPause struct {
+	common
+	providerSwitch
+}
+
+// Run pauses the provider.
+func (c *providersPause) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		routes := o.routes()
+		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
+			return nil, routes.Pause(tx, route.Pause{
+				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
+			})
+		})
+		if err != nil {
+			return err
+		}
+		return c.show(e, o, routes, c.Output)
+	})
+}
+
+type providersResume struct {
+	common
+	providerSwitch
+}
+
+// Run resumes the provider.
+func (c *providersResume) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		routes := o.routes()
+		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
+			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
+			return map[string]bool{"was_paused": paused}, err
+		})
+		if err != nil {
+			return err
+		}
+		return c.show(e, o, routes, c.Output)
+	})
+}
+
+// show prints what the provider is now.
+func (s providerSwitch) show(e *env, o *opened, routes *route.Table, format string) error {
+	all, err := routes.List(e.ctx)
+	if err != nil {
+		return err
+	}
+	list := []route.Status{}
+	for _, each := range all {
+		if each.Provider == s.Provider && each.Mode == s.Mode {
+			list = append(list, each)
+		}
+	}
+	return printAll(e.stdout, format, providerColumns(), list)
+}
+
+type providersRoutes struct {
+	common
+	Tenant string `name:"tenant" placeholder:"ID" help:"Only this customer's own routes."`
+}
+
+func routeColumns() []column[route.Route] {
+	return []column[route.Route]{
+		{"tenant", func(r route.Route) any { return r.Tenant }},
+		{"mode", func(r route.Route) any { return r.Mode }},
+		{"operation", func(r route.Route) any { return string(r.Operation) }},
+		{"channel", func(r route.Route) any { return r.Channel }},
+		{"providers", func(r route.Route) any { return r.Providers }},
+		{"actor", func(r route.Route) any { return r.Actor }},
+		{"changed_at", func(r route.Route) any { return r.At }},
+	}
+}
+
+// Run lists the routes.
+func (c *providersRoutes) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		all, err := o.routes().Routes(e.ctx)
+		if err != nil {
+			return err
+		}
+		list := []route.Route{}
+		for _, r := range all {
+			if c.Tenant == "" || c.Tenant == r.Tenant {
+				list = append(list, r)
+			}
+		}
+		return printAll(e.stdout, c.Output, routeColumns(), list)
+	})
+}
+
+type providersRoute struct {
+	common
+	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
+	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
+	Providers []string `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
+	Tenant    string   `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
+	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
+	Drop      bool     `name:"drop" help:"Remove the customer's own route, so that everybody's holds for it."`
+	Reason    string   `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run changes the route.
+func (c *providersRoute) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		routes := o.routes()
+		r := route.Route{
+			Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor(),
+		}
+		entry := access.Entry{Action: "provider.route", Subject: strings.Join([]string{c.Tenant, c.Mode, c.Operation, c.Channel}, "/"), Reason: c.Reason}
+		if c.Tenant != route.Any {
+			if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+				return err
+			}
+			entry.Tenant = c.Tenant
+		}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			if !c.Drop {
+				return map[string]any{"providers": c.Providers}, routes.SetRoute(tx, r)
+			}
+			dropped, err := routes.DropRoute(tx, c.Tenant, c.Mode, r.Operation, c.Channel)
+			if err == nil && !dropped {
+				err = problem.New(problem.NotFound, "route_not_found", "This customer has no such route of its own")
+			}
+			return map[string]any{"dropped": true}, err
+		})
+		if err != nil {
+			return err
+		}
+		all, err := routes.Routes(e.ctx)
+		if err != nil {
+			return err
+		}
+		list := []route.Route{}
+		for _, each := range all {
+			if each.Operation == r.Operation {
+				list = append(list, each)
+			}
+		}
+		return printAll(e.stdout, c.Output, routeColumns(), list)
+	})
+}
+
+type providersExchanges struct {
+	common
+	Reference string `arg:"" optional:"" help:"Provider reference of a payment; the newest of all when left out."`
+	Limit     int    `name:"limit" default:"50" help:"List at most so many of the newest."`
+}
+
+func exchangeColumns() []column[route.Exchange] {
+	return []column[route.Exchange]{
+		{"at", func(x route.Exchange) any { return x.At }},
+		{"provider", func(x route.Exchange) any { return x.Provider }},
+		{"mode", func(x route.Exchange) any { return x.Mode }},
+		{"operation", func(x route.Exchange) any { return x.Operation }},
+		{"reference", func(x route.Exchange) any { return x.Reference }},
+		{"method", func(x route.Exchange) any { return x.Method }},
+		{"status", func(x route.Exchange) any { return int64(x.Status) }},
+		{"took_ms", func(x route.Exchange) any { return x.Took.Round(time.Millisecond).Milliseconds() }},
+		{"sent", func(x route.Exchange) any { return x.Written }},
+		{"error", func(x route.Exchange) any { return x.Err }},
+	}
+}
+
+// Run shows exchanges. Bodies are too wide for a table.
+func (c *providersExchanges) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		var list []route.Exchange
+		var err error
+		if c.Reference != "" {
+			list, err = o.routes().Exchanges(e.ctx, c.Reference)
+		} else {
+			list, err = o.routes().LatestExchanges(e.ctx, c.Limit)
+		}
+		if err != nil {
+			return err
+		}
+		columns := exchangeColumns()
+		if c.Output != "table" {
+			columns = append(columns,
+				column[route.Exchange]{"url", func(x route.Exchange) any { return x.URL }},
+				column[route.Exchange]{"request", func(x route.Exchange) any { return x.Request }},
+				column[route.Exchange]{"answer", func(x route.Exchange) any { return x.Answer }},
+			)
+		}
+		return printAll(e.stdout, c.Output, columns, list)
+	})
+}
