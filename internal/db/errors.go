@@ -60,10 +60,18 @@ func UniqueName(err error) string {
 	return ""
 }
 
+// ownError is what a caller's own function said about a row: it is handed back
+// as it is, and never taken for an error of the database.
+type ownError struct{ error }
+
 // classify wraps an error of a driver so that errors.Is knows its class.
 func classify(err error) error {
 	if err == nil {
 		return nil
+	}
+	var own *ownError
+	if errors.As(err, &own) {
+		return own.error
 	}
 	for _, known := range []error{ErrUnique, ErrGuard, ErrAmbiguous, ErrUnavailable, errConflict, context.Canceled} {
 		if errors.Is(err, known) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 
@@ -229,6 +230,15 @@ func TestMisuseIsRefused(t *testing.T) {
 		})
 		if err == nil {
 			t.Error("a write while reading")
+		}
+		// What the caller says about a row is not taken for a lost connection.
+		runs := 0
+		err = d.Write(t.Context(), func(tx *db.Tx) error {
+			runs++
+			return tx.Query(`SELECT id FROM items`, nil, func(*db.Row) error { return io.ErrUnexpectedEOF })
+		})
+		if runs != 1 || err != io.ErrUnexpectedEOF { //nolint:errorlint // exactly what was said
+			t.Errorf("%d runs: %v", runs, err)
 		}
 		if left, _ := purse(t, d); left != 100 {
 			t.Errorf("%d left", left)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,7 +43,25 @@ const (
 // rollbackTime bounds giving up: beyond it the connection is closed instead.
 const rollbackTime = 5 * time.Second
 
-type postgresDB struct{ pool *pgxpool.Pool }
+type postgresDB struct {
+	pool  *pgxpool.Pool
+	reset atomic.Int64 // when the idle connections were last given up, Unix nanoseconds
+}
+
+// born is where a connection keeps when it was made.
+const born = "makola.born"
+
+// lost hears that a connection broke by itself. Those made before it are then
+// likely to be broken, too (a restart, a failover), and a transaction should not
+// have to find that out one by one: the idle ones are given up. A connection
+// older than the last time says nothing new.
+func (d *postgresDB) lost(c *pgx.Conn) {
+	made, _ := c.PgConn().CustomData()[born].(int64)
+	last := d.reset.Load()
+	if made > last && d.reset.CompareAndSwap(last, time.Now().UnixNano()) {
+		d.pool.Reset()
+	}
+}
 
 func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, error) {
 	config, err := pgxpool.ParseConfig(url)
@@ -60,6 +79,7 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		c.PgConn().CustomData()[born] = time.Now().UnixNano()
 		_, err := c.Exec(ctx, durableCommit, pgx.QueryExecModeSimpleProtocol)
 		return err
 	}
@@ -100,10 +120,11 @@ func (d *postgresDB) session(ctx context.Context, m mode) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &postgresSession{conn: c, mode: m, begun: m == modeRead}, nil
+	return &postgresSession{db: d, conn: c, mode: m, begun: m == modeRead}, nil
 }
 
 type postgresSession struct {
+	db    *postgresDB
 	conn  *pgxpool.Conn
 	mode  mode
 	begun bool // BEGIN was sent, or is not needed
@@ -167,7 +188,7 @@ func readResults(results pgx.BatchResults, before int, statements []*statement) 
 		for rows.Next() {
 			if err := st.each(row); err != nil {
 				rows.Close()
-				return err
+				return &ownError{err}
 			}
 		}
 		rows.Close()
@@ -224,9 +245,14 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 
 func (s *postgresSession) end(broken bool) {
 	c := s.conn.Conn()
+	if c.IsClosed() {
+		s.conn.Release()
+		s.db.lost(c)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTime)
 	defer cancel()
-	if !broken && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+	if !broken && c.PgConn().TxStatus() != 'I' {
 		_, err := c.Exec(ctx, "rollback", pgx.QueryExecModeSimpleProtocol)
 		broken = err != nil
 	}

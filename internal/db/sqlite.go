@@ -283,7 +283,7 @@ func (s *sqliteSession) query(ctx context.Context, st *statement) error {
 	row := &Row{scanner: rows}
 	for rows.Next() {
 		if err := st.each(row); err != nil {
-			return err
+			return &ownError{err}
 		}
 	}
 	return rows.Err()
