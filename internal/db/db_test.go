@@ -26,7 +26,7 @@ func itemColumns() []db.Column[item] {
 
 const sqlItems = `CREATE TABLE items (id TEXT PRIMARY KEY, amount INTEGER NOT NULL CHECK (amount >= 0), note TEXT, raw BLOB)`
 
-func makeItems(t *testing.T, d *db.DB) {
+func makeItems(t testing.TB, d *db.DB) {
 	t.Helper()
 	text := sqlItems
 	if d.Engine() == db.Postgres {

@@ -104,7 +104,7 @@ func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, err
 	}
 	pragmas := sqlitePragmas
 	if readOnly {
-		pragmas = append(append([]string(nil), pragmas...), "PRAGMA query_only = ON")
+		pragmas = append(append([]string(nil), pragmas...), "PRAGMA cache_size = -8192", "PRAGMA query_only = ON")
 	}
 	for _, p := range pragmas {
 		if _, err := conn.ExecContext(ctx, p); err != nil {
