@@ -12,30 +12,28 @@ import (
 // whatever the filter. They can because each tenant's payments of one kind are
 // a list that only grows: acceptance numbers them (seq 1, 2, 3, ...) under the
 // lock of the list's end, so that a position is a number and the n-th page
-// needs no counting. For a filter by status the lists are cut into leaves of
-// seq, and for each final status a leaf has a number whose bits say which of
-// its payments have it; tops of 128 leaves have counts. The transactions that
-// settle keep both by adding: a payment gets a status once and loses it at most
+// needs no counting. For a filter by status the lists are cut into blocks of
+// three sizes: for each final status the smallest have a number whose bits say
+// which of its payments have it, the others a count. The transactions that
+// settle keep them by adding: a payment gets a status once and loses it at most
 // once, so that adding its bit is setting it, in whichever shard. What is open
 // needs nothing: it is the rest. Nothing here is an index on the status, so that
 // settling a payment touches no index.
 
-// Payments in a leaf (their bits must fit an integer with its sign) and in a
-// top.
+// Payments in a leaf (their bits must fit an integer with its sign), and how many
+// blocks of one level make one of the next.
 const (
 	leafRows = 60
-	topRows  = 128 * leafRows
+	fan      = 24
 )
 
-// The levels of payment_counters.
-const (
-	levelLeaf = 0
-	levelTop  = 1
-)
+// blockRows are the payments in a block of each level.
+var blockRows = [...]int64{leafRows, leafRows * fan, leafRows * fan * fan}
 
-func leafOf(seq int64) int64 { return (seq - 1) / leafRows }
-func topOf(seq int64) int64  { return (seq - 1) / topRows }
-func bitOf(seq int64) int64  { return 1 << ((seq - 1) % leafRows) }
+// topLevel is the level of the largest blocks.
+const topLevel = len(blockRows) - 1
+
+func blockOf(seq int64, level int) int64 { return (seq - 1) / blockRows[level] }
 
 // A listKey names one list: the payments of a tenant of one kind.
 type listKey struct {
@@ -181,7 +179,7 @@ func (e ends) post(tx *db.Tx) {
 }
 
 // A counterKey names one number of the histories: which payments of a leaf, or
-// how many of a top, have a final status.
+// how many of a larger block, have a final status.
 type counterKey struct {
 	listKey
 	status Status
@@ -205,9 +203,13 @@ func (t tally) add(p Payment, s Status, n int64) {
 	if s.Open() {
 		return
 	}
-	k := listKey{p.Tenant, p.Kind}
-	t[counterKey{k, s, levelLeaf, leafOf(p.Seq)}] += n * bitOf(p.Seq)
-	t[counterKey{k, s, levelTop, topOf(p.Seq)}] += n
+	for level := range blockRows {
+		add := n
+		if level == 0 {
+			add *= 1 << ((p.Seq - 1) % leafRows)
+		}
+		t[counterKey{listKey{p.Tenant, p.Kind}, s, level, blockOf(p.Seq, level)}] += add
+	}
 }
 
 // A counterRow is one change as it is written.

@@ -198,21 +198,20 @@ func (l *list) bounds(f Filter, besides ...db.Query) (low, high int64, err error
 	return low, high, nil
 }
 
-// pageByStatus finds the page by the tops' counts and the leaves' bits: a
-// payment with the status has a rank among those with it, from the list's
-// beginning.
+// pageByStatus finds the page by the blocks' counts and bits: a payment with the
+// status has a rank among those with it, from the list's beginning.
 func (l *list) pageByStatus(f Filter) ([]Payment, int64, error) {
 	status, ok := storedStatus(f.Kind, f.Status)
 	if !ok {
 		return nil, 0, nil
 	}
-	r := &ranks{list: l, statuses: finals(status), open: status.Open(), leaves: map[int64][]leaf{}}
+	r := &ranks{list: l, statuses: finals(status), open: status.Open(), below: map[blockKey][]block{}}
 	counts := map[int64]int64{}
-	low, high, err := l.bounds(f, r.counters(levelTop, 0, math.MaxInt64, func(block, n int64) { counts[block] = n }))
+	low, high, err := l.bounds(f, r.counters(topLevel, 0, math.MaxInt64, counts))
 	if err != nil || high < low {
 		return nil, 0, err
 	}
-	r.top(counts)
+	r.tops = r.blocks(topLevel, 0, blockOf(l.total, topLevel), counts)
 	before, err := r.before(low)
 	if err != nil {
 		return nil, 0, err
@@ -263,134 +262,162 @@ func finals(s Status) [4]Status {
 	return [4]Status{s, s, s, s}
 }
 
-// A leaf is a run of seq; the bits say which payments in it have the status.
-type leaf struct{ number, bits int64 }
+// A block is a run of seq and how many payments in it have the status; which,
+// where it is a leaf.
+type block struct{ number, n, bits int64 }
 
-// A top is a run of leaves and how many payments in it have the status.
-type top struct{ number, n int64 }
+// A blockKey names a block.
+type blockKey struct {
+	level  int
+	number int64
+}
 
 // ranks counts the payments of a list that have one status.
 type ranks struct {
 	*list
 	statuses [4]Status
-	open     bool             // what counts is the rest
-	tops     []top            // in order
-	leaves   map[int64][]leaf // of each top that was looked into, in order
+	open     bool                 // what counts is the rest
+	tops     []block              // in order; those without are left out
+	below    map[blockKey][]block // the parts of each block that was looked into, alike
 }
 
-const countersOf = `SELECT block, CAST(sum(n) AS INTEGER) FROM payment_counters
-WHERE tenant = $1 AND kind = $2 AND status IN ($3, $4, $5, $6) AND level = $7 AND block BETWEEN $8 AND $9
-GROUP BY block ORDER BY block`
+const countersOf = `SELECT block, n FROM payment_counters
+WHERE tenant = $1 AND kind = $2 AND status IN ($3, $4, $5, $6) AND level = $7 AND block BETWEEN $8 AND $9`
 
 // counters is the query for what is stored of some blocks of one level.
-func (r *ranks) counters(level int, first, last int64, each func(block, n int64)) db.Query {
+func (r *ranks) counters(level int, first, last int64, into map[int64]int64) db.Query {
 	s := r.statuses
 	return db.Query{SQL: countersOf, Args: []any{r.key.tenant, r.key.kind, s[0], s[1], s[2], s[3], level, first, last}, Each: func(row *db.Row) error {
-		var block, n int64
-		err := row.Scan(&block, &n)
-		each(block, n)
+		var number, n int64
+		err := row.Scan(&number, &n)
+		into[number] += n
 		return err
 	}}
 }
 
-// top takes the tops that have payments with the status from what is counted.
-func (r *ranks) top(counts map[int64]int64) {
-	for number := range topOf(r.total) + 1 {
-		n := counts[number]
-		if r.open {
-			n = min(r.total, (number+1)*topRows) - number*topRows - n
+// blocks makes the blocks that have payments with the status of what is stored.
+func (r *ranks) blocks(level int, first, last int64, stored map[int64]int64) []block {
+	var found []block
+	for number := first; number <= last; number++ {
+		b := block{number: number, n: stored[number]}
+		width := max(0, min(r.total-number*blockRows[level], blockRows[level]))
+		if level == 0 {
+			if b.bits = b.n; r.open {
+				b.bits = bitsBelow(width) &^ b.bits
+			}
+			b.n = int64(bits.OnesCount64(uint64(b.bits)))
+		} else if r.open {
+			b.n = width - b.n
 		}
-		if n > 0 {
-			r.tops = append(r.tops, top{number, n})
+		if b.n > 0 {
+			found = append(found, b)
 		}
 	}
+	return found
 }
 
-// leavesOfTop is how many leaves a top has.
-const leavesOfTop = topRows / leafRows
+// bitsBelow has the bits of the first n payments of a leaf.
+func bitsBelow(n int64) int64 { return 1<<n - 1 }
 
-// look loads the leaves of some tops, given in order.
-func (r *ranks) look(tops []int64) error {
-	tops = slices.DeleteFunc(slices.Clone(tops), func(t int64) bool { _, loaded := r.leaves[t]; return loaded })
+// look loads the parts of some blocks of one level, given in order.
+func (r *ranks) look(level int, numbers []int64) error {
+	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int64) bool {
+		_, loaded := r.below[blockKey{level, n}]
+		return loaded
+	})
 	stored := map[int64]int64{}
 	var queries []db.Query
-	for i := 0; i < len(tops); {
-		// Tops in a row are one query. Of a final status, which has numbers
-		// only where it occurs, so are tops far apart.
+	for i := 0; i < len(numbers); {
+		// Blocks in a row are one query. Of a final status, which has numbers
+		// only where it occurs, so are blocks far apart.
 		last := i
-		for last+1 < len(tops) && (!r.open || tops[last+1] == tops[last]+1) {
+		for last+1 < len(numbers) && (!r.open || numbers[last+1] == numbers[last]+1) {
 			last++
 		}
-		queries = append(queries, r.counters(levelLeaf, tops[i]*leavesOfTop, (tops[last]+1)*leavesOfTop-1, func(block, n int64) { stored[block] = n }))
+		queries = append(queries, r.counters(level-1, numbers[i]*fan, (numbers[last]+1)*fan-1, stored))
 		i = last + 1
 	}
 	if err := r.tx.Gather(queries...); err != nil {
 		return err
 	}
-	for _, t := range tops {
-		r.leaves[t] = nil
-		for number := t * leavesOfTop; number < (t+1)*leavesOfTop; number++ {
-			is := stored[number]
-			if r.open {
-				is = below(r.total-number*leafRows) &^ is
-			}
-			if is != 0 {
-				r.leaves[t] = append(r.leaves[t], leaf{number, is})
-			}
-		}
+	for _, n := range numbers {
+		r.below[blockKey{level, n}] = r.blocks(level-1, n*fan, (n+1)*fan-1, stored)
 	}
 	return nil
 }
 
-// below has the bits of the first n payments of a leaf.
-func below(n int64) int64 { return 1<<max(0, min(n, leafRows)) - 1 }
-
 // before counts the payments with the status and a smaller seq.
 func (r *ranks) before(seq int64) (n int64, err error) {
-	at := topOf(seq)
-	for _, t := range r.tops {
-		if t.number < at || seq > r.total {
-			n += t.n
+	parts := r.tops
+	for level := topLevel; ; level-- {
+		at := blockOf(seq, level)
+		var here block
+		for _, b := range parts {
+			switch {
+			case b.number < at || seq > r.total:
+				n += b.n
+			case b.number == at:
+				here = b
+			}
 		}
+		passed := seq - 1 - at*blockRows[level] // payments of the block before seq
+		switch {
+		case here.n == 0 || passed == 0:
+			return n, nil
+		case level == 0:
+			return n + int64(bits.OnesCount64(uint64(here.bits&bitsBelow(passed)))), nil
+		}
+		if err := r.look(level, []int64{at}); err != nil {
+			return 0, err
+		}
+		parts = r.below[blockKey{level, at}]
 	}
-	if seq > r.total || at*topRows+1 == seq {
-		return n, nil
-	}
-	if err := r.look([]int64{at}); err != nil {
-		return 0, err
-	}
-	for _, l := range r.leaves[at] {
-		n += int64(bits.OnesCount64(uint64(l.bits & below(seq-1-l.number*leafRows))))
-	}
-	return n, nil
 }
 
 // between finds the seq of the payments whose ranks are above low and not above
 // high.
 func (r *ranks) between(low, high int64) ([]int64, error) {
-	var tops []int64
-	var passed, rank int64
-	for _, t := range r.tops {
-		if passed < high && passed+t.n > low {
-			if len(tops) == 0 {
-				rank = passed
-			}
-			tops = append(tops, t.number)
-		}
-		passed += t.n
-	}
-	if err := r.look(tops); err != nil {
-		return nil, err
-	}
-	seqs := make([]int64, 0, high-low)
-	for _, t := range tops {
-		for _, l := range r.leaves[t] {
-			for is := uint64(l.bits); is != 0; is &= is - 1 {
-				if rank++; rank > low && rank <= high {
-					seqs = append(seqs, l.number*leafRows+int64(bits.TrailingZeros64(is))+1)
+	parts, rank := r.tops, int64(0)
+	for level := topLevel; ; level-- {
+		// Keep the blocks that reach into the ranks.
+		var reach []block
+		passed := rank
+		for _, b := range parts {
+			if passed < high && passed+b.n > low {
+				if len(reach) == 0 {
+					rank = passed
 				}
+				reach = append(reach, b)
+			}
+			passed += b.n
+		}
+		if level == 0 {
+			return ranked(reach, rank, low, high), nil
+		}
+		numbers := make([]int64, len(reach))
+		for i, b := range reach {
+			numbers[i] = b.number
+		}
+		if err := r.look(level, numbers); err != nil {
+			return nil, err
+		}
+		parts = nil
+		for _, n := range numbers {
+			parts = append(parts, r.below[blockKey{level, n}]...)
+		}
+	}
+}
+
+// ranked takes the seq of the ranks above low and not above high out of leaves,
+// of which the first begins behind rank.
+func ranked(leaves []block, rank, low, high int64) []int64 {
+	seqs := make([]int64, 0, high-low)
+	for _, leaf := range leaves {
+		for is := uint64(leaf.bits); is != 0; is &= is - 1 {
+			if rank++; rank > low && rank <= high {
+				seqs = append(seqs, leaf.number*leafRows+int64(bits.TrailingZeros64(is))+1)
 			}
 		}
 	}
-	return seqs, nil
+	return seqs
 }

@@ -159,12 +159,12 @@ func TestHistoryIsWhatCountingEveryRowSays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		p := &Payments{db: d, clock: clock.NewManual(historyStart)}
 		r := rand.New(rand.NewPCG(3, 14))
-		for _, size := range []int{1, 2, 63, 64, 65, 200, topRows + 100} {
+		for _, size := range []int{1, 2, 59, 60, 61, 200, 1441, int(blockRows[topLevel]) + 100} {
 			s := &shelf{tenant: fmt.Sprintf("tenant-%d", size), kind: KindCollection}
 			at := historyStart
 			for len(s.rows) < size {
 				var batch []Payment
-				for range min(1+r.IntN(700), size-len(s.rows)) {
+				for range min(1+r.IntN(1+size/10), size-len(s.rows)) {
 					batch = append(batch, s.newRow(at))
 					at = at.Add(time.Duration(r.IntN(int(20*24*time.Hour) / size)))
 				}
