@@ -17,7 +17,7 @@ run: ## Start Makola in development mode with its simulator.
 
 .PHONY: build
 build: ## Build bin/makola.
-	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/makola ./cmd/makola
+	$(GO) build -trimpath -ldflags "-X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
 
 .PHONY: test
 test: ## The gate: formatting, vet, tidy, every test on SQLite and PostgreSQL with the race detector.

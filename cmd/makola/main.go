@@ -1,5 +1,5 @@
-// Command makola is the whole of Makola in one program: the server, the
-// simulator and the operators' commands. Everything is in package cli.
+// Command makola is the whole of Makola: the server, its simulator and the operators' commands. What a
+// command does is in package cli.
 package main
 
 import (
@@ -8,4 +8,6 @@ import (
 	"github.com/makola/makola/internal/cli"
 )
 
-func main() { os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -21,10 +21,16 @@ import (
 
 // commands is the whole command line; a noun is one member and one file.
 type commands struct {
-	Tenant tenantCommands `cmd:"" help:"Customers: make, list, show, change."`
-	Fees   feesCommands   `cmd:"" help:"Fee plans: show and set."`
-	Key    keyCommands    `cmd:"" help:"API keys: make, list, rotate, revoke."`
-	Audit  auditCommands  `cmd:"" help:"What operators did."`
+	Serve     serveCommand      `cmd:"" help:"Start the server."`
+	Sim       simCommand        `cmd:"" help:"Run the simulator alone."`
+	Version   versionCommand    `cmd:"" help:"Print the version."`
+	Migrate   migrateCommands   `cmd:"" help:"The schema: status, up."`
+	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
+	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
+	Key       keyCommands       `cmd:"" help:"API keys: make, list, rotate, revoke."`
+	Audit     auditCommands     `cmd:"" help:"What operators did."`
+	Providers providersCommands `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
+	Catalogue catalogueCommands `cmd:"" help:"Airtime networks, data services and banks: list, change."`
 }
 
 // The exit codes.

@@ -1,0 +1,264 @@
+package app
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/sim"
+)
+
+// The simulation is Makola in a bad year, in a minute: real nodes on a real database talk HTTP to the
+// real simulator, one virtual clock moves them all, and a seeded random hand decides what customers
+// ask, what the providers and the database do wrong, and what operators do about it. At the end the
+// weather clears, everything is followed to its end, and the books are held against each other.
+
+var (
+	simulationOps  = flag.Int("simulation.ops", 10_000, "operations of the simulation, on each engine")
+	simulationSeed = flag.Uint64("simulation.seed", 1, "seed of the simulation")
+)
+
+// callersAtOnce is how many customers ask at the same time in one round.
+const callersAtOnce = 48
+
+// roundsBetweenRestarts is how often a node leaves gracefully and another comes.
+const roundsBetweenRestarts = 40
+
+func TestSimulation(t *testing.T) {
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, engine, *simulationSeed+uint64(engine))
+			for w.asked < *simulationOps && !t.Failed() {
+				w.round()
+			}
+			w.clearUp()
+			w.verify()
+		})
+	}
+}
+
+// world is one simulated installation and what the test knows about it.
+type world struct {
+	t      *testing.T
+	engine db.Engine
+	random *rand.Rand
+	clock  *clock.Clock
+	faults *db.Faults
+	sim    *sim.Sim
+	simURL string
+	nodes  []*App
+	cfg    config.Server
+	inbox  *simInbox
+
+	customers []*customer
+	asked     int
+	rounds    int
+	started   int // nodes
+	orders    []*order
+	offers    []offerSeen
+	pairs     map[pair]int
+	weather   weather
+}
+
+// customer is a tenant with a key, and the money that the test gave it.
+type customer struct {
+	id, key string
+	given   int64
+}
+
+func newWorld(t *testing.T, engine db.Engine, seed uint64) *world {
+	t.Logf("seed %d; repeat with -args -simulation.seed=%d", seed, *simulationSeed)
+	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{}, pairs: map[pair]int{},
+		clock: clock.NewManual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))}
+	var err error
+	if w.sim, err = sim.New(sim.Options{Clock: w.clock}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w.sim.Handler())
+	w.simURL = server.URL
+	t.Cleanup(func() { server.Close(); _ = w.sim.Close() })
+	w.inbox = newSimInbox(t)
+	w.cfg = config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: w.simURL, Connections: 8, DrainFor: time.Minute,
+		Storage: config.Storage{Data: t.TempDir()}}
+	if engine == db.Postgres {
+		w.cfg.Database = dbtest.URL(t)
+	}
+	w.startNode()
+	if engine == db.Postgres {
+		w.startNode()
+	}
+	t.Cleanup(func() {
+		for _, n := range w.nodes {
+			if err := n.Stop(context.Background()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+		}
+	})
+	w.makeCustomers()
+	return w
+}
+
+// startNode starts a Makola on the world's database.
+func (w *world) startNode() {
+	w.t.Helper()
+	w.started++
+	cfg := w.cfg
+	cfg.Node = fmt.Sprintf("node-%d", w.started)
+	log := slog.New(slog.DiscardHandler)
+	if testing.Verbose() {
+		log = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	// A lease is kept on the database's own clock: a slow machine must not make a node look dead.
+	n, err := Start(context.Background(), cfg, Options{Version: "simulation", Clock: w.clock, Faults: w.faults, Log: log, Lease: 10 * time.Minute})
+	if err != nil {
+		w.t.Fatalf("start: %v", err)
+	}
+	w.nodes = append(w.nodes, n)
+}
+
+// testLog sends a node's log to the test's.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// restart lets the oldest node leave and starts another, before it leaves where two can be.
+func (w *world) restart() {
+	if w.engine == db.Postgres {
+		w.startNode()
+	}
+	oldest := w.nodes[0]
+	w.nodes = w.nodes[1:]
+	if err := oldest.Stop(context.Background()); err != nil {
+		w.t.Errorf("stop: %v", err)
+	}
+	if w.engine == db.SQLite {
+		w.startNode()
+	}
+}
+
+// node gives one of the nodes.
+func (w *world) node() *App { return w.nodes[w.random.IntN(len(w.nodes))] }
+
+// round is one stretch of weather: customers ask all at once, operators act, time passes.
+func (w *world) round() {
+	w.rounds++
+	w.changeWeather()
+	orders := make([]*order, callersAtOnce)
+	for i := range orders {
+		orders[i] = w.draw()
+	}
+	var group sync.WaitGroup
+	for _, o := range orders {
+		node := w.node()
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			o.ask(node)
+		}()
+	}
+	group.Wait()
+	w.asked += len(orders)
+	for _, o := range orders {
+		w.keep(o)
+	}
+	w.operate()
+	w.pass(1+w.random.IntN(3), 5*time.Second)
+	if w.rounds%roundsBetweenRestarts == 0 {
+		w.calm()
+		w.restart()
+	}
+}
+
+// pass lets time go by in steps: everything that is due happens before the next step.
+func (w *world) pass(steps int, step time.Duration) {
+	for range steps {
+		w.settle()
+		w.clock.Advance(step)
+	}
+	w.settle()
+}
+
+// settle waits until nobody has anything to do at this moment.
+func (w *world) settle() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	for range 2 { // what one finishes may wake the other
+		for _, n := range w.nodes {
+			if err := n.jobs.Quiet(ctx); err != nil {
+				w.t.Fatalf("round %d: jobs do not come to rest: %v; %+v", w.rounds, err, n.jobs.Counts())
+			}
+		}
+		if err := w.sim.Quiet(ctx); err != nil {
+			w.t.Fatalf("round %d: the simulator does not come to rest: %v", w.rounds, err)
+		}
+	}
+}
+
+// call makes one request of a customer.
+func call(n *App, key, method, path, body string, header ...string) *httptest.ResponseRecorder {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, "/api/v1"+path, reader)
+	r.RemoteAddr = "127.0.0.1:4000"
+	r.Header.Set("x-api-key", key)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer := httptest.NewRecorder()
+	n.handler().ServeHTTP(answer, r)
+	return answer
+}
+
+// simInbox receives webhooks and remembers what was told of each customer's reference.
+type simInbox struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	told   map[string][]string
+	refuse func() bool // answers 500 instead
+}
+
+func newSimInbox(t *testing.T) *simInbox {
+	in := &simInbox{told: map[string][]string{}}
+	in.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.refuse != nil && in.refuse() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		in.told[r.URL.Path] = append(in.told[r.URL.Path], member(body, "status"))
+	}))
+	t.Cleanup(in.server.Close)
+	return in
+}
+
+// of gives what was told at the address of an order, oldest first.
+func (in *simInbox) of(path string) []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.told[path]
+}

@@ -1,0 +1,310 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/sim"
+)
+
+// row is a payment as the table has it at the end.
+type row struct {
+	tenant, kind, id, reference, status, reason, rail, parent, child, mode string
+	external, attemptReference, callback                                   string
+	amount, charges                                                        int64
+	bearer                                                                 string
+	attempt, posts, unsent                                                 int64
+	refused                                                                bool
+	escalated, turned                                                      *time.Time
+}
+
+const allRows = `SELECT tenant, kind, id, reference, status, reason, rail, parent, child, mode, provider_reference, attempt_reference, callback_url,
+	amount, charges, fee_bearer, attempt, posts, unsent, refused, escalated_at, turned_at FROM payments ORDER BY tenant, kind, seq`
+
+func (w *world) rows() []row {
+	var all []row
+	err := w.nodes[0].db.ReadWhole(context.Background(), func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(allRows, nil, func(r *db.Row) error {
+			var p row
+			var escalated, turned *int64
+			err := r.Scan(&p.tenant, &p.kind, &p.id, &p.reference, &p.status, &p.reason, &p.rail, &p.parent, &p.child, &p.mode, &p.external,
+				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &escalated, &turned)
+			p.escalated, p.turned = moment(escalated), moment(turned)
+			all = append(all, p)
+			return err
+		})
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+func moment(us *int64) *time.Time {
+	if us == nil || *us == 0 {
+		return nil
+	}
+	t := db.FromMicros(*us)
+	return &t
+}
+
+// verify holds everything against everything.
+func (w *world) verify() {
+	w.t.Helper()
+	rows := w.rows()
+	byReference := map[string]*row{}
+	for i := range rows {
+		if r := &rows[i]; r.parent == "" {
+			byReference[r.reference] = r
+		}
+	}
+	w.checkAnswers(byReference)
+	outcome := map[string]int{}
+	for i := range rows {
+		outcome[rows[i].kind+" "+rows[i].status]++
+		w.checkBook(&rows[i])
+	}
+	w.checkWallets(rows)
+	w.checkWebhooks(rows, byReference)
+	w.checkHouse()
+	w.cover(byReference)
+	w.t.Logf("%d operations in %d rounds on %v: %v", w.asked, w.rounds, w.engine, outcome)
+}
+
+// checkAnswers holds what customers were told against the rows.
+func (w *world) checkAnswers(rows map[string]*row) {
+	for _, o := range w.orders {
+		r := rows[o.reference]
+		switch {
+		case o.status == http.StatusOK && r == nil:
+			w.t.Errorf("%s %s was accepted and is gone (%s)", o.kind, o.reference, o.weather)
+		case o.status == http.StatusOK && (r.amount != int64(o.amount) || r.tenant != o.customer.id):
+			w.t.Errorf("%s %s: %d pesewas of %s, asked for %d", o.kind, o.reference, r.amount, r.tenant, o.amount)
+		case o.status == http.StatusBadRequest && r != nil && r.status != "failed" && r.turned == nil:
+			w.t.Errorf("%s %s was answered with 400 %s and is %s (%s)", o.kind, o.reference, o.message, r.status, o.weather)
+		case o.status == http.StatusUnprocessableEntity && r != nil && !w.askedAgain(o):
+			w.t.Errorf("%s %s was answered with 422 %s and has a row: %+v", o.kind, o.reference, o.message, *r)
+		}
+	}
+}
+
+// askedAgain says whether the reference was taken by a request whose answer the customer got as an error.
+func (w *world) askedAgain(o *order) bool { return o.weather != "fair" }
+
+// checkBook holds one row against the providers' book.
+func (w *world) checkBook(r *row) {
+	if r.status == "pending" || r.status == "waiting" {
+		w.t.Errorf("%s %s (%s) is still %s at the end: %+v; book: %+v", r.kind, r.reference, r.rail, r.status, *r, w.sim.Entries(r.attemptReference))
+		return
+	}
+	if r.rail == "" {
+		return // a transfer between tenants
+	}
+	entries := w.sim.Entries(r.external)
+	if r.attemptReference != r.external {
+		entries = append(entries, w.sim.Entries(r.attemptReference)...)
+	}
+	done := 0
+	for _, e := range entries {
+		if e.Status == sim.Success && !e.Reversed {
+			done++
+		}
+	}
+	want := 0
+	switch {
+	case r.status == "success" && r.turned == nil, r.status == "failed" && r.turned != nil && r.kind != "collection":
+		want = 1
+	case r.kind == "collection" && r.status == "success" && r.turned != nil:
+		// Reversed, or paid late: the ledger's transfers say which, and the floats below hold them to it.
+		return
+	}
+	if done != want {
+		w.t.Errorf("%s %s is %s (%s, turned %v), the providers did it %d times: %+v", r.kind, r.reference, r.status, r.reason, r.turned, done, entries)
+	}
+}
+
+// checkWallets computes each wallet from the rows alone.
+func (w *world) checkWallets(rows []row) {
+	ctx := context.Background()
+	want := map[string]int64{}
+	for _, c := range w.customers {
+		want[c.id] = c.given
+	}
+	for i := range rows {
+		r := &rows[i]
+		net := r.amount
+		if r.bearer == "merchant" {
+			net -= r.charges
+		}
+		switch {
+		case r.rail == "":
+		case r.kind == "collection" && r.status == "success":
+			want[r.tenant] += net
+			if r.turned != nil && w.reversed(r) {
+				want[r.tenant] -= net
+			}
+		case r.kind != "collection" && r.status == "success":
+			want[r.tenant] -= r.amount + r.charges
+		}
+	}
+	for _, c := range w.customers {
+		receivable, err := w.nodes[0].ledger.Balance(ctx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Receivable(c.id)})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		got, err := w.nodes[0].ledger.Balance(ctx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Wallet(c.id)})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if got != want[c.id]-receivable {
+			w.t.Errorf("the wallet of %s holds %d, its payments leave %d (receivable %d)", c.id, got, want[c.id]-receivable, receivable)
+		}
+	}
+}
+
+// reversed says whether a collection was taken back.
+func (w *world) reversed(r *row) bool {
+	return slices.ContainsFunc(w.sim.Entries(r.attemptReference), func(e sim.Entry) bool { return e.Reversed })
+}
+
+// checkWebhooks holds what was told against what is.
+func (w *world) checkWebhooks(rows []row, byReference map[string]*row) {
+	children := map[string]*row{}
+	for i := range rows {
+		children[rows[i].parent] = &rows[i]
+	}
+	for _, o := range w.orders {
+		r := byReference[o.reference]
+		if o.callback == "" || r == nil || o.status != http.StatusOK {
+			continue
+		}
+		if o.kind == "buy" {
+			r = children[r.id]
+		}
+		if r == nil {
+			w.t.Errorf("%s %s has no top-up", o.kind, o.reference)
+			continue
+		}
+		want := "failed"
+		if r.status == "success" {
+			want = "success"
+		}
+		told := w.inbox.of(o.callback)
+		if len(told) == 0 || told[len(told)-1] != want {
+			w.t.Errorf("%s %s is %s and its customer was told %v (%s)", o.kind, o.reference, r.status, told, o.weather)
+		}
+	}
+}
+
+// checkHouse runs the product's own checks.
+func (w *world) checkHouse() {
+	ctx := context.Background()
+	n := w.nodes[0]
+	report, err := n.ledger.Check(ctx)
+	if err != nil || !report.OK() {
+		w.t.Errorf("the ledger: %v %v", err, report.Problems)
+	}
+	check, err := n.payments.Check(ctx)
+	if err != nil || !check.OK() {
+		w.t.Errorf("the payments: %v %v", err, check.Problems)
+	}
+	for _, name := range w.sim.Providers() {
+		gap, err := n.payments.CheckFloat(ctx, name, "test", w.sim.Float(name))
+		if err != nil || gap != 0 {
+			w.t.Errorf("the float at %s is off by %v pesewas (%v)", name, gap, err)
+		}
+	}
+	depth, err := n.jobs.Depth(ctx)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, d := range depth {
+		if d.Dead > 0 || d.Alive > 0 {
+			w.t.Errorf("jobs are left: %+v", d)
+		}
+	}
+}
+
+// pair is a transition seen in some weather.
+type pair struct {
+	event   payments.Event
+	weather string
+}
+
+// cover counts which transitions were reached in which weather, and fails on one of the table that
+// never was.
+func (w *world) cover(rows map[string]*row) {
+	for _, o := range w.orders {
+		if r := rows[o.reference]; r != nil {
+			for _, e := range events(r) {
+				w.pairs[pair{e, o.weather}]++
+			}
+		}
+	}
+	if w.asked < 5_000 {
+		w.t.Logf("a run of %d operations is too short for the table of transitions", w.asked)
+		return
+	}
+	var lines []string
+	for p, n := range w.pairs {
+		lines = append(lines, string(p.event)+" x "+p.weather+": "+strconv.Itoa(n))
+	}
+	sort.Strings(lines)
+	w.t.Logf("transitions by weather: %v", lines)
+	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict"}, faultNames()...) {
+		w.mustReach(payments.EventAccepted, f)
+		w.mustReach(payments.EventSucceeded, f)
+		if f != string(sim.Outage) && f != string(sim.Unauthorized) && f != string(sim.Forbidden) && f != string(sim.Throttle) {
+			w.mustReach(payments.EventFailed, f)
+		}
+	}
+	for _, p := range []pair{
+		{payments.EventRepeated, string(sim.RequestLost)}, {payments.EventDoubted, string(sim.RequestLost)},
+		{payments.EventReversed, string(sim.Reverse)}, {payments.EventDoubted, string(sim.AnswerLost)},
+	} {
+		w.mustReach(p.event, p.weather)
+	}
+}
+
+func faultNames() []string {
+	var names []string
+	for _, f := range simFaults {
+		if f != sim.RefuseOutright && f != sim.FailLater && f != sim.OffersChange {
+			names = append(names, string(f))
+		}
+	}
+	return names
+}
+
+func (w *world) mustReach(e payments.Event, weather string) {
+	if w.pairs[pair{e, weather}] == 0 {
+		w.t.Errorf("no payment took the transition %q in the weather %q", e, weather)
+	}
+}
+
+// events are the transitions that a row proves.
+func events(r *row) []payments.Event {
+	all := []payments.Event{payments.EventAccepted}
+	add := func(yes bool, e payments.Event) {
+		if yes {
+			all = append(all, e)
+		}
+	}
+	add(r.posts > 1, payments.EventRepeated)
+	add(r.attempt > 1, payments.EventRerouted)
+	add(r.unsent > 0, payments.EventUnsent)
+	add(r.escalated != nil, payments.EventDoubted)
+	add(r.status == "success", payments.EventSucceeded)
+	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", payments.EventFailed)
+	add(r.turned != nil && r.status == "success", payments.EventReversed)
+	add(r.turned != nil && r.status == "failed", payments.EventFoundPaid)
+	return all
+}

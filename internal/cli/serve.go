@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+)
+
+// version is set by the linker for a release; else the commit is shown.
+var version = ""
+
+// gcPercent makes the server collect garbage a little less often than Go does by itself: its live
+// memory is small, and every cycle is taken from requests.
+const gcPercent = 150
+
+// memoryLimit makes the collector work harder before the server outgrows what the documents promise.
+const memoryLimit = 180 << 20
+
+// serveCommand starts the server.
+type serveCommand struct {
+	config.Server `embed:""`
+	LogFormat     string `name:"log-format" env:"MAKOLA_LOG_FORMAT" enum:"auto,text,json" default:"auto" help:"text, json, or auto: text on a terminal and JSON elsewhere."`
+	LogLevel      string `name:"log-level" env:"MAKOLA_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"The least level that is logged."`
+}
+
+// Run serves until an interrupt.
+func (c *serveCommand) Run(e *env) error {
+	secret, err := masterKey()
+	if err != nil {
+		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used")
+	}
+	c.Secret = secret
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
+	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log})
+	if err != nil {
+		return serveProblem(err, c.Listen)
+	}
+	return a.Run(e.ctx)
+}
+
+// masterKey reads the master key from the environment, or from the file that the environment names.
+func masterKey() (config.Secret, error) {
+	if text := os.Getenv(config.EnvMasterKey); text != "" {
+		return config.ParseSecret(text)
+	}
+	if path := os.Getenv(config.EnvMasterKeyFile); path != "" {
+		return config.SecretFile(path, false)
+	}
+	return config.Secret{}, nil
+}
+
+// serveProblem says what an operator can do about a server that did not start.
+func serveProblem(err error, listen string) error {
+	var missing app.MissingError
+	switch {
+	case errors.As(err, &missing):
+		return problem.New(problem.Invalid, "production_incomplete", missing.Error())
+	case errors.Is(err, app.ErrAddressInUse):
+		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081", err))
+	}
+	return err
+}
+
+func newLog(to io.Writer, format, level string) *slog.Logger {
+	var least slog.Level
+	_ = least.UnmarshalText([]byte(level)) // the parser has checked the word
+	options := &slog.HandlerOptions{Level: least}
+	if format == "auto" {
+		format = "json"
+		if f, ok := to.(*os.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+				format = "text"
+			}
+		}
+	}
+	if format == "text" {
+		return slog.New(slog.NewTextHandler(to, options))
+	}
+	return slog.New(slog.NewJSONHandler(to, options))
+}
+
+// Version is the release, or the commit of a build that is none.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	commit := "unreleased"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 7 {
+				commit = s.Value[:7]
+			}
+		}
+	}
+	return "0.1.0 (" + commit + ")"
+}
+
+// simCommand runs the simulator alone.
+type simCommand struct {
+	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Where the providers' protocols and the control interface are served; port 0 takes a free one."`
+	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of its book."`
+	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with its URL here once it listens."`
+}
+
+// Run serves the simulator until an interrupt.
+func (c *simCommand) Run(e *env) error {
+	if !config.Loopback(c.Listen) {
+		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it.")
+	}
+	return app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")})
+}
+
+// versionCommand prints the version.
+type versionCommand struct{}
+
+// Run prints it.
+func (versionCommand) Run(e *env) error {
+	_, err := fmt.Fprintln(e.stdout, "makola", Version())
+	return err
+}
