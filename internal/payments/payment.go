@@ -155,6 +155,15 @@ func decodeDetails(s string) (d Details, err error) {
 	return d, err
 }
 
+// ClientReference is the Reference where the client gave it, and empty where it
+// is ours.
+func (p Payment) ClientReference() string {
+	if p.Details.Minted {
+		return ""
+	}
+	return p.Reference
+}
+
 // MSISDN is the other party's number; empty for a bank account.
 func (p Payment) MSISDN() msisdn.MSISDN {
 	if p.Channel == ChannelBank || p.Channel == ChannelWallet {
