@@ -1,0 +1,256 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/lane"
+)
+
+// pauses come between the attempts, each with a fifth of jitter either way:
+// ten attempts in 75 hours and a half.
+var pauses = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+const (
+	// freshFor is how long an event may go out from memory without a look at
+	// its row, which somebody may have superseded.
+	freshFor = 5 * time.Second
+	// troubleTime is how long a delivery waits when our database is away.
+	troubleTime = 2 * time.Second
+)
+
+// deliver runs the job of one event.
+func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
+	if r, waits := w.waiting(job.ID); waits {
+		return w.record(ctx, r) // it is delivered; only the record is missing
+	}
+	e, out := w.eventOf(ctx, job)
+	if e == nil {
+		return out
+	}
+	keys, err := w.keys.Get(ctx, e.tenant)
+	if err != nil {
+		if errors.Is(err, errSealed) {
+			return jobs.Retry(err)
+		}
+		return jobs.Later(troubleTime)
+	}
+	a := w.client.send(ctx, e, keys, w.opts.Development, time.Now())
+	if !a.ok() && ctx.Err() != nil {
+		return jobs.Later(0) // our node stops: that says nothing about the receiver
+	}
+	w.traffic.note(e.host, a.took)
+	return w.record(ctx, w.judge(e, job.Tries+1, a))
+}
+
+// eventOf gives the event of a job: from memory while it is fresh, else from
+// its row. Without an event the outcome says what becomes of the job.
+func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outcome) {
+	now := w.clock.Now()
+	if e, ok := job.Memo.(*event); ok && job.Tries == 0 && now.Sub(e.created) < freshFor {
+		w.mu.Lock()
+		_, doubtful := w.superseded[e.tenant+"/"+e.subject]
+		w.mu.Unlock()
+		if !doubtful {
+			return e, jobs.Outcome{}
+		}
+	}
+	var p payload
+	if err := json.Unmarshal(job.Payload, &p); err != nil {
+		return nil, jobs.Dead(fmt.Errorf("webhook: the payload of %s: %w", job.ID, err))
+	}
+	e := &event{tenant: p.Tenant, subject: p.Subject, id: job.ID, host: p.Host}
+	var state State
+	var found bool
+	err := w.db.Read(ctx, func(tx *db.Tx) (err error) {
+		found, err = tx.One(sqlEvent, []any{e.tenant, e.subject, e.id}, &e.url, &e.body, &e.kind, &e.created, &e.attempts, &state)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, jobs.Later(troubleTime)
+	case !found || state != Pending:
+		return nil, jobs.Done()
+	}
+	return e, jobs.Outcome{}
+}
+
+const sqlEvent = `SELECT url, body, kind, created_at, attempts, state FROM webhook_events
+	WHERE tenant = $1 AND subject = $2 AND id = $3`
+
+// record is what an attempt leaves behind.
+type record struct {
+	tenant, subject, id string
+	attempt             string // id of the row of a failed attempt
+	number              int    // of the attempt, from 1
+	at                  time.Time
+	answer              answer
+	state               State // the event's from now on
+	next                time.Time
+}
+
+// judge says what an attempt means. failures counts those since the event was
+// queued or replayed, this attempt included.
+func (w *Webhooks) judge(e *event, failures int, a answer) record {
+	r := record{
+		tenant: e.tenant, subject: e.subject, id: e.id, attempt: newID(),
+		number: e.attempts + 1, at: w.clock.Now(), answer: a, state: Delivered,
+	}
+	e.attempts++
+	switch {
+	case a.ok():
+	case a.status == http.StatusGone || failures > len(pauses):
+		r.state = Failed
+	default:
+		r.state = Pending
+		pause := jobs.Jitter(e.id, failures, pauses[failures-1])
+		if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
+			pause = max(pause, a.after)
+		}
+		r.next = r.at.Add(pause)
+	}
+	return r
+}
+
+// record writes down what became of an attempt, together with what others
+// write at this moment. While the database is away the result stays here, so
+// that nothing is sent twice for our own trouble.
+func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
+	_, err := w.records.Do(context.WithoutCancel(ctx), r.tenant, 2, r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.unrecorded[r.id] = r
+		if !systemic(err) {
+			w.log.Error("a webhook's attempt could not be recorded", "tenant", r.tenant, "event", r.id, "error", err)
+		}
+		return jobs.Later(troubleTime)
+	}
+	delete(w.unrecorded, r.id)
+	switch {
+	case r.state == Delivered:
+		w.counts.Delivered++
+	case r.state == Failed:
+		w.counts.Failed++
+		w.counts.GivenUp++
+	default:
+		w.counts.Failed++
+	}
+	return jobs.Done() // the transaction has finished or postponed the job
+}
+
+func (w *Webhooks) waiting(id string) (record, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.unrecorded[id]
+	return r, ok
+}
+
+func systemic(err error) bool {
+	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
+}
+
+var recordColumns = []db.Column[record]{
+	{Name: "tenant", Text: func(r record) string { return r.tenant }},
+	{Name: "subject", Text: func(r record) string { return r.subject }},
+	{Name: "event", Text: func(r record) string { return r.id }},
+	{Name: "id", Text: func(r record) string { return r.attempt }},
+	{Name: "number", Int: func(r record) int64 { return int64(r.number) }},
+	{Name: "at", Time: func(r record) time.Time { return r.at }},
+	{Name: "status", Int: func(r record) int64 { return int64(r.answer.status) }},
+	{Name: "took", Int: func(r record) int64 { return r.answer.took.Microseconds() }},
+	{Name: "error", Text: func(r record) string { return r.answer.text() }},
+	{Name: "state", Text: func(r record) string { return string(r.state) }},
+	{Name: "ended", Int: func(r record) int64 {
+		if r.state == Pending {
+			return 0
+		}
+		return db.Micros(r.at)
+	}},
+	{Name: "failed", Int: func(r record) int64 {
+		if r.state != Failed {
+			return 0
+		}
+		return db.Micros(r.at)
+	}},
+}
+
+var attemptColumns = []db.Column[record]{
+	{Name: "tenant", Text: func(r record) string { return r.tenant }},
+	{Name: "event", Text: func(r record) string { return r.id }},
+	{Name: "id", Text: func(r record) string { return r.attempt }},
+	{Name: "number", Int: func(r record) int64 { return int64(r.number) }},
+	{Name: "at", Time: func(r record) time.Time { return r.at }},
+	{Name: "status", Int: func(r record) int64 { return int64(r.answer.status) }},
+	{Name: "took", Int: func(r record) int64 { return r.answer.took.Microseconds() }},
+	{Name: "error", Text: func(r record) string { return r.answer.text() }},
+	{Name: "answer", Text: func(r record) string { return r.answer.body }},
+}
+
+const (
+	// A delivery is the truth whatever the row says; a failure counts only
+	// while nobody else has ended the event.
+	sqlDelivered = `UPDATE webhook_events SET state = 'delivered', attempts = attempts + 1, status = r.status, took = r.took,
+		error = '', ended_at = r.at, failed_at = 0
+		FROM rows($1) AS r
+		WHERE webhook_events.tenant = r.tenant AND webhook_events.subject = r.subject AND webhook_events.id = r.event`
+	sqlFailed = `UPDATE webhook_events SET state = r.state, attempts = attempts + 1, status = r.status, took = r.took,
+		error = r.error, ended_at = r.ended, failed_at = r.failed
+		FROM rows($1) AS r
+		WHERE webhook_events.tenant = r.tenant AND webhook_events.subject = r.subject AND webhook_events.id = r.event
+		AND webhook_events.state = 'pending'`
+	sqlIsDelivered = `SELECT 1 FROM webhook_events WHERE tenant = $1 AND subject = $2 AND id = $3 AND state = 'delivered' AND ended_at = $4`
+	sqlIsAttempt   = `SELECT 1 FROM webhook_attempts WHERE tenant = $1 AND event = $2 AND id = $3`
+)
+
+// writeRecords commits the attempts of one moment: the events, the failed
+// attempts, and the ends or new times of their jobs.
+func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]lane.Verdict[struct{}], error) {
+	var delivered, failed []record
+	var over []string
+	var again []jobs.Postponement
+	for _, r := range records {
+		switch r.state {
+		case Delivered:
+			delivered = append(delivered, r)
+			over = append(over, r.id)
+		case Failed:
+			failed = append(failed, r)
+			over = append(over, r.id)
+		default:
+			failed = append(failed, r)
+			again = append(again, jobs.Postponement{ID: r.id, At: r.next, Error: r.answer.text()})
+		}
+	}
+	landed := func(tx *db.Tx) (found bool, err error) {
+		// All of a batch is there or nothing: one row is proof.
+		var one int64
+		if r := records[0]; r.state == Delivered {
+			return tx.One(sqlIsDelivered, []any{r.tenant, r.subject, r.id, r.at}, &one)
+		}
+		r := records[0]
+		return tx.One(sqlIsAttempt, []any{r.tenant, r.id, r.attempt}, &one)
+	}
+	err := w.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
+		if len(delivered) > 0 {
+			tx.Defer(sqlDelivered, -1, db.RowsOf(recordColumns, delivered))
+		}
+		if len(failed) > 0 {
+			tx.Defer(sqlFailed, -1, db.RowsOf(recordColumns, failed))
+			db.Insert(tx, "webhook_attempts", attemptColumns, failed)
+		}
+		w.queue.Finish(tx, over...)
+		w.queue.Postpone(tx, again...)
+		return nil
+	})
+	return make([]lane.Verdict[struct{}], len(records)), err
+}

@@ -1,0 +1,292 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// State is where an event is.
+type State string
+
+// The states.
+const (
+	Pending    State = "pending"    // is tried, or will be
+	Delivered  State = "delivered"  // was answered with 2xx
+	Failed     State = "failed"     // was given up
+	Superseded State = "superseded" // a newer event of its subject took its place
+)
+
+// Delivery is an event as people look at it.
+type Delivery struct {
+	Tenant, Subject, ID string
+	Mode                string
+	Kind                Kind
+	URL, Body           string
+	State               State
+	Attempts            int
+	Status              int           // of the last attempt's answer; 0: no answer
+	Took                time.Duration // the last attempt
+	Error               string        // of the last attempt
+	CreatedAt           time.Time
+	EndedAt             time.Time // zero while it is pending
+}
+
+// Filter says which deliveries List gives. Empty members allow everything, but
+// a tenant must be named unless only failed ones are asked for.
+type Filter struct {
+	Tenant  string
+	Subject string
+	State   State
+	Before  *Delivery // the last one of the page before
+	Limit   int       // default 100, at most 1,000
+}
+
+const (
+	deliveryColumns = `tenant, subject, id, mode, kind, url, body, state, attempts, status, took, error, created_at, ended_at`
+
+	sqlList = `SELECT ` + deliveryColumns + ` FROM webhook_events
+		WHERE tenant = $1 AND ($2 = '' OR subject = $2) AND ($3 = '' OR state = $3) AND (subject, id) < ($4, $5)
+		ORDER BY subject DESC, id DESC LIMIT $6`
+	sqlListFailed = `SELECT ` + deliveryColumns + ` FROM webhook_events
+		WHERE failed_at > 0 AND failed_at < $1 ORDER BY failed_at DESC LIMIT $2`
+)
+
+// afterAll sorts behind every id.
+const afterAll = "~"
+
+// List gives events, the newest subjects first. The failed ones of all tenants
+// come in the order in which they were given up, the last one first.
+func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
+	if f.Limit <= 0 {
+		f.Limit = 100
+	}
+	f.Limit = min(f.Limit, 1000)
+	var sql string
+	var args []any
+	switch {
+	case f.Tenant != "":
+		before := Delivery{Subject: afterAll}
+		if f.Before != nil {
+			before = *f.Before
+		}
+		sql, args = sqlList, []any{f.Tenant, f.Subject, string(f.State), before.Subject, before.ID, f.Limit}
+	case f.State == Failed:
+		before := w.clock.Now().Add(time.Hour)
+		if f.Before != nil {
+			before = f.Before.EndedAt
+		}
+		sql, args = sqlListFailed, []any{before, f.Limit}
+	default:
+		return nil, problem.Field("tenant", "is needed, unless only failed webhooks are asked for.")
+	}
+	var list []Delivery
+	err := w.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sql, args, func(r *db.Row) error {
+			var d Delivery
+			var took int64
+			err := r.Scan(&d.Tenant, &d.Subject, &d.ID, &d.Mode, &d.Kind, &d.URL, &d.Body, &d.State,
+				&d.Attempts, &d.Status, &took, &d.Error, &d.CreatedAt, &d.EndedAt)
+			d.Took = time.Duration(took) * time.Microsecond
+			list = append(list, d)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Attempt is a try that was not answered with 2xx.
+type Attempt struct {
+	Number int // from 1, over all replays
+	At     time.Time
+	Status int // 0: no answer
+	Took   time.Duration
+	Error  string
+	Answer string // the first 4 KB of it
+}
+
+const sqlAttempts = `SELECT number, at, status, took, error, answer FROM webhook_attempts
+	WHERE tenant = $1 AND event = $2 ORDER BY id`
+
+// Attempts gives the failed attempts of an event, the first one first.
+func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attempt, error) {
+	var list []Attempt
+	err := w.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sqlAttempts, []any{tenant, event}, func(r *db.Row) error {
+			var a Attempt
+			var took int64
+			err := r.Scan(&a.Number, &a.At, &a.Status, &took, &a.Error, &a.Answer)
+			a.Took = time.Duration(took) * time.Microsecond
+			list = append(list, a)
+			return err
+		})
+	})
+	return list, err
+}
+
+const (
+	// These rows are found by reading the tenant's whole history: replaying is
+	// a person's act.
+	sqlReplay = `UPDATE webhook_events SET state = 'pending', ended_at = 0, failed_at = 0
+		WHERE tenant = $1 AND id IN (SELECT value FROM texts($2)) AND state <> 'pending'
+		RETURNING subject, id, url`
+	sqlReplayable = `SELECT id FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
+	sqlFailedIDs  = `SELECT id FROM webhook_events WHERE failed_at >= $2 AND tenant = $1 ORDER BY failed_at LIMIT $3`
+)
+
+// Replay sends events of a tenant again, delivered ones too: the same bytes
+// under the same webhook-id, with all attempts anew. It says how many; those
+// that are being tried anyway do not count. An id that does not exist refuses
+// the whole.
+func (w *Webhooks) Replay(ctx context.Context, tenant string, ids ...string) (n int, err error) {
+	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
+		n, err = w.ReplayIn(tx, tenant, ids...)
+		return err
+	})
+	return n, err
+}
+
+// ReplayIn is Replay in a transaction that does something more, such as writing
+// down who asked for it.
+func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
+	known := map[string]bool{}
+	err := tx.Query(sqlReplayable, []any{tenant, ids}, func(r *db.Row) error {
+		var id string
+		err := r.Scan(&id)
+		known[id] = true
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		if !known[id] {
+			return 0, problem.New(problem.NotFound, "webhook_not_found", "There is no webhook "+id+" of this tenant")
+		}
+	}
+	return w.replay(tx, tenant, ids)
+}
+
+// ReplayFailedIn sends again what was given up since a time, the oldest first
+// and at most limit.
+func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, limit int) (int, error) {
+	var ids []string
+	err := tx.Query(sqlFailedIDs, []any{tenant, max(1, db.Micros(since)), limit}, func(r *db.Row) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return w.replay(tx, tenant, ids)
+}
+
+func (w *Webhooks) replay(tx *db.Tx, tenant string, ids []string) (int, error) {
+	var work []jobPlan
+	err := tx.Query(sqlReplay, []any{tenant, ids}, func(r *db.Row) error {
+		var p jobPlan
+		err := r.Scan(&p.subject, &p.id, &p.url)
+		work = append(work, p)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	var stale []string
+	for _, p := range work {
+		stale = append(stale, p.id)
+	}
+	w.queue.Finish(tx, stale...) // a superseded event may still have its job
+	for _, p := range work {
+		job := jobOf(&event{tenant: tenant, subject: p.subject, id: p.id, host: hostPart(p.url)})
+		job.Memo = nil // the row has the rest
+		w.queue.Add(tx, job)
+	}
+	return len(work), nil
+}
+
+type jobPlan struct{ subject, id, url string }
+
+const (
+	// Kept is how long an event stays to be looked at after its end.
+	Kept       = 30 * 24 * time.Hour
+	pruneEvery = time.Hour
+	pruneSet   = 500
+)
+
+const (
+	sqlNextTenant = `SELECT coalesce(min(tenant), '') FROM webhook_events WHERE tenant > $1`
+	sqlPrunePage  = `SELECT subject, id, created_at, ended_at FROM webhook_events
+		WHERE tenant = $1 AND (subject, id) > ($2, $3) ORDER BY subject, id LIMIT $4`
+	sqlPrune = `DELETE FROM webhook_events WHERE (tenant, subject, id) IN (SELECT tenant, subject, id FROM rows($1) AS r)
+		AND state <> 'pending'`
+	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event IN (SELECT value FROM texts($2))`
+)
+
+// Prune removes the events that ended before a time, with their attempts, in
+// small transactions, and says how many. It goes through each tenant's oldest
+// ones and stops at the first that is younger.
+func (w *Webhooks) Prune(ctx context.Context, before time.Time) (total int, err error) {
+	for tenant := ""; ; {
+		err := w.db.Read(ctx, func(tx *db.Tx) error {
+			_, err := tx.One(sqlNextTenant, []any{tenant}, &tenant)
+			return err
+		})
+		if err != nil || tenant == "" {
+			return total, err
+		}
+		n, err := w.pruneTenant(ctx, tenant, before)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+}
+
+func (w *Webhooks) pruneTenant(ctx context.Context, tenant string, before time.Time) (total int, err error) {
+	for last := (subject{tenant: tenant}); ; {
+		var old []subject
+		read, young := 0, false
+		err := w.db.Read(ctx, func(tx *db.Tx) error {
+			old, read = nil, 0
+			return tx.Query(sqlPrunePage, []any{tenant, last.subject, last.id, pruneSet}, func(r *db.Row) error {
+				var created, ended time.Time
+				if err := r.Scan(&last.subject, &last.id, &created, &ended); err != nil {
+					return err
+				}
+				read++
+				young = !created.Before(before)
+				if !ended.IsZero() && ended.Before(before) {
+					old = append(old, last)
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return total, err
+		}
+		if len(old) > 0 {
+			ids := make([]string, len(old))
+			for i, o := range old {
+				ids[i] = o.id
+			}
+			err := w.db.Write(ctx, func(tx *db.Tx) error {
+				tx.Defer(sqlPruneAttempts, -1, tenant, ids)
+				tx.Defer(sqlPrune, -1, db.RowsOf(subjectColumns, old))
+				return nil
+			})
+			if err != nil {
+				return total, err
+			}
+			total += len(old)
+		}
+		if read < pruneSet || young {
+			return total, nil
+		}
+	}
+}

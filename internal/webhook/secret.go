@@ -1,0 +1,181 @@
+package webhook
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+const (
+	secretPrefix = "whsec_"
+	secretBytes  = 32
+	// Overlap is how long the secret before a rotation still signs.
+	Overlap = 24 * time.Hour
+)
+
+// Secret is what a tenant verifies our signatures with.
+type Secret struct {
+	Current     string    // "whsec_" and base64
+	Former      string    // the one before, while it still signs; else empty
+	FormerUntil time.Time // when it stops to
+	MadeAt      time.Time
+}
+
+const (
+	sqlSecret       = `SELECT secret, former, former_until, made_at FROM webhook_secrets WHERE tenant = $1`
+	sqlSecretLocked = sqlSecret + ` FOR UPDATE`
+	sqlEnsureSecret = `INSERT INTO webhook_secrets (tenant, secret, former, former_until, made_at)
+		VALUES ($1, $2, NULL, 0, $3) ON CONFLICT (tenant) DO NOTHING`
+	sqlRotateSecret = `UPDATE webhook_secrets SET secret = $2, former = secret, former_until = $3, made_at = $4 WHERE tenant = $1`
+)
+
+// Secret gives the tenant's secrets; one who has none gets one now.
+func (w *Webhooks) Secret(ctx context.Context, tenant string) (s Secret, err error) {
+	var found bool
+	err = w.db.Read(ctx, func(tx *db.Tx) error {
+		s, found, err = w.readSecret(tx, sqlSecret, tenant)
+		return err
+	})
+	if err != nil || found {
+		return s, err
+	}
+	err = w.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := w.EnsureSecret(tx, tenant); err != nil {
+			return err
+		}
+		s, _, err = w.readSecret(tx, sqlSecret, tenant)
+		return err
+	})
+	return s, err
+}
+
+// EnsureSecret gives the tenant's current secret, making it when there is none.
+func (w *Webhooks) EnsureSecret(tx *db.Tx, tenant string) (string, error) {
+	fresh := newSecret()
+	sealed := w.seal(tenant, fresh)
+	if _, err := tx.Exec(sqlEnsureSecret, tenant, sealed, w.clock.Now()); err != nil {
+		return "", err
+	}
+	s, _, err := w.readSecret(tx, sqlSecret, tenant)
+	return s.Current, err
+}
+
+// RotateSecret makes a new secret and gives it. The one before signs beside it
+// for a day; one before that is forgotten at once.
+func (w *Webhooks) RotateSecret(tx *db.Tx, tenant string) (string, error) {
+	if _, err := w.EnsureSecret(tx, tenant); err != nil {
+		return "", err
+	}
+	if _, _, err := w.readSecret(tx, sqlSecretLocked, tenant); err != nil {
+		return "", err
+	}
+	now := w.clock.Now()
+	fresh := newSecret()
+	tx.Defer(sqlRotateSecret, 1, tenant, w.seal(tenant, fresh), now.Add(Overlap), now)
+	tx.AfterCommit(func() { w.keys.Forget(tenant) })
+	return encodeSecret(fresh), nil
+}
+
+func (w *Webhooks) readSecret(tx *db.Tx, sql, tenant string) (s Secret, found bool, err error) {
+	var secret, former []byte
+	found, err = tx.One(sql, []any{tenant}, &secret, &former, &s.FormerUntil, &s.MadeAt)
+	if err != nil || !found {
+		return Secret{}, false, err
+	}
+	key, err := w.open(tenant, secret)
+	if err != nil {
+		return Secret{}, false, err
+	}
+	s.Current = encodeSecret(key)
+	if former == nil || !w.clock.Now().Before(s.FormerUntil) {
+		s.FormerUntil = time.Time{}
+		return s, true, nil
+	}
+	if key, err = w.open(tenant, former); err != nil {
+		return Secret{}, false, err
+	}
+	s.Former = encodeSecret(key)
+	return s, true, nil
+}
+
+// loadKeys gives the keys that sign a tenant's events now.
+func (w *Webhooks) loadKeys(ctx context.Context, tenant string) ([][]byte, error) {
+	s, err := w.Secret(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	var keys [][]byte
+	for _, text := range []string{s.Current, s.Former} {
+		if text == "" {
+			continue
+		}
+		key, err := base64.StdEncoding.DecodeString(text[len(secretPrefix):])
+		if err != nil {
+			return nil, fmt.Errorf("webhook: a secret of %s cannot be read: %w", tenant, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func newSecret() []byte {
+	key := make([]byte, secretBytes)
+	rand.Read(key) // never fails
+	return key
+}
+
+func encodeSecret(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
+
+// newSealer makes the cipher that secrets are stored under.
+func newSealer(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// seal encrypts a secret for the table, bound to its tenant.
+func (w *Webhooks) seal(tenant string, key []byte) []byte {
+	return w.sealer.Seal(nil, nil, key, []byte(tenant))
+}
+
+var errSealed = errors.New("webhook: a secret cannot be opened: is this the master key that it was stored under?")
+
+func (w *Webhooks) open(tenant string, sealed []byte) ([]byte, error) {
+	key, err := w.sealer.Open(nil, nil, sealed, []byte(tenant))
+	if err != nil {
+		return nil, fmt.Errorf("%w (tenant %s)", errSealed, tenant)
+	}
+	return key, nil
+}
+
+// sign gives the webhook-signature of a message: one signature for each key.
+func sign(keys [][]byte, id string, at time.Time, body []byte) string {
+	out := make([]byte, 0, 96)
+	var sum [sha256.Size]byte
+	for i, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id))
+		mac.Write([]byte{'.'})
+		mac.Write(strconv.AppendInt(nil, at.Unix(), 10))
+		mac.Write([]byte{'.'})
+		mac.Write(body)
+		if i > 0 {
+			out = append(out, ' ')
+		}
+		out = append(out, "v1,"...)
+		out = base64.StdEncoding.AppendEncode(out, mac.Sum(sum[:0]))
+	}
+	return string(out)
+}

@@ -1,0 +1,243 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	answerBytes = 4 << 10     // of a refusal that are kept
+	drainTime   = time.Second // for the rest of an answer whose status is known
+	idleTime    = 4 * time.Second
+	userAgent   = "Makola-Webhooks/1"
+)
+
+// client is the HTTP side: connections that are kept for a while, no redirects,
+// no proxy, no cookies. Transports are called without an http.Client, which
+// would add nothing but those.
+type client struct {
+	secure, plain *http.Transport
+	timeout       time.Duration
+}
+
+func newClient(o Options) *client {
+	return &client{
+		secure:  newTransport(o, newControl(o.Development, false)),
+		plain:   newTransport(o, newControl(o.Development, true)),
+		timeout: o.Timeout,
+	}
+}
+
+func newTransport(o Options, c control) *http.Transport {
+	dialer := &net.Dialer{Timeout: o.Timeout * 2 / 3, Control: c.dial}
+	return &http.Transport{
+		DialContext:         dialer.DialContext,
+		TLSClientConfig:     &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: o.Timeout * 2 / 3,
+		// HTTP/1.1 alone: one delivery, one connection, nothing shared to break.
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
+		DisableCompression:     true,
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    maxPerHost,
+		MaxConnsPerHost:        maxPerHost,
+		IdleConnTimeout:        idleTime, // below the usual of servers, whose closing would look like a refusal
+		MaxResponseHeaderBytes: 64 << 10,
+		ReadBufferSize:         2 << 10,
+		WriteBufferSize:        2 << 10,
+	}
+}
+
+// answer is what a receiver said.
+type answer struct {
+	status int // 0: nothing
+	body   string
+	after  time.Duration // Retry-After
+	err    error         // why there is no status
+	took   time.Duration
+}
+
+// ok says whether it is a delivery.
+func (a answer) ok() bool { return a.status >= 200 && a.status <= 299 }
+
+// text says in a line why it is none.
+func (a answer) text() string {
+	switch {
+	case a.ok():
+		return ""
+	case a.err != nil:
+		return clip(a.err.Error(), 300)
+	case a.status >= 300 && a.status <= 399:
+		return fmt.Sprintf("answered %d: redirects are not followed", a.status)
+	}
+	return fmt.Sprintf("answered %d", a.status)
+}
+
+var errTimeout = errors.New("no answer in time")
+
+// send makes one attempt. at goes into the signature: it is the machine's time,
+// which the receiver compares with its own.
+func (c *client) send(ctx context.Context, e *event, keys [][]byte, development bool, at time.Time) (a answer) {
+	begun := time.Now()
+	defer func() { a.took = time.Since(begun) }()
+	to, text := parseURL(e.url, development)
+	if text != "" {
+		return answer{err: fmt.Errorf("the address %s", text)}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
+	defer cancel()
+	transport := c.secure
+	if to.Scheme == "http" {
+		transport = c.plain
+	}
+	response, err := transport.RoundTrip(c.request(ctx, e, keys, to, at))
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return answer{err: err}
+	}
+	// The status is the answer. What follows is worth a moment, so that the
+	// connection can be used again, but no slot.
+	late := time.AfterFunc(drainTime, cancel)
+	defer late.Stop()
+	defer func() { _ = response.Body.Close() }()
+	a.status = response.StatusCode
+	a.after = retryAfter(response.Header.Get("Retry-After"), at)
+	if a.ok() {
+		_, _ = io.CopyN(io.Discard, response.Body, answerBytes)
+		return a
+	}
+	head, _ := io.ReadAll(io.LimitReader(response.Body, answerBytes))
+	a.body = clip(string(head), answerBytes)
+	return a
+}
+
+func (c *client) request(ctx context.Context, e *event, keys [][]byte, to *url.URL, at time.Time) *http.Request {
+	body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(e.body)), nil }
+	first, _ := body()
+	r := &http.Request{
+		Method: http.MethodPost, URL: to, Host: to.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"Content-Type":      {"application/json"},
+			"Accept":            {"application/json"},
+			"User-Agent":        {userAgent},
+			"Webhook-Id":        {e.id},
+			"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)},
+			"Webhook-Signature": {sign(keys, e.id, at, e.body)},
+		},
+		Body: first, GetBody: body, ContentLength: int64(len(e.body)),
+	}
+	return r.WithContext(ctx)
+}
+
+// retryAfter reads the header of that name, up to a day.
+func retryAfter(text string, now time.Time) time.Duration {
+	if text == "" {
+		return 0
+	}
+	var wait time.Duration
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), 24*time.Hour)
+}
+
+// clip makes a text of others fit for the table.
+func clip(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
+}
+
+// maxPerHost is how many deliveries a quick receiver gets at once.
+const maxPerHost = 64
+
+// traffic knows how quick each receiver is, and gives the slow ones little.
+type traffic struct {
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+type host struct {
+	usual time.Duration // moving average of an attempt
+	last  time.Time
+}
+
+// hostsKept bounds the receivers that are remembered.
+const hostsKept = 10_000
+
+// limit is how many deliveries a receiver gets at once. One that is not known
+// must prove itself first; one that does not answer keeps two of our slots.
+func (t *traffic) limit(key string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.hosts[key]
+	switch {
+	case h == nil:
+		return 8
+	case h.usual < 250*time.Millisecond:
+		return maxPerHost
+	case h.usual < time.Second:
+		return 16
+	case h.usual < 4*time.Second:
+		return 4
+	}
+	return 2
+}
+
+// note remembers how long an attempt took.
+func (t *traffic) note(key string, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	h := t.hosts[key]
+	if h == nil {
+		if len(t.hosts) >= hostsKept {
+			t.forget(now)
+		}
+		t.hosts[key] = &host{usual: took, last: now}
+		return
+	}
+	h.usual += (took - h.usual) / 4
+	h.last = now
+}
+
+// forget drops the receivers that were not called for ten minutes, or else any
+// quarter of them.
+func (t *traffic) forget(now time.Time) {
+	for key, h := range t.hosts {
+		if now.Sub(h.last) > 10*time.Minute {
+			delete(t.hosts, key)
+		}
+	}
+	for key := range t.hosts {
+		if len(t.hosts) <= hostsKept*3/4 {
+			return
+		}
+		delete(t.hosts, key)
+	}
+}
+
+// hostPart cuts the host and port out of an address, as the key of its receiver.
+func hostPart(raw string) string {
+	_, rest, _ := strings.Cut(raw, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return strings.ToLower(rest)
+}

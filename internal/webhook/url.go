@@ -1,0 +1,138 @@
+package webhook
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// maxURL bounds a callback address, in bytes.
+const maxURL = 2048
+
+// CheckURL says whether events may be sent to raw: an absolute HTTPS address
+// with a host that may be public, without user and password; in development
+// mode also plain HTTP to this machine. Where the name leads is checked when it
+// is dialled, because names change. The text of the error fits behind a
+// field's name.
+func CheckURL(raw string, development bool) error {
+	if _, text := parseURL(raw, development); text != "" {
+		return problem.New(problem.Invalid, "invalid_url", text)
+	}
+	return nil
+}
+
+const (
+	textHTTPS   = "must be an HTTPS URL"
+	textPrivate = "must not point into a private network"
+)
+
+// parseURL parses an address that events may be sent to; text says why not.
+func parseURL(raw string, development bool) (u *url.URL, text string) {
+	if len(raw) > maxURL {
+		return nil, "must not be longer than 2048 characters"
+	}
+	for i := range len(raw) {
+		if c := raw[i]; c <= ' ' || c == 0x7f || c == '\\' {
+			return nil, textHTTPS // never to be guessed at: parsers differ on these
+		}
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.Hostname() == "" {
+		return nil, textHTTPS
+	}
+	if u.User != nil {
+		return nil, "must not contain a user name or password"
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "" || strings.Contains(host, "%") || strings.HasSuffix(u.Host, ":") {
+		return nil, textHTTPS
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, textHTTPS
+		}
+	}
+	here := loopbackHost(host)
+	switch u.Scheme {
+	case "https":
+	case "http":
+		if !development || !here {
+			return nil, textHTTPS
+		}
+	default:
+		return nil, textHTTPS
+	}
+	if here && !development || privateHost(host) {
+		return nil, textPrivate
+	}
+	if numericHost(host) && !literal(host) {
+		return nil, textHTTPS // 127.1, 0x7f000001 and the like
+	}
+	u.Fragment, u.RawFragment = "", "" // means nothing to a server and is not sent
+	return u, ""
+}
+
+func literal(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// numericHost says whether a resolver might read host as an IPv4 address in
+// one of its old spellings.
+func numericHost(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if last == "" {
+		return false
+	}
+	if strings.HasPrefix(last, "0x") {
+		return true
+	}
+	return strings.Trim(last, "0123456789") == ""
+}
+
+func loopbackHost(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// privateHost says whether host is an address, loopback aside, that is not a
+// public one.
+func privateHost(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Unmap().IsLoopback() {
+		return false
+	}
+	return ssrf.New(ssrf.WithAnyPort()).SafeAddr(addr) != nil
+}
+
+// control is what every connection passes once its address is known. loopback
+// allows this machine, only allows nothing else.
+type control struct {
+	guard          *ssrf.Guardian
+	loopback, only bool
+}
+
+func newControl(loopback, only bool) control {
+	return control{guard: ssrf.New(ssrf.WithAnyPort()), loopback: loopback, only: only}
+}
+
+// dial is the Control of a net.Dialer.
+func (c control) dial(network, address string, raw syscall.RawConn) error {
+	if to, err := netip.ParseAddrPort(address); err == nil && to.Addr().Unmap().IsLoopback() {
+		if c.loopback {
+			return nil
+		}
+	} else if c.only {
+		return ssrf.ErrProhibitedIP
+	}
+	return c.guard.Safe(network, address, raw)
+}

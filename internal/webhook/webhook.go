@@ -1,0 +1,306 @@
+// Package webhook tells customers what became of their money: it signs events
+// and delivers them to the addresses that came with the requests.
+//
+// An event is queued in the transaction in which it happens, and its bytes are
+// fixed there: every attempt and every replay sends the same body under the
+// same webhook-id, signed by the Standard Webhooks scheme. An answer of 2xx
+// within 15 seconds is a delivery; it is never sent again once that is
+// recorded. Anything else is tried ten times over about 75 hours, and each
+// failed attempt is kept for people to look at. A newer event of a subject
+// takes the place of older ones that were not delivered.
+//
+// Addresses are other people's words. Only HTTPS to public addresses is
+// spoken, checked on the address that is dialled; redirects are not followed;
+// answers are read in part and believed in nothing but their status. A slow
+// receiver has few connections and cannot hold up the others.
+package webhook
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/money"
+)
+
+// Kind says which body an event has.
+type Kind string
+
+// The kinds.
+const (
+	Payout     Kind = "payout"
+	Collection Kind = "collection"
+	Airtime    Kind = "airtime"
+)
+
+// Event is something that a customer asked to be told.
+type Event struct {
+	ID                string // a UUIDv7, made before the transaction's first run; the webhook-id
+	Tenant            string
+	Mode              string // "test" or "live"
+	Subject           string // what it is about, our id of the payment
+	Kind              Kind
+	URL               string // one that CheckURL accepts
+	Amount, Charges   money.Pesewas
+	Status            string // "success" or "failed"
+	Reference         string
+	ProviderReference string
+	Phone             string // in local form; collections only
+	// First says that the subject has no earlier event, which saves looking.
+	First bool
+}
+
+// Options shape Webhooks. Zero values take the defaults named here.
+type Options struct {
+	Secret      config.Secret  // the master key, under which the secrets of tenants are stored
+	Development bool           // this machine may be called, also without TLS
+	Workers     int            // deliveries at once in all; default 256
+	Timeout     time.Duration  // of one attempt; default 15 s
+	RootCAs     *x509.CertPool // nil: the system's
+}
+
+// jobKind is permanent: rows outlive programs.
+const jobKind = "webhook"
+
+// Webhooks queues, signs and delivers events. It is safe for concurrent use.
+type Webhooks struct {
+	db      *db.DB
+	queue   *jobs.Queue
+	clock   *clock.Clock
+	log     *slog.Logger
+	opts    Options
+	sealer  cipher.AEAD
+	keys    *fresh.Cache[string, [][]byte]
+	client  *client
+	traffic traffic
+	records *lane.Lane[record, struct{}]
+
+	mu         sync.Mutex
+	unrecorded map[string]record    // delivered or refused, by event, while the database is away
+	superseded map[string]time.Time // subjects that got a second event a moment ago
+	counts     Counts
+}
+
+// Counts is what this node delivered since its start.
+type Counts struct {
+	Delivered  uint64
+	Failed     uint64 // attempts
+	GivenUp    uint64 // events
+	Superseded uint64
+}
+
+// New makes the webhooks of a node and registers their handler with the queue,
+// which must not have started. Without a master key (Options.Secret) it panics:
+// nothing could be signed.
+func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *Webhooks {
+	if o.Workers <= 0 {
+		o.Workers = 256
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 15 * time.Second
+	}
+	sealer, err := newSealer(o.Secret.Derive("webhook secrets"))
+	if err != nil {
+		panic(fmt.Sprintf("webhook: %v", err)) // a key of 32 bytes always serves
+	}
+	w := &Webhooks{
+		db: d, queue: q, clock: c, log: log, opts: o, sealer: sealer,
+		client:     newClient(o),
+		traffic:    traffic{hosts: map[string]*host{}},
+		unrecorded: map[string]record{},
+		superseded: map[string]time.Time{},
+	}
+	w.keys = fresh.New(c, time.Second, 10_000, w.loadKeys)
+	w.records = lane.New(lane.Options{Systemic: systemic}, w.writeRecords)
+	q.Register(jobs.Handler{
+		Kind: jobKind, Workers: o.Workers,
+		Key: hostOf, PerKey: w.traffic.limit,
+		Run: w.deliver,
+	})
+	q.Periodic("webhook-prune", pruneEvery, func(ctx context.Context) error {
+		_, err := w.Prune(ctx, w.clock.Now().Add(-Kept))
+		return err
+	})
+	return w
+}
+
+// Counts gives this node's numbers.
+func (w *Webhooks) Counts() Counts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts
+}
+
+// event is an event as it is stored and delivered.
+type event struct {
+	tenant, subject, id string
+	mode                string
+	kind                Kind
+	url                 string
+	body                []byte
+	created             time.Time
+	attempts            int // made before
+	host                string
+}
+
+var eventColumns = []db.Column[*event]{
+	{Name: "tenant", Text: func(e *event) string { return e.tenant }},
+	{Name: "subject", Text: func(e *event) string { return e.subject }},
+	{Name: "id", Text: func(e *event) string { return e.id }},
+	{Name: "mode", Text: func(e *event) string { return e.mode }},
+	{Name: "kind", Text: func(e *event) string { return string(e.kind) }},
+	{Name: "url", Text: func(e *event) string { return e.url }},
+	{Name: "body", Text: func(e *event) string { return string(e.body) }},
+	{Name: "state", Text: func(*event) string { return string(Pending) }},
+	{Name: "attempts", Int: func(*event) int64 { return 0 }},
+	{Name: "status", Int: func(*event) int64 { return 0 }},
+	{Name: "took", Int: func(*event) int64 { return 0 }},
+	{Name: "error", Text: func(*event) string { return "" }},
+	{Name: "created_at", Time: func(e *event) time.Time { return e.created }},
+	{Name: "ended_at", Int: func(*event) int64 { return 0 }},
+	{Name: "failed_at", Int: func(*event) int64 { return 0 }},
+}
+
+// subject names the subject of an event in a set.
+type subject struct{ tenant, subject, id string }
+
+var subjectColumns = []db.Column[subject]{
+	{Name: "tenant", Text: func(s subject) string { return s.tenant }},
+	{Name: "subject", Text: func(s subject) string { return s.subject }},
+	{Name: "id", Text: func(s subject) string { return s.id }},
+}
+
+const sqlSupersede = `UPDATE webhook_events SET state = 'superseded', ended_at = $2
+	FROM rows($1) AS n
+	WHERE webhook_events.tenant = n.tenant AND webhook_events.subject = n.subject
+	AND webhook_events.id <> n.id AND webhook_events.state = 'pending'`
+
+// Queue queues events in the transaction in which they happen. They are
+// delivered once it is committed.
+func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	now := w.clock.Now()
+	rows := make([]*event, len(events))
+	work := make([]jobs.Job, len(events))
+	var later []subject
+	for i, e := range events {
+		body, err := bodyOf(e)
+		if err != nil {
+			return err
+		}
+		if e.ID == "" {
+			e.ID = newID()
+		}
+		rows[i] = &event{
+			tenant: e.Tenant, subject: e.Subject, id: e.ID, mode: e.Mode, kind: e.Kind, url: e.URL,
+			body: body, created: now, host: hostPart(e.URL),
+		}
+		work[i] = jobOf(rows[i])
+		if !e.First {
+			later = append(later, subject{e.Tenant, e.Subject, e.ID})
+		}
+	}
+	if len(later) > 0 {
+		tx.Defer(sqlSupersede, -1, db.RowsOf(subjectColumns, later), now)
+		tx.AfterCommit(func() { w.supersede(later, now) })
+	}
+	db.Insert(tx, "webhook_events", eventColumns, rows)
+	w.queue.Add(tx, work...)
+	return nil
+}
+
+// supersede remembers for a moment which subjects got a newer event, so that an
+// older one that still runs from memory looks at its row first.
+func (w *Webhooks) supersede(subjects []subject, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.superseded) > 10_000 {
+		for s, at := range w.superseded {
+			if now.Sub(at) > 2*freshFor {
+				delete(w.superseded, s)
+			}
+		}
+	}
+	for _, s := range subjects {
+		w.superseded[s.tenant+"/"+s.subject] = now
+	}
+}
+
+// The bodies of the contract. Their order of members is part of "the same
+// bytes" for readers who compare by eye.
+type fiveFields struct {
+	Amount            string `json:"amount"`
+	Charges           string `json:"charges"`
+	Status            string `json:"status"`
+	Reference         string `json:"transaction_id"`
+	ProviderReference string `json:"ext_transaction_id"`
+}
+
+type collectionFields struct {
+	fiveFields
+	Phone string `json:"phone_number"`
+}
+
+// bodyOf renders an event.
+func bodyOf(e Event) ([]byte, error) {
+	if e.Status != "success" && e.Status != "failed" {
+		return nil, fmt.Errorf("webhook: an event with the status %q cannot be told", e.Status)
+	}
+	five := fiveFields{
+		Amount: e.Amount.String(), Charges: e.Charges.String(), Status: e.Status,
+		Reference: e.Reference, ProviderReference: e.ProviderReference,
+	}
+	switch e.Kind {
+	case Payout, Airtime:
+		return json.Marshal(five)
+	case Collection:
+		return json.Marshal(collectionFields{fiveFields: five, Phone: e.Phone})
+	}
+	return nil, fmt.Errorf("webhook: an event of the kind %q cannot be told", e.Kind)
+}
+
+// payload is what a job says about its event, version 1.
+type payload struct {
+	Tenant  string `json:"tenant"`
+	Subject string `json:"subject"`
+	Host    string `json:"host"`
+}
+
+// jobOf makes the job of an event. It has no subject: what is heard about a
+// payment must not hurry its webhook.
+func jobOf(e *event) jobs.Job {
+	text, err := json.Marshal(payload{Tenant: e.tenant, Subject: e.subject, Host: e.host})
+	if err != nil {
+		panic(fmt.Sprintf("webhook: %v", err)) // strings always marshal
+	}
+	return jobs.Job{ID: e.id, Kind: jobKind, Payload: text, Memo: e}
+}
+
+// hostOf sorts deliveries by receiver.
+func hostOf(job jobs.Job) string {
+	if e, ok := job.Memo.(*event); ok {
+		return e.host
+	}
+	var p payload
+	if err := json.Unmarshal(job.Payload, &p); err != nil {
+		return ""
+	}
+	return p.Host
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,955 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/problem"
+)
+
+// patience is reached by a failing test only.
+const patience = time.Minute
+
+var begin = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+func master(t testing.TB, fill byte) config.Secret {
+	t.Helper()
+	s, err := config.NewSecret([]byte(strings.Repeat(string(rune(fill)), config.SecretBytes)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rig is one node with its webhooks, in development mode, and a receiver.
+type rig struct {
+	*Webhooks
+	t     testing.TB
+	d     *db.DB
+	q     *jobs.Queue
+	c     *clock.Clock
+	inbox *inbox
+}
+
+func newRig(t testing.TB, d *db.DB, node string, o Options) *rig {
+	t.Helper()
+	r := &rig{t: t, d: d, c: clock.NewManual(begin), inbox: newInbox(t)}
+	log := slog.New(slog.DiscardHandler)
+	r.q = jobs.New(d, r.c, log, jobs.Options{Node: node, LeaseFor: time.Hour, Heartbeat: time.Hour})
+	if o.Secret.Empty() {
+		o.Secret = master(t, 'm')
+	}
+	o.Development = true
+	r.Webhooks = New(d, r.q, r.c, log, o)
+	if err := r.q.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.q.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return r
+}
+
+func (r *rig) quiet() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	if err := r.q.Quiet(ctx); err != nil {
+		r.t.Fatalf("never quiet: %v; %+v", err, r.q.Counts())
+	}
+}
+
+func (r *rig) send(events ...Event) {
+	r.t.Helper()
+	if err := r.d.Write(r.t.Context(), func(tx *db.Tx) error { return r.Queue(tx, events...) }); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) event(n int, change func(*Event)) Event {
+	e := Event{
+		ID: fmt.Sprintf("event-%04d", n), Tenant: "tenant", Mode: "test", Subject: fmt.Sprintf("subject-%04d", n), Kind: Payout,
+		URL: r.inbox.server.URL + "/hook?order=7", Amount: 1000, Charges: 10, Status: "success",
+		Reference: "order-000000007", ProviderReference: "9b1f0f4e-0000-4000-8000-000000000007", First: true,
+	}
+	if change != nil {
+		change(&e)
+	}
+	return e
+}
+
+// one gives the only delivery of the tenant, as it is stored.
+func (r *rig) one() Delivery {
+	r.t.Helper()
+	list, err := r.List(r.t.Context(), Filter{Tenant: "tenant"})
+	if err != nil || len(list) != 1 {
+		r.t.Fatalf("deliveries: %+v, %v", list, err)
+	}
+	return list[0]
+}
+
+func (r *rig) jobsLeft() int {
+	r.t.Helper()
+	list, err := r.q.List(r.t.Context(), jobs.Filter{Kind: jobKind})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// inbox is a receiver: it keeps what it gets and answers what it is told.
+type inbox struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	got    []message
+	answer func(n int, w http.ResponseWriter, r *http.Request) // n counts from 1; nil: 200
+}
+
+type message struct {
+	header http.Header
+	body   string
+	uri    string
+	method string
+}
+
+func newInbox(t testing.TB) *inbox {
+	in := &inbox{}
+	in.server = httptest.NewServer(in)
+	t.Cleanup(in.server.Close)
+	return in
+}
+
+func (in *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	in.mu.Lock()
+	in.got = append(in.got, message{header: r.Header.Clone(), body: string(body), uri: r.RequestURI, method: r.Method})
+	n, answer := len(in.got), in.answer
+	in.mu.Unlock()
+	if answer != nil {
+		answer(n, w, r)
+		return
+	}
+	_, _ = io.WriteString(w, "OK")
+}
+
+func (in *inbox) answers(fn func(n int, w http.ResponseWriter, r *http.Request)) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.answer = fn
+}
+
+func (in *inbox) status(code int) {
+	in.answers(func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+}
+
+func (in *inbox) all() []message {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return append([]message(nil), in.got...)
+}
+
+func verify(secret string, m message) error {
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return err
+	}
+	return hook.Verify([]byte(m.body), m.header)
+}
+
+func TestBodies(t *testing.T) {
+	e := Event{Amount: 100050, Charges: 7, Status: "success", Reference: "ref-1 <&>", ProviderReference: "ext", Phone: "0241234567"}
+	for kind, want := range map[Kind]string{
+		Payout:     `{"amount":"1000.50","charges":"0.07","status":"success","transaction_id":"ref-1 \u003c\u0026\u003e","ext_transaction_id":"ext"}`,
+		Airtime:    `{"amount":"1000.50","charges":"0.07","status":"success","transaction_id":"ref-1 \u003c\u0026\u003e","ext_transaction_id":"ext"}`,
+		Collection: `{"amount":"1000.50","charges":"0.07","status":"success","transaction_id":"ref-1 \u003c\u0026\u003e","ext_transaction_id":"ext","phone_number":"0241234567"}`,
+	} {
+		e.Kind = kind
+		got, err := bodyOf(e)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", kind, got, err)
+		}
+	}
+	for _, status := range []string{"", "pending", "submitted", "declined"} {
+		e.Status = status
+		if _, err := bodyOf(e); err == nil {
+			t.Errorf("an event may say %q", status)
+		}
+	}
+	e.Status, e.Kind = "failed", "gift"
+	if _, err := bodyOf(e); err == nil {
+		t.Error("an event of no kind has a body")
+	}
+}
+
+func TestAnEventIsDeliveredSignedAndOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.send(r.event(1, nil))
+		r.quiet()
+		got := r.inbox.all()
+		if len(got) != 1 {
+			t.Fatalf("%d requests", len(got))
+		}
+		m := got[0]
+		if m.method != http.MethodPost || m.uri != "/hook?order=7" || m.header.Get("Content-Type") != "application/json" ||
+			m.header.Get("webhook-id") != "event-0001" || m.header.Get("User-Agent") != userAgent {
+			t.Errorf("%+v", m)
+		}
+		if want := `{"amount":"10.00","charges":"0.10","status":"success","transaction_id":"order-000000007","ext_transaction_id":"9b1f0f4e-0000-4000-8000-000000000007"}`; m.body != want {
+			t.Errorf("body %s", m.body)
+		}
+		s, err := r.Secret(t.Context(), "tenant")
+		if err != nil || s.Former != "" || !strings.HasPrefix(s.Current, "whsec_") {
+			t.Fatal(s, err)
+		}
+		if err := verify(s.Current, m); err != nil {
+			t.Error(err)
+		}
+		m.body += " "
+		if verify(s.Current, m) == nil {
+			t.Error("the signature holds for any body")
+		}
+		e := r.one()
+		if e.State != Delivered || e.Attempts != 1 || e.Status != 200 || e.EndedAt.IsZero() || e.Error != "" || e.Body != got[0].body || e.Mode != "test" {
+			t.Errorf("%+v", e)
+		}
+		if n := r.jobsLeft(); n != 0 {
+			t.Errorf("%d jobs are left", n)
+		}
+		if attempts, err := r.Attempts(t.Context(), "tenant", "event-0001"); err != nil || len(attempts) != 0 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+		r.c.Advance(100 * time.Hour)
+		r.quiet()
+		if n := len(r.inbox.all()); n != 1 {
+			t.Errorf("delivered %d times", n)
+		}
+		if c := r.Counts(); c.Delivered != 1 || c.Failed != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestARolledBackEventIsNeverSent(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		no := errors.New("no")
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			return errors.Join(r.Queue(tx, r.event(1, nil)), no)
+		})
+		if !errors.Is(err, no) {
+			t.Fatal(err)
+		}
+		r.send(r.event(2, nil))
+		r.quiet()
+		if got := r.inbox.all(); len(got) != 1 || got[0].header.Get("webhook-id") != "event-0002" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestTenAttemptsInSeventyFiveHours(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, strings.Repeat(fmt.Sprintf("attempt %d ü\x00 ", n), 1000))
+		})
+		r.send(r.event(1, nil))
+		var pausesSeen []time.Duration
+		for {
+			r.quiet()
+			if r.one().State != Pending {
+				break
+			}
+			list, err := r.q.List(t.Context(), jobs.Filter{Kind: jobKind})
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			pause := list[0].RunAt.Sub(r.c.Now())
+			pausesSeen = append(pausesSeen, pause)
+			r.c.Advance(pause - time.Microsecond)
+			r.quiet()
+			if n := len(r.inbox.all()); n != len(pausesSeen) {
+				t.Fatalf("an attempt came before its time: %d after %d pauses", n, len(pausesSeen))
+			}
+			r.c.Advance(time.Microsecond)
+		}
+		got := r.inbox.all()
+		if len(got) != 10 {
+			t.Fatalf("%d attempts", len(got))
+		}
+		var total time.Duration
+		for i, pause := range pausesSeen {
+			total += pause
+			if pause < pauses[i]*8/10 || pause > pauses[i]*12/10 || pause == pauses[i] {
+				t.Errorf("pause %d is %v, expected %v with jitter", i+1, pause, pauses[i])
+			}
+		}
+		if total < 60*time.Hour || total > 91*time.Hour {
+			t.Errorf("all in %v", total)
+		}
+		for _, m := range got {
+			if m.body != got[0].body || m.header.Get("webhook-id") != "event-0001" {
+				t.Errorf("an attempt differs: %+v", m)
+			}
+			s, err := r.Secret(t.Context(), "tenant")
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The receiver's clock is the machine's, whatever ours was moved to.
+			if err := verify(s.Current, m); err != nil {
+				t.Error(err)
+			}
+		}
+		e := r.one()
+		if e.State != Failed || e.Attempts != 10 || e.Status != 500 || e.Error != "answered 500" {
+			t.Errorf("%+v", e)
+		}
+		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
+		if err != nil || len(attempts) != 10 {
+			t.Fatal(len(attempts), err)
+		}
+		for i, a := range attempts {
+			if a.Number != i+1 || a.Status != 500 || !strings.HasPrefix(a.Answer, fmt.Sprintf("attempt %d ü? ", i+1)) || len(a.Answer) > answerBytes {
+				t.Errorf("attempt %d: %+v", i+1, a)
+			}
+		}
+		if r.jobsLeft() != 0 {
+			t.Error("its job is left")
+		}
+		failed, err := r.List(t.Context(), Filter{State: Failed})
+		if err != nil || len(failed) != 1 {
+			t.Errorf("%+v, %v", failed, err)
+		}
+	})
+}
+
+func TestAfterARefusalItIsDelivered(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n < 3 {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.c.Advance(6 * time.Second)
+		r.quiet()
+		r.c.Advance(6 * time.Minute)
+		r.quiet()
+		if e := r.one(); e.State != Delivered || e.Attempts != 3 || e.Status != 202 || e.Error != "" {
+			t.Errorf("%+v", e)
+		}
+		if c := r.Counts(); c.Delivered != 1 || c.Failed != 2 || c.GivenUp != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestGoneStops(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.status(http.StatusGone)
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.c.Advance(100 * time.Hour)
+		r.quiet()
+		if e := r.one(); e.State != Failed || e.Status != 410 || len(r.inbox.all()) != 1 || r.jobsLeft() != 0 {
+			t.Errorf("%+v after %d attempts", e, len(r.inbox.all()))
+		}
+	})
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		for i, status := range []int{301, 302, 303, 307, 308} {
+			other := newInbox(t)
+			r.inbox.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", other.server.URL)
+				w.WriteHeader(status)
+			})
+			r.send(r.event(i, nil))
+			r.quiet()
+			if n := len(other.all()); n != 0 {
+				t.Errorf("%d was followed", status)
+			}
+			e, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: fmt.Sprintf("subject-%04d", i)})
+			if err != nil || len(e) != 1 || e[0].State != Pending || e[0].Status != status || !strings.Contains(e[0].Error, "redirects are not followed") {
+				t.Errorf("%+v, %v", e, err)
+			}
+		}
+	})
+}
+
+func TestReceiversThatBreakOff(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	never := func(_ int, _ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}
+	hangUp := func(_ int, w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	nonsense := func(_ int, w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH\r\n\r\n")
+			_ = conn.Close()
+		}
+	}
+	endless := func(status int) func(int, http.ResponseWriter, *http.Request) {
+		return func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("more ", 4096)); err != nil {
+					return
+				}
+			}
+		}
+	}
+	drip := func(_ int, w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		never(0, w, r)
+	}
+	for _, c := range []struct {
+		name    string
+		answer  func(int, http.ResponseWriter, *http.Request)
+		timeout time.Duration
+		state   State
+		status  int
+		err     string
+	}{
+		{"no answer", never, 100 * time.Millisecond, Pending, 0, errTimeout.Error()},
+		{"reset", hangUp, patience, Pending, 0, "EOF"},
+		{"not HTTP", nonsense, patience, Pending, 0, "malformed"},
+		{"an endless refusal", endless(500), patience, Pending, 500, "answered 500"},
+		{"an endless success", endless(200), patience, Delivered, 200, ""},
+		{"a success that does not end", drip, patience, Delivered, 200, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, dbtest.Open(t, db.SQLite), "a", Options{Timeout: c.timeout})
+			r.inbox.answers(c.answer)
+			r.send(r.event(1, nil))
+			r.quiet()
+			if e := r.one(); e.State != c.state || e.Status != c.status || !strings.Contains(e.Error, c.err) || e.Attempts != 1 {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+	t.Run("nobody there", func(t *testing.T) {
+		r := newRig(t, dbtest.Open(t, db.SQLite), "a", Options{})
+		r.inbox.server.Close()
+		r.send(r.event(1, nil))
+		r.quiet()
+		if e := r.one(); e.State != Pending || e.Status != 0 || !strings.Contains(e.Error, "refused") {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestRetryAfterIsHeard(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.c.Advance(time.Hour - time.Second)
+		r.quiet()
+		if n := len(r.inbox.all()); n != 1 {
+			t.Fatalf("%d attempts before the hour was over", n)
+		}
+		r.c.Advance(time.Second)
+		r.quiet()
+		if n := len(r.inbox.all()); n != 2 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+	for text, want := range map[string]time.Duration{
+		"": 0, "0": 0, "-5": 0, "7": 7 * time.Second, "99999999": 24 * time.Hour, "soon": 0,
+		begin.Add(time.Minute).Format(http.TimeFormat): time.Minute, begin.Add(-time.Minute).Format(http.TimeFormat): 0,
+	} {
+		if got := retryAfter(text, begin); got != want {
+			t.Errorf("Retry-After %q: %v", text, got)
+		}
+	}
+}
+
+func TestASlowReceiverHoldsNobodyUp(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{Workers: 20, Timeout: patience})
+		slow := newInbox(t)
+		gate := make(chan struct{})
+		var most, inside int
+		slow.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
+			slow.mu.Lock()
+			inside++
+			most = max(most, inside)
+			slow.mu.Unlock()
+			<-gate
+			slow.mu.Lock()
+			inside--
+			slow.mu.Unlock()
+			w.WriteHeader(http.StatusOK)
+		})
+		var events []Event
+		for i := range 100 {
+			events = append(events, r.event(i, func(e *Event) { e.URL = slow.server.URL }))
+		}
+		r.send(events...)
+		events = nil
+		for i := range 50 {
+			events = append(events, r.event(1000+i, nil))
+		}
+		r.send(events...)
+		for deadline := time.Now().Add(patience); len(r.inbox.all()) < 50; {
+			if time.Now().After(deadline) {
+				t.Fatalf("the quick receiver got %d of 50 beside the slow one", len(r.inbox.all()))
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		close(gate)
+		r.quiet()
+		if n := len(slow.all()); n != 100 {
+			t.Errorf("the slow receiver got %d", n)
+		}
+		if most > 8 {
+			t.Errorf("an unknown receiver got %d at once", most)
+		}
+	})
+}
+
+func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {
+	tr := traffic{hosts: map[string]*host{}}
+	if n := tr.limit("new"); n != 8 {
+		t.Errorf("a new receiver gets %d", n)
+	}
+	for took, want := range map[time.Duration]int{time.Millisecond: maxPerHost, 500 * time.Millisecond: 16, 2 * time.Second: 4, 15 * time.Second: 2} {
+		key := took.String()
+		tr.note(key, took)
+		if n := tr.limit(key); n != want {
+			t.Errorf("one that takes %v gets %d", took, n)
+		}
+		for range 30 {
+			tr.note(key, time.Millisecond)
+		}
+		if n := tr.limit(key); n != maxPerHost {
+			t.Errorf("one that became quick gets %d", n)
+		}
+	}
+	for i := range hostsKept + 10 {
+		tr.note(fmt.Sprint(i), time.Second)
+	}
+	if n := len(tr.hosts); n > hostsKept {
+		t.Errorf("%d receivers are remembered", n)
+	}
+}
+
+func TestANewerEventTakesTheOldOnesPlace(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.status(http.StatusInternalServerError)
+		first := r.event(1, func(e *Event) { e.Status = "failed" })
+		r.send(first, r.event(2, nil))
+		r.quiet()
+		r.inbox.status(http.StatusOK)
+		second := first
+		second.ID, second.Status, second.First = "event-newer", "success", false
+		r.send(second)
+		r.quiet()
+		r.c.Advance(100 * time.Hour)
+		r.quiet()
+		sent := map[string]int{}
+		for _, m := range r.inbox.all() {
+			sent[m.header.Get("webhook-id")]++
+		}
+		if sent["event-0001"] != 1 || sent["event-newer"] != 1 || sent["event-0002"] != 2 {
+			t.Errorf("sent %v", sent)
+		}
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0001"})
+		if err != nil || len(list) != 2 || list[0].ID != "event-newer" || list[0].State != Delivered || list[1].State != Superseded {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if r.jobsLeft() != 0 {
+			t.Error("the old event's job is left")
+		}
+	})
+}
+
+func TestADeliveredEventIsNotSuperseded(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.send(r.event(1, func(e *Event) { e.ID, e.First, e.Status = "event-0001b", false, "failed" }))
+		r.quiet()
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", State: Delivered})
+		if err != nil || len(list) != 2 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+func TestTwoSecretsSignForADay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		var old, fresh string
+		err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			old, err = r.EnsureSecret(tx, "tenant")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(r.event(1, nil))
+		r.quiet()
+		err = d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			fresh, err = r.RotateSecret(tx, "tenant")
+			return err
+		})
+		if err != nil || fresh == old {
+			t.Fatal(fresh, err)
+		}
+		s, err := r.Secret(t.Context(), "tenant")
+		if err != nil || s.Current != fresh || s.Former != old || !s.FormerUntil.Equal(begin.Add(Overlap)) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		r.send(r.event(2, nil))
+		r.quiet()
+		r.c.Advance(Overlap)
+		r.send(r.event(3, nil))
+		r.quiet()
+		got := r.inbox.all()
+		for i, want := range []struct{ old, fresh bool }{{true, false}, {true, true}, {false, true}} {
+			if (verify(old, got[i]) == nil) != want.old || (verify(fresh, got[i]) == nil) != want.fresh {
+				t.Errorf("message %d: old %v, fresh %v; %s", i+1, verify(old, got[i]), verify(fresh, got[i]), got[i].header.Get("webhook-signature"))
+			}
+		}
+		if s, err := r.Secret(t.Context(), "tenant"); err != nil || s.Former != "" || s.Current != fresh {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+func TestSecretsAreSealed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		s, err := r.Secret(t.Context(), "tenant")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.Secret(t.Context(), "tenant")
+		if err != nil || again != s {
+			t.Fatalf("%+v became %+v, %v", s, again, err)
+		}
+		other, err := r.Secret(t.Context(), "other")
+		if err != nil || other.Current == s.Current {
+			t.Fatalf("two tenants share a secret: %v", err)
+		}
+		var stored []byte
+		err = d.Read(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.One("SELECT secret FROM webhook_secrets WHERE tenant = $1", []any{"tenant"}, &stored)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.Current, secretPrefix))
+		if err != nil || len(key) != secretBytes || strings.Contains(string(stored), string(key)) || strings.Contains(string(stored), s.Current) {
+			t.Error("the secret is in the table as it is")
+		}
+		stranger := newRig(t, d, "b", Options{Secret: master(t, 'x')})
+		if _, err := stranger.Secret(t.Context(), "tenant"); !errors.Is(err, errSealed) {
+			t.Errorf("another master key opens it: %v", err)
+		}
+		if _, err := r.open("other", stored); !errors.Is(err, errSealed) {
+			t.Errorf("it opens for another tenant: %v", err)
+		}
+	})
+}
+
+func TestReplay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.status(http.StatusGone)
+		r.send(r.event(1, nil), r.event(2, nil), r.event(3, func(e *Event) { e.Tenant = "other" }))
+		r.quiet()
+		r.inbox.status(http.StatusInternalServerError)
+		n, err := r.Replay(t.Context(), "tenant", "event-0001")
+		if err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		r.quiet()
+		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 0 {
+			t.Errorf("replay of what is being tried: %d, %v", n, err)
+		}
+		r.inbox.status(http.StatusOK)
+		r.c.Advance(6 * time.Second)
+		r.quiet()
+		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 1 { // a delivered one
+			t.Errorf("%d, %v", n, err)
+		}
+		r.quiet()
+		var first []message
+		for _, m := range r.inbox.all() {
+			if m.header.Get("webhook-id") == "event-0001" {
+				first = append(first, m)
+			}
+		}
+		if len(first) != 4 {
+			t.Fatalf("sent %d times", len(first))
+		}
+		for _, m := range first {
+			if m.body != first[0].body {
+				t.Error("a replay has another body")
+			}
+		}
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0001"})
+		if err != nil || list[0].State != Delivered || list[0].Attempts != 4 {
+			t.Errorf("%+v, %v", list, err)
+		}
+		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
+		if err != nil || len(attempts) != 2 || attempts[0].Number != 1 || attempts[1].Number != 2 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+		for _, ids := range [][]string{{"nothing"}, {"event-0003"}, {"event-0002", "event-0003"}} {
+			if _, err := r.Replay(t.Context(), "tenant", ids...); !problem.Is(err, problem.NotFound) {
+				t.Errorf("replay of %v: %v", ids, err)
+			}
+		}
+		var many int
+		err = d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			many, err = r.ReplayFailedIn(tx, "tenant", begin.Add(-time.Hour), 10)
+			return err
+		})
+		r.quiet()
+		if err != nil || many != 1 {
+			t.Errorf("%d failed ones were replayed, %v", many, err)
+		}
+		if failed, err := r.List(t.Context(), Filter{State: Failed}); err != nil || len(failed) != 1 || failed[0].Tenant != "other" {
+			t.Errorf("%+v, %v", failed, err)
+		}
+	})
+}
+
+func TestWhatIsDeliveredStaysDeliveredWhenTheDatabaseIsAway(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		r := newRig(t, d, "a", Options{})
+		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		r.inbox.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
+			f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
+			w.WriteHeader(http.StatusOK)
+		})
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.c.Advance(troubleTime)
+		r.quiet()
+		f.Decide(nil)
+		if r.one().State != Pending {
+			t.Fatal("it was recorded although the database was away")
+		}
+		r.c.Advance(troubleTime)
+		r.quiet()
+		if e := r.one(); e.State != Delivered || e.Attempts != 1 || len(r.inbox.all()) != 1 || r.jobsLeft() != 0 {
+			t.Errorf("%+v, sent %d times, %d jobs left", e, len(r.inbox.all()), r.jobsLeft())
+		}
+	})
+}
+
+func TestALostAnswerToCommitCountsOnce(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		r := newRig(t, d, "a", Options{})
+		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			f.At(db.BoundaryCommit, 1, db.FaultAfter)
+			if n == 1 {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		})
+		r.send(r.event(1, nil))
+		r.quiet()
+		if e := r.one(); e.State != Pending || e.Attempts != 1 {
+			t.Fatalf("%+v", e)
+		}
+		r.c.Advance(6 * time.Second)
+		r.quiet()
+		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
+		if e := r.one(); e.State != Delivered || e.Attempts != 2 || len(attempts) != 1 || err != nil || len(r.inbox.all()) != 2 {
+			t.Errorf("%+v, %+v, sent %d times", e, attempts, len(r.inbox.all()))
+		}
+	})
+}
+
+func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a := newRig(t, d, "a", Options{})
+		a.inbox.status(http.StatusInternalServerError)
+		a.send(a.event(1, nil))
+		a.quiet()
+		if err := a.q.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.send(a.event(2, nil)) // the very last request
+		a.inbox.status(http.StatusOK)
+		b := newRig(t, d, "b", Options{})
+		b.quiet()
+		b.c.Advance(6 * time.Second)
+		b.quiet()
+		list, err := b.List(t.Context(), Filter{Tenant: "tenant", State: Delivered})
+		if err != nil || len(list) != 2 || len(a.inbox.all()) != 3 {
+			t.Fatalf("%+v, %v; sent %d times", list, err, len(a.inbox.all()))
+		}
+		if list[1].Attempts != 2 {
+			t.Errorf("%+v", list[1])
+		}
+	})
+}
+
+func TestListPagesAndFilters(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
+			if id := q.Header.Get("webhook-id"); id[len(id)-1]%2 == 0 {
+				w.WriteHeader(http.StatusGone)
+			}
+		})
+		var events []Event
+		for i := range 10 {
+			events = append(events, r.event(i, nil))
+		}
+		r.send(append(events, r.event(20, func(e *Event) { e.Tenant = "other" }))...)
+		r.quiet()
+		var ids []string
+		f := Filter{Tenant: "tenant", Limit: 3}
+		for {
+			page, err := r.List(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, e := range page {
+				ids = append(ids, e.ID[6:])
+			}
+			f.Before = &page[len(page)-1]
+		}
+		if want := "[0009 0008 0007 0006 0005 0004 0003 0002 0001 0000]"; fmt.Sprint(ids) != want {
+			t.Errorf("%v", ids)
+		}
+		if list, err := r.List(t.Context(), Filter{Tenant: "tenant", State: Failed}); err != nil || len(list) != 5 {
+			t.Errorf("%d failed, %v", len(list), err)
+		}
+		if list, err := r.List(t.Context(), Filter{State: Failed}); err != nil || len(list) != 6 {
+			t.Errorf("%d failed of all tenants, %v", len(list), err)
+		}
+		if _, err := r.List(t.Context(), Filter{State: Pending}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a list of everything: %v", err)
+		}
+	})
+}
+
+func TestPrune(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
+			switch q.Header.Get("webhook-id") {
+			case "event-0001":
+				w.WriteHeader(http.StatusGone)
+			case "event-0002":
+				w.WriteHeader(http.StatusInternalServerError) // stays open
+			}
+		})
+		r.send(r.event(1, nil), r.event(2, nil), r.event(3, nil), r.event(4, func(e *Event) { e.Tenant = "other" }))
+		r.quiet()
+		r.c.Advance(time.Hour)
+		r.send(r.event(5, nil))
+		r.quiet()
+		n, err := r.Prune(t.Context(), begin.Add(time.Minute))
+		if err != nil || n != 3 {
+			t.Errorf("%d pruned, %v", n, err)
+		}
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant"})
+		if err != nil || len(list) != 2 || list[0].ID != "event-0005" || list[1].ID != "event-0002" {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if attempts, err := r.Attempts(t.Context(), "tenant", "event-0001"); err != nil || len(attempts) != 0 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+		if attempts, err := r.Attempts(t.Context(), "tenant", "event-0002"); err != nil || len(attempts) == 0 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+	})
+}
+
+func TestTLS(t *testing.T) {
+	receiver := &inbox{}
+	receiver.server = httptest.NewTLSServer(receiver)
+	defer receiver.server.Close()
+	for _, trusted := range []bool{true, false} {
+		o := Options{}
+		if trusted {
+			o.RootCAs = receiver.server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		}
+		r := newRig(t, dbtest.Open(t, db.SQLite), "a", o)
+		r.send(r.event(1, func(e *Event) { e.URL = receiver.server.URL }))
+		r.quiet()
+		if e := r.one(); trusted != (e.State == Delivered) || trusted == strings.Contains(e.Error, "certificate") {
+			t.Errorf("trusted %v: %+v", trusted, e)
+		}
+	}
+}
+
+func TestProductionDialsNoPrivateAddress(t *testing.T) {
+	in := newInbox(t)
+	c := newClient(Options{Timeout: patience})
+	address := strings.TrimPrefix(in.server.URL, "http://")
+	for _, transport := range []*http.Transport{c.secure, c.plain} {
+		conn, err := transport.DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			t.Error("loopback was dialled")
+		}
+	}
+	a := c.send(t.Context(), &event{url: in.server.URL}, nil, false, time.Now())
+	if a.ok() || a.err == nil || len(in.all()) != 0 {
+		t.Errorf("%+v", a)
+	}
+}
