@@ -71,6 +71,9 @@ func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) pro
 		ProviderReference: pay.AttemptReference, UpstreamID: pay.UpstreamID, Amount: pay.Gross(),
 		MSISDN: pay.MSISDN(), SentAt: pay.CreatedAt,
 	}
+	if !pay.SendingAt.IsZero() { // it may have waited long for its provider
+		r.SentAt = pay.SendingAt
+	}
 	if pay.Channel == ChannelBank {
 		r.Account = pay.Account
 	}
