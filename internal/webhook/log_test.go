@@ -1,0 +1,392 @@
+package webhook
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+func TestANewerEventTakesTheOldOnesPlace(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.status(http.StatusInternalServerError)
+		first := r.event(1, func(e *Event) { e.Status = "failed" })
+		r.send(first, r.event(2, nil))
+		r.quiet()
+		r.inbox.status(http.StatusOK)
+		second := first
+		second.ID, second.Status, second.First = "event-newer", "success", false
+		r.send(second)
+		r.quiet()
+		r.c.Advance(100 * time.Hour)
+		r.quiet()
+		sent := map[string]int{}
+		for _, m := range r.inbox.all() {
+			sent[m.header.Get("webhook-id")]++
+		}
+		if sent["event-0001"] != 1 || sent["event-newer"] != 1 || sent["event-0002"] != 2 {
+			t.Errorf("sent %v", sent)
+		}
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0001"})
+		if err != nil || len(list) != 2 || list[0].ID != "event-newer" || list[0].State != Delivered || list[1].State != Superseded {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if r.jobsLeft() != 0 {
+			t.Error("the old event's job is left")
+		}
+	})
+}
+
+func TestADeliveredEventIsNotSuperseded(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.send(r.event(1, func(e *Event) { e.ID, e.First, e.Status = "event-0001b", false, "failed" }))
+		r.quiet()
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", State: Delivered})
+		if err != nil || len(list) != 2 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+func TestTwoSecretsSignForADay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		var old, fresh string
+		err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			old, err = r.EnsureSecret(tx, "tenant")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.send(r.event(1, nil))
+		r.quiet()
+		err = d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			fresh, err = r.RotateSecret(tx, "tenant")
+			return err
+		})
+		if err != nil || fresh == old {
+			t.Fatal(fresh, err)
+		}
+		s, err := r.Secret(t.Context(), "tenant")
+		if err != nil || s.Current != fresh || s.Former != old || !s.FormerUntil.Equal(begin.Add(Overlap)) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		r.send(r.event(2, nil))
+		r.quiet()
+		r.c.Advance(Overlap)
+		r.send(r.event(3, nil))
+		r.quiet()
+		got := r.inbox.all()
+		for i, want := range []struct{ old, fresh bool }{{true, false}, {true, true}, {false, true}} {
+			if (verify(old, got[i]) == nil) != want.old || (verify(fresh, got[i]) == nil) != want.fresh {
+				t.Errorf("message %d: old %v, fresh %v; %s", i+1, verify(old, got[i]), verify(fresh, got[i]), got[i].header.Get("webhook-signature"))
+			}
+		}
+		if s, err := r.Secret(t.Context(), "tenant"); err != nil || s.Former != "" || s.Current != fresh {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+func TestSecretsAreSealed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		s, err := r.Secret(t.Context(), "tenant")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.Secret(t.Context(), "tenant")
+		if err != nil || again != s {
+			t.Fatalf("%+v became %+v, %v", s, again, err)
+		}
+		other, err := r.Secret(t.Context(), "other")
+		if err != nil || other.Current == s.Current {
+			t.Fatalf("two tenants share a secret: %v", err)
+		}
+		var stored []byte
+		err = d.Read(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.One("SELECT secret FROM webhook_secrets WHERE tenant = $1", []any{"tenant"}, &stored)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.Current, secretPrefix))
+		if err != nil || len(key) != secretBytes || strings.Contains(string(stored), string(key)) || strings.Contains(string(stored), s.Current) {
+			t.Error("the secret is in the table as it is")
+		}
+		stranger := newRig(t, d, "b", Options{Secret: master(t, 'x')})
+		if _, err := stranger.Secret(t.Context(), "tenant"); !errors.Is(err, errSealed) {
+			t.Errorf("another master key opens it: %v", err)
+		}
+		if _, err := r.open("other", stored); !errors.Is(err, errSealed) {
+			t.Errorf("it opens for another tenant: %v", err)
+		}
+	})
+}
+
+func TestReplay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.status(http.StatusGone)
+		r.send(r.event(1, nil), r.event(2, nil), r.event(3, func(e *Event) { e.Tenant = "other" }))
+		r.quiet()
+		r.inbox.status(http.StatusInternalServerError)
+		n, err := r.Replay(t.Context(), "tenant", "event-0001")
+		if err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		r.quiet()
+		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 0 {
+			t.Errorf("replay of what is being tried: %d, %v", n, err)
+		}
+		r.inbox.status(http.StatusOK)
+		r.c.Advance(6 * time.Second)
+		r.quiet()
+		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 1 { // a delivered one
+			t.Errorf("%d, %v", n, err)
+		}
+		r.quiet()
+		var first []message
+		for _, m := range r.inbox.all() {
+			if m.header.Get("webhook-id") == "event-0001" {
+				first = append(first, m)
+			}
+		}
+		if len(first) != 4 {
+			t.Fatalf("sent %d times", len(first))
+		}
+		for _, m := range first {
+			if m.body != first[0].body {
+				t.Error("a replay has another body")
+			}
+		}
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0001"})
+		if err != nil || list[0].State != Delivered || list[0].Attempts != 4 {
+			t.Errorf("%+v, %v", list, err)
+		}
+		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
+		if err != nil || len(attempts) != 2 || attempts[0].Number != 1 || attempts[1].Number != 2 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+		for _, ids := range [][]string{{"nothing"}, {"event-0003"}, {"event-0002", "event-0003"}} {
+			if _, err := r.Replay(t.Context(), "tenant", ids...); !problem.Is(err, problem.NotFound) {
+				t.Errorf("replay of %v: %v", ids, err)
+			}
+		}
+		var many int
+		err = d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			many, err = r.ReplayFailedIn(tx, "tenant", begin.Add(-time.Hour), 10)
+			return err
+		})
+		r.quiet()
+		if err != nil || many != 1 {
+			t.Errorf("%d failed ones were replayed, %v", many, err)
+		}
+		if failed, err := r.List(t.Context(), Filter{State: Failed}); err != nil || len(failed) != 1 || failed[0].Tenant != "other" {
+			t.Errorf("%+v, %v", failed, err)
+		}
+	})
+}
+
+func TestWhatIsDeliveredStaysDeliveredWhenTheDatabaseIsAway(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		r := newRig(t, d, "a", Options{})
+		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		r.inbox.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
+			f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
+			w.WriteHeader(http.StatusOK)
+		})
+		r.send(r.event(1, nil))
+		r.quiet()
+		r.c.Advance(troubleTime)
+		r.quiet()
+		f.Decide(nil)
+		if r.one().State != Pending {
+			t.Fatal("it was recorded although the database was away")
+		}
+		r.c.Advance(troubleTime)
+		r.quiet()
+		if e := r.one(); e.State != Delivered || e.Attempts != 1 || len(r.inbox.all()) != 1 || r.jobsLeft() != 0 {
+			t.Errorf("%+v, sent %d times, %d jobs left", e, len(r.inbox.all()), r.jobsLeft())
+		}
+	})
+}
+
+func TestALostAnswerToCommitCountsOnce(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		r := newRig(t, d, "a", Options{})
+		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			f.At(db.BoundaryCommit, 1, db.FaultAfter)
+			if n == 1 {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		})
+		r.send(r.event(1, nil))
+		r.quiet()
+		if e := r.one(); e.State != Pending || e.Attempts != 1 {
+			t.Fatalf("%+v", e)
+		}
+		r.c.Advance(6 * time.Second)
+		r.quiet()
+		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
+		if e := r.one(); e.State != Delivered || e.Attempts != 2 || len(attempts) != 1 || err != nil || len(r.inbox.all()) != 2 {
+			t.Errorf("%+v, %+v, sent %d times", e, attempts, len(r.inbox.all()))
+		}
+	})
+}
+
+func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a := newRig(t, d, "a", Options{})
+		a.inbox.status(http.StatusInternalServerError)
+		a.send(a.event(1, nil))
+		a.quiet()
+		if err := a.q.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.send(a.event(2, nil)) // the very last request
+		a.inbox.status(http.StatusOK)
+		b := newRig(t, d, "b", Options{})
+		b.quiet()
+		b.c.Advance(6 * time.Second)
+		b.quiet()
+		list, err := b.List(t.Context(), Filter{Tenant: "tenant", State: Delivered})
+		if err != nil || len(list) != 2 || len(a.inbox.all()) != 3 {
+			t.Fatalf("%+v, %v; sent %d times", list, err, len(a.inbox.all()))
+		}
+		if list[1].Attempts != 2 {
+			t.Errorf("%+v", list[1])
+		}
+	})
+}
+
+func TestListPagesAndFilters(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
+			if id := q.Header.Get("webhook-id"); id[len(id)-1]%2 == 0 {
+				w.WriteHeader(http.StatusGone)
+			}
+		})
+		var events []Event
+		for i := range 10 {
+			events = append(events, r.event(i, nil))
+		}
+		r.send(append(events, r.event(20, func(e *Event) { e.Tenant = "other" }))...)
+		r.quiet()
+		var ids []string
+		f := Filter{Tenant: "tenant", Limit: 3}
+		for {
+			page, err := r.List(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, e := range page {
+				ids = append(ids, e.ID[6:])
+			}
+			f.Before = &page[len(page)-1]
+		}
+		if want := "[0009 0008 0007 0006 0005 0004 0003 0002 0001 0000]"; fmt.Sprint(ids) != want {
+			t.Errorf("%v", ids)
+		}
+		if list, err := r.List(t.Context(), Filter{Tenant: "tenant", State: Failed}); err != nil || len(list) != 5 {
+			t.Errorf("%d failed, %v", len(list), err)
+		}
+		if list, err := r.List(t.Context(), Filter{State: Failed}); err != nil || len(list) != 6 {
+			t.Errorf("%d failed of all tenants, %v", len(list), err)
+		}
+		if _, err := r.List(t.Context(), Filter{State: Pending}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a list of everything: %v", err)
+		}
+	})
+}
+
+func TestPrune(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{})
+		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
+			switch q.Header.Get("webhook-id") {
+			case "event-0001":
+				w.WriteHeader(http.StatusGone)
+			case "event-0002":
+				w.WriteHeader(http.StatusInternalServerError) // stays open
+			}
+		})
+		r.send(r.event(1, nil), r.event(2, nil), r.event(3, nil), r.event(4, func(e *Event) { e.Tenant = "other" }))
+		r.quiet()
+		r.c.Advance(time.Hour)
+		r.send(r.event(5, nil))
+		r.quiet()
+		n, err := r.Prune(t.Context(), begin.Add(time.Minute))
+		if err != nil || n != 3 {
+			t.Errorf("%d pruned, %v", n, err)
+		}
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant"})
+		if err != nil || len(list) != 2 || list[0].ID != "event-0005" || list[1].ID != "event-0002" {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if attempts, err := r.Attempts(t.Context(), "tenant", "event-0001"); err != nil || len(attempts) != 0 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+		if attempts, err := r.Attempts(t.Context(), "tenant", "event-0002"); err != nil || len(attempts) == 0 {
+			t.Errorf("%+v, %v", attempts, err)
+		}
+	})
+}
+
+func TestTLS(t *testing.T) {
+	receiver := &inbox{}
+	receiver.server = httptest.NewTLSServer(receiver)
+	defer receiver.server.Close()
+	for _, trusted := range []bool{true, false} {
+		o := Options{}
+		if trusted {
+			o.RootCAs = receiver.server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		}
+		r := newRig(t, dbtest.Open(t, db.SQLite), "a", o)
+		r.send(r.event(1, func(e *Event) { e.URL = receiver.server.URL }))
+		r.quiet()
+		if e := r.one(); trusted != (e.State == Delivered) || trusted == strings.Contains(e.Error, "certificate") {
+			t.Errorf("trusted %v: %+v", trusted, e)
+		}
+	}
+}
+
+func TestProductionDialsNoPrivateAddress(t *testing.T) {
+	in := newInbox(t)
+	c := newClient(Options{Timeout: patience})
+	address := strings.TrimPrefix(in.server.URL, "http://")
+	for _, transport := range []*http.Transport{c.secure, c.plain} {
+		conn, err := transport.DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			t.Error("loopback was dialled")
+		}
+	}
+	a := c.send(t.Context(), &event{url: in.server.URL}, nil, false, time.Now())
+	if a.ok() || a.err == nil || len(in.all()) != 0 {
+		t.Errorf("%+v", a)
+	}
+}
