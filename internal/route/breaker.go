@@ -14,7 +14,7 @@ import (
 // for firstHold, and each failed probe doubles that up to maxHold. A probe
 // that nobody reports on is given up after probeFor.
 const (
-	openAfter = 5
+	openAfter = 10
 	firstHold = 15 * time.Second
 	maxHold   = 5 * time.Minute
 	probeFor  = 30 * time.Second

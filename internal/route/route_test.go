@@ -259,17 +259,17 @@ func TestBreakerOpensOnFailuresInARow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a, b := node(t, d, c), node(t, d, c)
-		report(a, 4, unreachable)
+		report(a, 9, unreachable)
 		report(a, 1, accepted)
-		report(a, 4, lost)
+		report(a, 9, lost)
 		report(a, 1, provider.Outcome{Class: provider.Rejected})
 		report(a, 9, provider.Outcome{NotFound: true})
 		report(a, 9, provider.Outcome{Reason: provider.ReasonMismatch})
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
-			t.Fatalf("before five in a row: %s", got)
+			t.Fatalf("before ten in a row: %s", got)
 		}
-		report(a, 3, lost)
-		report(a, 2, unreachable)
+		report(a, 5, lost)
+		report(a, 5, unreachable)
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
 			t.Errorf("this node at once: %s", got)
 		}
@@ -344,7 +344,7 @@ func TestOneProbeOfManyCallers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a, b := node(t, d, c), node(t, d, c)
-		report(a, 5, lost)
+		report(a, 10, lost)
 		if err := a.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -382,7 +382,7 @@ func TestBreakerWithoutDatabase(t *testing.T) {
 		table := node(t, d, c)
 		_ = names(t, table, route.Collect, "MTN", "t1")
 		f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
-		report(table, 5, lost)
+		report(table, 10, lost)
 		if got := names(t, table, route.Collect, "MTN", "t1"); got != "hubtel" {
 			t.Errorf("the node's own word: %s", got)
 		}

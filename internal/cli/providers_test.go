@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+)
+
+// served gives the table of a server that has started on the database.
+func (w where) served() *route.Table {
+	w.t.Helper()
+	table := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), nil)
+	if err := table.Seed(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return table
+}
+
+func TestProvidersPauseAndResume(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		well := w.list("providers", "list", "--mode", "live")
+		if len(well) < 9 || well[0]["paused"] != false || well[0]["breaker"] != "closed" {
+			t.Errorf("listed %v", well)
+		}
+		got := w.list("providers", "pause", "mtn", "--mode", "live", "--operation", "collect", "--reason", "maintenance")
+		if len(got) != 3 || got[0]["operation"] != "collect" || got[0]["paused"] != true || !strings.Contains(got[0]["why"].(string), "maintenance") || got[1]["paused"] != false {
+			t.Errorf("paused %v", got)
+		}
+		got = w.list("providers", "resume", "mtn", "--mode", "live", "--operation", "collect", "--reason", "over")
+		if got[0]["paused"] != false {
+			t.Errorf("resumed %v", got)
+		}
+		log := w.list("audit", "list")
+		if len(log) != 2 || log[1]["action"] != "provider.pause" || log[1]["subject"] != "mtn/live/collect" || log[1]["reason"] != "maintenance" {
+			t.Errorf("audit %v", log)
+		}
+		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live", "--operation", "everything", "--reason", "x")
+		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live")
+	})
+}
+
+func TestProvidersRoutes(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		before := len(w.list("providers", "routes"))
+		made := w.object("tenant", "create", "Ama", "--mode", "test")
+		id := made["id"].(string)
+		w.run(exitOK, "providers", "route", "collect", "MTN", "hubtel", "mtn", "--tenant", id, "--reason", "cheaper")
+		own := w.list("providers", "routes", "--tenant", id)
+		if len(own) != 1 || own[0]["channel"] != "MTN" || len(own[0]["providers"].([]any)) != 2 {
+			t.Errorf("own routes %v", own)
+		}
+		w.run(exitOK, "providers", "route", "collect", "MTN", "--tenant", id, "--drop", "--reason", "no more")
+		w.run(exitNotFound, "providers", "route", "collect", "MTN", "--tenant", id, "--drop", "--reason", "no more")
+		w.run(exitNotFound, "providers", "route", "collect", "MTN", "--tenant", "nobody", "--reason", "x")
+		w.run(exitUsage, "providers", "route", "steal", "MTN", "--reason", "x")
+		if after := len(w.list("providers", "routes")); after != before {
+			t.Errorf("%d routes, before %d", after, before)
+		}
+	})
+}
+
+func TestProvidersExchanges(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		table := w.served()
+		if err := table.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		const ref = "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21"
+		table.Record(provider.Exchange{At: time.Now(), Provider: "hubtel", Mode: "test", Operation: "collect", Reference: ref, Method: "POST", Status: 200, Answer: `{"a":1}`, Written: true})
+		if err := table.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := w.list("providers", "exchanges", ref)
+		if len(got) != 1 || got[0]["answer"] != `{"a":1}` || got[0]["sent"] != true || got[0]["status"] != 200.0 {
+			t.Errorf("exchanges %v", got)
+		}
+		if out, _ := w.run(exitOK, "providers", "exchanges"); !strings.Contains(out, "collect") {
+			t.Errorf("printed %s", out)
+		}
+	})
+}
+
+func TestCatalogue(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		if all := w.list("catalogue", "list"); len(all) != 3+4+26 {
+			t.Errorf("%d entries", len(all))
+		}
+		got := w.list("catalogue", "set", "network", "MTN", "--id", "7", "--reason", "as before")
+		if len(got) != 1 || got[0]["id"] != "7" || got[0]["name"] != "MTN" || got[0]["status"] != "active" {
+			t.Errorf("set %v", got)
+		}
+		got = w.list("catalogue", "bank-code", "090100", "hubtel", "300308", "--reason", "told by Hubtel")
+		if codes := got[0]["provider_codes"].([]any); len(codes) != 1 || codes[0] != "hubtel=300308" {
+			t.Errorf("bank code %v", got)
+		}
+		if out, _ := w.run(exitOK, "catalogue", "prefix", "0553", "vodafone", "--reason", "x"); !strings.Contains(out, "TELECEL") {
+			t.Errorf("printed %s", out)
+		}
+		w.run(exitNotFound, "catalogue", "set", "bank", "999999", "--name", "x", "--reason", "x")
+		w.run(exitNotFound, "catalogue", "bank-code", "999999", "hubtel", "1", "--reason", "x")
+		w.run(exitUsage, "catalogue", "set", "bank", "040100", "--reason", "x")
+		w.run(exitUsage, "catalogue", "prefix", "24", "MTN", "--reason", "x")
+	})
+}
