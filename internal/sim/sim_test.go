@@ -154,8 +154,8 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	}
 	again.Close()
 	third, _ := newSim(t, Options{Dir: copied})
-	if _, ok := third.status(MTN, next.Reference); !ok {
-		t.Error("what was written behind the torn line is lost")
+	if _, ok := third.status(MTN, next.Reference); !ok || len(third.All()) != 6 {
+		t.Errorf("of 6 entries around a torn line %d are left", len(third.All()))
 	}
 }
 
