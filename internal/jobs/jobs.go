@@ -70,6 +70,7 @@ const (
 	verbLater
 	verbRetry
 	verbDead
+	verbPass
 )
 
 // Done ends the job.
@@ -93,6 +94,10 @@ func RetryAfter(d time.Duration, err error) Outcome {
 // can run again.
 func Dead(err error) Outcome { return Outcome{verb: verbDead, err: err} }
 
+// Pass gives the job to whichever node takes its kind (Handler.Takes), within
+// about a second, or to the first that will. What its Memo knew is lost.
+func Pass() Outcome { return Outcome{verb: verbPass} }
+
 // Handler runs the jobs of one kind.
 type Handler struct {
 	Kind     string
@@ -104,6 +109,11 @@ type Handler struct {
 	// PerKey is how many jobs of one key may run at once. nil: as many as
 	// there are workers. It is asked often and must not block.
 	PerKey func(key string) int
+	// Takes says whether this node can do such jobs at the moment, for work
+	// that needs something only one node has (Hold). While it says no, jobs
+	// that are added here are for another node and none are adopted. nil:
+	// always. It is asked often and must not block.
+	Takes func() bool
 	// Run does the work. ctx ends only when the node stops and the time for
 	// stopping is over.
 	Run func(ctx context.Context, job Job) Outcome
@@ -323,8 +333,11 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 			job.RunAt = now
 		}
 		rows[i] = row{Job: job, owner: owner, created: db.Micros(now)}
-		if q.memory.kinds[job.Kind] == nil {
-			rows[i].owner = "" // another program's
+		switch k := q.memory.kinds[job.Kind]; {
+		case k == nil:
+			rows[i].owner = ownerNobody // another program's
+		case owner != ownerNobody && !k.takes():
+			rows[i].owner = parked(job.Kind)
 		}
 	}
 	q.mu.Unlock()

@@ -86,7 +86,42 @@ func (q *Queue) keepOnce(ctx context.Context) error {
 	if whole {
 		return q.keep(ctx)
 	}
+	if err := q.takeParked(ctx); err != nil {
+		return err
+	}
 	return q.keepMemory(ctx)
+}
+
+const sqlParked = `SELECT owner FROM texts($1) JOIN jobs ON jobs.owner = texts.value LIMIT 1`
+
+// takeParked adopts the jobs that wait for a node like this one. They are
+// looked for at every look, because somebody accepted them just now.
+func (q *Queue) takeParked(ctx context.Context) error {
+	q.mu.Lock()
+	owner := q.owner
+	var wanted []string
+	for _, k := range q.memory.kinds {
+		if k.Takes != nil && k.Takes() {
+			wanted = append(wanted, parked(k.Kind))
+		}
+	}
+	q.mu.Unlock()
+	if owner == ownerNobody || len(wanted) == 0 {
+		return nil
+	}
+	found := false
+	err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
+		var one string
+		found, err = tx.One(sqlParked, []any{wanted}, &one)
+		return err
+	})
+	for i := 0; err == nil && found && i < len(wanted); i++ {
+		err = q.adopt(ctx, owner, wanted[i])
+	}
+	if err != nil {
+		return fmt.Errorf("take jobs that wait for this node: %w", err)
+	}
+	return nil
 }
 
 const (
@@ -158,7 +193,7 @@ func (q *Queue) keep(ctx context.Context) error {
 	}
 	q.mu.Unlock()
 	for _, o := range owners {
-		if o == owner || o == ownerDead || alive[o] {
+		if o == owner || o == ownerDead || alive[o] || !q.wants(o) {
 			continue
 		}
 		if err := q.adopt(ctx, owner, o); err != nil {
@@ -175,13 +210,27 @@ func (q *Queue) keep(ctx context.Context) error {
 	return nil
 }
 
+// wants says that the owner is not a kind of job that this node does not take.
+func (q *Queue) wants(owner string) bool {
+	kind, waits := strings.CutPrefix(owner, ownerParked)
+	if !waits {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	k := q.memory.kinds[kind]
+	return k != nil && k.takes()
+}
+
 // adopt takes the jobs of a dead owner in sets, those due first first, until
 // there are none or the memory is full.
 func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 	q.mu.Lock()
 	kinds := make([]string, 0, len(q.memory.kinds))
-	for name := range q.memory.kinds {
-		kinds = append(kinds, name)
+	for name, k := range q.memory.kinds {
+		if k.takes() {
+			kinds = append(kinds, name)
+		}
 	}
 	q.mu.Unlock()
 	slices.Sort(kinds)

@@ -119,6 +119,9 @@ func (k *kind) offer(l *line) {
 	}
 }
 
+// takes says whether this node can do such jobs now.
+func (k *kind) takes() bool { return k.Takes == nil || k.Takes() }
+
 // limit is how many jobs of one key may run at once.
 func (k *kind) limit(key string) int {
 	if k.PerKey == nil {

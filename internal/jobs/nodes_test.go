@@ -431,3 +431,63 @@ func TestPeriodicRunsOnOneNode(t *testing.T) {
 		}
 	})
 }
+
+func TestAJobGoesToTheNodeThatTakesItsKind(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ra, rb record
+		var hasA, hasB atomic.Bool
+		hasA.Store(true)
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		ha := ra.handler("k", func(Job) Outcome {
+			close(begun)
+			<-goOn
+			return Pass()
+		})
+		ha.Takes = hasA.Load
+		hb := rb.handler("k", done)
+		hb.Takes = hasB.Load
+		a := start(t, newQueue(t, d, c, quietOptions("a"), ha))
+		b := start(t, newQueue(t, d, c, quietOptions("b"), hb))
+
+		// The first is passed by a node that cannot go on, the second added where nobody could begin.
+		add(t, d, a, Job{ID: "passed", Kind: "k", Memo: "lost on the way"})
+		<-begun
+		hasA.Store(false)
+		close(goOn)
+		quiet(t, a)
+		add(t, d, a, Job{ID: "parked", Kind: "k"})
+		quiet(t, a)
+		look(t, a)
+		look(t, b)
+		quiet(t, b)
+		if n := len(ra.all()); n != 1 {
+			t.Fatalf("the node that cannot do it began %d jobs", n)
+		}
+		if n := len(rb.all()); n != 0 {
+			t.Fatalf("%d jobs went to a node that does not take them", n)
+		}
+		list, err := a.List(t.Context(), Filter{})
+		if err != nil || len(list) != 2 || list[0].Node != "" || list[1].Node != "" {
+			t.Fatalf("waiting jobs are listed as %+v, %v", list, err)
+		}
+
+		hasB.Store(true)
+		if err := b.takeParked(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		quiet(t, b)
+		got := rb.all()
+		if len(got) != 2 {
+			t.Fatalf("%d of 2 jobs ran on the node that takes them", len(got))
+		}
+		for _, j := range got {
+			if !j.Adopted || j.Memo != nil {
+				t.Errorf("handed over as %+v", j)
+			}
+		}
+		if n := rowsLeft(t, d); n != 0 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
+}

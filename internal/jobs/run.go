@@ -225,8 +225,8 @@ func (q *Queue) note(e *entry, job Job, out *Outcome) error {
 	if skip {
 		return nil
 	}
-	n := note{verb: out.verb, id: job.ID, owner: owner, tries: job.Tries + 1, at: q.clock.Now()}
-	if out.err == nil && out.verb != verbDone && !out.plain {
+	n := note{verb: out.verb, id: job.ID, kind: job.Kind, owner: owner, tries: job.Tries + 1, at: q.clock.Now()}
+	if out.err == nil && out.verb != verbDone && out.verb != verbPass && !out.plain {
 		out.err = errors.New("no reason given")
 	}
 	if out.err != nil {
@@ -293,9 +293,10 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 		}
 	default:
 		m.forget(e)
-		if out.verb == verbDead {
+		switch out.verb {
+		case verbDead:
 			q.counts.Died++
-		} else {
+		case verbDone:
 			q.counts.Finished++
 		}
 		if q.spill.walked != nil {

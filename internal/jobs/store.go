@@ -13,7 +13,13 @@ import (
 const (
 	ownerNobody = ""
 	ownerDead   = "dead" // a node's owner has a slash
+	// ownerParked begins the owner of jobs that wait for a node that takes
+	// their kind, which follows: so nobody reads past those of other kinds.
+	ownerParked = "?"
 )
+
+// parked is the owner of a job that waits for a node that takes its kind.
+func parked(kind string) string { return ownerParked + kind }
 
 // row is a job as it is stored.
 type row struct {
@@ -65,6 +71,7 @@ const sqlDelete = `DELETE FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 type note struct {
 	verb  verb
 	id    string
+	kind  string
 	owner string
 	at    time.Time
 	tries int // failures so far, this one included
@@ -79,6 +86,12 @@ var noteColumns = []db.Column[note]{
 	{Name: "error", Text: func(n note) string { return n.err }},
 }
 
+var passColumns = []db.Column[note]{
+	{Name: "id", Text: func(n note) string { return n.id }},
+	{Name: "owner", Text: func(n note) string { return n.owner }},
+	{Name: "parked", Text: func(n note) string { return parked(n.kind) }},
+}
+
 // Only the owner writes: another that adopted the job meanwhile decides now.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
@@ -87,13 +100,14 @@ const (
 		FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
 	sqlBury = `UPDATE jobs SET owner = 'dead', dead_at = n.at, tries = n.tries, last_error = n.error
 		FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
+	sqlPass = `UPDATE jobs SET owner = n.parked, adopted = 1 FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
 	sqlPark = `UPDATE jobs SET run_at = n.at FROM rows($1) AS n WHERE jobs.id = n.id AND jobs.owner = n.owner`
 )
 
 // writeNotes commits what the handlers of one moment decided.
 func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]lane.Verdict[struct{}], error) {
 	var finished []string
-	var postponed, dead []note
+	var postponed, dead, passed []note
 	for _, n := range notes {
 		switch n.verb {
 		case verbDone:
@@ -102,6 +116,8 @@ func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]lane.Verdict[st
 			postponed = append(postponed, n)
 		case verbDead:
 			dead = append(dead, n)
+		case verbPass:
+			passed = append(passed, n)
 		}
 	}
 	err := q.db.Write(ctx, func(tx *db.Tx) error {
@@ -113,6 +129,9 @@ func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]lane.Verdict[st
 		}
 		if len(dead) > 0 {
 			tx.Defer(sqlBury, -1, db.RowsOf(noteColumns, dead))
+		}
+		if len(passed) > 0 {
+			tx.Defer(sqlPass, -1, db.RowsOf(passColumns, passed))
 		}
 		return nil
 	})

@@ -102,7 +102,7 @@ func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 			err := r.Scan(&one.ID, &one.Kind, &one.Subject, &one.Payload, &one.RunAt, &one.Tries,
 				&one.Adopted, &one.LastError, &created, &one.Node, &one.DeadAt)
 			one.CreatedAt = db.FromMicros(created)
-			if one.Node == ownerDead {
+			if one.Node == ownerDead || strings.HasPrefix(one.Node, ownerParked) {
 				one.Node = ownerNobody
 			}
 			list = append(list, one)

@@ -1,0 +1,73 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// BenchmarkLife takes jobs from Add, in commits of 256, to the deleted row.
+func BenchmarkLife(b *testing.B) {
+	const all = 50_000
+	for _, e := range dbtest.Engines() {
+		b.Run(e.String(), func(b *testing.B) {
+			for b.Loop() {
+				d := dbtest.Open(b, e)
+				q := New(d, clock.Real(), slog.New(slog.DiscardHandler), Options{Node: "a"})
+				q.Register(Handler{Kind: "k", Workers: 256, Run: func(context.Context, Job) Outcome { return Done() }})
+				if err := q.Start(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				begun := time.Now()
+				for n := 0; n < all; n += 256 {
+					jobs := make([]Job, 256)
+					for i := range jobs {
+						id := newID()
+						jobs[i] = Job{ID: id, Kind: "k", Subject: id}
+					}
+					if err := d.Write(b.Context(), func(tx *db.Tx) error { q.Add(tx, jobs...); return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := q.Quiet(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(q.Counts().Finished)/time.Since(begun).Seconds(), "jobs/s")
+				if err := q.Stop(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMemory is what the queue itself costs a job that polls: from one
+// Later to the next, without a database.
+func BenchmarkMemory(b *testing.B) {
+	for _, held := range []int{100, 100_000} {
+		b.Run(fmt.Sprint(held, " held"), func(b *testing.B) {
+			m := newMemory()
+			k := &kind{Handler: Handler{Workers: 64}, lines: map[string]*line{}}
+			now := epochStart
+			for i := range held {
+				id := fmt.Sprint(i)
+				m.put(&entry{job: Job{ID: id, Subject: id}, kind: k, due: now.Add(time.Duration(i) * time.Millisecond)}, now)
+			}
+			for b.Loop() {
+				now = now.Add(time.Millisecond)
+				m.due(now)
+				for e := m.take(k); e != nil; e = m.take(k) {
+					m.ended(e)
+					e.due = now.Add(time.Duration(held) * time.Millisecond)
+					m.schedule(e, now)
+				}
+			}
+		})
+	}
+}
