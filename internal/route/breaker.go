@@ -96,6 +96,7 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	case b.failures[k] < openAfter:
 		return
 	}
+	delete(b.failures, k) // whoever closes it begins to count anew
 	b.changed[k] = &breaker{openedAt: now, until: now.Add(max(hold, min(o.RetryAfter, maxHold))), hold: hold, why: why(o)}
 	t.announce(k, "open", why(o))
 }

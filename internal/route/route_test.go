@@ -330,12 +330,36 @@ func TestBreakerOpensOnFailuresInARow(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Advance(time.Second)
+		report(a, 9, lost)
 		for _, n := range []*route.Table{a, b} {
 			for range 3 {
 				if got := names(t, n, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
 					t.Errorf("closed again: %s", got)
 				}
 			}
+		}
+	})
+}
+
+func TestResumeClosesTheBreaker(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(start)
+		table := node(t, d, c)
+		report(table, 10, lost)
+		if err := table.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, d, func(tx *db.Tx) error {
+			_, err := table.Resume(tx, "test", "mtn", route.Collect)
+			return err
+		})
+		report(table, 9, lost)
+		if got := names(t, table, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
+			t.Errorf("nine failures after resuming: %s", got)
+		}
+		report(table, 1, lost)
+		if got := names(t, table, route.Collect, "MTN", "t1"); got != "hubtel" {
+			t.Errorf("ten: %s", got)
 		}
 	})
 }
