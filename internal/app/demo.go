@@ -34,7 +34,7 @@ func (a *App) loadDemo(ctx context.Context) error {
 	if err := a.demoBankID(ctx); err != nil {
 		return err
 	}
-	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant, Mode: string(tenant.Test)})
+	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant})
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *App) endow(tx *db.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = page.Add(ledger.Transfer{ID: uuid.Must(uuid.NewV7()).String(), Asset: wallet.Asset, From: ledger.Funding, To: wallet.ID,
+	err = page.Add(ledger.Transfer{Asset: wallet.Asset, From: ledger.Funding, To: wallet.ID,
 		Amount: int64(demoMoney), Subject: "demo", Leg: "fund", Kind: "fund", At: a.clock.Now()})
 	page.Post()
 	return err
@@ -87,10 +87,10 @@ func (a *App) endow(tx *db.Tx) error {
 // ledger agrees with their books from the first payment on.
 func (a *App) bookFloats(ctx context.Context) error {
 	for _, rail := range a.rails {
-		if rail.Mode != string(tenant.Test) || rail.Float == nil {
+		if rail.Mode != string(tenant.Test) || rail.Floats == nil {
 			continue
 		}
-		held, outcome := rail.Float.Float(ctx)
+		held, outcome := rail.Floats.Float(ctx)
 		if outcome.Message != "" {
 			a.log.WarnContext(ctx, "a provider's float could not be read", "provider", rail.Name, "answer", outcome.Message)
 			continue

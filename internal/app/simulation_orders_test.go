@@ -52,7 +52,7 @@ func (w *world) makeCustomers() {
 		bearer tenant.FeeBearer
 	}{{"Rich", 100_000_000, tenant.Merchant}, {"Bearer", 50_000_000, tenant.Customer}, {"Poor", 20_000, tenant.Merchant}} {
 		id := uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "simulation %d", i)).String()
-		key, err := n.access.Mint(access.NewKey{Tenant: id, Mode: string(tenant.Test)})
+		key, err := n.access.Mint(access.NewKey{Tenant: id})
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -1,0 +1,472 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// The scenarios are the interface as its users see it: a request, the answer that is expected, what the
+// webhook says, what the wallet holds. They are files, testdata/scenarios/*.txt, whose language is in
+// scenario_language_test.go. Each runs with a tenant of its own on a whole Makola with its simulator, on
+// both engines; each request and answer is held against the OpenAPI document, and the books against each
+// other when it is over.
+
+// scenarioNow is when every scenario begins: in the middle of a day, an hour and a minute.
+var scenarioNow = time.Date(2026, 3, 10, 12, 30, 30, 0, time.UTC)
+
+func TestScenarios(t *testing.T) {
+	document, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := scenarioFiles(t)
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, engine, document)
+			for _, name := range files {
+				t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+					for _, each := range readScenarios(t, name) {
+						t.Run(each.title, func(t *testing.T) { s.play(t, each) })
+					}
+				})
+			}
+		})
+	}
+}
+
+func scenarioFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no scenarios: %v", err)
+	}
+	slices.Sort(files)
+	return files
+}
+
+func readScenarios(t *testing.T, name string) []scenario {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := parseScenarios(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return all
+}
+
+// stage is one Makola with its simulator, on which scenarios play one after the other.
+type stage struct {
+	engine   db.Engine
+	document *apitest.Document
+	clock    *clock.Clock
+	sim      *sim.Sim
+	app      *App
+	inbox    *inbox
+	played   int
+}
+
+func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage {
+	t.Helper()
+	s := &stage{engine: engine, document: document, clock: clock.NewManual(scenarioNow), inbox: newInbox(t)}
+	var err error
+	if s.sim, err = sim.New(sim.Options{Clock: s.clock}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.sim.Handler())
+	t.Cleanup(func() { server.Close(); _ = s.sim.Close() })
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: server.URL, Connections: 8, DrainFor: time.Minute,
+		PublicURL: "", Storage: config.Storage{Data: t.TempDir()}}
+	if engine == db.Postgres {
+		cfg.Database = dbtest.URL(t)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if testing.Verbose() {
+		log = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	if s.app, err = Start(context.Background(), cfg, Options{Version: "scenarios", Clock: s.clock, Log: log, Lease: 10 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.app.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return s
+}
+
+// settle waits until nobody has anything to do at this moment.
+func (s *stage) settle(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patienceOfScenarios)
+	defer cancel()
+	for range 2 { // what one finishes may wake the other
+		if err := s.app.jobs.Quiet(ctx); err != nil {
+			t.Fatalf("jobs do not come to rest: %v; %+v", err, s.app.jobs.Counts())
+		}
+		if err := s.sim.Quiet(ctx); err != nil {
+			t.Fatalf("the simulator does not come to rest: %v", err)
+		}
+	}
+}
+
+const patienceOfScenarios = 3 * time.Minute
+
+// advance lets time pass.
+func (s *stage) advance(t *testing.T, d time.Duration) {
+	t.Helper()
+	s.settle(t)
+	s.clock.Advance(d)
+	s.settle(t)
+}
+
+// play makes the tenant, takes every step and holds the books against each other.
+func (s *stage) play(t *testing.T, sc scenario) {
+	s.played++
+	a := &actor{stage: s, t: t, vars: map[string]string{}, keys: map[string]string{}}
+	a.vars["ref"] = fmt.Sprintf("scenario-%04d-a", s.played)
+	for _, letter := range "bcdefg" {
+		a.vars["ref_"+string(letter)] = fmt.Sprintf("scenario-%04d-%c", s.played, letter)
+	}
+	a.hook = fmt.Sprintf("/hooks/%d", s.played)
+	a.vars["hook"] = s.inbox.server.URL + a.hook
+	a.vars["today"] = s.clock.Now().Format(time.DateOnly)
+	a.vars["yesterday"] = s.clock.Now().AddDate(0, 0, -1).Format(time.DateOnly)
+	a.vars["unknown"] = "00000000-0000-4000-8000-000000000001"
+	a.catalogue()
+	a.enter(sc.tenant)
+	for _, step := range sc.steps {
+		a.line = step.line
+		step.do(a)
+		if t.Failed() {
+			t.Fatalf("at line %d", step.line)
+		}
+	}
+	a.leave()
+}
+
+// actor is the tenant of one scenario and what was learned on the way.
+type actor struct {
+	stage  *stage
+	t      *testing.T
+	line   int
+	tenant tenant.Tenant
+	key    string
+	keys   map[string]string
+	secret string
+	hook   string
+	vars   map[string]string
+	told   int // webhooks that were expected so far
+	last   *httptest.ResponseRecorder
+}
+
+// catalogue makes the ids of networks, services and banks known: $network.mtn, $service.mtn_data, $bank.
+func (a *actor) catalogue() {
+	ctx, routes := context.Background(), a.stage.app.routes
+	networks, err := routes.Networks(ctx)
+	a.must(err)
+	for _, n := range networks {
+		a.vars["network."+strings.ToLower(string(n.Network))] = n.ID
+	}
+	services, err := routes.Services(ctx)
+	a.must(err)
+	for _, each := range services {
+		a.vars["service."+each.Key] = each.ID
+	}
+	banks, err := routes.Banks(ctx)
+	a.must(err)
+	for _, b := range banks {
+		if b.Code == demoBank {
+			a.vars["bank"] = b.ID
+		}
+	}
+}
+
+func (a *actor) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatalf("line %d: %v", a.line, err)
+	}
+}
+
+// enter makes the tenant: GHS 100.00, collections on, loopback on its list, the demo's fees.
+func (a *actor) enter(settings map[string]string) {
+	app, ctx := a.stage.app, context.Background()
+	id := uuid.NewString()
+	key, err := app.access.Mint(access.NewKey{Tenant: id, Mode: string(tenant.Test)})
+	a.must(err)
+	a.must(app.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		if a.tenant, err = app.tenants.Create(tx, tenant.Tenant{ID: id, Name: "Scenario", Mode: tenant.Test, CollectionsEnabled: true}); err != nil {
+			return err
+		}
+		app.access.CreateKey(tx, key)
+		if a.secret, err = app.webhooks.EnsureSecret(tx, id); err != nil {
+			return err
+		}
+		if _, err := app.tenants.SetFeePlan(tx, id, a.stage.clock.Now(), tenant.DemoPlan()); err != nil {
+			return err
+		}
+		_, err = app.access.SetPayoutIPs(tx, id, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+		return err
+	}))
+	a.key = key.Text
+	fund := "100.00"
+	if given, ok := settings["fund"]; ok {
+		fund = given
+		delete(settings, "fund")
+	}
+	a.fund(fund)
+	a.set(settings)
+}
+
+func (a *actor) fund(text string) {
+	a.t.Helper()
+	amount, err := money.Parse(text)
+	a.must(err)
+	if amount > 0 {
+		a.must(a.stage.app.payments.Fund(context.Background(), a.tenant.ID, amount, "scenario", "test"))
+	}
+}
+
+// set is what an operator does to the tenant with the command line.
+func (a *actor) set(settings map[string]string) {
+	a.t.Helper()
+	app := a.stage.app
+	a.must(app.db.Write(context.Background(), func(tx *db.Tx) error {
+		var c tenant.Change
+		for name, value := range settings {
+			on := value == "on"
+			switch name {
+			case "collections":
+				c.CollectionsEnabled = &on
+			case "blocked":
+				c.Blocked = &on
+			case "stopped":
+				c.PayoutsStopped = &on
+			case "bearer":
+				bearer := tenant.FeeBearer(value)
+				c.FeeBearer = &bearer
+			case "wallet-limit", "bank-limit":
+				limit, err := money.Parse(value)
+				if err != nil {
+					return err
+				}
+				if name == "wallet-limit" {
+					c.PayoutLimitWallet = &limit
+				} else {
+					c.PayoutLimitBank = &limit
+				}
+			case "ips":
+				var list []netip.Prefix
+				for _, text := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
+					if text == "none" {
+						continue
+					}
+					list = append(list, netip.MustParsePrefix(text))
+				}
+				if _, err := app.access.SetPayoutIPs(tx, a.tenant.ID, list); err != nil {
+					return err
+				}
+			default:
+				return fmt.Errorf("no setting is called %q", name)
+			}
+		}
+		_, _, err := app.tenants.Set(tx, a.tenant.ID, c)
+		return err
+	}))
+}
+
+// newKey makes a key that the scenario calls $key.<name>.
+func (a *actor) newKey(name string, settings map[string]string) {
+	a.t.Helper()
+	app := a.stage.app
+	var scopes []access.Scope
+	for _, text := range strings.FieldsFunc(settings["scopes"], func(r rune) bool { return r == ',' }) {
+		scopes = append(scopes, access.Scope(text))
+	}
+	key, err := app.access.Mint(access.NewKey{Tenant: a.tenant.ID, Mode: string(tenant.Test), Member: settings["member"], Scopes: scopes})
+	a.must(err)
+	a.must(app.db.Write(context.Background(), func(tx *db.Tx) error { app.access.CreateKey(tx, key); return nil }))
+	a.vars["key."+name] = key.Text
+}
+
+// ask sends a request and holds both sides to the document.
+func (a *actor) ask(method, path, body string, header []string) {
+	a.t.Helper()
+	key := a.key
+	for i := 0; i < len(header); i += 2 {
+		if strings.EqualFold(header[i], "x-api-key") {
+			key = header[i+1]
+		}
+	}
+	a.last = call(a.stage.app, key, method, path, body, header...)
+	status := a.last.Code
+	operation, known := a.stage.document.Match(method, "/api/v1"+strings.SplitN(path, "?", 2)[0])
+	if !known {
+		return
+	}
+	if status < 300 && body != "" {
+		if err := a.stage.document.CheckRequest(operation, []byte(body)); err != nil {
+			a.t.Errorf("line %d: the request is not as documented: %v", a.line, err)
+		}
+	}
+	if err := a.stage.document.CheckAnswer(operation, status, a.last.Header(), a.last.Body.Bytes()); err != nil {
+		a.t.Errorf("line %d: the answer is not as documented: %v\n%s", a.line, err, a.last.Body)
+	}
+}
+
+// answered holds the last answer to what is expected of it.
+func (a *actor) answered(status int, header []string, body string) {
+	a.t.Helper()
+	if a.last.Code != status {
+		a.t.Fatalf("line %d: answered %d, want %d: %s", a.line, a.last.Code, status, a.last.Body)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if err := a.match(header[i], header[i+1], a.last.Header().Get(header[i])); err != nil {
+			a.t.Errorf("line %d: %v", a.line, err)
+		}
+	}
+	if body != "" {
+		a.same(body, a.last.Body.Bytes())
+	}
+}
+
+// same holds JSON to what is expected of it.
+func (a *actor) same(want string, got []byte) {
+	a.t.Helper()
+	w, err := decodeJSON([]byte(want))
+	if err != nil {
+		a.t.Fatalf("line %d: what is expected is no JSON: %v: %s", a.line, err, want)
+	}
+	g, err := decodeJSON(got)
+	if err != nil {
+		a.t.Fatalf("line %d: no JSON came: %v: %s", a.line, err, got)
+	}
+	if err := a.match("", w, g); err != nil {
+		a.t.Errorf("line %d: %v\n got %s\nwant %s", a.line, err, got, want)
+	}
+}
+
+func decodeJSON(text []byte) (value any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return value, d.Decode(&value)
+}
+
+// webhook expects the next webhook of the scenario, rightly signed.
+func (a *actor) webhook(want string) {
+	a.t.Helper()
+	a.stage.settle(a.t)
+	all := a.stage.inbox.of(a.hook)
+	if len(all) <= a.told {
+		a.t.Fatalf("line %d: no webhook came", a.line)
+	}
+	got := all[a.told]
+	a.told++
+	verifier, err := standardwebhooks.NewWebhook(a.secret)
+	a.must(err)
+	if err := verifier.VerifyIgnoringTimestamp(got.body, got.header); err != nil {
+		a.t.Errorf("line %d: the signature: %v", a.line, err)
+	}
+	a.same(want, got.body)
+}
+
+// leave lets everything come to its end, and holds the books against each other.
+func (a *actor) leave() {
+	a.t.Helper()
+	s, ctx := a.stage, context.Background()
+	s.sim.ClearFaults()
+	for range 8 {
+		s.advance(a.t, time.Minute)
+	}
+	if all := s.inbox.of(a.hook); len(all) != a.told {
+		a.t.Errorf("%d webhooks came, %d were expected; the last is %s", len(all), a.told, all[len(all)-1].body)
+	}
+	if report, err := s.app.ledger.Check(ctx); err != nil || !report.OK() {
+		a.t.Errorf("the ledger does not add up: %v %v", err, report.Problems)
+	}
+	for _, rail := range s.sim.Providers() {
+		key := ledger.Key{Asset: ledger.TestGHS, ID: ledger.Float(rail)}
+		ours, err := s.app.ledger.Balance(ctx, key)
+		a.must(err)
+		if theirs := s.sim.Float(rail); money.Pesewas(ours) != theirs {
+			a.t.Errorf("the float at %s is %v in our book and %v in its own", rail, money.Pesewas(ours), theirs)
+		}
+	}
+	clearing, err := s.app.ledger.Balance(ctx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Clearing})
+	a.must(err)
+	if clearing != 0 {
+		a.t.Errorf("%v are left in clearing", money.Pesewas(clearing))
+	}
+}
+
+// inbox receives webhooks whole.
+type inbox struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	came   map[string][]received
+	refuse map[string]int // how many are still answered 500, by path
+}
+
+type received struct {
+	header http.Header
+	body   []byte
+}
+
+func newInbox(t *testing.T) *inbox {
+	in := &inbox{came: map[string][]received{}, refuse: map[string]int{}}
+	in.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.refuse[r.URL.Path] > 0 {
+			in.refuse[r.URL.Path]--
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		in.came[r.URL.Path] = append(in.came[r.URL.Path], received{r.Header, body})
+	}))
+	t.Cleanup(in.server.Close)
+	return in
+}
+
+func (in *inbox) of(path string) []received {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.came[path])
+}
