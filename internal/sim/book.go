@@ -161,8 +161,9 @@ func (b *book) apply(e *Entry, r settleRecord) {
 
 // create enters an order, durably. A reference that the provider already has
 // gives the entry of then and existed; one that the float does not cover, a
-// refusal.
-func (b *book) create(o Order, p Plan, now time.Time) (e Entry, existed bool, refused Reason, err error) {
+// refusal. entered is called before anybody can see the entry, so that whoever
+// sees it may rely on its being scheduled.
+func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e Entry, existed bool, refused Reason, err error) {
 	b.mu.Lock()
 	if old := b.entries[key(o.Provider, o.Reference)]; old != nil {
 		e = *old
@@ -180,6 +181,7 @@ func (b *book) create(o Order, p Plan, now time.Time) (e Entry, existed bool, re
 	made.group = b.journal.add(record{Enter: made}, false)
 	b.insert(made)
 	e = *made
+	entered(e)
 	b.mu.Unlock()
 	return e, false, "", e.group.wait()
 }

@@ -84,7 +84,11 @@ func (c *call) order(o Order) (p placed, ok bool) {
 	}
 	now := c.s.clock.Now()
 	var err error
-	p.Entry, p.Existed, p.Refused, err = c.s.book.create(o, plan, now)
+	p.Entry, p.Existed, p.Refused, err = c.s.book.create(o, plan, now, func(e Entry) {
+		if !plan.Early && !e.dueBy(now) {
+			c.s.await(e)
+		}
+	})
 	if err != nil {
 		c.s.log.Error("simulator's book does not take an order", "error", err)
 		c.write(http.StatusInternalServerError, "application/json", nil)
@@ -101,8 +105,6 @@ func (c *call) order(o Order) (p placed, ok bool) {
 		}
 	case e.dueBy(now):
 		c.s.settleDueEntry(e)
-	default:
-		c.s.await(e)
 	}
 	return p, true
 }
