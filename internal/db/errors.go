@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/puddle/v2"
 	"github.com/makola/makola/internal/problem"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -91,7 +90,7 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	var network net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, puddle.ErrClosedPool) {
+	if errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "closed pool") {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||

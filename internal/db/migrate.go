@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,9 +13,28 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/makola/makola/internal/db/migrations"
 )
+
+// migrationFiles hold the tables of the house: a numbered file for each owner,
+// written for SQLite and translated for PostgreSQL. The first line names the
+// owner, the only package that writes these tables. A file that a release has
+// shipped never changes; what comes later is a new file.
+//
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// shipped are the migrations of this program.
+func shipped() fs.FS {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return files
+}
+
+// KnownMigrations lists the migrations of this program, in order, as if none
+// were applied.
+func KnownMigrations() ([]Migration, error) { return known(shipped()) }
 
 // Migration is one numbered change of the tables.
 type Migration struct {
@@ -83,7 +103,7 @@ func known(files fs.FS) ([]Migration, error) {
 // MigrationStatus lists the migrations this program knows and when they were
 // applied. A changed file is ErrChanged.
 func (d *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
-	return d.migrationStatus(ctx, migrations.Files)
+	return d.migrationStatus(ctx, shipped())
 }
 
 func (d *DB) migrationStatus(ctx context.Context, files fs.FS) (list []Migration, err error) {
@@ -150,7 +170,7 @@ func pending(list []Migration) []Migration {
 // Migrate applies the pending migrations, each in a transaction of its own. A
 // SQLite file that has tables is copied first, beside itself, as
 // NAME.before-NNNN. Several nodes may call it at once.
-func (d *DB) Migrate(ctx context.Context) error { return d.migrate(ctx, migrations.Files) }
+func (d *DB) Migrate(ctx context.Context) error { return d.migrate(ctx, shipped()) }
 
 func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 	list, err := d.migrationStatus(ctx, files)

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-
-	"github.com/makola/makola/internal/db/migrations"
 )
 
 func files(texts map[string]string) fstest.MapFS {
@@ -183,7 +181,7 @@ func TestFilesAreInOrder(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	list, err := known(migrations.Files)
+	list, err := KnownMigrations()
 	if err != nil {
 		t.Fatal(err)
 	}

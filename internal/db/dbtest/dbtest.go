@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,7 +22,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/migrations"
 )
 
 // Environment is the variable with the URL of the test server.
@@ -228,17 +226,12 @@ func sweep(ctx context.Context, c *pgx.Conn, server string) error {
 	return nil
 }
 
-// state is a checksum over all migrations and their translation.
+// state is a checksum over all migrations.
 func state() (string, error) {
+	list, err := db.KnownMigrations()
 	h := sha256.New()
-	err := fs.WalkDir(migrations.Files, ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(migrations.Files, path)
-		h.Write([]byte(path))
-		h.Write(text)
-		return err
-	})
+	for _, m := range list {
+		h.Write([]byte(m.Name + m.Checksum))
+	}
 	return hex.EncodeToString(h.Sum(nil))[:16], err
 }
