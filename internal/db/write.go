@@ -116,7 +116,7 @@ func (d *DB) ask(ctx context.Context, landed func(*Tx) (bool, error)) (there boo
 // pause waits a little longer with each try, with jitter, so that two that
 // collided do not collide again.
 func pause(ctx context.Context, try int) error {
-	limit := time.Millisecond << min(try, 8)
+	limit := time.Millisecond << min(try, 6)
 	timer := time.NewTimer(limit/2 + rand.N(limit/2))
 	defer timer.Stop()
 	select {
