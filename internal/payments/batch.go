@@ -48,6 +48,7 @@ type batch struct {
 	closed   []Payment
 	events   []webhook.Event
 	stopped  []string
+	looks    []look
 	tally    tally
 	also     []func(*db.Tx) error
 }
@@ -240,6 +241,9 @@ func (b *batch) write(tx *db.Tx) error {
 	b.postMoves(tx)
 	b.page.Post()
 	b.tally.post(tx, b.shard)
+	db.Insert(tx, "payment_looks", lookColumns, b.looks)
+	inserts, moves := b.inserts, b.moves
+	tx.AfterCommit(func() { b.p.metrics.committed(inserts, moves) })
 	if err := b.p.webhooks.Queue(tx, b.events...); err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ type Payments struct {
 	references  *references
 	lanes       lanes
 	live        live
+	metrics     metrics
 }
 
 // Caller says on whose behalf a request came, and how to know it again.
@@ -71,8 +72,10 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
+	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
 	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobRail, PerKey: func(string) int { return workersPerRail }, Run: p.work})
+	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }
 

@@ -163,6 +163,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 	}
 	b.moves = append(b.moves, move{row: *row, was: was})
 	b.tally.turned(*row, was, to)
+	b.lookLater(*row, s.at)
 	if was == StatusPending {
 		b.finished = append(b.finished, row.ID)
 		b.closed = append(b.closed, *row)
@@ -209,6 +210,9 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 // tenant stops the tenant's payouts.
 func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
 	if err := b.postings(way, *row, s.at); err != nil {
+		return err
+	}
+	if err := b.turnedCosts(*row, s); err != nil {
 		return err
 	}
 	row.TurnedAt = s.at

@@ -117,10 +117,19 @@ CREATE TABLE payment_counters (
   PRIMARY KEY (tenant, kind, status, level, block, shard)
 );
 
--- How far the daily second look at final payments has come.
+-- How far the daily second look at final payments has come: the last seq of each
+-- list, by tenant/kind.
 CREATE TABLE payment_sweeps (
   name TEXT NOT NULL PRIMARY KEY,
   done_until INTEGER NOT NULL
+);
+
+-- The second looks at payments that became final long after their acceptance,
+-- when the sweep had passed them.
+CREATE TABLE payment_looks (
+  due_at INTEGER NOT NULL,
+  payment TEXT NOT NULL,
+  PRIMARY KEY (due_at, payment)
 );
 
 -- Data packages that were quoted to a number.

@@ -1,0 +1,152 @@
+package payments
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+)
+
+// metrics counts what becomes of payments on this node. The labels are few and
+// fixed: never a tenant, never a reference.
+type metrics struct {
+	payments *prometheus.CounterVec
+	cedis    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	turned   *prometheus.CounterVec
+}
+
+func newMetrics() metrics {
+	labels := []string{"product", "network"}
+	return metrics{
+		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
+			Help: "Payments by the status that they came to; pending when they were accepted."}, append(labels, "status")),
+		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
+			Help: "Amounts of the payments that succeeded, in cedis."}, labels),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_payment_settle_seconds",
+			Help: "From acceptance to the final status.", Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}}, labels),
+		turned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_contradictions_total",
+			Help: "Final words of providers that they contradicted later."}, []string{"product", "event"}),
+	}
+}
+
+// committed counts what a transaction has done, once it is committed.
+func (m metrics) committed(inserts []*Payment, moves []move) {
+	if m.payments == nil {
+		return
+	}
+	for _, pay := range inserts {
+		m.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+	}
+	for _, moved := range moves {
+		pay := moved.row
+		m.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+		if pay.Status == StatusSuccess {
+			m.cedis.WithLabelValues(string(pay.Kind), pay.Channel).Add(pay.Amount.Float())
+		}
+		if moved.was.Open() && !pay.Status.Open() {
+			m.seconds.WithLabelValues(string(pay.Kind), pay.Channel).Observe(pay.SettledAt.Sub(pay.CreatedAt).Seconds())
+		}
+	}
+}
+
+func (m metrics) contradicted(pay Payment, e Event) {
+	if m.turned != nil {
+		m.turned.WithLabelValues(string(pay.Kind), string(e)).Inc()
+	}
+}
+
+// Collectors gives the metrics of payments for a registry. Some of them ask the
+// database at each scrape.
+func (p *Payments) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{p.metrics.payments, p.metrics.cedis, p.metrics.seconds, p.metrics.turned, &scraped{p}}
+}
+
+// scrapeTime bounds what a scrape asks of the database.
+const scrapeTime = 5 * time.Second
+
+// scraped are the figures that only the database knows.
+type scraped struct{ p *Payments }
+
+var (
+	unknownCount = prometheus.NewDesc("makola_unknown_outcome",
+		"Open payments that need an operator, on all nodes.", []string{"provider"}, nil)
+	unknownOldest = prometheus.NewDesc("makola_unknown_outcome_oldest_seconds",
+		"Age of the oldest of them.", []string{"provider"}, nil)
+	unknownCedis = prometheus.NewDesc("makola_unknown_outcome_ghs",
+		"Their amounts together, in cedis.", []string{"provider"}, nil)
+	floatCedis = prometheus.NewDesc("makola_provider_float_ghs",
+		"What we have at a provider by our own books, in cedis.", []string{"provider", "mode"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *scraped) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{unknownCount, unknownOldest, unknownCedis, floatCedis} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A question that fails leaves its
+// figures out and is logged.
+func (s *scraped) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	unknown, err := s.p.Unknown(ctx)
+	for rail, u := range unknown {
+		gauge(unknownCount, float64(u.Count), rail)
+		gauge(unknownOldest, max(0, s.p.clock.Since(u.Oldest).Seconds()), rail)
+		gauge(unknownCedis, u.Cedis, rail)
+	}
+	if err == nil {
+		for _, rail := range s.p.routes.Rails() {
+			balance, failed := s.p.ledger.Balance(ctx, ledger.Key{Asset: asset(rail.Mode), ID: ledger.Float(rail.Name)})
+			if err = failed; err != nil {
+				break
+			}
+			gauge(floatCedis, float64(-balance)/100, rail.Name, rail.Mode)
+		}
+	}
+	if err != nil {
+		s.p.log.Warn("the metrics of payments could not be read", "error", err)
+	}
+}
+
+// Unknown sums up the open payments that need an operator.
+type Unknown struct {
+	Count  int64
+	Cedis  float64   // amounts and charges together
+	Oldest time.Time // when the oldest was accepted
+}
+
+const unknownByRail = `SELECT rail, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
+WHERE escalated_at IS NOT NULL GROUP BY rail`
+
+// Unknown sums up, by provider, the open payments that need an operator. Every
+// provider is in it.
+func (p *Payments) Unknown(ctx context.Context) (map[string]Unknown, error) {
+	var all map[string]Unknown
+	err := p.db.Read(ctx, func(tx *db.Tx) error {
+		all = map[string]Unknown{}
+		return tx.Query(unknownByRail, nil, func(r *db.Row) error {
+			var rail string
+			var pesewas int64
+			var u Unknown
+			err := r.Scan(&rail, &u.Count, &pesewas, &u.Oldest)
+			u.Cedis = float64(pesewas) / 100
+			all[rail] = u
+			return err
+		})
+	})
+	for _, rail := range p.routes.Rails() {
+		if _, ok := all[rail.Name]; !ok && err == nil {
+			all[rail.Name] = Unknown{Oldest: p.clock.Now()}
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,288 @@
+package payments
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// What operators do. Each verb takes a reason, which is kept, and functions that
+// run in the transaction that does it: the caller writes the audit log there.
+
+// checkReason refuses an act that nobody explains or signs.
+func checkReason(bad *problem.Fields, reason, actor string) {
+	if reason == "" {
+		bad.Add("reason", "is required.")
+	}
+	if actor == "" {
+		bad.Add("actor", "is required.")
+	}
+}
+
+// MaxStuck bounds a list of stuck payments.
+const MaxStuck = 1000
+
+const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalated_at IS NOT NULL ORDER BY escalated_at, id LIMIT $1`
+
+// Stuck lists the open payments that need an operator, longest first: their
+// outcome is unknown, or they have been open for too long.
+func (p *Payments) Stuck(ctx context.Context) ([]Payment, error) {
+	return p.list(ctx, stuckPayments, MaxStuck)
+}
+
+const contradictedPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE turned_at IS NOT NULL ORDER BY turned_at DESC, id LIMIT $1`
+
+// Contradicted lists the final payments of which the provider said the opposite
+// later, newest first. What hangs in suspense because of them is an operator's
+// to decide (Decide).
+func (p *Payments) Contradicted(ctx context.Context) ([]Payment, error) {
+	return p.list(ctx, contradictedPayments, MaxStuck)
+}
+
+func (p *Payments) list(ctx context.Context, sql string, args ...any) (rows []Payment, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		rows = nil
+		return tx.Query(sql, args, appendPayment(&rows))
+	})
+	return rows, err
+}
+
+const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1
+UNION ALL SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $1`
+
+// Find finds any tenant's payment by our id or the ProviderReference.
+func (p *Payments) Find(ctx context.Context, id string) (Payment, error) {
+	found, err := p.list(ctx, findAny, id)
+	if err != nil {
+		return Payment{}, err
+	}
+	if len(found) == 0 {
+		return Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	return found[0], nil
+}
+
+// Resolve ends an open payment on an operator's word: paid says that the
+// provider's statement has it as done. It posts, refunds and tells the customer
+// exactly as the provider's own word would, once. The payment must have been
+// given to the operators, or be older than a minute: before that it is still
+// being worked on, and a provider's answer may be on its way.
+func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+	var bad problem.Fields
+	checkReason(&bad, reason, actor)
+	if err := bad.Err(); err != nil {
+		return Payment{}, err
+	}
+	pay, err := p.Find(ctx, id)
+	if err != nil {
+		return Payment{}, err
+	}
+	switch {
+	case pay.Status != StatusPending:
+		return Payment{}, problem.New(problem.Duplicate, "payment_final", "The payment is "+pay.Word()+" already.")
+	case pay.EscalatedAt.IsZero() && p.clock.Since(pay.CreatedAt) < doubtTime:
+		return Payment{}, problem.New(problem.InProgress, "payment_in_progress", "The payment is being worked on; it can be resolved when it is a minute old.")
+	}
+	s := settlement{payment: pay, event: EventSucceeded, note: reason, also: all(also),
+		outcome: provider.Outcome{Class: provider.Accepted, State: provider.Success}}
+	if !paid {
+		s.event, s.reason = EventFailed, provider.ReasonRefused
+		s.outcome.State = provider.Failed
+	}
+	done, err := p.settle(ctx, s)
+	if err != nil {
+		return Payment{}, err
+	}
+	if !done.changed {
+		return Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.payment.Word()+": look again.")
+	}
+	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
+	return done.payment, nil
+}
+
+// all joins functions into one; nil when there are none.
+func all(functions []func(*db.Tx) error) func(*db.Tx) error {
+	if len(functions) == 0 {
+		return nil
+	}
+	return func(tx *db.Tx) error {
+		for _, fn := range functions {
+			if err := fn(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Transfer moves money between the wallets of two tenants of one mode. It is a
+// payout of the first with channel WALLET, final at once, and free of charge.
+func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+	var bad problem.Fields
+	checkReason(&bad, reason, actor)
+	if amount <= 0 {
+		bad.Add("amount", "must be above zero.")
+	}
+	if from == to {
+		bad.Add("to", "must be another account.")
+	}
+	if err := bad.Err(); err != nil {
+		return Payment{}, err
+	}
+	giver, err := p.tenants.Get(ctx, from)
+	if err != nil {
+		return Payment{}, err
+	}
+	taker, err := p.tenants.Get(ctx, to)
+	if err != nil {
+		return Payment{}, err
+	}
+	if giver.Mode != taker.Mode {
+		return Payment{}, problem.Field("to", "must be an account of the same mode.")
+	}
+	pay := Payment{
+		Tenant: giver.ID, Kind: KindPayout, Mode: string(giver.Mode), Channel: ChannelWallet, FeeBearer: string(giver.FeeBearer),
+		Reference: uuid.NewString(), Amount: amount, Account: taker.ID, AccountName: taker.Name, Note: reason,
+		Details: Details{To: taker.ID, Minted: true},
+	}
+	done, err := p.accept(ctx, &acceptance{payment: pay, also: all(also)})
+	return done.payment, err
+}
+
+// Fund puts money into a tenant's wallet: it has paid us outside of Makola.
+func (p *Payments) Fund(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if amount <= 0 {
+		return problem.Field("amount", "must be above zero.")
+	}
+	return p.adjust(ctx, tenantID, amount, "fund", reason, actor, also)
+}
+
+// Adjust corrects a tenant's wallet by an amount of either sign. It never takes
+// more than the wallet has: InsufficientFunds.
+func (p *Payments) Adjust(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if amount == 0 {
+		return problem.Field("amount", "must not be zero.")
+	}
+	return p.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
+}
+
+func (p *Payments) adjust(ctx context.Context, tenantID string, amount money.Pesewas, kind, reason, actor string, also []func(*db.Tx) error) error {
+	t, err := p.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return err
+	}
+	return p.book(ctx, movement{asset: t.Money(), from: ledger.Funding, to: t.Wallet().ID, amount: amount, kind: kind}, reason, actor, also)
+}
+
+// AddFloat books money that was paid in at a provider (or, with a negative
+// amount, taken out there).
+//
+// What we have at a provider is the negative of the float's balance: a
+// collection that succeeds goes from float to wallet, so that the provider's
+// having taken 1.00 for us reads -1.00, and a payout's success brings it back to
+// zero. Money paid in therefore leaves the float, too: float -> funding.
+func (p *Payments) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if _, ok := p.routes.Rail(rail, string(mode)); !ok {
+		return problem.New(problem.NotFound, "provider_not_found", "Provider not found")
+	}
+	if amount == 0 {
+		return problem.Field("amount", "must not be zero.")
+	}
+	return p.book(ctx, movement{asset: asset(string(mode)), from: ledger.Float(rail), to: ledger.Funding, amount: amount, kind: "add float"}, reason, actor, also)
+}
+
+// LegDecided is the leg by which an operator empties suspense.
+const LegDecided = "decided"
+
+// Decide ends what hangs in suspense because a provider contradicted itself
+// about a payout, top-up or bundle, once. One that was reversed left its amount
+// there: it goes back to the tenant, or to the house. One that was refunded and
+// then found paid is missing there: the tenant gives it back, or the house bears
+// it.
+func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, actor string, also ...func(*db.Tx) error) error {
+	pay, err := p.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if pay.TurnedAt.IsZero() || pay.Kind == KindCollection {
+		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense.")
+	}
+	m := movement{asset: asset(pay.Mode), from: ledger.Suspense, to: ledger.Fees, amount: pay.Amount, kind: "decide", subject: pay.ID, leg: LegDecided}
+	if tenants {
+		m.to = ledger.Wallet(pay.Tenant)
+	}
+	if pay.Status == StatusFailed {
+		m.amount = -m.amount
+	}
+	err = p.book(ctx, m, reason, actor, also)
+	if errors.Is(err, db.ErrUnique) {
+		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before.")
+	}
+	return err
+}
+
+// A movement is one transfer of an operator's; a negative amount goes the other
+// way.
+type movement struct {
+	asset    ledger.Asset
+	from, to ledger.AccountID
+	amount   money.Pesewas
+	kind     string
+	subject  string // empty: one of its own
+	leg      string
+}
+
+func (p *Payments) book(ctx context.Context, m movement, reason, actor string, also []func(*db.Tx) error) error {
+	var bad problem.Fields
+	checkReason(&bad, reason, actor)
+	if err := bad.Err(); err != nil {
+		return err
+	}
+	if m.amount < 0 {
+		m.from, m.to, m.amount = m.to, m.from, -m.amount
+	}
+	if m.subject == "" {
+		m.subject, m.leg = uuid.Must(uuid.NewV7()).String(), m.kind
+	}
+	at := p.clock.Now()
+	err := p.db.WriteRecognising(ctx, p.booked(m), func(tx *db.Tx) error {
+		page, err := p.ledger.Open(tx, ledger.Key{Asset: m.asset, ID: m.from}, ledger.Key{Asset: m.asset, ID: m.to})
+		if err != nil {
+			return err
+		}
+		err = page.Add(ledger.Transfer{Asset: m.asset, From: m.from, To: m.to, Amount: int64(m.amount), Subject: m.subject, Leg: m.leg, Kind: m.kind, At: at})
+		if err != nil {
+			return err
+		}
+		page.Post()
+		if then := all(also); then != nil {
+			return then(tx)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, ledger.ErrInsufficient):
+		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
+	case err == nil:
+		p.log.Warn("an operator moved money", "kind", m.kind, "from", string(m.from), "to", string(m.to), "amount", m.amount.String(), "actor", actor, "reason", reason)
+	}
+	return err
+}
+
+const bookedAlready = `SELECT 1 FROM transfers WHERE subject = $1 AND leg = $2`
+
+// booked looks for a movement's transfer.
+func (p *Payments) booked(m movement) func(*db.Tx) (bool, error) {
+	return func(tx *db.Tx) (bool, error) {
+		var one int
+		return tx.One(bookedAlready, []any{m.subject, m.leg}, &one)
+	}
+}
