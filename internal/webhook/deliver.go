@@ -26,6 +26,9 @@ const (
 	freshFor = 5 * time.Second
 	// troubleTime is how long a delivery waits when our database is away.
 	troubleTime = 2 * time.Second
+	// secretTime is how long it waits when the secret cannot be opened, which
+	// only an operator mends.
+	secretTime = time.Minute
 )
 
 // deliver runs the job of one event.
@@ -39,8 +42,9 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	}
 	keys, err := w.keys.Get(ctx, e.tenant)
 	if err != nil {
-		if errors.Is(err, errSealed) {
-			return jobs.Retry(err)
+		if errors.Is(err, errSealed) || errors.Is(err, errNoMaster) {
+			w.log.Error("a webhook waits for its tenant's secret", "tenant", e.tenant, "event", e.id, "error", err)
+			return jobs.Later(secretTime)
 		}
 		return jobs.Later(troubleTime)
 	}

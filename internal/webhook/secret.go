@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -61,8 +62,10 @@ func (w *Webhooks) Secret(ctx context.Context, tenant string) (s Secret, err err
 
 // EnsureSecret gives the tenant's current secret, making it when there is none.
 func (w *Webhooks) EnsureSecret(tx *db.Tx, tenant string) (string, error) {
-	fresh := newSecret()
-	sealed := w.seal(tenant, fresh)
+	sealed, err := w.seal(tenant, newSecret())
+	if err != nil {
+		return "", err
+	}
 	if _, err := tx.Exec(sqlEnsureSecret, tenant, sealed, w.clock.Now()); err != nil {
 		return "", err
 	}
@@ -81,7 +84,11 @@ func (w *Webhooks) RotateSecret(tx *db.Tx, tenant string) (string, error) {
 	}
 	now := w.clock.Now()
 	fresh := newSecret()
-	tx.Defer(sqlRotateSecret, 1, tenant, w.seal(tenant, fresh), now.Add(Overlap), now)
+	sealed, err := w.seal(tenant, fresh)
+	if err != nil {
+		return "", err
+	}
+	tx.Defer(sqlRotateSecret, 1, tenant, sealed, now.Add(Overlap), now)
 	tx.AfterCommit(func() { w.keys.Forget(tenant) })
 	return encodeSecret(fresh), nil
 }
@@ -136,23 +143,39 @@ func newSecret() []byte {
 
 func encodeSecret(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
 
-// newSealer makes the cipher that secrets are stored under.
-func newSealer(key []byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
+// newSealer makes the cipher that secrets are stored under; nil without a
+// master key.
+func newSealer(master config.Secret) cipher.AEAD {
+	if master.Empty() {
+		return nil
 	}
-	return cipher.NewGCMWithRandomNonce(block)
+	block, err := aes.NewCipher(master.Derive("webhook secrets"))
+	if err == nil {
+		var sealer cipher.AEAD
+		if sealer, err = cipher.NewGCMWithRandomNonce(block); err == nil {
+			return sealer
+		}
+	}
+	panic(fmt.Sprintf("webhook: %v", err)) // a key of 32 bytes always serves
 }
+
+var (
+	errNoMaster = errors.New("webhook: the secrets of tenants cannot be read without the master key")
+	errSealed   = errors.New("webhook: a secret cannot be opened: is this the master key that it was stored under?")
+)
 
 // seal encrypts a secret for the table, bound to its tenant.
-func (w *Webhooks) seal(tenant string, key []byte) []byte {
-	return w.sealer.Seal(nil, nil, key, []byte(tenant))
+func (w *Webhooks) seal(tenant string, key []byte) ([]byte, error) {
+	if w.sealer == nil {
+		return nil, errNoMaster
+	}
+	return w.sealer.Seal(nil, nil, key, []byte(tenant)), nil
 }
 
-var errSealed = errors.New("webhook: a secret cannot be opened: is this the master key that it was stored under?")
-
 func (w *Webhooks) open(tenant string, sealed []byte) ([]byte, error) {
+	if w.sealer == nil {
+		return nil, errNoMaster
+	}
 	key, err := w.sealer.Open(nil, nil, sealed, []byte(tenant))
 	if err != nil {
 		return nil, fmt.Errorf("%w (tenant %s)", errSealed, tenant)

@@ -103,8 +103,9 @@ type Counts struct {
 }
 
 // New makes the webhooks of a node and registers their handler with the queue,
-// which must not have started. Without a master key (Options.Secret) it panics:
-// nothing could be signed.
+// which must not have started. Without a master key (Options.Secret) what needs
+// the secrets of tenants fails, and with it every delivery: that is for
+// commands which do not look at them.
 func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *Webhooks {
 	if o.Workers <= 0 {
 		o.Workers = 256
@@ -112,12 +113,8 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	if o.Timeout <= 0 {
 		o.Timeout = 15 * time.Second
 	}
-	sealer, err := newSealer(o.Secret.Derive("webhook secrets"))
-	if err != nil {
-		panic(fmt.Sprintf("webhook: %v", err)) // a key of 32 bytes always serves
-	}
 	w := &Webhooks{
-		db: d, queue: q, clock: c, log: log, opts: o, sealer: sealer,
+		db: d, queue: q, clock: c, log: log, opts: o, sealer: newSealer(o.Secret),
 		client:     newClient(o),
 		traffic:    traffic{hosts: map[string]*host{}},
 		unrecorded: map[string]record{},
