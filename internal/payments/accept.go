@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"errors"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -51,9 +52,20 @@ type Shortfall struct {
 // row.
 func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) {
 	if err := p.prepare(ctx, a); err != nil {
+		// What was asked before has its answer even while nothing is served.
+		if old, replayed, known := p.earlier(ctx, a.payment); known != nil || replayed {
+			return accepted{payment: old, replayed: replayed}, known
+		}
 		return accepted{}, err
 	}
 	r, err := p.lanes.wallet(a.payment.Tenant).Do(ctx, a.payment.Tenant, rowsOf, &op{accept: a})
+	if errors.Is(err, db.ErrUnique) {
+		// The same Reference under another secret, which makes another
+		// ProviderReference of it.
+		if old, replayed, known := p.earlier(ctx, a.payment); known != nil || replayed {
+			return accepted{payment: old, replayed: replayed}, known
+		}
+	}
 	if err != nil {
 		return accepted{}, err
 	}

@@ -1,11 +1,9 @@
 package payments
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -31,8 +29,8 @@ type batch struct {
 	page     *ledger.Page
 	ends     ends
 	// What was read, or is about to be written.
-	rows        map[rowKey]*Payment
-	touched     map[rowKey]bool
+	rows        map[string]*Payment
+	touched     map[string]bool
 	byReference map[referenceKey]*Payment
 	byKey       map[idempotencyKey]*Payment
 	// What is to be written.
@@ -53,29 +51,9 @@ type batch struct {
 	also     []func(*db.Tx) error
 }
 
-// A rowKey names a row of payments.
-type rowKey struct {
-	tenant string
-	kind   Kind
-	id     string
-}
-
-func keyOf(p Payment) rowKey { return rowKey{p.Tenant, p.Kind, p.ID} }
-
-func compareRows(a, b rowKey) int {
-	return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
-}
-
-var rowColumns = []db.Column[rowKey]{
-	{Name: "tenant", Text: func(k rowKey) string { return k.tenant }},
-	{Name: "kind", Text: func(k rowKey) string { return string(k.kind) }},
-	{Name: "id", Text: func(k rowKey) string { return k.id }},
-}
-
 // The locks are taken in the order of the key.
-const paymentsLocked = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
-ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.id = k.id
-ORDER BY payments.tenant, payments.kind, payments.id FOR UPDATE OF payments`
+const paymentsLocked = `SELECT ` + paymentColumns + ` FROM texts($1) JOIN payments ON payments.id = texts.value
+ORDER BY payments.id FOR UPDATE OF payments`
 
 // runBatch commits a batch. Settlements that touch no wallet are first tried
 // without reading: a lone owner knows its rows, and where it does not, a guard
@@ -106,8 +84,8 @@ func (b *batch) reset() {
 	*b = batch{p: b.p, shard: b.shard, ops: b.ops, blind: b.blind,
 		verdicts:    make([]lane.Verdict[result], n),
 		ends:        ends{},
-		rows:        make(map[rowKey]*Payment, n),
-		touched:     make(map[rowKey]bool, n),
+		rows:        make(map[string]*Payment, n),
+		touched:     make(map[string]bool, n),
 		byReference: make(map[referenceKey]*Payment, n),
 		byKey:       map[idempotencyKey]*Payment{},
 		tally:       tally{},
@@ -141,9 +119,9 @@ func (b *batch) run(tx *db.Tx) error {
 // lists, then the rows.
 func (b *batch) gather(tx *db.Tx) error {
 	wallets := map[ledger.Key]bool{}
-	references := map[referenceKey]bool{}
+	references := map[string]bool{}
 	keys := map[idempotencyKey]bool{}
-	rows := map[rowKey]bool{}
+	rows := map[string]bool{}
 	for _, o := range b.ops {
 		if a := o.accept; a != nil {
 			b.note(a.payment, wallets, references, keys)
@@ -154,14 +132,14 @@ func (b *batch) gather(tx *db.Tx) error {
 		}
 		pay := o.settle.payment
 		if b.blind {
-			if b.rows[keyOf(pay)] == nil {
-				b.rows[keyOf(pay)] = &pay
+			if b.rows[pay.ID] == nil {
+				b.rows[pay.ID] = &pay
 			}
 			continue
 		}
-		rows[keyOf(pay)] = true
+		rows[pay.ID] = true
 		if pay.Child != "" {
-			rows[rowKey{pay.Tenant, KindTopUp, pay.Child}] = true
+			rows[pay.Child] = true
 		}
 		if o.settle.byWallet() {
 			wallets[walletOf(pay)] = true
@@ -169,32 +147,32 @@ func (b *batch) gather(tx *db.Tx) error {
 	}
 	var queries []db.Query
 	b.page = &ledger.Page{}
-	if lock := b.p.ledger.OpenQuery(tx, sortedKeys(wallets, nil), b.page); lock.SQL != "" {
+	if lock := b.p.ledger.OpenQuery(tx, keysOf(wallets), b.page); lock.SQL != "" {
 		queries = append(queries, lock)
 	}
 	if len(b.ends) > 0 {
 		queries = append(queries, b.ends.query())
 	}
 	if len(references) > 0 {
-		queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, sortedKeys(references, nil))}, Each: b.scan(func(p *Payment) {
+		queries = append(queries, db.Query{SQL: byOwnReference, Args: []any{keysOf(references)}, Each: b.scan(func(p *Payment) {
 			b.byReference[referenceOf(*p)] = p
 		})})
 	}
 	if len(keys) > 0 {
-		queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, sortedKeys(keys, nil))}, Each: b.scan(func(p *Payment) {
+		queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, keysOf(keys))}, Each: b.scan(func(p *Payment) {
 			b.byKey[idempotencyOf(*p)] = p
 		})})
 	}
 	if len(rows) > 0 {
-		queries = append(queries, db.Query{SQL: paymentsLocked, Args: []any{db.RowsOf(rowColumns, sortedKeys(rows, compareRows))}, Each: b.scan(func(p *Payment) {
-			b.rows[keyOf(*p)] = p
+		queries = append(queries, db.Query{SQL: paymentsLocked, Args: []any{keysOf(rows)}, Each: b.scan(func(p *Payment) {
+			b.rows[p.ID] = p
 		})})
 	}
 	return tx.Gather(queries...)
 }
 
 // note says what must be read before a payment can be accepted.
-func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[referenceKey]bool, keys map[idempotencyKey]bool) {
+func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[string]bool, keys map[idempotencyKey]bool) {
 	if p.held() > 0 {
 		wallets[walletOf(p)] = true
 	}
@@ -202,19 +180,16 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[refe
 		wallets[ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Details.To)}] = true
 	}
 	b.ends.add(p)
-	references[referenceOf(p)] = true
+	references[p.ProviderReference] = true
 	if p.IdempotencyKey != "" {
 		keys[idempotencyOf(p)] = true
 	}
 }
 
-func sortedKeys[K comparable](set map[K]bool, compare func(a, b K) int) []K {
+func keysOf[K comparable](set map[K]bool) []K {
 	keys := make([]K, 0, len(set))
 	for k := range set {
 		keys = append(keys, k)
-	}
-	if compare != nil {
-		slices.SortFunc(keys, compare)
 	}
 	return keys
 }
@@ -281,7 +256,7 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 		pay := *b.inserts[0]
 		e := endsOf(pay)
 		there := false
-		err := tx.Gather(e.query(), db.Query{SQL: paymentByID, Args: []any{pay.Tenant, pay.Kind, pay.ID}, Each: func(*db.Row) error {
+		err := tx.Gather(e.query(), db.Query{SQL: paymentByID, Args: []any{pay.ID, pay.Tenant, pay.Kind}, Each: func(*db.Row) error {
 			there = true
 			return nil
 		}})
@@ -302,7 +277,7 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 }
 
 func (b *batch) stands(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {
-	err = tx.Query(paymentsLocked, []any{db.RowsOf(rowColumns, []rowKey{keyOf(row)})}, b.scan(func(is *Payment) { there = same(*is) }))
+	err = tx.Query(paymentsLocked, []any{[]string{row.ID}}, b.scan(func(is *Payment) { there = same(*is) }))
 	return there, err
 }
 

@@ -37,15 +37,22 @@ var idempotencyColumns = []db.Column[idempotencyKey]{
 }
 
 const (
+	// For a question about one payment. The hot way is byOwnReference.
 	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
 ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.reference = k.reference`
 
+	// The ProviderReference is made of mode, tenant, kind and Reference, so that
+	// the same request has the same one. The unique key on the Reference itself
+	// holds where the secret under which it is made has changed.
+	byOwnReference = `SELECT ` + paymentColumns + ` FROM texts($1) JOIN payments ON payments.provider_reference = texts.value`
+
+	// Joining text to nothing keeps PostgreSQL from an index on the tenant.
 	paymentsByKey = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
-ON payments.tenant = k.tenant AND payments.idempotency_key = k.key`
+ON payments.idempotency_key = k.key AND payments.tenant || '' = k.tenant`
 
 	// A key that is older than a day may come again; the row lets go of it.
 	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
-WHERE payments.tenant = k.tenant AND payments.idempotency_key = k.key`
+WHERE payments.idempotency_key = k.key AND payments.tenant || '' = k.tenant`
 )
 
 // byIdempotency finds the payment that an earlier request with the same

@@ -75,6 +75,9 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 		return Payment{}, false, err
 	}
 	if r.BankID != "" {
+		if old, again, err := p.earlier(ctx, pay); err != nil || again {
+			return p.replayed(old, err)
+		}
 		// The verified name is used. Nothing is debited before it is known.
 		if pay.AccountName, err = p.bankName(ctx, t, r.BankID, r.AccountNumber); err != nil {
 			return Payment{}, false, err
@@ -86,10 +89,7 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 		return Payment{}, false, err
 	}
 	if done.replayed {
-		if done.payment.Refused {
-			return Payment{}, true, refused(done.payment)
-		}
-		return done.payment, true, nil
+		return p.replayed(done.payment, nil)
 	}
 	if no := p.await(ctx, a.work, answerTime-p.clock.Since(begun)); no != nil {
 		return Payment{}, false, refused(*no)
@@ -146,6 +146,17 @@ func (p *Payments) await(ctx context.Context, w *work, d time.Duration) *Payment
 	case <-late.C:
 		return nil
 	}
+}
+
+// replayed answers a request that came before from the payment that it made.
+func (p *Payments) replayed(old Payment, err error) (Payment, bool, error) {
+	if err == nil && old.Refused {
+		err = refused(old)
+	}
+	if err != nil {
+		return Payment{}, err == nil || old.Refused, err
+	}
+	return old, true, nil
 }
 
 func refused(pay Payment) error {

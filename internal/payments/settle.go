@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -98,12 +99,12 @@ func (s *settlement) byWallet() bool {
 
 // settleOne judges a settlement inside the transaction and adds what it writes.
 func (b *batch) settleOne(s *settlement) (result, error) {
-	row := b.rows[keyOf(s.payment)]
+	row := b.rows[s.payment.ID]
 	if row == nil {
 		return result{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	}
 	way, ok := arrow(row.Kind, row.Status, s.event)
-	if b.touched[keyOf(*row)] { // one change of a row in a transaction
+	if b.touched[row.ID] { // one change of a row in a transaction
 		return result{payment: *row}, nil
 	}
 	if !ok || row.Attempt != s.payment.Attempt {
@@ -127,7 +128,7 @@ func (b *batch) settleOne(s *settlement) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	b.touched[keyOf(*row)] = true
+	b.touched[row.ID] = true
 	if s.also != nil {
 		b.also = append(b.also, s.also)
 	}
@@ -178,7 +179,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 // childOne opens the top-up that a collection paid for, or ends it with the
 // collection.
 func (b *batch) childOne(parent Payment, s *settlement) error {
-	child := b.rows[rowKey{parent.Tenant, KindTopUp, parent.Child}]
+	child := b.rows[parent.Child]
 	e := EventUnpaid
 	if parent.Status == StatusSuccess {
 		e = EventFunded
@@ -294,8 +295,6 @@ func (b *batch) job(w *work, p Payment) {
 }
 
 var moveColumns = []db.Column[move]{
-	{Name: "tenant", Text: func(m move) string { return m.row.Tenant }},
-	{Name: "kind", Text: func(m move) string { return string(m.row.Kind) }},
 	{Name: "id", Text: func(m move) string { return m.row.ID }},
 	{Name: "was", Text: func(m move) string { return string(m.was) }},
 	{Name: "attempt", Int: func(m move) int64 { return int64(m.row.Attempt) }},
@@ -310,8 +309,6 @@ var moveColumns = []db.Column[move]{
 }
 
 var markColumns = []db.Column[mark]{
-	{Name: "tenant", Text: func(m mark) string { return m.row.Tenant }},
-	{Name: "kind", Text: func(m mark) string { return string(m.row.Kind) }},
 	{Name: "id", Text: func(m mark) string { return m.row.ID }},
 	{Name: "was_attempt", Int: func(m mark) int64 { return int64(m.wasAttempt) }},
 	{Name: "was_posts", Int: func(m mark) int64 { return int64(m.wasPosts) }},
@@ -328,8 +325,6 @@ var markColumns = []db.Column[mark]{
 }
 
 var turnColumns = []db.Column[turn]{
-	{Name: "tenant", Text: func(t turn) string { return t.row.Tenant }},
-	{Name: "kind", Text: func(t turn) string { return string(t.row.Kind) }},
 	{Name: "id", Text: func(t turn) string { return t.row.ID }},
 	{Name: "status", Text: func(t turn) string { return string(t.row.Status) }},
 	{Name: "reason", Text: func(t turn) string { return t.row.Reason }},
@@ -371,31 +366,31 @@ const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL
 FROM rows($1) AS m
-WHERE payments.tenant = m.tenant AND payments.kind = m.kind AND payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt`
+WHERE payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at
 FROM rows($1) AS m
-WHERE payments.tenant = m.tenant AND payments.kind = m.kind AND payments.id = m.id AND payments.status = 'pending'
+WHERE payments.id = m.id AND payments.status = 'pending'
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
 
 	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at
 FROM rows($1) AS m
-WHERE payments.tenant = m.tenant AND payments.kind = m.kind AND payments.id = m.id AND payments.status = m.status AND payments.turned_at IS NULL`
+WHERE payments.id = m.id AND payments.status = m.status AND payments.turned_at IS NULL`
 )
 
 // postMoves defers the changes of rows, in the order of the key.
 func (b *batch) postMoves(tx *db.Tx) {
 	if len(b.marks) > 0 {
-		slices.SortFunc(b.marks, func(x, y mark) int { return compareRows(keyOf(x.row), keyOf(y.row)) })
+		slices.SortFunc(b.marks, func(x, y mark) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsMark, int64(len(b.marks)), db.RowsOf(markColumns, b.marks))
 	}
 	if len(b.moves) > 0 {
-		slices.SortFunc(b.moves, func(x, y move) int { return compareRows(keyOf(x.row), keyOf(y.row)) })
+		slices.SortFunc(b.moves, func(x, y move) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsMove, int64(len(b.moves)), db.RowsOf(moveColumns, b.moves))
 	}
 	if len(b.turns) > 0 {
-		slices.SortFunc(b.turns, func(x, y turn) int { return compareRows(keyOf(x.row), keyOf(y.row)) })
+		slices.SortFunc(b.turns, func(x, y turn) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsTurn, int64(len(b.turns)), db.RowsOf(turnColumns, b.turns))
 	}
 	db.Insert(tx, "attempts", leftColumns, b.left)

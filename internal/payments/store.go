@@ -81,13 +81,13 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "note", Text: func(p *Payment) string { return p.Note }},
 }
 
-const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND id = $3`
+const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`
 
 // get reads one payment; found is false where there is none.
 func (p *Payments) get(ctx context.Context, tenant string, kind Kind, id string) (pay Payment, found bool, err error) {
 	err = p.db.Read(ctx, func(tx *db.Tx) error {
 		found = false
-		return tx.Query(paymentByID, []any{tenant, kind, id}, func(r *db.Row) error {
+		return tx.Query(paymentByID, []any{id, tenant, kind}, func(r *db.Row) error {
 			found = true
 			pay, err = scanPayment(r)
 			return err
@@ -100,8 +100,7 @@ func (p *Payments) get(ctx context.Context, tenant string, kind Kind, id string)
 // keeps its reference in attempts.
 const paymentByProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $1
 UNION ALL SELECT ` + paymentColumns + ` FROM payments WHERE attempt_reference = $1 AND attempt > 1
-UNION ALL SELECT ` + paymentColumns + ` FROM attempts JOIN payments
-ON payments.tenant = attempts.tenant AND payments.kind = attempts.kind AND payments.id = attempts.payment
+UNION ALL SELECT ` + paymentColumns + ` FROM attempts JOIN payments ON payments.id = attempts.payment
 WHERE attempts.provider_reference = $1`
 
 // byProviderReference finds the payment that a provider knows by this reference,

@@ -1,0 +1,407 @@
+package payments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// patience is reached by a failing test only.
+const patience = time.Minute
+
+var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+// A scripted rail is a provider whose every answer the test decides. It notes
+// what it was asked, so that a test can say how often money may have left.
+type scripted struct {
+	mu     sync.Mutex
+	onPost func(n int, reference string) provider.Outcome // n counts from 1 for each reference
+	onAsk  func(n int, reference string) provider.Outcome
+	posts  map[string]int
+	asks   map[string]int
+	gross  map[string]money.Pesewas
+	party  map[string]string
+}
+
+func (s *scripted) post(reference string, amount money.Pesewas, party string) provider.Outcome {
+	s.mu.Lock()
+	s.posts[reference]++
+	s.gross[reference], s.party[reference] = amount, party
+	n, answer := s.posts[reference], s.onPost
+	s.mu.Unlock()
+	return answer(n, reference)
+}
+
+func (s *scripted) ask(r provider.StatusRequest) provider.Outcome {
+	s.mu.Lock()
+	s.asks[r.ProviderReference]++
+	n, answer := s.asks[r.ProviderReference], s.onAsk
+	echo := &provider.Echo{Reference: r.ProviderReference, Amount: s.gross[r.ProviderReference], AmountTold: true, Currency: "GHS", Party: s.party[r.ProviderReference]}
+	s.mu.Unlock()
+	o := answer(n, r.ProviderReference)
+	if o.Class == provider.Accepted && o.Echo == nil {
+		o.Echo = echo
+	}
+	return o
+}
+
+// script replaces the answers.
+func (s *scripted) script(post, ask func(n int, reference string) provider.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onPost, s.onAsk = post, ask
+}
+
+func (s *scripted) counts() (posts, asks int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.posts {
+		posts += n
+	}
+	for _, n := range s.asks {
+		asks += n
+	}
+	return posts, asks
+}
+
+func (s *scripted) Collect(_ context.Context, r provider.CollectRequest) provider.Outcome {
+	return s.post(r.ProviderReference, r.Amount, string(r.MSISDN))
+}
+
+func (s *scripted) CollectStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
+	return s.ask(r)
+}
+
+func (s *scripted) Disburse(_ context.Context, r provider.DisburseRequest) provider.Outcome {
+	return s.post(r.ProviderReference, r.Amount, string(r.MSISDN))
+}
+
+func (s *scripted) DisburseStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
+	return s.ask(r)
+}
+
+func (s *scripted) TopUp(_ context.Context, r provider.TopUpRequest) provider.Outcome {
+	return s.post(r.ProviderReference, r.Amount, string(r.MSISDN))
+}
+
+func (s *scripted) TopUpStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
+	return s.ask(r)
+}
+
+// The answers that scripts are made of.
+var (
+	pending   = provider.Outcome{Class: provider.Accepted}
+	success   = provider.Outcome{Class: provider.Accepted, State: provider.Success, UpstreamID: "up-1"}
+	failed    = provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonFunds}
+	rejected  = provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonPayeeNotFound}
+	unsent    = provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable}
+	turnedOff = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable} // 401, 403, 429
+	unknown   = provider.Outcome{}
+	notFound  = provider.Outcome{NotFound: true}
+	repeated  = provider.Outcome{Class: provider.Accepted, Duplicate: true}
+)
+
+func always(o provider.Outcome) func(int, string) provider.Outcome {
+	return func(int, string) provider.Outcome { return o }
+}
+
+// inTurn answers one after the other, the last one for ever.
+func inTurn(list ...provider.Outcome) func(int, string) provider.Outcome {
+	return func(n int, _ string) provider.Outcome { return list[min(n, len(list))-1] }
+}
+
+// A house is a database with nodes on it and two rails: one that refuses
+// duplicates distinctly (as MTN does), one that does not (as Hubtel).
+type house struct {
+	t      testing.TB
+	db     *db.DB
+	clock  *clock.Clock
+	first  *scripted // "mtn": MayRepeat
+	second *scripted // "hubtel"
+	tenant tenant.Tenant
+	hooks  *hooks
+	n      int
+}
+
+// hooks is the customer's server; it notes the statuses that it was told.
+type hooks struct {
+	*httptest.Server
+	mu   sync.Mutex
+	told map[string][]string // by transaction_id
+}
+
+func newHooks(t testing.TB) *hooks {
+	h := &hooks{told: map[string][]string{}}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct {
+			TransactionID string `json:"transaction_id"`
+			Status        string `json:"status"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Errorf("a webhook's body: %v", err)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.told[body.TransactionID] = append(h.told[body.TransactionID], body.Status)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// of gives the statuses that were told of a reference.
+func (h *hooks) of(reference string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.told[reference])
+}
+
+type node struct {
+	*Payments
+	house    *house
+	queue    *jobs.Queue
+	routes   *route.Table
+	webhooks *webhook.Webhooks
+}
+
+// funds is what the tenant's wallet begins with.
+const funds = 1_000 * money.Cedi
+
+func newHouse(t testing.TB, d *db.DB) *house {
+	t.Helper()
+	h := &house{t: t, db: d, clock: clock.NewManual(morning), first: newScripted(), second: newScripted(), hooks: newHooks(t)}
+	return h
+}
+
+func newScripted() *scripted {
+	return &scripted{onPost: always(pending), onAsk: always(pending), posts: map[string]int{}, asks: map[string]int{},
+		gross: map[string]money.Pesewas{}, party: map[string]string{}}
+}
+
+// node starts a node. The first one makes the tenant.
+func (h *house) node(name string) *node {
+	h.t.Helper()
+	ctx := h.t.Context()
+	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	rails := []provider.Rail{
+		{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first, Disburser: h.first, TopUpper: h.first},
+		{Name: "hubtel", Mode: "test", Collector: h.second, Disburser: h.second, TopUpper: h.second},
+	}
+	l := ledger.New(h.db, h.clock, name)
+	q := jobs.New(h.db, h.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour})
+	n := &node{house: h, queue: q, routes: route.New(h.db, h.clock, log, rails)}
+	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	n.webhooks = webhook.New(h.db, q, h.clock, log, webhook.Options{Secret: secret, Development: true})
+	n.Payments = New(Deps{
+		DB: h.db, Ledger: l, Tenants: tenant.New(h.db, l, h.clock), Jobs: q, Webhooks: n.webhooks, Routes: n.routes,
+		Clock: h.clock, Log: log, Secret: secret, Development: true,
+	})
+	if err := errors.Join(n.routes.Seed(ctx)); err != nil {
+		h.t.Fatal(err)
+	}
+	if h.tenant.ID == "" {
+		h.tenant = n.newTenant(funds)
+	}
+	if err := q.Start(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := q.Stop(context.Background()); err != nil {
+			h.t.Errorf("stop: %v", err)
+		}
+		n.Close()
+	})
+	return n
+}
+
+// newTenant makes a tenant with money in its wallet.
+func (n *node) newTenant(amount money.Pesewas) tenant.Tenant {
+	t := n.house.t
+	t.Helper()
+	var made tenant.Tenant
+	err := n.db.Write(t.Context(), func(tx *db.Tx) (err error) {
+		made, err = n.tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Test, CollectionsEnabled: true})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = n.db.Write(t.Context(), func(tx *db.Tx) error {
+		if _, err := n.webhooks.EnsureSecret(tx, made.ID); err != nil {
+			return err
+		}
+		_, err := n.tenants.SetFeePlan(tx, made.ID, time.Time{}, tenant.DemoPlan())
+		if err != nil || amount == 0 {
+			return err
+		}
+		page, err := n.ledger.Open(tx, made.Wallet())
+		if err != nil {
+			return err
+		}
+		err = page.Add(ledger.Transfer{Asset: made.Money(), From: ledger.Funding, To: ledger.Wallet(made.ID), Amount: int64(amount), Subject: "fund " + made.ID, Leg: LegFinal, Kind: "fund", At: n.clock.Now()})
+		page.Post()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func (h *house) caller() Caller { return Caller{Tenant: h.tenant.ID, Key: "key-1"} }
+
+func (h *house) reference() string {
+	h.n++
+	return fmt.Sprintf("reference-%06d", h.n)
+}
+
+// payout is a payout of GHS 10.00 (fee 0.10) to an MTN wallet.
+func (h *house) payout() Payout {
+	return Payout{Amount: 10 * money.Cedi, Reference: h.reference(), MSISDN: "233241234567", Network: msisdn.MTN,
+		CallbackURL: h.hooks.URL}
+}
+
+func (h *house) collect() Collect {
+	return Collect{Amount: 10 * money.Cedi, Reference: h.reference(), MSISDN: "233241234567", Network: msisdn.MTN,
+		CallbackURL: h.hooks.URL}
+}
+
+// quiet waits until the node has nothing to do at this moment of its clock.
+func (n *node) quiet() {
+	n.house.t.Helper()
+	ctx, cancel := context.WithTimeout(n.house.t.Context(), patience)
+	defer cancel()
+	if err := n.queue.Quiet(ctx); err != nil {
+		n.house.t.Fatalf("never quiet: %v; %+v", err, n.queue.Counts())
+	}
+}
+
+// pass moves the clock, in steps in which everything due is done.
+func (n *node) pass(d time.Duration) {
+	n.house.t.Helper()
+	end := n.clock.Now().Add(d)
+	for {
+		n.quiet()
+		next, any := n.clock.Next()
+		if !any || next.After(end) {
+			n.clock.Advance(end.Sub(n.clock.Now()))
+			n.quiet()
+			return
+		}
+		n.clock.Advance(max(time.Microsecond, next.Sub(n.clock.Now())))
+	}
+}
+
+// must reads a payment of the house's tenant.
+func (n *node) must(k Kind, id string) Payment {
+	n.house.t.Helper()
+	pay, found, err := n.get(n.house.t.Context(), n.house.tenant.ID, k, id)
+	if err != nil || !found {
+		n.house.t.Fatalf("payment %s: found %v, %v", id, found, err)
+	}
+	return pay
+}
+
+func (n *node) balance() money.Pesewas {
+	n.house.t.Helper()
+	b, err := n.ledger.Balance(n.house.t.Context(), n.house.tenant.Wallet())
+	if err != nil {
+		n.house.t.Fatal(err)
+	}
+	return money.Pesewas(b)
+}
+
+func (n *node) account(id ledger.AccountID) money.Pesewas {
+	n.house.t.Helper()
+	b, err := n.ledger.Balance(n.house.t.Context(), ledger.Key{Asset: ledger.TestGHS, ID: id})
+	if err != nil {
+		n.house.t.Fatal(err)
+	}
+	return money.Pesewas(b)
+}
+
+const (
+	openJobs = `SELECT count(*) FROM jobs WHERE kind = 'payment'`
+	openHeld = `SELECT id, kind, CAST(amount + charges AS INTEGER) FROM payments WHERE status = 'pending' AND kind <> 'collection'`
+)
+
+// books checks what must hold after everything: the ledger itself, clearing
+// against the open rows one by one, and one job for each open payment.
+func (n *node) books() {
+	t := n.house.t
+	t.Helper()
+	report, err := n.ledger.Check(t.Context())
+	if err != nil || !report.OK() {
+		t.Errorf("the ledger: %v, %v", report.Problems, err)
+	}
+	err = n.db.ReadWhole(t.Context(), func(tx *db.Tx) error {
+		want := map[string]int64{}
+		if err := tx.Query(openHeld, nil, func(r *db.Row) error {
+			var id, kind string
+			var held int64
+			err := r.Scan(&id, &kind, &held)
+			want[id] = held
+			return err
+		}); err != nil {
+			return err
+		}
+		err := n.ledger.HeldBySubject(tx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Clearing}, func(subject string, amount int64) error {
+			if want[subject] != amount {
+				t.Errorf("clearing holds %d of %s, the row says %d", amount, subject, want[subject])
+			}
+			delete(want, subject)
+			return nil
+		})
+		for id := range want {
+			t.Errorf("clearing holds nothing of %s, which is open", id)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func (n *node) jobsLeft() (count int) {
+	t := n.house.t
+	t.Helper()
+	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(openJobs, nil, &count)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+// wantKind checks the kind of a refusal.
+func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
+	t.Helper()
+	if !problem.Is(err, k) {
+		t.Fatalf("got %v, want a refusal of kind %s", err, k)
+	}
+	return problem.From(err)
+}

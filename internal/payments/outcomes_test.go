@@ -1,0 +1,127 @@
+package payments
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// TestOutcomesOfAPayout is the table of what a provider may say and what
+// becomes of the money: how often it may have been asked to pay, the row, the
+// wallet.
+func TestOutcomesOfAPayout(t *testing.T) {
+	const amount, fee = 10 * money.Cedi, 10 * money.Cedi / 100
+	tests := []struct {
+		name      string
+		network   string // MTN goes to the rail that refuses duplicates; TELECEL does not
+		post, ask func(int, string) provider.Outcome
+		after     time.Duration
+		refused   bool
+		status    Status
+		reason    string
+		posts     int
+		spent     money.Pesewas // of the wallet
+		escalated bool
+	}{
+		{name: "success when asked", network: "MTN", post: always(pending), ask: always(success), after: time.Second,
+			status: StatusSuccess, posts: 1, spent: amount + fee},
+		{name: "failure when asked", network: "MTN", post: always(pending), ask: inTurn(pending, failed), after: 3 * time.Second,
+			status: StatusFailed, reason: provider.ReasonFunds, posts: 1},
+		{name: "refused outright", network: "MTN", post: always(rejected), ask: always(unknown),
+			refused: true, status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
+		{name: "refused outright without duplicates", network: "TELECEL", post: always(rejected), ask: always(unknown),
+			refused: true, status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
+		{name: "pending for ever", network: "MTN", post: always(pending), ask: always(pending), after: 48 * time.Hour,
+			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
+
+		{name: "answer lost, was paid", network: "MTN", post: always(unknown), ask: always(success), after: time.Second,
+			status: StatusSuccess, posts: 1, spent: amount + fee},
+		{name: "answer lost, not found, sent again, paid", network: "MTN", post: inTurn(unknown, pending), ask: inTurn(notFound, success), after: 3 * time.Second,
+			status: StatusSuccess, posts: 2, spent: amount + fee},
+		{name: "answer lost, sent again, is a duplicate, paid", network: "MTN", post: inTurn(unknown, repeated), ask: inTurn(notFound, success), after: 3 * time.Second,
+			status: StatusSuccess, posts: 2, spent: amount + fee},
+		{name: "answer lost, refused when sent again: holds", network: "MTN", post: inTurn(unknown, rejected), ask: always(notFound), after: 50 * time.Second,
+			status: StatusPending, spent: amount + fee, posts: 6},
+		{name: "answer lost, refused again and again without being known", network: "MTN", post: inTurn(unknown, rejected), ask: always(notFound), after: 4 * time.Minute,
+			status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 8},
+		{name: "answer lost, refused when sent again, was paid", network: "MTN", post: inTurn(unknown, rejected), ask: inTurn(notFound, success), after: 3 * time.Second,
+			status: StatusSuccess, posts: 2, spent: amount + fee},
+		{name: "answer lost, not found without duplicates: holds for ever", network: "TELECEL", post: always(unknown), ask: always(notFound), after: 72 * time.Hour,
+			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
+		{name: "answer lost without duplicates, was paid", network: "TELECEL", post: always(unknown), ask: inTurn(notFound, unknown, success), after: 7 * time.Second,
+			status: StatusSuccess, posts: 1, spent: amount + fee},
+		{name: "answer lost without duplicates, had failed", network: "TELECEL", post: always(unknown), ask: inTurn(notFound, failed), after: 3 * time.Second,
+			status: StatusFailed, reason: provider.ReasonFunds, posts: 1},
+
+		{name: "turned away, then accepted", network: "TELECEL", post: inTurn(turnedOff, turnedOff, pending), ask: always(success), after: 5 * time.Second,
+			status: StatusSuccess, posts: 3, spent: amount + fee},
+		{name: "turned away, then refused: the only one that arrived", network: "TELECEL", post: inTurn(turnedOff, rejected), ask: always(unknown), after: time.Second,
+			status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
+		{name: "turned away for half an hour", network: "MTN", post: always(turnedOff), ask: always(unknown), after: 31 * time.Minute,
+			status: StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
+		{name: "turned away, then lost: holds", network: "TELECEL", post: inTurn(turnedOff, unknown), ask: always(unknown), after: 2 * time.Hour,
+			status: StatusPending, posts: 2, spent: amount + fee, escalated: true},
+		{name: "lost, then turned away for hours: holds", network: "MTN", post: inTurn(unknown, turnedOff), ask: always(notFound), after: 2 * time.Hour,
+			status: StatusPending, posts: -1, spent: amount + fee, escalated: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				h.first.script(tt.post, tt.ask)
+				h.second.script(tt.post, tt.ask)
+				r := h.payout()
+				rail := h.first
+				if tt.network != "MTN" {
+					r.Network, r.MSISDN = "TELECEL", "233201234567"
+					rail = h.second
+				}
+				pay, _, err := n.Payout(t.Context(), h.caller(), r)
+				if tt.refused {
+					e := wantKind(t, err, problem.Refused)
+					pay = e.Data.(Payment)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(tt.after)
+				got := n.must(KindPayout, pay.ID)
+				if got.Status != tt.status || got.Reason != tt.reason || got.Refused != tt.refused {
+					t.Errorf("the row is %s (%q, refused %v), want %s (%q, refused %v)", got.Status, got.Reason, got.Refused, tt.status, tt.reason, tt.refused)
+				}
+				if posts, _ := rail.counts(); tt.posts >= 0 && posts != tt.posts {
+					t.Errorf("%d POSTs, want %d", posts, tt.posts)
+				}
+				if spent := funds - n.balance(); spent != tt.spent {
+					t.Errorf("the wallet is down by %s, want %s", spent, tt.spent)
+				}
+				if escalated := !got.EscalatedAt.IsZero(); escalated != tt.escalated {
+					t.Errorf("escalated is %v, want %v", escalated, tt.escalated)
+				}
+				if open := n.jobsLeft(); open != map[bool]int{true: 1}[got.Status.Open()] {
+					t.Errorf("%d jobs for a %s payment", open, got.Status)
+				}
+				if got.Status == StatusSuccess {
+					if f := n.account(ledger.Float(got.Rail)); f != amount {
+						t.Errorf("float %s, want %s", f, money.Pesewas(amount))
+					}
+					if f := n.account(ledger.Fees); f != fee {
+						t.Errorf("fees %s, want %s", f, money.Pesewas(fee))
+					}
+				}
+				told := map[Status][]string{StatusSuccess: {"success"}, StatusFailed: {"failed"}}[got.Status]
+				if is := h.hooks.of(got.Reference); !slices.Equal(is, told) {
+					t.Errorf("the customer was told %v, want %v", is, told)
+				}
+				n.books()
+			})
+		})
+	}
+}
