@@ -47,6 +47,10 @@ func newMeters(a *App) *meters {
 	return m
 }
 
+// Metrics gives what this node measures, for whoever prints the list: the document for operators is
+// held to it by a test.
+func (a *App) Metrics() prometheus.Collector { return a.meters.registry }
+
 func (m *meters) gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }

@@ -9,12 +9,12 @@ type MTN struct {
 	URL                string     `name:"url" env:"URL" placeholder:"URL" help:"Base URL of MTN's Open API; empty leaves MTN out."`
 	Environment        string     `name:"environment" env:"ENVIRONMENT" default:"mtnghana" help:"X-Target-Environment."`
 	Currency           string     `name:"currency" env:"CURRENCY" default:"GHS" help:"Currency of the account; MTN's sandbox wants EUR."`
-	CollectionKey      Credential `name:"collection-key" env:"COLLECTION_KEY" hidden:""`
+	CollectionKey      Credential `name:"collection-key" env:"COLLECTION_KEY" hidden:"" help:"Subscription key of the collection product."`
 	CollectionUser     string     `name:"collection-user" env:"COLLECTION_USER" help:"API user of the collection product."`
-	CollectionAPIKey   Credential `name:"collection-api-key" env:"COLLECTION_API_KEY" hidden:""`
-	DisbursementKey    Credential `name:"disbursement-key" env:"DISBURSEMENT_KEY" hidden:""`
+	CollectionAPIKey   Credential `name:"collection-api-key" env:"COLLECTION_API_KEY" hidden:"" help:"API key of that user."`
+	DisbursementKey    Credential `name:"disbursement-key" env:"DISBURSEMENT_KEY" hidden:"" help:"Subscription key of the disbursement product."`
 	DisbursementUser   string     `name:"disbursement-user" env:"DISBURSEMENT_USER" help:"API user of the disbursement product."`
-	DisbursementAPIKey Credential `name:"disbursement-api-key" env:"DISBURSEMENT_API_KEY" hidden:""`
+	DisbursementAPIKey Credential `name:"disbursement-api-key" env:"DISBURSEMENT_API_KEY" hidden:"" help:"API key of that user."`
 }
 
 // Enabled says whether the operator configured MTN at all.
@@ -43,7 +43,7 @@ func (m MTN) Missing() []string {
 // only listed addresses may call it.
 type Hubtel struct {
 	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id; empty leaves Hubtel out."`
-	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:""`
+	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:"" help:"Hubtel client secret."`
 	POSSales     string     `name:"pos-sales" env:"POS_SALES" help:"POS sales id: collections and name queries."`
 	Prepaid      string     `name:"prepaid" env:"PREPAID" help:"Prepaid deposit id: payouts."`
 	Commission   string     `name:"commission" env:"COMMISSION" help:"Account of the commission services: airtime and data; the prepaid deposit id when empty."`
