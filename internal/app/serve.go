@@ -43,7 +43,11 @@ func (a *App) listen(context.Context) error {
 	if a.cfg.MetricsListen == "" {
 		return nil
 	}
-	m, err := listen("metrics", a.cfg.MetricsListen, !a.production, a.meters.handler())
+	address := a.cfg.MetricsListen
+	if !a.production && strings.HasSuffix(a.cfg.Listen, ":0") {
+		address = "127.0.0.1:0" // who asks for a free port gets free ports
+	}
+	m, err := listen("metrics", address, !a.production, a.meters.handler())
 	if err != nil {
 		return err
 	}
