@@ -128,7 +128,7 @@ func (a *App) settle(context.Context) error {
 			return MissingError{missing}
 		}
 	} else if a.cfg.Secret.Empty() {
-		secret, err := developmentSecret(a.cfg.Storage)
+		secret, err := DevelopmentSecret(a.cfg.Storage, true)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,8 @@ type commands struct {
 	Audit     auditCommands     `cmd:"" help:"What operators did."`
 	Providers providersCommands `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
 	Catalogue catalogueCommands `cmd:"" help:"Airtime networks, data services and banks: list, change."`
+	Webhooks  webhooksCommands  `cmd:"" help:"Events sent to customers: list, attempts, replay, secret."`
+	Jobs      jobsCommands      `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`
 }
 
 // The exit codes.

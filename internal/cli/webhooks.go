@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/webhook"
+)
+
+type webhooksCommands struct {
+	List     webhooksList     `cmd:"" help:"List the events of a customer, newest first, or the failed ones of all."`
+	Attempts webhooksAttempts `cmd:"" help:"Show the attempts of an event that were not answered with 2xx."`
+	Replay   webhooksReplay   `cmd:"" help:"Send events again: the same bytes under the same webhook-id."`
+	Secret   webhooksSecret   `cmd:"" help:"Show the secret that a customer verifies our signatures with, or replace it."`
+}
+
+// webhooks is what commands use of the package: nothing is sent from here. A
+// server that runs does that within seconds.
+func (o *opened) webhooks(secret config.Secret) *webhook.Webhooks {
+	return webhook.New(o.db, o.jobs(), o.clock, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret})
+}
+
+type webhooksList struct {
+	common
+	Tenant  string `name:"tenant" placeholder:"ID" help:"Events of this customer. Needed, except with --state failed."`
+	Subject string `name:"subject" placeholder:"ID" help:"Only those about this payment."`
+	State   string `name:"state" enum:"pending,delivered,failed,superseded," default:"" placeholder:"STATE" help:"pending, delivered, failed or superseded."`
+	Limit   int    `name:"limit" default:"100" help:"List at most so many."`
+}
+
+func deliveryColumns() []column[webhook.Delivery] {
+	return []column[webhook.Delivery]{
+		{"id", func(d webhook.Delivery) any { return d.ID }},
+		{"tenant", func(d webhook.Delivery) any { return d.Tenant }},
+		{"subject", func(d webhook.Delivery) any { return d.Subject }},
+		{"kind", func(d webhook.Delivery) any { return string(d.Kind) }},
+		{"state", func(d webhook.Delivery) any { return string(d.State) }},
+		{"attempts", func(d webhook.Delivery) any { return int64(d.Attempts) }},
+		{"status", func(d webhook.Delivery) any { return int64(d.Status) }},
+		{"took_ms", func(d webhook.Delivery) any { return d.Took.Milliseconds() }},
+		{"created_at", func(d webhook.Delivery) any { return d.CreatedAt }},
+		{"ended_at", func(d webhook.Delivery) any { return d.EndedAt }},
+		{"url", func(d webhook.Delivery) any { return d.URL }},
+		{"error", func(d webhook.Delivery) any { return d.Error }},
+	}
+}
+
+// Run lists events. The bodies are too wide for a table.
+func (c *webhooksList) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		list, err := o.webhooks(config.Secret{}).List(e.ctx, webhook.Filter{
+			Tenant: c.Tenant, Subject: c.Subject, State: webhook.State(c.State), Limit: c.Limit,
+		})
+		if err != nil {
+			return err
+		}
+		columns := deliveryColumns()
+		if c.Output != "table" {
+			columns = append(columns, column[webhook.Delivery]{"body", func(d webhook.Delivery) any { return d.Body }})
+		}
+		return printAll(e.stdout, c.Output, columns, list)
+	})
+}
+
+type webhooksAttempts struct {
+	common
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id of the customer."`
+	ID     string `arg:"" help:"Id of the event, the webhook-id."`
+}
+
+// Run lists the failed attempts of an event.
+func (c *webhooksAttempts) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		list, err := o.webhooks(config.Secret{}).Attempts(e.ctx, c.Tenant, c.ID)
+		if err != nil {
+			return err
+		}
+		columns := []column[webhook.Attempt]{
+			{"number", func(a webhook.Attempt) any { return int64(a.Number) }},
+			{"at", func(a webhook.Attempt) any { return a.At }},
+			{"status", func(a webhook.Attempt) any { return int64(a.Status) }},
+			{"took_ms", func(a webhook.Attempt) any { return a.Took.Milliseconds() }},
+			{"error", func(a webhook.Attempt) any { return a.Error }},
+		}
+		if c.Output != "table" {
+			columns = append(columns, column[webhook.Attempt]{"answer", func(a webhook.Attempt) any { return a.Answer }})
+		}
+		return printAll(e.stdout, c.Output, columns, list)
+	})
+}
+
+type webhooksReplay struct {
+	common
+	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id of the customer."`
+	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too."`
+	Failed bool          `name:"failed" help:"All that were given up."`
+	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: given up in this time."`
+	Limit  int           `name:"limit" default:"1000" help:"With --failed: at most so many, the oldest first."`
+	Reason string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run sends events again.
+func (c *webhooksReplay) Run(e *env) error {
+	if c.Failed == (len(c.IDs) > 0) {
+		return problem.Field("id", "is needed, or else --failed.")
+	}
+	return c.with(e, func(o *opened) error {
+		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		hooks := o.webhooks(config.Secret{})
+		var n int
+		entry := access.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
+			if c.Failed {
+				n, err = hooks.ReplayFailedIn(tx, c.Tenant, o.clock.Now().Add(-c.Since), c.Limit)
+			} else {
+				n, err = hooks.ReplayIn(tx, c.Tenant, c.IDs...)
+			}
+			return map[string]any{"events": c.IDs, "failed": c.Failed, "replayed": n}, err
+		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, []column[int]{{"replayed", func(n int) any { return int64(n) }}}, n)
+	})
+}
+
+type webhooksSecret struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+	Rotate bool   `name:"rotate" help:"Make a new one. The one before signs beside it for 24 hours."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run shows or rotates a secret.
+func (c *webhooksSecret) Run(e *env) error {
+	secret, err := storedSecret(c.Storage)
+	if err != nil {
+		return err
+	}
+	return c.with(e, func(o *opened) error {
+		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		hooks := o.webhooks(secret)
+		if c.Rotate {
+			entry := access.Entry{Action: "webhook.rotate", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+			err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+				_, err := hooks.RotateSecret(tx, c.Tenant)
+				return nil, err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		s, err := hooks.Secret(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, []column[webhook.Secret]{
+			{"secret", func(s webhook.Secret) any { return s.Current }},
+			{"made_at", func(s webhook.Secret) any { return s.MadeAt }},
+			{"former", func(s webhook.Secret) any { return s.Former }},
+			{"former_until", func(s webhook.Secret) any { return s.FormerUntil }},
+		}, s)
+	})
+}
+
+// storedSecret finds the master key that a server on this storage uses: the one
+// of the environment, else that of development.
+func storedSecret(s config.Storage) (config.Secret, error) {
+	secret, err := masterKey()
+	if err == nil && secret.Empty() {
+		secret, err = app.DevelopmentSecret(s, false)
+	}
+	if err != nil {
+		return secret, problem.Wrap(err, problem.Invalid, "master_key",
+			fmt.Sprintf("The master key cannot be read: set %s or %s as for the server", config.EnvMasterKey, config.EnvMasterKeyFile))
+	}
+	return secret, nil
+}
