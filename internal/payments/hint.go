@@ -2,18 +2,22 @@ package payments
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/provider"
 )
 
 // maxHints is how many payments one callback may speak of.
 const maxHints = 16
 
-// Hint takes a provider's callback for what it is: somebody says that something happened. It moves the
-// next question about an open payment forward, and asks about a final one again; at most once in two
-// seconds for each, and it settles nothing by itself. A reference that nobody knows writes nothing.
+// Hint hears that a provider spoke of payments. It moves the next question about
+// an open one forward and has a final one looked at again, each at most once in
+// two seconds; what nobody here knows, or another provider holds, is passed
+// over. Nothing that the callback said is believed.
 func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provider.Hint) error {
 	for _, h := range hints[:min(len(hints), maxHints)] {
 		parsed, err := uuid.Parse(h.ProviderReference) // with hyphens or without: as the provider likes it
@@ -26,25 +30,96 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 			continue
 		}
 		pay, found, err := p.byProviderReference(ctx, reference)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !found || pay.Rail != rail.Name || pay.Mode != rail.Mode {
-			continue
-		}
-		if pay.Status.Open() {
-			p.jobs.Wake(pay.ID) // its owner is another node
-			continue
-		}
-		if !p.live.mayAsk(pay.ID, p.clock.Now()) {
-			continue
-		}
-		asking, cancel := detached(ctx, askTime)
-		_, err = p.lookAgain(asking, pay)
-		cancel()
-		if err != nil {
-			return err
+		case !found || pay.Rail != rail.Name || pay.Mode != rail.Mode:
+		case pay.Status == StatusPending:
+			p.jobs.Wake(pay.ID)
+		case !pay.Status.Open():
+			p.looks.soon(pay)
 		}
 	}
 	return nil
+}
+
+// looksKept bounds the final payments that wait for a look. More than that are
+// left to the sweep, which looks at every one.
+const looksKept = 1000
+
+// looks are final payments that a callback spoke of. Each waits two seconds
+// (providers repeat themselves, and the callback of a payment that was just
+// settled is often the one that comes late), then it is asked about once.
+type looks struct {
+	clock *clock.Clock
+	look  func(context.Context, Payment)
+
+	mu      sync.Mutex
+	queue   []dueLook // in order of time
+	ids     map[string]bool
+	running bool
+	ctx     context.Context
+	cancel  context.CancelFunc
+	group   sync.WaitGroup
+}
+
+type dueLook struct {
+	pay Payment
+	at  time.Time
+}
+
+func newLooks(c *clock.Clock, look func(context.Context, Payment)) *looks {
+	l := &looks{clock: c, look: look, ids: map[string]bool{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// soon has a payment looked at.
+func (l *looks) soon(pay Payment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ids[pay.ID] || len(l.ids) >= looksKept || l.ctx.Err() != nil {
+		return
+	}
+	l.ids[pay.ID] = true
+	l.queue = append(l.queue, dueLook{pay, l.clock.Now().Add(hintTime)})
+	if !l.running {
+		l.running = true
+		l.group.Go(l.run)
+	}
+}
+
+// run looks at what is due until nothing waits.
+func (l *looks) run() {
+	slots := make(chan struct{}, lookers)
+	for {
+		l.mu.Lock()
+		if len(l.queue) == 0 || l.ctx.Err() != nil {
+			l.running = false
+			l.mu.Unlock()
+			return
+		}
+		next := l.queue[0]
+		l.queue = l.queue[1:]
+		l.mu.Unlock()
+		if l.clock.Sleep(l.ctx, next.at.Sub(l.clock.Now())) != nil {
+			continue
+		}
+		slots <- struct{}{}
+		l.group.Go(func() {
+			defer func() { <-slots }()
+			l.mu.Lock()
+			delete(l.ids, next.pay.ID) // a callback from here on is news
+			l.mu.Unlock()
+			l.look(l.ctx, next.pay)
+		})
+	}
+}
+
+// close gives up what waits and waits for what runs.
+func (l *looks) close() {
+	l.mu.Lock()
+	l.cancel()
+	l.mu.Unlock()
+	l.group.Wait()
 }

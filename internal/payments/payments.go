@@ -49,6 +49,7 @@ type Payments struct {
 	references  *references
 	lanes       lanes
 	live        live
+	looks       *looks
 	metrics     metrics
 }
 
@@ -72,6 +73,11 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
+	p.looks = newLooks(p.clock, func(ctx context.Context, pay Payment) {
+		if _, err := p.lookAgain(ctx, pay); err != nil && ctx.Err() == nil {
+			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
+		}
+	})
 	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
 	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobRail, PerKey: func(string) int { return workersPerRail }, Run: p.work})
@@ -81,7 +87,10 @@ func New(d Deps) *Payments {
 
 // Close waits for the transactions that are under way. It comes after the
 // queue's Stop, when nothing asks for new ones.
-func (p *Payments) Close() { p.lanes.close() }
+func (p *Payments) Close() {
+	p.looks.close()
+	p.lanes.close()
+}
 
 // answerTime is the whole time that a payout's answer may take, and submitTime
 // what a provider may take to answer a POST; the second goes on when the first

@@ -265,9 +265,11 @@ func (b *batch) providerCosts(p Payment, s *settlement) error {
 	return b.add(p, transfers...)
 }
 
-// event tells the customer, where the arrow says so and the customer asked.
+// event tells the customer, where the arrow says so and the customer asked. A
+// payout that was refused in its own answer is no payout to its customer: a
+// webhook besides the answer would have it refunded twice in their books.
 func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
-	if !way.Callback || p.CallbackURL == "" {
+	if !way.Callback || p.CallbackURL == "" || p.Refused {
 		return
 	}
 	kind := webhook.Payout

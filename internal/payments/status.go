@@ -60,9 +60,9 @@ func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (Payme
 }
 
 const (
-	lookupID = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND id = $4`
+	lookupID = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $4 AND tenant || '' = $1 AND kind || '' IN ($2, $3)`
 
-	lookupProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $4 AND tenant = $1 AND kind IN ($2, $3)`
+	lookupProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $4 AND tenant || '' = $1 AND kind || '' IN ($2, $3)`
 
 	lookupReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND reference = $4`
 )
