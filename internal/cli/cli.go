@@ -37,13 +37,13 @@ type commands struct {
 
 // The exit codes.
 const (
-	exitOK          = 0
+	exitOK          = 0 // done
 	exitInternal    = 1 // something went wrong that is not the operator's doing
 	exitUsage       = 2 // wrong flags or values
 	exitUnavailable = 3 // the database or a provider cannot be used now; trying later is right
-	exitNotFound    = 4
+	exitNotFound    = 4 // there is no such thing
 	exitConflict    = 5 // done before, or somebody else was first
-	exitForbidden   = 6
+	exitForbidden   = 6 // not allowed
 	exitFunds       = 7 // a wallet, credits or a float do not cover it
 	exitRefused     = 8 // a provider said no
 	exitUnknown     = 9 // the outcome is unknown: look before trying again
