@@ -133,8 +133,9 @@ const (
 		SELECT owner FROM hop WHERE owner IS NOT NULL`
 	sqlLeases = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END FROM job_leases WHERE expires_at > 0`
 	// The owner's death and our own life are looked at once more where it counts.
+	// owner || '' keeps SQLite from reading all jobs of the owner to find a set.
 	sqlAdopt = `UPDATE jobs SET owner = $1, adopted = 1
-		WHERE owner = $2 AND id IN (
+		WHERE owner || '' = $2 AND id IN (
 			SELECT id FROM jobs WHERE owner = $2 AND kind IN (SELECT value FROM texts($3)) ORDER BY run_at LIMIT $4)
 		AND NOT EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $2 AND expires_at > 0)
 		AND EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $1 AND expires_at > 0)

@@ -73,11 +73,7 @@ func TestTwoSecretsSignForADay(t *testing.T) {
 		}
 		r.send(r.event(1, nil))
 		r.quiet()
-		err = d.Write(t.Context(), func(tx *db.Tx) (err error) {
-			fresh, err = r.RotateSecret(tx, "tenant")
-			return err
-		})
-		if err != nil || fresh == old {
+		if fresh, err = r.Rotate(t.Context(), "tenant"); err != nil || fresh == old {
 			t.Fatal(fresh, err)
 		}
 		s, err := r.Secret(t.Context(), "tenant")

@@ -73,6 +73,15 @@ func (w *Webhooks) EnsureSecret(tx *db.Tx, tenant string) (string, error) {
 	return s.Current, err
 }
 
+// Rotate is RotateSecret in a transaction of its own.
+func (w *Webhooks) Rotate(ctx context.Context, tenant string) (secret string, err error) {
+	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
+		secret, err = w.RotateSecret(tx, tenant)
+		return err
+	})
+	return secret, err
+}
+
 // RotateSecret makes a new secret and gives it. The one before signs beside it
 // for a day; one before that is forgotten at once.
 func (w *Webhooks) RotateSecret(tx *db.Tx, tenant string) (string, error) {

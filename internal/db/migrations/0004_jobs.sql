@@ -9,8 +9,9 @@ CREATE TABLE job_leases (
     expires_at INTEGER NOT NULL -- by the database's clock; 0: dead
 ) WITHOUT ROWID;
 
--- A row is a job that is not finished. owner is '' when nobody has it yet and
--- 'dead' for a dead letter.
+-- A row is a job that is not finished. owner is '' when nobody has it yet, '?'
+-- and a kind when it waits for a node that takes this kind, and 'dead' for a
+-- dead letter.
 CREATE TABLE jobs (
     id         TEXT    NOT NULL PRIMARY KEY,
     owner      TEXT    NOT NULL,
