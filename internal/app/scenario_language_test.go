@@ -39,7 +39,7 @@ import (
 //
 // In requests and expectations $name is a text that was set or learned. In an expectation "*" is any text
 // that is not empty, "$name" learns a text that was not known, "~..." is a regular expression, and a
-// member "..." means that more members may follow. Numbers are compared as they are written.
+// member or item "..." means that more may follow. Numbers are compared as they are written.
 
 type scenario struct {
 	title  string
@@ -71,7 +71,7 @@ func (r *reader) peek() (string, bool) {
 }
 
 var (
-	headerLine  = regexp.MustCompile(`^([A-Za-z][A-Za-z-]*): (.*)$`)
+	headerLine  = regexp.MustCompile(`^([A-Za-z][A-Za-z-]*):(?: (.*))?$`)
 	requestLine = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE|HEAD) (/\S*)(?: x(\d+))?$`)
 	variable    = regexp.MustCompile(`\$[a-z][a-z0-9_.]*[a-z0-9_]|\$[a-z]`)
 )
@@ -271,7 +271,11 @@ func (a *actor) match(where string, want, got any) error {
 		return a.matchText(where, w, g)
 	case []any:
 		g, ok := got.([]any)
-		if !ok || len(g) != len(w) {
+		more := len(w) > 0 && w[len(w)-1] == "..."
+		if more {
+			w = w[:len(w)-1]
+		}
+		if !ok || len(g) < len(w) || len(g) > len(w) && !more {
 			return fmt.Errorf("%s has not the %d items expected", where, len(w))
 		}
 		for i := range w {
@@ -421,7 +425,7 @@ func TestTheLanguageOfScenarios(t *testing.T) {
 		{`{"a":"$ref","b":1.50}`, `{"a":"r1","b":1.50}`, true}, {`{"a":"$ref"}`, `{"a":"r2"}`, false}, {`{"b":1.5}`, `{"b":1.50}`, false},
 		{`{"a":"*"}`, `{"a":""}`, false}, {`{"a":"*"}`, `{"a":"x","b":1}`, false}, {`{"a":"*","...":0}`, `{"a":"x","b":1}`, true},
 		{`{"a":"$new","b":"$new"}`, `{"a":"x","b":"x"}`, true}, {`{"a":"$other","b":"$other"}`, `{"a":"x","b":"y"}`, false},
-		{`[1,2]`, `[1]`, false}, {`{"a":null}`, `{"a":null}`, true}, {`{"a":null}`, `{}`, false}, {`{"a":"~^[0-9]+$"}`, `{"a":"12"}`, true},
+		{`[1,2]`, `[1]`, false}, {`[1]`, `[1,2]`, false}, {`[1,"..."]`, `[1,2]`, true}, {`{"a":null}`, `{"a":null}`, true}, {`{"a":null}`, `{}`, false}, {`{"a":"~^[0-9]+$"}`, `{"a":"12"}`, true},
 		{`{"a":"~^[0-9]+$"}`, `{"a":"1x"}`, false}, {`{"a":true}`, `{"a":"true"}`, false},
 	} {
 		want, _ := decodeJSON([]byte(c.want))

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -224,7 +225,7 @@ func (a *actor) must(err error) {
 func (a *actor) enter(settings map[string]string) {
 	app, ctx := a.stage.app, context.Background()
 	id := uuid.NewString()
-	key, err := app.access.Mint(access.NewKey{Tenant: id, Mode: string(tenant.Test)})
+	key, err := app.access.Mint(access.NewKey{Tenant: id})
 	a.must(err)
 	a.must(app.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
@@ -316,7 +317,7 @@ func (a *actor) newKey(name string, settings map[string]string) {
 	for _, text := range strings.FieldsFunc(settings["scopes"], func(r rune) bool { return r == ',' }) {
 		scopes = append(scopes, access.Scope(text))
 	}
-	key, err := app.access.Mint(access.NewKey{Tenant: a.tenant.ID, Mode: string(tenant.Test), Member: settings["member"], Scopes: scopes})
+	key, err := app.access.Mint(access.NewKey{Tenant: a.tenant.ID, Member: settings["member"], Scopes: scopes})
 	a.must(err)
 	a.must(app.db.Write(context.Background(), func(tx *db.Tx) error { app.access.CreateKey(tx, key); return nil }))
 	a.vars["key."+name] = key.Text
@@ -421,8 +422,9 @@ func (a *actor) leave() {
 		key := ledger.Key{Asset: ledger.TestGHS, ID: ledger.Float(rail)}
 		ours, err := s.app.ledger.Balance(ctx, key)
 		a.must(err)
-		if theirs := s.sim.Float(rail); money.Pesewas(ours) != theirs {
-			a.t.Errorf("the float at %s is %v in our book and %v in its own", rail, money.Pesewas(ours), theirs)
+		// Money at a provider is ours: the account that it came out of is below zero.
+		if held, theirs := money.Pesewas(-ours), s.sim.Float(rail); held != theirs {
+			a.t.Errorf("the float at %s is %v in our book and %v in its own", rail, held, theirs)
 		}
 	}
 	clearing, err := s.app.ledger.Balance(ctx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Clearing})
@@ -469,4 +471,14 @@ func (in *inbox) of(path string) []received {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return slices.Clone(in.came[path])
+}
+
+// advanceTo waits, in the stage's time, as long as a Retry-After says.
+func (s *stage) advanceTo(t *testing.T, retryAfter string) {
+	t.Helper()
+	seconds, err := strconv.Atoi(retryAfter)
+	if err != nil || seconds < 1 {
+		t.Fatalf("Retry-After is %q", retryAfter)
+	}
+	s.advance(t, time.Duration(seconds)*time.Second)
 }
