@@ -39,6 +39,16 @@ var (
 	errUnknownCommit = errors.New("db: no answer to COMMIT")
 )
 
+// unknownCommit is a COMMIT without an answer; busy, where it is known, says
+// whether the server may still be at it.
+type unknownCommit struct {
+	busy  func(ctx context.Context) (bool, error)
+	cause error
+}
+
+func (e *unknownCommit) Error() string   { return errUnknownCommit.Error() + ": " + e.cause.Error() }
+func (e *unknownCommit) Unwrap() []error { return []error{errUnknownCommit, e.cause} }
+
 // uniqueError names the key that is taken.
 type uniqueError struct {
 	name  string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,11 @@ var postgresSettings = map[string]string{
 	"enable_mergejoin":                    "off",
 	"lock_timeout":                        "15s",
 	"idle_in_transaction_session_timeout": "60s",
+	// A server that cannot reach us any more lets our locks go within a minute.
+	"tcp_keepalives_idle":     "30",
+	"tcp_keepalives_interval": "10",
+	"tcp_keepalives_count":    "3",
+	"tcp_user_timeout":        "60000",
 }
 
 const (
@@ -40,6 +46,13 @@ const (
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
+// exchangeTime bounds the wait for one answer where the caller does not: a server
+// that went away without a word must not hold its callers for ever.
+const exchangeTime = 60 * time.Second
+
+// orphanTime bounds the look after the other end of a lost connection.
+const orphanTime = 2 * time.Second
+
 // rollbackTime bounds giving up: beyond it the connection is closed instead.
 const rollbackTime = 5 * time.Second
 
@@ -48,17 +61,72 @@ type postgresDB struct {
 	reset atomic.Int64 // when the idle connections were last given up, Unix nanoseconds
 }
 
-// born is where a connection keeps when it was made.
-const born = "makola.born"
+// An identity is the server's end of a connection.
+type identity struct {
+	born    int64  // when we made it, Unix nanoseconds
+	pid     int64  // of the server's process; 0 behind a pooler, where it is not ours
+	started string // its start, because numbers of processes come again
+}
+
+// identityKey is where a connection keeps its identity.
+const identityKey = "makola.identity"
+
+func identityOf(c *pgx.Conn) identity {
+	id, _ := c.PgConn().CustomData()[identityKey].(identity)
+	return id
+}
+
+// introduce runs on every new connection: it makes commits durable and notes
+// who is at the other end.
+func introduce(ctx context.Context, c *pgx.Conn) error {
+	id := identity{born: time.Now().UnixNano()}
+	results, err := c.PgConn().Exec(ctx, durableCommit+"; "+sqlIdentity).ReadAll()
+	if err != nil {
+		return err
+	}
+	if rows := results[len(results)-1].Rows; len(rows) == 1 && string(rows[0][0]) == strconv.Itoa(int(c.PgConn().PID())) {
+		id.pid, id.started = int64(c.PgConn().PID()), string(rows[0][1])
+	}
+	c.PgConn().CustomData()[identityKey] = id
+	return nil
+}
+
+const (
+	sqlIdentity = `select pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`
+	// sqlOrphan finds the server's end of a lost connection that is not done, and
+	// ends it where it waits for us with a transaction open (or always, with $3):
+	// else it would keep its locks until the network tells it that we are gone.
+	sqlOrphan = `SELECT CASE WHEN wait_event = 'ClientRead' OR $3 = 1 THEN pg_terminate_backend(pid) ELSE false END
+FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) AS timestamptz) AND state <> 'idle'`
+)
+
+// orphan looks after the server's end of a connection that broke inside a
+// transaction, and says whether it is still at work. After COMMIT was sent it may
+// be at that, which nobody must disturb; before, nothing of it is wanted.
+func (d *postgresDB) orphan(ctx context.Context, id identity, commitSent bool) (busy bool, err error) {
+	if id.pid == 0 {
+		return false, nil
+	}
+	c, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.Release()
+	var ended bool
+	err = c.QueryRow(ctx, sqlOrphan, id.pid, id.started, boolean(!commitSent)).Scan(&ended)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // lost hears that a connection broke by itself. Those made before it are then
 // likely to be broken, too (a restart, a failover), and a transaction should not
 // have to find that out one by one: the idle ones are given up. A connection
 // older than the last time says nothing new.
 func (d *postgresDB) lost(c *pgx.Conn) {
-	made, _ := c.PgConn().CustomData()[born].(int64)
 	last := d.reset.Load()
-	if made > last && d.reset.CompareAndSwap(last, time.Now().UnixNano()) {
+	if identityOf(c).born > last && d.reset.CompareAndSwap(last, time.Now().UnixNano()) {
 		d.pool.Reset()
 	}
 }
@@ -78,11 +146,7 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		c.PgConn().CustomData()[born] = time.Now().UnixNano()
-		_, err := c.Exec(ctx, durableCommit, pgx.QueryExecModeSimpleProtocol)
-		return err
-	}
+	config.AfterConnect = introduce
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, classify(err)
@@ -128,6 +192,8 @@ type postgresSession struct {
 	conn  *pgxpool.Conn
 	mode  mode
 	begun bool // BEGIN was sent, or is not needed
+
+	commitSent bool
 }
 
 // batch begins the transaction where it has not begun and adds the statements.
@@ -153,6 +219,11 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 }
 
 func (s *postgresSession) run(ctx context.Context, statements []*statement) error {
+	if s.mode != modeWhole {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, exchangeTime)
+		defer cancel()
+	}
 	b, before := s.batch(statements)
 	results := s.conn.SendBatch(ctx, b)
 	err := readResults(results, before, statements)
@@ -214,6 +285,7 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 	}
 	b, before := s.batch(statements)
 	b.Queue("commit")
+	s.commitSent = true
 	results := s.conn.SendBatch(ctx, b)
 	err := readResults(results, before, statements)
 	var tag pgconn.CommandTag
@@ -237,10 +309,17 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 	if errors.As(err, &pg) && (!atCommit || pg.Severity == "ERROR") {
 		return err // the server says that it did not commit
 	}
+	var early pgx.ErrPreprocessingBatch
+	if errors.As(err, &early) {
+		s.commitSent = false
+		return err // the statements were still being prepared
+	}
 	if pgconn.SafeToRetry(err) {
 		return fmt.Errorf("%w: %w", errLost, err) // nothing was sent
 	}
-	return fmt.Errorf("%w: %w", errUnknownCommit, err)
+	id := identityOf(s.conn.Conn())
+	busy := func(ctx context.Context) (bool, error) { return s.db.orphan(ctx, id, true) }
+	return &unknownCommit{busy: busy, cause: err}
 }
 
 func (s *postgresSession) end(broken bool) {
@@ -248,6 +327,11 @@ func (s *postgresSession) end(broken bool) {
 	if c.IsClosed() {
 		s.conn.Release()
 		s.db.lost(c)
+		if s.mode == modeWrite && s.begun {
+			ctx, cancel := context.WithTimeout(context.Background(), orphanTime)
+			defer cancel()
+			_, _ = s.db.orphan(ctx, identityOf(c), s.commitSent) // as far as it goes: the server is away, perhaps
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTime)

@@ -2,9 +2,12 @@ package db_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,9 +21,22 @@ type proxy struct {
 	listener net.Listener
 	target   string
 	mu       sync.Mutex
-	swallow  string // "", "requests" or "answers"
+	next     cut
+	deaf     bool // requests to cancel do not arrive
+	open     []net.Conn
 	wg       sync.WaitGroup
 }
+
+// A cut says how the line breaks at the next bytes.
+type cut int
+
+const (
+	none          cut = iota
+	requestLost       // the server never gets the request, and sees the line break
+	answerLost        // we never get the answer
+	requestStuck      // the server never gets the request and sees nothing
+	requestPassed     // the server gets the request, we are gone, and it sees nothing
+)
 
 func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
@@ -40,51 +56,89 @@ func newProxy(t *testing.T, target string) *proxy {
 				_ = client.Close()
 				continue
 			}
-			p.wg.Go(func() { p.carry(client, server, "requests") })
-			p.wg.Go(func() { p.carry(server, client, "answers") })
+			p.mu.Lock()
+			p.open = append(p.open, client, server)
+			p.mu.Unlock()
+			p.wg.Go(func() { p.requests(client, server) })
+			p.wg.Go(func() { p.answers(server, client) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
+		p.mu.Lock()
+		for _, c := range p.open {
+			_ = c.Close()
+		}
+		p.mu.Unlock()
 		p.wg.Wait()
 	})
 	return p
 }
 
-// carry moves bytes until either end closes, or until it has to swallow some:
-// then it closes both ends, once.
-func (p *proxy) carry(from, to net.Conn, what string) {
-	defer func() {
-		_ = from.Close()
-		_ = to.Close()
-	}()
+func (p *proxy) requests(client, server net.Conn) {
+	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			p.mu.Lock()
-			cut := p.swallow == what
-			if cut {
-				p.swallow = ""
-			}
-			p.mu.Unlock()
-			if cut {
-				return
-			}
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
+		n, err := client.Read(buffer)
 		if err != nil {
+			_ = server.Close()
+			return
+		}
+		if n == 16 && binary.BigEndian.Uint32(buffer[4:]) == 80877102 && p.isDeaf() {
+			_ = server.Close()
+			return
+		}
+		switch p.take(requestLost, requestStuck, requestPassed) {
+		case requestLost:
+			_ = server.Close()
+			return
+		case requestStuck:
+			return
+		case requestPassed:
+			_, _ = server.Write(buffer[:n])
+			return
+		}
+		if _, err := server.Write(buffer[:n]); err != nil {
 			return
 		}
 	}
 }
 
-func (p *proxy) cut(what string) {
+func (p *proxy) answers(server, client net.Conn) {
+	defer func() { _ = server.Close() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil || p.take(answerLost) == answerLost {
+			_ = client.Close()
+			return
+		}
+		_, _ = client.Write(buffer[:n]) // when we are gone the server must not notice
+	}
+}
+
+// take answers the planned cut when it is one of these, once.
+func (p *proxy) take(cuts ...cut) cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.swallow = what
+	if !slices.Contains(cuts, p.next) {
+		return none
+	}
+	planned := p.next
+	p.next = none
+	return planned
+}
+
+func (p *proxy) isDeaf() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deaf
+}
+
+func (p *proxy) cut(c cut) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = c
 }
 
 // The line breaks at COMMIT, really: before the server has it, and after it
@@ -97,14 +151,20 @@ func TestTheLineBreaksAtCommit(t *testing.T) {
 	}
 	p := newProxy(t, u.Host)
 	u.Host = p.listener.Addr().String()
-	d := dbtest.OpenWith(t, db.Options{URL: u.String(), MaxConns: 2})
+	d := dbtest.OpenWith(t, db.Options{URL: u.String(), MaxConns: 1})
 	fillPurse(t, d)
-	done := int64(0)
+	// With all statements prepared: that takes an exchange of its own, before COMMIT.
+	for _, key := range []string{"warm", "warmer", "warmest"} {
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return spend(tx, key) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, done := purse(t, d)
 	for _, c := range []struct {
-		cut      string
+		cut      cut
 		happened int64
-	}{{"requests", 0}, {"answers", 1}} {
-		key := "lost " + c.cut
+	}{{requestLost, 0}, {answerLost, 1}, {requestStuck, 0}, {requestPassed, 1}} {
+		key := fmt.Sprint("lost ", c.cut)
 		cut := true
 		body := func(tx *db.Tx) error {
 			if err := spend(tx, key); err != nil {
@@ -117,24 +177,24 @@ func TestTheLineBreaksAtCommit(t *testing.T) {
 			return nil
 		}
 		if err := d.Write(t.Context(), body); !errors.Is(err, db.ErrAmbiguous) {
-			t.Errorf("%s: %v", c.cut, err)
+			t.Errorf("cut %d: %v", c.cut, err)
 		}
 		left, notes := purse(t, d)
 		if notes != done+c.happened || left != 100-notes {
-			t.Errorf("%s: %d left, %d notes", c.cut, left, notes)
+			t.Errorf("cut %d: %d left, %d notes", c.cut, left, notes)
 		}
 		done = notes
-		key, cut = "looked for, lost "+c.cut, true
+		key, cut = fmt.Sprint("looked for, lost ", c.cut), true
 		if err := d.WriteRecognising(t.Context(), noted(key), body); err != nil {
-			t.Errorf("recognising, %s: %v", c.cut, err)
+			t.Errorf("recognising, cut %d: %v", c.cut, err)
 		}
 		left, notes = purse(t, d)
 		if notes != done+1 || left != 100-notes {
-			t.Errorf("recognising, %s: %d left, %d notes", c.cut, left, notes)
+			t.Errorf("recognising, cut %d: %d left, %d notes", c.cut, left, notes)
 		}
 		done = notes
 		// Before COMMIT nothing is ambiguous: the transaction runs again.
-		key, cut = "early, lost "+c.cut, true
+		key, cut = fmt.Sprint("early, lost ", c.cut), true
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
 			if cut {
 				p.cut(c.cut)
@@ -143,13 +203,56 @@ func TestTheLineBreaksAtCommit(t *testing.T) {
 			return spend(tx, key)
 		})
 		if err != nil {
-			t.Errorf("early, %s: %v", c.cut, err)
+			t.Errorf("early, cut %d: %v", c.cut, err)
 		}
 		left, notes = purse(t, d)
 		if notes != done+1 || left != 100-notes {
-			t.Errorf("early, %s: %d left, %d notes", c.cut, left, notes)
+			t.Errorf("early, cut %d: %d left, %d notes", c.cut, left, notes)
 		}
 		done = notes
+	}
+}
+
+// The line breaks while the server is still at COMMIT: the look for the rows
+// waits until it is done, and does not take "not yet" for "no".
+func TestTheLineBreaksDuringCommit(t *testing.T) {
+	u, err := url.Parse(dbtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, u.Host)
+	p.deaf = true // else the driver's own request to cancel ends the commit
+	u.Host = p.listener.Addr().String()
+	d := dbtest.OpenWith(t, db.Options{URL: u.String(), MaxConns: 1})
+	fillPurse(t, d)
+	err = d.Write(t.Context(), func(tx *db.Tx) error {
+		for _, sql := range []string{
+			`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END'`,
+			`CREATE CONSTRAINT TRIGGER dawdles AFTER INSERT ON items DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle()`,
+		} {
+			if _, err := tx.Exec(sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Once without a cut: statements are prepared in an exchange of their own.
+	if err := d.Write(t.Context(), func(tx *db.Tx) error { return spend(tx, "warm") }); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	err = d.WriteRecognising(t.Context(), noted("slow"), func(tx *db.Tx) error {
+		if runs++; runs == 1 {
+			defer p.cut(requestPassed)
+		}
+		return spend(tx, "slow")
+	})
+	left, notes := purse(t, d)
+	if err != nil || runs != 1 || left != 98 || notes != 2 {
+		t.Errorf("%d runs, %d left, %d notes: %v", runs, left, notes, err)
 	}
 }
 

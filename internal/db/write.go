@@ -43,7 +43,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
-	conflicts, lost := 0, 0
+	conflicts, lost, doubts := 0, 0, 0
 	for {
 		after, err := d.attempt(ctx, modeWrite, fn)
 		if err == nil {
@@ -53,13 +53,18 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			return nil
 		}
 		switch {
-		case errors.Is(err, ErrAmbiguous):
+		// After a doubt a key that is taken or a row that has moved on may be our
+		// own doing, seen late.
+		case errors.Is(err, ErrAmbiguous), doubts > 0 && (errors.Is(err, ErrUnique) || errors.Is(err, ErrGuard)):
 			if landed == nil {
 				return err
 			}
-			there, lookErr := d.ask(ctx, landed)
+			if doubts++; doubts > triesLost {
+				return err
+			}
+			there, lookErr := d.ask(ctx, err, landed)
 			if lookErr != nil {
-				return fmt.Errorf("%w (and the look for its rows failed: %w)", err, lookErr)
+				return fmt.Errorf("%w: the look for its rows failed: %w", ErrAmbiguous, errors.Join(err, lookErr))
 			}
 			if there {
 				for _, fn := range after {
@@ -67,8 +72,8 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 				}
 				return nil
 			}
-			if lost++; lost >= triesLost {
-				return fmt.Errorf("%w: the answer to COMMIT was lost %d times", ErrUnavailable, lost)
+			if !errors.Is(err, ErrAmbiguous) {
+				return err // it was somebody else
 			}
 		case errors.Is(err, errConflict):
 			if conflicts++; conflicts >= triesConflict {
@@ -90,25 +95,44 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	}
 }
 
-// ask runs landed in a new transaction. A writing one: on SQLite and
-// PostgreSQL alike it waits for the transaction in doubt to be over, as far as
-// landed locks what that one locked.
-func (d *DB) ask(ctx context.Context, landed func(*Tx) (bool, error)) (there bool, err error) {
+const sqlBehind = `SELECT number FROM schema_migrations ORDER BY number LIMIT 1 FOR UPDATE`
+
+// ask runs landed in a new transaction, once the server is done with the one in
+// doubt: until then "not there" means nothing.
+func (d *DB) ask(ctx context.Context, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
+	var unknown *unknownCommit
+	waits := errors.As(doubt, &unknown) && unknown.busy != nil
 	for try := 1; ; try++ {
-		_, err = d.attempt(ctx, modeWrite, func(t *Tx) error {
-			var err error
-			there, err = landed(t)
-			return err
-		})
-		// Asking writes nothing, so that asking again is always right.
-		again := errors.Is(err, errConflict) || errors.Is(err, errLost) || errors.Is(err, ErrAmbiguous)
-		if err == nil || !again || try >= triesConflict {
-			return there, err
+		busy := false
+		if waits {
+			busy, err = unknown.busy(ctx)
+			err = classify(err)
 		}
-		if pauseErr := pause(ctx, try+2); pauseErr != nil {
+		if err == nil && !busy {
+			_, err = d.attempt(ctx, modeWrite, func(t *Tx) error {
+				if there, err = landed(t); err != nil || !there || d.engine == SQLite {
+					return err
+				}
+				// A wait for a standby may have ended with the line, so that the
+				// rows are seen and not yet safe. This lock is written down behind
+				// them, and its own commit waits for the standby.
+				_, err := t.Exec(sqlBehind)
+				return err
+			})
+			if err == nil {
+				return there, nil
+			}
+		}
+		// Asking writes nothing, so that asking again is always right.
+		again := busy || errors.Is(err, errConflict) || errors.Is(err, errLost) || errors.Is(err, ErrAmbiguous)
+		if !again || !busy && try >= triesConflict {
 			return false, err
+		}
+		err = nil
+		if pauseErr := pause(ctx, try+2); pauseErr != nil {
+			return false, pauseErr
 		}
 	}
 }
@@ -147,8 +171,11 @@ func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
 	}
 	for try := 1; ; try++ {
 		_, err := d.attempt(ctx, m, fn)
-		if err == nil || try >= triesLost || !errors.Is(err, errLost) && !errors.Is(err, errConflict) {
+		if err == nil || !errors.Is(err, errLost) && !errors.Is(err, errConflict) {
 			return err
+		}
+		if try >= triesLost {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		if pauseErr := pause(ctx, try); pauseErr != nil {
 			return err
