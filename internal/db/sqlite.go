@@ -59,7 +59,7 @@ type writeAheadLog struct {
 
 const (
 	logLimit   = 128 << 20
-	logLook    = 64                     // commits between two looks at the size
+	logLook    = 16                     // commits between two looks at the size
 	pauseReads = 500 * time.Millisecond // how long new readers wait for old ones at most
 )
 
