@@ -32,7 +32,10 @@ import (
 //	wallet 89.90                        what the balance endpoint says
 //	provider $ext payout success        what the provider's own book says about a reference
 //	fault {...} | clear faults          POST and DELETE /sim/v1/faults
+//	sim POST /transactions/$ext {...}   any other request to the simulator's own interface
 //	prompt 0240000040 approve           answers the newest prompt on a handset
+//	resolve $ext failed                 an operator's word: success or failed
+//	transfer 10.00                      an operator moves money to another tenant's wallet
 //	callback mtn {...}                  a callback by somebody who knows the address
 //	refuse webhooks 2                   the receiver answers 500 so many times
 //	let total = $a                      names a text
@@ -134,6 +137,14 @@ func (s *scenario) parse(r *reader, line string) error {
 	case "fault":
 		body := r.json(rest)
 		add(func(a *actor) { a.control("POST", "/faults", a.fill(body)) })
+	case "sim":
+		method, target, _ := strings.Cut(rest, " ")
+		path, first, _ := strings.Cut(target, " ")
+		body := r.json(first)
+		add(func(a *actor) {
+			a.control(method, a.fill(path), a.fill(body))
+			a.stage.settle(a.t)
+		})
 	case "callback":
 		rail, first, _ := strings.Cut(rest, " ")
 		body := r.json(first)
@@ -195,6 +206,10 @@ func simple(word, rest string) (func(*actor), error) {
 			defer a.stage.inbox.mu.Unlock()
 			a.stage.inbox.refuse[a.hook] = n
 		}, err
+	case word == "resolve" && len(fields) == 2:
+		return func(a *actor) { a.resolve(a.fill(fields[0]), fields[1] == "success") }, nil
+	case word == "transfer" && len(fields) == 1:
+		return func(a *actor) { a.transfer(rest) }, nil
 	case word == "let" && len(fields) == 3:
 		return func(a *actor) { a.vars[fields[0]] = a.fill(fields[2]) }, nil
 	}

@@ -57,6 +57,8 @@ var contractRows = map[string]string{
 
 	"1.3/services": "the data services", "1.3/service-unknown": "an unknown service", "1.3/banks": "the banks under both paths", "1.3/names": "names of wallets and accounts",
 	"2/fee-bearer": "the customer bears the fee", "2/collections-off": "momopay needs collections", "2/payouts-stopped": "an operator stops payouts",
+	"2/resolve": "an operator ends what no provider will", "2/wallet-transfer": "an operator moves money between two wallets",
+	"2/reversed-payout": "done, then taken back", "2/reversed-collection": "paid, then taken back",
 	"2/blocked-in-flight": "work in flight of a blocked account", "2/idempotency": "Idempotency-Key", "2/bundle-twice": "the same package twice",
 }
 

@@ -323,6 +323,26 @@ func (a *actor) newKey(name string, settings map[string]string) {
 	a.vars["key."+name] = key.Text
 }
 
+// resolve is an operator's word about a payment.
+func (a *actor) resolve(id string, paid bool) {
+	a.t.Helper()
+	_, err := a.stage.app.payments.Resolve(context.Background(), id, paid, "the statement says so", "test")
+	a.must(err)
+	a.stage.settle(a.t)
+}
+
+// transfer moves money to the wallet of another tenant, which the scenario calls $other.
+func (a *actor) transfer(text string) {
+	a.t.Helper()
+	amount, err := money.Parse(text)
+	a.must(err)
+	other := &actor{stage: a.stage, t: a.t, line: a.line}
+	other.enter(map[string]string{"fund": "0.00"})
+	a.vars["other"], a.vars["key.other"] = other.tenant.ID, other.key
+	_, err = a.stage.app.payments.Transfer(context.Background(), a.tenant.ID, other.tenant.ID, amount, "scenario", "test")
+	a.must(err)
+}
+
 // ask sends a request and holds both sides to the document.
 func (a *actor) ask(method, path, body string, header []string) {
 	a.t.Helper()
@@ -334,6 +354,9 @@ func (a *actor) ask(method, path, body string, header []string) {
 	}
 	a.last = call(a.stage.app, key, method, path, body, header...)
 	status := a.last.Code
+	if status >= 400 {
+		a.explained()
+	}
 	operation, known := a.stage.document.Match(method, "/api/v1"+strings.SplitN(path, "?", 2)[0])
 	if !known {
 		return
@@ -345,6 +368,17 @@ func (a *actor) ask(method, path, body string, header []string) {
 	}
 	if err := a.stage.document.CheckAnswer(operation, status, a.last.Header(), a.last.Body.Bytes()); err != nil {
 		a.t.Errorf("line %d: the answer is not as documented: %v\n%s", a.line, err, a.last.Body)
+	}
+}
+
+// explained says whether the page about testing knows the code of the last answer.
+func (a *actor) explained() {
+	a.t.Helper()
+	var refusal apitest.Refusal
+	a.must(json.Unmarshal(a.last.Body.Bytes(), &refusal))
+	page := plainCall(a.stage.app, http.MethodGet, "/docs/testing", "").Body.String()
+	if !strings.Contains(page, "<code>"+refusal.Code+"</code>") {
+		a.t.Errorf("line %d: /docs/testing does not explain the code %q", a.line, refusal.Code)
 	}
 }
 
@@ -418,13 +452,13 @@ func (a *actor) leave() {
 	if report, err := s.app.ledger.Check(ctx); err != nil || !report.OK() {
 		a.t.Errorf("the ledger does not add up: %v %v", err, report.Problems)
 	}
+	if report, err := s.app.payments.Check(ctx); err != nil || !report.OK() {
+		a.t.Errorf("the payments do not agree with the ledger: %v %+v", err, report)
+	}
 	for _, rail := range s.sim.Providers() {
-		key := ledger.Key{Asset: ledger.TestGHS, ID: ledger.Float(rail)}
-		ours, err := s.app.ledger.Balance(ctx, key)
-		a.must(err)
-		// Money at a provider is ours: the account that it came out of is below zero.
-		if held, theirs := money.Pesewas(-ours), s.sim.Float(rail); held != theirs {
-			a.t.Errorf("the float at %s is %v in our book and %v in its own", rail, held, theirs)
+		theirs := s.sim.Float(rail)
+		if off, err := s.app.payments.CheckFloat(ctx, rail, string(tenant.Test), theirs); err != nil || off != 0 {
+			a.t.Errorf("the float at %s is %v in its own book, ours is off by %v: %v", rail, theirs, off, err)
 		}
 	}
 	clearing, err := s.app.ledger.Balance(ctx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Clearing})
