@@ -129,7 +129,7 @@ fi
 
 if [ ! -s "$data/PG_VERSION" ]; then
 	rm -rf "$data"
-	as_owner "$bin/initdb" -D "$data" -U makola -A trust -E UTF8 --locale=C --no-sync 9>&- >"$home/initdb.log" 2>&1 9>&- || {
+	as_owner "$bin/initdb" -D "$data" -U makola -A trust -E UTF8 --locale=C --no-sync 9>&- >"$home/initdb.log" 2>&1 || {
 		cat "$home/initdb.log" >&2
 		die "initdb failed"
 	}
@@ -168,4 +168,10 @@ while [ "$port" -le "$last" ]; do
 	port=$((port + 1))
 done
 cat "$log" >&2
+if [ "$kind" = test ] && [ -z "${MAKOLA_POSTGRES_AGAIN:-}" ]; then
+	# Without fsync a crash of the machine may leave it broken; nothing in it is worth mending.
+	say "the test cluster does not start; making a new one"
+	rm -rf "$data"
+	MAKOLA_POSTGRES_AGAIN=1 exec "$0" start
+fi
 die "PostgreSQL did not start; its log is above"
