@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,19 +127,130 @@ func TestAPausedNodeWakesUpAndDoesNoHarm(t *testing.T) {
 	})
 }
 
+func TestANodeThatMissedItsDeathWritesNothing(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		inside, let := make(chan struct{}), make(chan struct{})
+		late := func(out Outcome) func(context.Context, Job) Outcome {
+			return func(context.Context, Job) Outcome {
+				inside <- struct{}{}
+				<-let
+				return out
+			}
+		}
+		var rb record
+		later := func(Job) Outcome { return Later(time.Hour) }
+		no := errors.New("from a node that is dead")
+		a := start(t, newQueue(t, d, c, quietOptions("a"), Handler{Kind: "retry", Run: late(Retry(no))}, Handler{Kind: "dead", Run: late(Dead(no))}))
+		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("retry", later), rb.handler("dead", later)))
+		quiet(t, b)
+		add(t, d, a, Job{ID: "1", Kind: "retry"}, Job{ID: "2", Kind: "dead"}, Job{ID: "3", Kind: "retry", RunAt: epochStart.Add(time.Hour)})
+		<-inside
+		<-inside
+		kill(t, d, a)
+		look(t, b)
+		quiet(t, b)
+		close(let)
+		quiet(t, a)
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			a.Postpone(tx, Postponement{ID: "3", At: epochStart.Add(10 * time.Hour), Error: "from a node that is dead"})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := b.List(t.Context(), Filter{})
+		if err != nil || len(list) != 3 || len(rb.all()) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		for _, j := range list {
+			if j.Tries != 0 || j.LastError != "" || !strings.HasPrefix(j.Node, "b/") || j.RunAt.After(epochStart.Add(time.Hour)) {
+				t.Errorf("it wrote %+v", j)
+			}
+		}
+	})
+}
+
+func TestALivingNodeIsNotRobbed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var r record
+		a := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
+		b := start(t, newQueue(t, d, c, quietOptions("b"), r.handler("k", done)))
+		add(t, d, a, Job{ID: "1", Kind: "k", RunAt: epochStart.Add(time.Hour)})
+		// b looked a moment ago, when it took a for dead.
+		if err := b.adopt(t.Context(), b.owner, a.owner); err != nil {
+			t.Fatal(err)
+		}
+		// Nor does a dead node take anything.
+		kill(t, d, b)
+		look(t, a)
+		add(t, d, New(d, c, nil, quietOptions("command")), Job{ID: "2", Kind: "k", RunAt: epochStart.Add(time.Hour)})
+		if err := b.adopt(t.Context(), b.owner, ownerNobody); err != nil {
+			t.Fatal(err)
+		}
+		list, err := a.List(t.Context(), Filter{})
+		if err != nil || len(list) != 2 || list[0].Adopted || !strings.HasPrefix(list[0].Node, "a/") || b.Counts().Adopted != 0 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+func TestWhatCommitsAfterTheLeaseWasLostIsAdopted(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		var r record
+		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), r.handler("k", done)))
+		quiet(t, q)
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			q.Add(tx, Job{ID: "1", Kind: "k"})
+			q.loseLease()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := q.Counts().InMemory; n != 0 {
+			t.Errorf("%d jobs of the old epoch are in memory", n)
+		}
+		if err := q.beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err = d.Write(t.Context(), func(tx *db.Tx) error { // nobody has released it: its time has to come
+			_, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE owner <> $1", q.owner)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(t, q)
+		quiet(t, q)
+		if got := r.all(); len(got) != 1 || !got[0].Adopted {
+			t.Errorf("ran %+v", got)
+		}
+	})
+}
+
 func TestAnAdoptedJobWaitsForItsGhost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var inside, most atomic.Int32
 		var r record
 		begun, let := make(chan struct{}, 2), make(chan struct{})
-		a := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", Run: func(_ context.Context, j Job) Outcome {
+		var a *Queue
+		a = newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", Run: func(ctx context.Context, j Job) Outcome {
 			most.Store(max(most.Load(), inside.Add(1)))
 			defer inside.Add(-1)
 			r.add(j)
 			begun <- struct{}{}
 			<-let
+			if !j.Adopted {
+				return Dead(errors.New("from the old life"))
+			}
+			if dead, err := a.List(ctx, Filter{Dead: true}); err != nil || len(dead) != 0 {
+				t.Errorf("the ghost's word counted: %+v, %v", dead, err)
+			}
 			return Done()
-		}}))
+		}})
+		start(t, a)
 		add(t, d, a, Job{ID: "1", Kind: "k"})
 		<-begun
 		kill(t, d, a)

@@ -46,6 +46,58 @@ func TestANewerEventTakesTheOldOnesPlace(t *testing.T) {
 	})
 }
 
+func TestASupersededEventStaysThat(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := newRig(t, d, "a", Options{Timeout: patience})
+		arrived, let := make(chan string, 100), make(chan struct{})
+		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
+			id := q.Header.Get("webhook-id")
+			arrived <- id
+			if id != "newer" && id != "newest" {
+				<-let
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		})
+		// Eight requests take all that an unknown receiver gets; the ninth stands in line.
+		var events []Event
+		for i := range 8 {
+			events = append(events, r.event(i, nil))
+		}
+		r.send(events...)
+		for range 8 {
+			<-arrived
+		}
+		r.send(r.event(8, nil))
+		newer := func(n int, id string) Event {
+			return r.event(n, func(e *Event) { e.ID, e.First = id, false })
+		}
+		r.send(newer(0, "newer"), newer(8, "newest"))
+		close(let)
+		r.quiet()
+		for len(arrived) > 0 {
+			if id := <-arrived; id == "event-0008" {
+				t.Error("an event was sent although a newer one had taken its place")
+			}
+		}
+		for n, id := range map[int]string{0: "newer", 8: "newest"} {
+			list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: fmt.Sprintf("subject-%04d", n)})
+			if err != nil || len(list) != 2 || list[0].ID != id || list[0].State != Delivered || list[1].State != Superseded {
+				t.Errorf("%+v, %v", list, err)
+			}
+		}
+		// Its job is still there, waiting for the second attempt; a replay does not mind.
+		r.inbox.status(http.StatusOK)
+		if n, err := r.Replay(t.Context(), "tenant", "event-0000"); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		r.quiet()
+		list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0000"})
+		if err != nil || len(list) != 2 || list[1].State != Delivered {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
 func TestADeliveredEventIsNotSuperseded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
