@@ -71,7 +71,7 @@ func (s *Sim) begin(w http.ResponseWriter, r *http.Request, provider, op string)
 // the faults of this call. ok is false when the call has been answered.
 func (c *call) order(o Order) (p placed, ok bool) {
 	plan := c.s.plan(o)
-	c.bend(&plan)
+	c.hit.bend(&plan)
 	if plan.Down && c.s.isDown(o.Party) {
 		c.unavailable()
 		return p, false
@@ -109,16 +109,16 @@ func (c *call) order(o Order) (p placed, ok bool) {
 	return p, true
 }
 
-// bend lets the faults of this call change what its order comes to.
-func (c *call) bend(p *Plan) {
-	for _, k := range c.hit.kinds {
+// bend lets the faults of a request change what its order comes to.
+func (h hit) bend(p *Plan) {
+	for _, k := range h.kinds {
 		switch k {
 		case CallbackDuplicate:
 			p.Twice = true
 		case CallbackEarly:
 			p.Early, p.Wait = true, false
 		case CallbackLate:
-			p.CallAfter = c.hit.delay
+			p.CallAfter = h.delay
 		case CallbackMissing:
 			p.NoCallback = true
 		case CallbackForged:
@@ -126,7 +126,7 @@ func (c *call) bend(p *Plan) {
 		case CallbackStale:
 			p.Stale = true
 		case Reverse:
-			p.FlipAfter = c.hit.delay
+			p.FlipAfter = h.delay
 		case FailLater:
 			p.Then, p.Reason = Failed, Internal
 		case RefuseOutright:

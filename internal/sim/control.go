@@ -41,6 +41,9 @@ func (s *Sim) control() http.Handler {
 	route("GET /sim/v1/float", s.getFloat)
 	route("POST /sim/v1/float", s.postFloat)
 	route("GET /sim/v1/statement", s.getStatement)
+	route("GET /sim/v1/smsc", s.getSMSC)
+	route("POST /sim/v1/smsc", s.postSMSC)
+	route("GET /sim/v1/smsc/segments", s.getSegments)
 	route("/sim/v1/", func(*http.Request) (any, error) {
 		return nil, problem.New(problem.NotFound, "not_found", "The simulator has no such path or method")
 	})
@@ -204,12 +207,13 @@ type faultView struct {
 	Count     int       `json:"count,omitempty"`
 	Seconds   float64   `json:"seconds,omitempty"`
 	DelayS    float64   `json:"delay_s,omitempty"`
+	Every     int       `json:"every,omitempty"`
 }
 
 func faultList(faults []Fault) []faultView {
 	list := []faultView{}
 	for _, f := range faults {
-		list = append(list, faultView{f.Provider, f.Operation, f.Kind, f.Count, f.For.Seconds(), f.Delay.Seconds()})
+		list = append(list, faultView{f.Provider, f.Operation, f.Kind, f.Count, f.For.Seconds(), f.Delay.Seconds(), f.Every})
 	}
 	return list
 }
@@ -224,13 +228,16 @@ var faultNames = map[string]FaultKind{
 	"duplicate_callback": CallbackDuplicate, "early_callback": CallbackEarly, "late_callback": CallbackLate,
 	"missing_callback": CallbackMissing, "forged_callback": CallbackForged, "stale_callback": CallbackStale,
 	"wrongly_signed_callback": CallbackForged, "wrong_signature": CallbackForged,
+	"duplicate_receipt": CallbackDuplicate, "early_receipt": CallbackEarly, "late_receipt": CallbackLate,
+	"missing_receipt": CallbackMissing, "unknown_receipt": CallbackForged, "stale_receipt": CallbackStale,
+	"no_answer": Silent, "rmsgqful": QueueFull, "rthrottled": Throttle,
 	"reversal": Reverse, "not_found": StatusNotFound, "wrong_amount": StatusWrongAmount,
 }
 
 func (s *Sim) postFault(r *http.Request) (any, error) {
 	var body struct {
 		Provider, Operation, Fault string
-		Count                      int
+		Count, Every               int
 		Seconds                    float64
 		DelayS                     float64 `json:"delay_s"`
 	}
@@ -243,13 +250,15 @@ func (s *Sim) postFault(r *http.Request) (any, error) {
 		kind = FaultKind(name)
 	}
 	provider := strings.ToLower(strings.TrimSpace(body.Provider))
-	if provider == "mtnmomo" {
+	switch provider {
+	case "mtnmomo":
 		provider = MTN
-	}
-	if provider == "*" {
+	case "smpp":
+		provider = SMSC
+	case "*":
 		provider = ""
 	}
-	f := Fault{Provider: provider, Operation: body.Operation, Kind: kind, Count: body.Count, For: seconds(body.Seconds), Delay: seconds(body.DelayS)}
+	f := Fault{Provider: provider, Operation: body.Operation, Kind: kind, Count: body.Count, Every: body.Every, For: seconds(body.Seconds), Delay: seconds(body.DelayS)}
 	if err := s.Inject(f); err != nil {
 		return nil, err
 	}

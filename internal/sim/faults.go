@@ -16,7 +16,9 @@ import (
 type FaultKind string
 
 // The faults. Those of the first group act on any request, the second on
-// requests that move money, the third on status queries, the last on offers.
+// requests that move money, the third on status queries, the fourth on offers,
+// the last at the message centre, where a request is a bind or a submit_sm and
+// a callback is a receipt.
 const (
 	AnswerLost   FaultKind = "answer_lost"  // done, then the connection drops
 	RequestLost  FaultKind = "request_lost" // the connection drops, nothing done
@@ -46,6 +48,11 @@ const (
 	StatusWrongAmount FaultKind = "status_wrong_amount" // the echo is another payment's
 
 	OffersChange FaultKind = "offers_change" // a number is offered other packages, at other prices
+
+	Silent     FaultKind = "silent"      // done, never answered, the connection stays
+	QueueFull  FaultKind = "queue_full"  // ESME_RMSGQFUL, nothing done
+	Unbind     FaultKind = "unbind"      // done and answered, then the message centre unbinds
+	OddReceipt FaultKind = "odd_receipt" // over-long fields, odd dates, other spellings
 )
 
 var anyFaults = []FaultKind{AnswerLost, RequestLost, Slow, ErrorBefore, ErrorAfter, Malformed, Outage, Throttle, Unauthorized, Forbidden}
@@ -53,10 +60,14 @@ var moveFaults = []FaultKind{CallbackDuplicate, CallbackEarly, CallbackLate, Cal
 	Reverse, FailLater, RefuseOutright, Stuck, StatementOmit, StatementOff}
 var statusFaults = []FaultKind{StatusNotFound, StatusWrongAmount}
 var offersFaults = []FaultKind{OffersChange}
+var smscFaults = []FaultKind{Silent, QueueFull, Unbind, OddReceipt}
+
+// moneyOnly are those that mean nothing to a message.
+var moneyOnly = []FaultKind{Reverse, StatementOmit, StatementOff, StatusNotFound, StatusWrongAmount, OffersChange}
 
 // FaultKinds lists every fault.
 func FaultKinds() []FaultKind {
-	return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults)
+	return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults, smscFaults)
 }
 
 // The operations, as faults name them.
@@ -74,10 +85,12 @@ const (
 	OpWalletName     = "wallet_name"
 	OpBankName       = "bank_name"
 	OpBalance        = "balance"
+	OpBind           = "bind"   // of SMPP
+	OpSubmit         = "submit" // submit_sm
 )
 
 var operations = []string{OpToken, OpCollect, OpCollectStatus, OpDisburse, OpDisburseStatus, OpTopUp, OpTopUpStatus,
-	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance}
+	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpBind, OpSubmit}
 
 func moves(op string) bool {
 	return op == OpCollect || op == OpDisburse || op == OpTopUp || op == OpBundle
@@ -86,12 +99,15 @@ func moves(op string) bool {
 // Fault is one misbehaviour to come. An empty Provider means all of them. An
 // empty Operation means every operation that the fault is about: requests that
 // move money, status queries for the status faults, everything for an outage,
-// throttling, 401 and 403. "*" means everything.
+// throttling, 401 and 403. "*" means everything. The message centre is struck
+// only by faults that name it or one of its operations: payments and messages
+// do not use up each other's.
 type Fault struct {
 	Provider  string
 	Operation string
 	Kind      FaultKind
 	Count     int           // how many requests; zero: one, or any number while For lasts
+	Every     int           // strikes every so-manieth request only; zero: each
 	For       time.Duration // how long; zero: until Count is used up
 	Delay     time.Duration // of slow, late and reverse; zero: 10 s
 }
@@ -107,6 +123,7 @@ type faults struct {
 type armedFault struct {
 	Fault
 	left  int // -1: any number
+	seen  int // requests that it is about
 	until time.Time
 }
 
@@ -114,7 +131,7 @@ func newFaults(c *clock.Clock) *faults { return &faults{clock: c} }
 
 // Inject arms a fault.
 func (s *Sim) Inject(f Fault) error {
-	if f.Provider != "" && s.wires[f.Provider].serve == nil {
+	if f.Provider != "" && f.Provider != SMSC && s.wires[f.Provider].serve == nil {
 		return problem.Field("provider", "must be one of the simulated providers")
 	}
 	if f.Operation != "" && f.Operation != "*" && !slices.Contains(operations, f.Operation) {
@@ -123,7 +140,10 @@ func (s *Sim) Inject(f Fault) error {
 	if !slices.Contains(FaultKinds(), f.Kind) {
 		return problem.Field("fault", fmt.Sprintf("must be one of %v", FaultKinds()))
 	}
-	if f.Count < 0 || f.For < 0 || f.Delay < 0 {
+	if f.Provider == SMSC && slices.Contains(moneyOnly, f.Kind) {
+		return problem.Field("fault", "means nothing at the message centre")
+	}
+	if f.Count < 0 || f.For < 0 || f.Delay < 0 || f.Every < 0 {
 		return problem.Field("count", "must not be negative")
 	}
 	if f.Delay == 0 {
@@ -180,6 +200,9 @@ func (f *faults) next(provider, op string) hit {
 		if a.left == 0 || !a.strikes(provider, op) || h.has(a.Kind) {
 			continue
 		}
+		if a.seen++; a.Every > 1 && a.seen%a.Every != 0 {
+			continue
+		}
 		h.kinds = append(h.kinds, a.Kind)
 		h.delay = max(h.delay, a.Delay)
 		if a.left > 0 {
@@ -193,6 +216,12 @@ func (f *faults) next(provider, op string) hit {
 
 func (a *armedFault) strikes(provider, op string) bool {
 	if a.Provider != "" && a.Provider != provider {
+		return false
+	}
+	if provider == SMSC {
+		return a.strikesSMSC(op)
+	}
+	if slices.Contains(smscFaults, a.Kind) {
 		return false
 	}
 	status := strings.HasSuffix(op, "_status")
@@ -209,6 +238,27 @@ func (a *armedFault) strikes(provider, op string) bool {
 			return true
 		}
 		return moves(op)
+	}
+	return false
+}
+
+// strikesSMSC is strikes at the message centre. What takes the service away
+// acts on binds and submits, a lack of rights on binds, all else on submits.
+func (a *armedFault) strikesSMSC(op string) bool {
+	if a.Provider != SMSC && a.Operation != op && !slices.Contains(smscFaults, a.Kind) {
+		return false
+	}
+	switch a.Operation {
+	case "*", op:
+		return true
+	case "":
+		switch a.Kind {
+		case Outage:
+			return true
+		case Unauthorized, Forbidden:
+			return op == OpBind
+		}
+		return op == OpSubmit
 	}
 	return false
 }

@@ -28,33 +28,81 @@ type Prompt struct {
 	Provider string
 }
 
-// handsetHistory is how many messages and prompts a handset shows.
-const handsetHistory = 200
+const (
+	// handsetHistory is how many messages and prompts a handset shows.
+	handsetHistory = 200
+	// handsetTotal is how many messages all handsets keep together: a
+	// campaign to a million of them must not fill the memory.
+	handsetTotal = 50_000
+)
 
 // handsets keeps the messages of each number, in memory: they are no money.
 type handsets struct {
 	mu       sync.Mutex
-	messages map[string][]Message
+	messages map[string][]inboxItem
+	oldest   []arrival // a ring of all that arrived, to find the oldest
+	count    int       // how many arrived
 }
 
-func newHandsets() *handsets { return &handsets{messages: map[string][]Message{}} }
+// inboxItem is a message as it arrived: its text is made when somebody looks.
+type inboxItem struct {
+	from   string
+	parts  []content
+	at     time.Time
+	number int
+}
+
+// arrival says which message to drop when it is the oldest.
+type arrival struct {
+	to     string
+	number int
+}
+
+func newHandsets() *handsets { return &handsets{messages: map[string][]inboxItem{}} }
 
 // Deliver puts a whole message on a handset.
 func (s *Sim) Deliver(to, from, text string) {
-	h := s.handsets
-	to = party(to)
+	s.handsets.put(party(to), inboxItem{from: from, parts: []content{plainText(text)}, at: s.clock.Now()})
+}
+
+// put adds a message, and drops the oldest of this handset or of all.
+func (h *handsets) put(to string, item inboxItem) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := append(h.messages[to], Message{from, text, s.clock.Now()})
+	item.number = h.count
+	h.count++
+	list := append(h.messages[to], item)
 	h.messages[to] = list[max(0, len(list)-handsetHistory):]
+	if len(h.oldest) < handsetTotal {
+		h.oldest = append(h.oldest, arrival{to, item.number})
+		return
+	}
+	place := &h.oldest[item.number%handsetTotal]
+	if rest := h.messages[place.to]; len(rest) > 0 && rest[0].number == place.number {
+		if len(rest) == 1 {
+			delete(h.messages, place.to)
+		} else {
+			h.messages[place.to] = rest[1:]
+		}
+	}
+	*place = arrival{to, item.number}
 }
 
 // Messages gives the messages on a handset, newest last.
 func (s *Sim) Messages(number string) []Message {
 	h := s.handsets
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]Message{}, h.messages[party(number)]...)
+	list := append([]inboxItem{}, h.messages[party(number)]...)
+	h.mu.Unlock()
+	messages := make([]Message, len(list))
+	for i, item := range list {
+		var text strings.Builder
+		for _, part := range item.parts {
+			text.WriteString(part.text())
+		}
+		messages[i] = Message{item.from, text.String(), item.at}
+	}
+	return messages
 }
 
 // Prompts gives the requests for approval on a handset, newest last.

@@ -51,6 +51,7 @@ const (
 	Internal      Reason = "internal"  // the provider's own failure
 	FloatLow      Reason = "float_low" // our float does not cover it
 	ReversedLater Reason = "reversed"
+	NoWord        Reason = "no_word" // the message centre does not know what became of a message
 )
 
 // Plan is what an order will come to, fixed when it is accepted.

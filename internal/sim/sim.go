@@ -1,5 +1,5 @@
-// Package sim is the simulator: mobile money providers and their customers'
-// handsets on this machine. It speaks the providers' own protocols, so the
+// Package sim is the simulator: mobile money providers, a message centre and
+// their customers' handsets on this machine. It speaks the providers' own protocols, so the
 // real adapters talk to it and nothing in Makola knows that the money is not
 // real. It keeps a book of its own in a file of its own, answers only after
 // the book has the movement, misbehaves on request (see Faults) and by magic
@@ -10,7 +10,8 @@
 // provider request from its faults to its answer, schedule.go and callbacks.go
 // make later things happen without a goroutine or timer each, control.go is the
 // /sim/v1 interface. A provider's wire side is a set of files named after it
-// (mtn_*.go, hubtel_*.go) and is mounted in New.
+// (mtn_*.go, hubtel_*.go) and is mounted in New. The message centre (smsc*.go)
+// speaks SMPP 3.4 on a listener of its own; see ServeSMPP.
 package sim
 
 import (
@@ -43,6 +44,8 @@ type Options struct {
 	HubtelPlainUnpaid bool
 	// HubtelAllowed are the addresses that may call Hubtel; empty: all.
 	HubtelAllowed []netip.Prefix
+	// SMSC are the habits of the message centre.
+	SMSC SMSCOptions
 }
 
 // Sim is a running simulator.
@@ -55,6 +58,7 @@ type Sim struct {
 	schedule  *scheduler
 	callbacks *callbacks
 	handsets  *handsets
+	smsc      *smsc
 	wires     map[string]wire
 	mux       *http.ServeMux
 
@@ -91,6 +95,7 @@ func New(o Options) (*Sim, error) {
 		callbacks: newCallbacks(o.Log), handsets: newHandsets(),
 		script: map[string]Plan{}, down: map[string]time.Time{},
 	}
+	s.smsc = newSMSC(s, o.SMSC)
 	s.wires = map[string]wire{
 		MTN:    newMTN(s),
 		Hubtel: newHubtel(s),
@@ -117,18 +122,20 @@ func New(o Options) (*Sim, error) {
 func (s *Sim) Handler() http.Handler { return s.mux }
 
 // Close stops the simulator and closes its book; a second time it does nothing.
-// Callbacks not yet sent are lost, as they would be at a provider.
+// Callbacks and receipts not yet sent are lost.
 func (s *Sim) Close() error {
 	s.closing.Do(func() {
 		s.schedule.close()
+		s.smsc.close()
 		s.callbacks.close()
 		s.closed = s.book.close()
 	})
 	return s.closed
 }
 
-// Quiet waits until everything that is due by the clock has happened and every
-// callback has been delivered or given up.
+// Quiet waits until everything that is due by the clock has happened, every
+// callback has been delivered or given up, and every receipt that a bound
+// client can take has been acknowledged.
 func (s *Sim) Quiet(ctx context.Context) error {
 	for {
 		if err := s.schedule.quiet(ctx); err != nil {
@@ -137,7 +144,10 @@ func (s *Sim) Quiet(ctx context.Context) error {
 		if err := s.callbacks.quiet(ctx); err != nil {
 			return err
 		}
-		if s.schedule.idle() && s.callbacks.idle() {
+		if err := s.smsc.quiet(ctx); err != nil {
+			return err
+		}
+		if s.schedule.idle() && s.callbacks.idle() && s.smsc.idle() {
 			return nil
 		}
 	}
