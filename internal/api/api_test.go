@@ -10,6 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -417,13 +421,66 @@ func TestPages(t *testing.T) {
 	h.ask("POST", "/docs/testing", "").want(t, 405, "method_not_allowed")
 }
 
-func TestThePageKnowsEveryCode(t *testing.T) {
+// operators are codes that only the command line can meet.
+var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url"}
+
+func TestThePageKnowsEveryCodeAndReason(t *testing.T) {
 	page := string(testingPage)
-	for _, code := range []string{"malformed_json", "body_incomplete", "callback_unreadable", "endpoint_not_found", "method_not_allowed", "body_too_large",
-		"rate_limited", "account_blocked", "scope_missing", "ip_not_whitelisted", "collections_disabled", "payment_not_found", "airtime_not_found", "bundle_not_found",
-		"service_not_found", "invalid_api_key", "database_unavailable", "outcome_unknown", "internal_error", problem.CodeInvalidFields} {
-		if !strings.Contains(page, "<code>"+code+"</code>") {
-			t.Errorf("the page does not explain %s", code)
+	explains := func(word string) {
+		t.Helper()
+		if !strings.Contains(page, "<code>"+word+"</code>") {
+			t.Errorf("the page does not explain %s", word)
+		}
+	}
+	for _, c := range []struct {
+		files, pattern string
+		least          int
+	}{
+		{"*.go", `problem\.(?:New|Wrap)\((?:err, )?problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
+		{"../payments/*.go", `problem\.(?:New|Wrap)\((?:err, )?problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
+		{"../access/keys.go", `problem\.New\(problem\.Unauthenticated, "([a-z_]+)"`, 1},
+		{"../route/route.go", `problem\.New\(problem\.Unavailable, "([a-z_]+)"`, 2},
+		{"../db/errors.go", `problem\.New\(problem\.Unavailable, "([a-z_]+)"`, 2},
+		{"../provider/reason.go", `Reason[A-Za-z]+ += "([a-z_]+)"`, 15},
+	} {
+		files, err := filepath.Glob(c.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]bool{}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "operator.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(c.pattern).FindAllStringSubmatch(string(text), -1) {
+				found[m[1]] = true
+			}
+		}
+		if len(found) < c.least {
+			t.Errorf("%s names %d codes, at least %d were expected: does the pattern still fit?", c.files, len(found), c.least)
+		}
+		for code := range found {
+			if !slices.Contains(operatorCodes, code) {
+				explains(code)
+			}
+		}
+	}
+	explains(problem.CodeInvalidFields)
+	explains("internal_error")
+}
+
+func TestEveryKindOfProblemHasItsStatus(t *testing.T) {
+	for kind, want := range map[problem.Kind]int{
+		problem.Malformed: 400, problem.InsufficientFunds: 400, problem.Refused: 400, problem.Unauthenticated: 401, problem.InsufficientCredits: 402, problem.Forbidden: 403,
+		problem.NotFound: 404, problem.InProgress: 409, problem.Gone: 410, problem.TooLarge: 413, problem.Invalid: 422, problem.Duplicate: 422, problem.RateLimited: 429,
+		problem.Internal: 500, "new": 500, problem.Unavailable: 503,
+	} {
+		if got := status(kind); got != want {
+			t.Errorf("%s is %d, want %d", kind, got, want)
 		}
 	}
 }

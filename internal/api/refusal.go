@@ -2,9 +2,12 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/payments"
@@ -55,18 +58,19 @@ func (c *call) refuse(err error) {
 		}
 		c.header("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
+	message, fields := c.blamed(e)
 	w := &c.out
 	w.buf, w.stack = w.buf[:0], w.stack[:0]
 	w.object("")
-	w.text("message", e.Message)
+	w.text("message", message)
 	w.text("code", e.Code)
 	c.refusalData(e.Data)
-	if len(e.Fields) > 0 {
+	if c.status == http.StatusUnprocessableEntity {
 		w.object("errors")
-		for _, name := range e.FieldNames() {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			w.next("")
 			w.buf = append(appendText(w.buf, name), ':', '[')
-			for i, text := range e.Fields[name] {
+			for i, text := range fields[name] {
 				if i > 0 {
 					w.buf = append(w.buf, ',')
 				}
@@ -78,6 +82,28 @@ func (c *call) refuse(err error) {
 	}
 	w.text("request_id", c.id)
 	w.end()
+}
+
+// blamed gives the message of a refusal and the fields that it is about. The
+// domain does not know what a field is called where a reference was used twice.
+func (c *call) blamed(e *problem.Error) (message string, fields map[string][]string) {
+	name := ""
+	switch {
+	case len(e.Fields) > 0 || c.route == nil:
+		return e.Message, e.Fields
+	case e.Kind == problem.Duplicate:
+		name = c.route.Reference
+	case e.Code == "idempotency_key_mismatch":
+		name = idempotencyHeader
+	}
+	if name == "" {
+		return e.Message, nil
+	}
+	if e.Kind == problem.Duplicate {
+		const taken = "has already been taken"
+		return "The " + strings.ReplaceAll(name, "_", " ") + " " + taken, map[string][]string{name: {taken}}
+	}
+	return e.Message, map[string][]string{name: {e.Message}}
 }
 
 // refusalData writes the data member of a refusal: an existing payment as its

@@ -27,6 +27,9 @@ type Route struct {
 	Listed bool
 	// Collects says that collections must be enabled.
 	Collects bool
+	// Reference is the field that holds the client's reference: a duplicate is
+	// blamed on it.
+	Reference string
 
 	handle func(*call) error
 }
@@ -35,12 +38,12 @@ type Route struct {
 // test holds the two together.
 func Routes() []Route {
 	return []Route{
-		{Method: http.MethodPost, Path: "payment-api/momopay", Scope: access.Collect, Body: moneyBody, Collects: true, handle: collect},
+		{Method: http.MethodPost, Path: "payment-api/momopay", Scope: access.Collect, Body: moneyBody, Collects: true, Reference: "transaction_id", handle: collect},
 		{Method: http.MethodGet, Path: "payment-api/checkstatus/{transaction_id}", Scope: access.Read, Body: moneyBody, Open: true, handle: paymentStatus},
 		{Method: http.MethodGet, Path: "payment-api/collections/history", Scope: access.Read, Body: moneyBody, handle: collections},
 		{Method: http.MethodGet, Path: "payment-api/transfers/history", Scope: access.Read, Body: moneyBody, handle: transfers},
-		{Method: http.MethodPost, Path: "payment-api/send/mobilemoney", Scope: access.Payout, Body: moneyBody, Listed: true, handle: payoutToWallet},
-		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, handle: payoutToBank},
+		{Method: http.MethodPost, Path: "payment-api/send/mobilemoney", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToWallet},
+		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToBank},
 		{Method: http.MethodGet, Path: "payment-api/banks/list", Scope: access.Read, Body: moneyBody, handle: banks},
 		{Method: http.MethodGet, Path: "payment-api/banks", Scope: access.Read, Body: moneyBody, handle: banks},
 		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Body: moneyBody, handle: bankName},
@@ -48,13 +51,13 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
 
 		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
-		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Scope: access.Airtime, Body: moneyBody, handle: sendAirtime},
-		{Method: http.MethodPost, Path: "airtime-api/buy", Scope: access.Airtime, Limit: access.AirtimeBuyLimit(), Body: moneyBody, Collects: true, handle: buyAirtime},
+		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Scope: access.Airtime, Body: moneyBody, Reference: "transaction_id", handle: sendAirtime},
+		{Method: http.MethodPost, Path: "airtime-api/buy", Scope: access.Airtime, Limit: access.AirtimeBuyLimit(), Body: moneyBody, Collects: true, Reference: "transaction_id", handle: buyAirtime},
 		{Method: http.MethodGet, Path: "airtime-api/checkstatus/{transaction_id}", Scope: access.Read, Limit: access.AirtimeStatusLimit(), Body: moneyBody, Open: true, handle: airtimeStatus},
 
 		{Method: http.MethodGet, Path: "databundle-api-v2/services", Scope: access.Read, Body: moneyBody, handle: services},
 		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Body: moneyBody, handle: offers},
-		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Scope: access.Airtime, Body: moneyBody, handle: buyBundle},
+		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Scope: access.Airtime, Body: moneyBody, Reference: "client_reference", handle: buyBundle},
 		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: access.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
 	}
 }
