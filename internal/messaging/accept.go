@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -17,14 +16,14 @@ import (
 )
 
 // admission is a campaign on its way in. Everything that is written is made before the first try, so
-// that a run after a lost answer writes the same rows.
+// that a run after a lost answer writes the same rows, and knows those of the run before.
 type admission struct {
 	tenant   tenant.Tenant
 	campaign Campaign
 	chunks   []chunk
 	invalid  []string
-	staged   bool   // the chunks have rows already
-	text     string // what is sent, when it is not the campaign's message: a one-time password's
+	staged   bool // the chunks have rows already
+	tried    bool // a transaction may have written it
 	otp      *otpRow
 }
 
@@ -32,14 +31,13 @@ type admission struct {
 type admitted struct {
 	campaign Campaign
 	replayed bool
+	known    bool // an earlier try wrote it
 }
 
-// The states of a chunk: staged -> ready (with the charge) -> done or stopped.
+// The states of a chunk: staged -> ready, with the charge. One that is over is deleted.
 const (
-	chunkStaged  = "staged"
-	chunkReady   = "ready"
-	chunkDone    = "done"
-	chunkStopped = "stopped"
+	chunkStaged = "staged"
+	chunkReady  = "ready"
 )
 
 // chunk is a part of a campaign's recipients, and the unit of its delivery.
@@ -52,24 +50,12 @@ type chunk struct {
 	CreatedAt  time.Time
 }
 
-// list writes the recipients as they are stored.
-func (c chunk) list() string {
-	var text strings.Builder
-	text.Grow(len(c.Recipients) * 13)
-	for i, n := range c.Recipients {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		text.WriteString(string(n))
-	}
-	return text.String()
-}
-
 var chunkColumns = []db.Column[chunk]{
 	{Name: "tenant", Text: func(c chunk) string { return c.Tenant }},
 	{Name: "campaign", Text: func(c chunk) string { return c.Campaign }},
 	{Name: "no", Int: func(c chunk) int64 { return c.No }},
 	{Name: "state", Text: func(c chunk) string { return c.State }},
+	{Name: "turn", Int: func(chunk) int64 { return 0 }},
 	{Name: "size", Int: func(c chunk) int64 { return int64(len(c.Recipients)) }},
 	{Name: "recipients", Text: chunk.list},
 	{Name: "created_at", Time: func(c chunk) time.Time { return c.CreatedAt }},
@@ -98,8 +84,8 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
 }
 
-const campaignFields = `tenant, id, mode, kind, sender_id, sender, message, encoding, segments, credits, recipients,
-	invalid, excluded, status, access_key, idempotency_key, idempotency_hash, created_at, left_over, refunded`
+const campaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
+	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.left_over, c.refunded`
 
 func (c *Campaign) scan(r *db.Row) error {
 	var mode, kind, encoding, status string
@@ -109,12 +95,44 @@ func (c *Campaign) scan(r *db.Row) error {
 	return err
 }
 
+// acceptStaged accepts a large campaign. What can be refused before its chunks are stored is, so that
+// a tenant without credits does not fill the table; the lane decides again.
+func (m *Messaging) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
+	before, found, err := m.earlier(ctx, a)
+	if err != nil {
+		return Campaign{}, false, err
+	}
+	if found {
+		v := replay(a.campaign, before)
+		return v.Value.campaign, v.Value.replayed, v.Err
+	}
+	balance, err := m.ledger.Balance(ctx, a.tenant.SMSCredits())
+	if err != nil {
+		return Campaign{}, false, err
+	}
+	if balance < a.campaign.Cost() {
+		return Campaign{}, false, insufficient(balance, a.campaign.Cost())
+	}
+	if err := m.stage(ctx, a); err != nil {
+		return Campaign{}, false, err
+	}
+	c, replayed, err := m.accept(ctx, a)
+	if replayed || err != nil && !problem.Is(err, problem.Unavailable) {
+		m.unstage(ctx, a)
+	}
+	return c, replayed, err
+}
+
 // stage stores the chunks of a large campaign in small transactions of their own, before it is
 // charged. Until then they are orphans that are swept after an hour.
 func (m *Messaging) stage(ctx context.Context, a *admission) error {
 	for i := range a.chunks {
 		a.chunks[i].State = chunkStaged
-		if err := m.db.Write(ctx, func(tx *db.Tx) error {
+		there := func(tx *db.Tx) (bool, error) {
+			var one int64
+			return tx.One(chunkThere, []any{a.campaign.Tenant, a.campaign.ID, a.chunks[i].No}, &one)
+		}
+		if err := m.db.WriteRecognising(ctx, there, func(tx *db.Tx) error {
 			db.Insert(tx, "chunks", chunkColumns, a.chunks[i:i+1])
 			return nil
 		}); err != nil {
@@ -125,11 +143,25 @@ func (m *Messaging) stage(ctx context.Context, a *admission) error {
 	return nil
 }
 
+// unstage removes the chunks of a campaign that was refused. The sweep does it otherwise.
+func (m *Messaging) unstage(ctx context.Context, a *admission) {
+	err := m.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
+		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
+		return nil
+	})
+	if err != nil {
+		m.log.WarnContext(ctx, "the chunks of a refused campaign are left to the sweep", "campaign", a.campaign.ID, "error", err)
+	}
+}
+
 const (
 	byIdempotency = `SELECT ` + campaignFields + ` FROM rows($1) AS asked JOIN campaigns c
 		ON c.tenant = asked.of_tenant AND c.idempotency_key = asked.of_key AND c.idempotency_key <> ''`
+	byID          = `SELECT c.id FROM rows($1) AS asked JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_id`
 	campaignThere = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
+	chunkThere    = `SELECT 1 FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	readyChunks   = `UPDATE chunks SET state = 'ready' WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
+	dropStaged    = `DELETE FROM chunks WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
 )
 
 var idempotencyColumns = []db.Column[*admission]{
@@ -137,12 +169,66 @@ var idempotencyColumns = []db.Column[*admission]{
 	{Name: "of_key", Text: func(a *admission) string { return a.campaign.IdempotencyKey }},
 }
 
+var idColumns = []db.Column[*admission]{
+	{Name: "of_tenant", Text: func(a *admission) string { return a.campaign.Tenant }},
+	{Name: "of_id", Text: func(a *admission) string { return a.campaign.ID }},
+}
+
+// idempotencyKey finds an earlier campaign of a tenant.
+type idempotencyKey struct{ tenant, key string }
+
+// past is what a transaction has seen of earlier requests.
+type past struct {
+	byKey map[idempotencyKey]Campaign
+	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
+}
+
+// queries look for earlier requests like those of a batch.
+func (p *past) queries(batch []*admission) []db.Query {
+	*p = past{byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}}
+	var keyed, tried []*admission
+	for _, a := range batch {
+		if a.campaign.IdempotencyKey != "" {
+			keyed = append(keyed, a)
+		}
+		if a.tried {
+			tried = append(tried, a)
+		}
+	}
+	var queries []db.Query
+	if len(keyed) > 0 {
+		queries = append(queries, db.Query{SQL: byIdempotency, Args: []any{db.RowsOf(idempotencyColumns, keyed)}, Each: func(r *db.Row) error {
+			var c Campaign
+			err := c.scan(r)
+			p.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}] = c
+			return err
+		}})
+	}
+	if len(tried) > 0 {
+		queries = append(queries, db.Query{SQL: byID, Args: []any{db.RowsOf(idColumns, tried)}, Each: func(r *db.Row) error {
+			var id string
+			err := r.Scan(&id)
+			p.tried[id] = true
+			return err
+		}})
+	}
+	return queries
+}
+
+// earlier looks for a campaign that the caller's idempotency key accepted.
+func (m *Messaging) earlier(ctx context.Context, a *admission) (c Campaign, found bool, err error) {
+	var p past
+	err = m.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(p.queries([]*admission{a})...) })
+	c, found = p.byKey[idempotencyKey{a.campaign.Tenant, a.campaign.IdempotencyKey}]
+	return c, found, err
+}
+
 // admit charges and stores a batch of campaigns in one transaction; each gets its own verdict.
 func (m *Messaging) admit(ctx context.Context, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var verdicts []lane.Verdict[admitted]
 	landed := func(tx *db.Tx) (bool, error) {
 		for i, a := range batch {
-			if verdicts[i].Err == nil && !verdicts[i].Value.replayed {
+			if v := verdicts[i]; v.Err == nil && !v.Value.replayed && !v.Value.known {
 				var one int64
 				return tx.One(campaignThere, []any{a.campaign.Tenant, a.campaign.ID}, &one)
 			}
@@ -159,16 +245,10 @@ func (m *Messaging) admit(ctx context.Context, batch []*admission) ([]lane.Verdi
 
 func (m *Messaging) admitIn(tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var page ledger.Page
-	before := map[[2]string]Campaign{}
-	keys, asked := m.creditKeys(batch), keyed(batch)
-	queries := []db.Query{m.ledger.OpenQuery(tx, keys, &page)}
-	if len(asked) > 0 {
-		queries = append(queries, db.Query{SQL: byIdempotency, Args: []any{db.RowsOf(idempotencyColumns, asked)}, Each: func(r *db.Row) error {
-			var c Campaign
-			err := c.scan(r)
-			before[[2]string{c.Tenant, c.IdempotencyKey}] = c
-			return err
-		}})
+	var before past
+	queries := append([]db.Query{m.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch)...)
+	for _, a := range batch {
+		a.tried = true
 	}
 	if err := tx.Gather(queries...); err != nil {
 		return nil, err
@@ -177,26 +257,23 @@ func (m *Messaging) admitIn(tx *db.Tx, batch []*admission) ([]lane.Verdict[admit
 	var accepted []*admission
 	for i, a := range batch {
 		verdicts[i] = m.verdict(a, &page, before)
-		if verdicts[i].Err == nil && !verdicts[i].Value.replayed {
+		if v := verdicts[i]; v.Err == nil && !v.Value.replayed && !v.Value.known {
 			accepted = append(accepted, a)
-			if a.campaign.IdempotencyKey != "" {
-				before[[2]string{a.campaign.Tenant, a.campaign.IdempotencyKey}] = a.campaign
-			}
+			before.byKey[idempotencyKey{a.campaign.Tenant, a.campaign.IdempotencyKey}] = a.campaign
 		}
 	}
 	page.Post()
-	m.store(tx, accepted)
-	return verdicts, nil
+	return verdicts, m.store(tx, accepted)
 }
 
 // verdict decides one admission on what the transaction has seen.
-func (m *Messaging) verdict(a *admission, page *ledger.Page, before map[[2]string]Campaign) lane.Verdict[admitted] {
+func (m *Messaging) verdict(a *admission, page *ledger.Page, before past) lane.Verdict[admitted] {
 	c := a.campaign
-	if known, ok := before[[2]string{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
-		if known.IdempotencyHash != c.IdempotencyHash {
-			return lane.Verdict[admitted]{Err: problem.New(problem.Duplicate, "idempotency_key_reused", "This Idempotency-Key was used with another request")}
-		}
-		return lane.Verdict[admitted]{Value: admitted{known, true}}
+	if before.tried[c.ID] {
+		return lane.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
+	}
+	if known, ok := before.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
+		return replay(c, known)
 	}
 	key := a.tenant.SMSCredits()
 	if err := page.Add(c.charge(key.Asset)); errors.Is(err, ledger.ErrInsufficient) {
@@ -207,8 +284,16 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before map[[2]strin
 	return lane.Verdict[admitted]{Value: admitted{campaign: c}}
 }
 
+// replay answers a request whose idempotency key was used before.
+func replay(c, known Campaign) lane.Verdict[admitted] {
+	if known.IdempotencyHash != c.IdempotencyHash {
+		return lane.Verdict[admitted]{Err: problem.New(problem.Duplicate, "idempotency_key_reused", "This Idempotency-Key was used with another request")}
+	}
+	return lane.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
+}
+
 // store defers the rows of what was accepted, with a job for each chunk.
-func (m *Messaging) store(tx *db.Tx, accepted []*admission) {
+func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 	var campaigns []Campaign
 	var chunks []chunk
 	var messages []message
@@ -221,43 +306,31 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) {
 			chunks = append(chunks, a.chunks...)
 		}
 		for i, text := range a.invalid {
-			messages = append(messages, message{Tenant: a.campaign.Tenant, Campaign: a.campaign.ID, No: -1 - int64(i), Recipient: text, Status: StatusInvalid,
-				Error: "not a phone number"})
+			messages = append(messages, message{Tenant: a.campaign.Tenant, Campaign: a.campaign.ID, No: -1 - int64(i), Recipient: text,
+				Status: StatusInvalid, Error: "not a mobile number"})
 		}
-		for _, c := range a.chunks {
-			work = append(work, m.chunkJob(a.campaign, c, a.text))
+		for _, k := range a.chunks {
+			job, err := m.chunkJob(a, k)
+			if err != nil {
+				return err
+			}
+			work = append(work, job)
 		}
 		if a.otp != nil {
 			m.storeOTP(tx, *a.otp)
 		}
 	}
-	if len(campaigns) == 0 {
-		return
-	}
 	db.Insert(tx, "campaigns", campaignColumns, campaigns)
 	db.Insert(tx, "chunks", chunkColumns, chunks)
 	db.Insert(tx, "messages", messageColumns, messages)
 	m.jobs.Add(tx, work...)
+	return nil
 }
 
-func (m *Messaging) creditKeys(batch []*admission) []ledger.Key {
-	seen := map[ledger.Key]bool{}
-	var keys []ledger.Key
-	for _, a := range batch {
-		if k := a.tenant.SMSCredits(); !seen[k] {
-			seen[k] = true
-			keys = append(keys, k)
-		}
+func creditKeys(batch []*admission) []ledger.Key {
+	keys := make([]ledger.Key, len(batch))
+	for i, a := range batch {
+		keys[i] = a.tenant.SMSCredits()
 	}
-	return keys
-}
-
-func keyed(batch []*admission) []*admission {
-	var asked []*admission
-	for _, a := range batch {
-		if a.campaign.IdempotencyKey != "" {
-			asked = append(asked, a)
-		}
-	}
-	return asked
+	return keys // the ledger sorts them and leaves out what is twice
 }

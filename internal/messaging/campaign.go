@@ -3,8 +3,11 @@ package messaging
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -19,11 +22,15 @@ import (
 const (
 	// MaxRecipients is the most recipients of one request, groups included.
 	MaxRecipients = 100_000
-	// chunkSize is the most recipients of a chunk.
+	// MaxGroups is the most contact groups of one request.
+	MaxGroups = 1_000
+	// chunkSize is the most recipients of a chunk; every chunk but the last has so many.
 	chunkSize = 1_000
 	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
 	// larger list is staged before, so that it stalls nobody.
 	smallCampaign = chunkSize
+	// smallChunk is the most recipients of a chunk that goes with the single messages, past the bulk.
+	smallChunk = 10
 	// maxInvalid is how many recipients that are no numbers are kept for the report.
 	maxInvalid = 1_000
 )
@@ -31,7 +38,8 @@ const (
 // Kind says what a campaign row is.
 type Kind string
 
-// The kinds. A one-time password is a campaign of one recipient whose text is never stored.
+// The kinds. A one-time password is a campaign of one recipient whose text is never stored, only its
+// template.
 const (
 	KindCampaign Kind = "campaign"
 	KindOTP      Kind = "otp"
@@ -92,17 +100,23 @@ type Send struct {
 
 // Send accepts a campaign: it is charged, stored and committed when Send returns; delivery follows.
 // replayed says that the caller's idempotency key had accepted it before. Errors: Invalid (sender_id,
-// message, recipients), Forbidden (a group of somebody else), InsufficientCredits with Shortage as
-// Data.
+// message, recipients, group_id_list), Forbidden (a group that is not the caller's), InsufficientCredits
+// with Shortage as Data, Duplicate (an idempotency key with another body), Unavailable (no SMS rail).
 func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
 		return Campaign{}, false, err
 	}
-	if len(s.Recipients) == 0 && len(s.Groups) == 0 {
-		return Campaign{}, false, problem.Field("recipients", "At least one of recipients or group must be present")
+	var bad problem.Fields
+	switch {
+	case len(s.Recipients) == 0 && len(s.Groups) == 0:
+		bad.Add("recipients", noRecipients)
+	case len(s.Recipients) > MaxRecipients:
+		bad.Merge(tooManyRecipients())
+	case len(s.Groups) > MaxGroups:
+		bad.Add("group_id_list", fmt.Sprintf("must have at most %d groups.", MaxGroups))
 	}
-	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message); err != nil {
+	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message, bad); err != nil {
 		return Campaign{}, false, err
 	}
 	list, err := m.recipients(ctx, caller.Tenant, s)
@@ -117,35 +131,69 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 		rest = rest[n:]
 	}
 	a.campaign.Left = int64(len(a.chunks))
-	if len(list.numbers) > smallCampaign {
-		if err := m.stage(ctx, &a); err != nil {
-			return Campaign{}, false, err
-		}
+	if len(list.numbers) <= smallCampaign {
+		return m.accept(ctx, &a)
 	}
-	return m.accept(ctx, a)
+	return m.acceptStaged(ctx, &a)
 }
 
-// newCampaign checks what every message needs: a text that can be sent and an approved sender ID.
-func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller Caller, senderField, senderID, text string) (Campaign, error) {
-	if strings.TrimSpace(text) == "" {
-		return Campaign{}, problem.Field("message", "The message is required.")
-	}
-	if !utf8.ValidString(text) {
-		return Campaign{}, problem.Field("message", "The message is not valid text.")
-	}
-	encoding, segments := smstext.Count(text)
-	if segments > smstext.MaxSegments {
-		return Campaign{}, problem.Field("message", fmt.Sprintf("The message needs %d segments, the most is %d.", segments, smstext.MaxSegments))
-	}
+// noRecipients is the contract's refusal of a send to nobody.
+const noRecipients = "At least one of recipients or group must be present"
+
+// newCampaign checks what every message needs, a text that can be sent and an approved sender ID, and
+// refuses all that is bad at once, what the caller found before included.
+func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller Caller, senderField, senderID, text string, bad problem.Fields) (Campaign, error) {
+	encoding, segments := checkText(text, &bad)
 	sender, err := m.approved(ctx, senderField, t.ID, senderID)
+	if err != nil && !problem.Is(err, problem.Invalid) {
+		return Campaign{}, err
+	}
+	if refused := bad.Err(); refused != nil {
+		if bad.Merge(err) {
+			refused = bad.Err()
+		}
+		return Campaign{}, oneSentence(refused)
+	}
 	if err != nil {
 		return Campaign{}, err
 	}
+	if m.sms[t.Mode] == nil {
+		return Campaign{}, problem.New(problem.Unavailable, "sms_unavailable", "SMS cannot be sent at the moment: no operator is connected")
+	}
 	return Campaign{
 		Tenant: t.ID, ID: uuid.Must(uuid.NewV7()).String(), Mode: t.Mode, Kind: KindCampaign, SenderID: sender.ID, Sender: sender.Name,
-		Message: text, Encoding: encoding, Segments: int64(segments), Credits: smstext.Credits(text), Status: CampaignActive,
+		Message: text, Encoding: encoding, Segments: segments, Credits: smstext.Credits(text), Status: CampaignActive,
 		Key: caller.Key, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash, CreatedAt: m.clock.Now(),
 	}, nil
+}
+
+// checkText adds to bad what keeps a text from being sent.
+func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' }
+	switch {
+	case strings.TrimSpace(text) == "":
+		bad.Add("message", "is required.")
+	case !utf8.ValidString(text):
+		bad.Add("message", "must be valid UTF-8 text.")
+	case strings.ContainsFunc(text, control):
+		bad.Add("message", "must not contain control characters.")
+	default:
+		encoding, segments := smstext.Count(text)
+		if segments > smstext.MaxSegments {
+			bad.Add("message", fmt.Sprintf("needs %d segments, the most is %d.", segments, smstext.MaxSegments))
+		}
+		return encoding, int64(segments)
+	}
+	return "", 0
+}
+
+// oneSentence makes a text that is a sentence the whole message when it is the only one: clients show it.
+func oneSentence(err error) error {
+	p := problem.From(err)
+	if texts := p.Fields["recipients"]; len(p.Fields) == 1 && len(texts) == 1 && texts[0] == noRecipients {
+		p.Message = noRecipients
+	}
+	return p
 }
 
 // recipientList is who is sent to, and who is not.
@@ -158,50 +206,68 @@ type recipientList struct {
 
 // recipients puts numbers and groups together, each number once, without those that opted out.
 func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (recipientList, error) {
-	if len(s.Recipients) > MaxRecipients {
-		return recipientList{}, tooManyRecipients()
-	}
-	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(s.Recipients))}
+	var list recipientList
+	given := make([]msisdn.MSISDN, 0, len(s.Recipients))
 	seen := make(map[msisdn.MSISDN]bool, len(s.Recipients))
-	add := func(n msisdn.MSISDN) {
-		if !seen[n] {
-			seen[n] = true
-			list.numbers = append(list.numbers, n)
-		}
-	}
 	for _, text := range s.Recipients {
 		n, err := msisdn.Parse(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			list.invalidCount++
 			if len(list.invalid) < maxInvalid {
-				list.invalid = append(list.invalid, cut(text, 32))
+				list.invalid = append(list.invalid, cut(strings.ToValidUTF8(text, "?"), 32))
 			}
-			continue
+		case !seen[n]:
+			seen[n] = true
+			given = append(given, n)
 		}
-		add(n)
 	}
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
-		for _, id := range s.Groups {
-			if err := groupNumbers(tx, tenantID, id, add); err != nil {
-				return err
-			}
-			if len(list.numbers) > MaxRecipients {
-				return tooManyRecipients()
-			}
+	read := m.db.Read
+	if len(s.Groups) > 0 {
+		read = m.db.ReadWhole // a group is there whole or, when it is deleted meanwhile, not at all
+	}
+	err := read(ctx, func(tx *db.Tx) error {
+		numbers, err := withGroups(tx, tenantID, s.Groups, given, seen)
+		if err != nil {
+			return err
 		}
-		return excludeOptOuts(tx, tenantID, &list)
+		out, err := optedOut(tx, tenantID, numbers)
+		list.numbers, list.excluded = without(numbers, out), len(out)
+		return err
 	})
 	if err != nil {
 		return recipientList{}, err
 	}
 	if len(list.numbers) == 0 {
-		return recipientList{}, problem.Field("recipients", "There is no valid recipient left.")
+		return recipientList{}, problem.Field("recipients", "must have at least one valid number that did not opt out.")
 	}
 	return list, nil
 }
 
+// withGroups adds the numbers of groups to those that were given.
+func withGroups(tx *db.Tx, tenantID string, groups []string, given []msisdn.MSISDN, seen map[msisdn.MSISDN]bool) ([]msisdn.MSISDN, error) {
+	if len(groups) == 0 {
+		return given, nil
+	}
+	numbers, seen := slices.Clone(given), maps.Clone(seen)
+	for _, id := range groups {
+		if err := groupNumbers(tx, tenantID, id, func(n msisdn.MSISDN) {
+			if !seen[n] {
+				seen[n] = true
+				numbers = append(numbers, n)
+			}
+		}); err != nil {
+			return nil, err
+		}
+		if len(numbers) > MaxRecipients {
+			return nil, tooManyRecipients()
+		}
+	}
+	return numbers, nil
+}
+
 func tooManyRecipients() error {
-	return problem.Field("recipients", fmt.Sprintf("There may be at most %d recipients in one request.", MaxRecipients))
+	return problem.Field("recipients", fmt.Sprintf("must have at most %d numbers in one request, groups included.", MaxRecipients))
 }
 
 const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 5000`
@@ -232,13 +298,13 @@ func groupNumbers(tx *db.Tx, tenantID, id string, add func(msisdn.MSISDN)) error
 	return nil
 }
 
-// accept runs an admission through the lane of its credits account.
-func (m *Messaging) accept(ctx context.Context, a admission) (Campaign, bool, error) {
+// accept runs an admission through the lane.
+func (m *Messaging) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
 	rows := 2 + len(a.invalid)
 	if !a.staged {
 		rows += len(a.chunks)
 	}
-	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, &a)
+	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, a)
 	return r.campaign, r.replayed, err
 }
 

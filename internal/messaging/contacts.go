@@ -45,8 +45,8 @@ type NewContact struct {
 
 // BadContact says why one of several contacts was not added; Row counts from 1.
 type BadContact struct {
-	Row  int    `json:"row"`
-	Text string `json:"error"`
+	Row  int
+	Text string
 }
 
 // Added is what became of a list of contacts.
@@ -59,7 +59,10 @@ type Added struct {
 func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
 	number, err := msisdn.Parse(n.Phone)
 	if err != nil {
-		return Contact{}, err
+		return Contact{}, fmt.Errorf("the phone number %w", err)
+	}
+	if !storable(n.FirstName + n.LastName + n.Email) {
+		return Contact{}, errors.New("a name or the email holds characters that cannot be stored")
 	}
 	return Contact{Tenant: g.Tenant, GroupID: g.ID, ID: uuid.Must(uuid.NewV7()).String(), MSISDN: number, CreatedAt: now,
 		FirstName: cut(n.FirstName, maxPersonName), LastName: cut(n.LastName, maxPersonName), Email: cut(n.Email, maxEmail)}, nil
@@ -84,8 +87,16 @@ const growGroup = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tena
 // AddContacts adds a list to a group in one transaction. Bad rows are reported and left out, numbers
 // that are there already are counted; neither stops the rest.
 func (m *Messaging) AddContacts(ctx context.Context, tenant, group string, list []NewContact) (Added, error) {
+	added, err := m.addContacts(ctx, tenant, group, list)
+	if errors.Is(err, db.ErrUnique) { // a contact of the group was given one of the numbers meanwhile
+		added, err = m.addContacts(ctx, tenant, group, list)
+	}
+	return added, err
+}
+
+func (m *Messaging) addContacts(ctx context.Context, tenant, group string, list []NewContact) (Added, error) {
 	if len(list) > MaxBulk {
-		return Added{}, problem.Field("contacts", fmt.Sprintf("There may be at most %d contacts at once.", MaxBulk))
+		return Added{}, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once.", MaxBulk))
 	}
 	now := m.clock.Now()
 	var added Added
@@ -100,7 +111,7 @@ func (m *Messaging) AddContacts(ctx context.Context, tenant, group string, list 
 			return err
 		}
 		if g.Contacts+int64(len(fresh)) > MaxContacts {
-			return problem.Field("contacts", fmt.Sprintf("A group may have at most %d contacts.", MaxContacts))
+			return problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts.", MaxContacts))
 		}
 		for rest := fresh; len(rest) > 0; {
 			n := min(len(rest), contactsAtOnce)
@@ -172,7 +183,10 @@ func (m *Messaging) AddContact(ctx context.Context, tenant, group string, n NewC
 	case err != nil:
 		return Contact{}, err
 	case len(added.Bad) > 0:
-		return Contact{}, problem.Field("phone_number", added.Bad[0].Text)
+		if _, err := msisdn.Parse(n.Phone); err != nil {
+			return Contact{}, problem.Field("phone_number", err.Error())
+		}
+		return Contact{}, problem.Field("first_name", added.Bad[0].Text)
 	case added.Duplicates > 0:
 		return Contact{}, problem.New(problem.Duplicate, "contact_exists", "This number is in the group already")
 	}
@@ -240,6 +254,9 @@ func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewC
 			if c.MSISDN, err = msisdn.Parse(n.Phone); err != nil {
 				return problem.Field("phone_number", err.Error())
 			}
+		}
+		if !storable(n.FirstName + n.LastName) {
+			return problem.Field("first_name", "must not hold control characters.")
 		}
 		if n.FirstName != "" {
 			c.FirstName = cut(n.FirstName, maxPersonName)

@@ -3,30 +3,39 @@ package messaging
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/tenant"
 )
 
 const (
-	chunkKind    = "sms_chunk"
-	chunkWorkers = 256
 	// sliceSize is how many messages are marked and submitted between two commits: a crash leaves at
 	// most so many of a chunk unknown.
 	sliceSize = 100
+	// bulkWorkers and smallWorkers are the chunks of one mode that are worked on at once. Single
+	// messages have workers of their own, so that a one-time password does not wait for a campaign.
+	bulkWorkers  = 16
+	smallWorkers = 256
 	// noBindPause is how long a chunk waits when no operator is connected.
 	noBindPause = 2 * time.Second
-	// resubmitFor is how long a message that an operator was too busy to take is offered again.
-	resubmitFor  = 30 * time.Minute
-	leastRetry   = 100 * time.Millisecond
-	messageError = 120 // characters kept of an operator's word
+	// resubmitFor is how long a message that no operator took is offered again, from its first time.
+	resubmitFor = 30 * time.Minute
+	leastRetry  = 100 * time.Millisecond
+	mostRetry   = 10 * time.Second
+	// stepTries is how often a step is committed again whose error is not the database's absence.
+	stepTries = 5
 )
+
+// The kinds of a chunk's job, permanent names. Modes are apart, because the connections of a mode are on
+// one node.
+func bulkKind(mode tenant.Mode) string  { return "sms_bulk_" + string(mode) }
+func smallKind(mode tenant.Mode) string { return "sms_small_" + string(mode) }
 
 // chunkPayload is the stored payload of a chunk's job, version 1.
 type chunkPayload struct {
@@ -36,251 +45,274 @@ type chunkPayload struct {
 	Chunk    int64  `json:"chunk"`
 }
 
-// work is what a chunk's handler needs. Fresh jobs carry it in memory; an adopted one reads it.
+// work is what a chunk's handler needs. Fresh jobs of small campaigns carry it in memory; any other is
+// read.
 type work struct {
 	campaign Campaign
 	chunk    chunk
-	text     string // what is sent; empty for a one-time password whose text died with its node
-	next     int    // place of the first recipient without a row
-	again    []message
+	text     string    // what is sent
+	until    time.Time // it is not sent later than this; zero: no end
+	turn     int64     // of the last step
+	next     int       // place of the first recipient without a row
+	again    []message // were not sent and are offered again
+	offerAt  time.Time // when
+	stale    bool      // a step failed: the rows are the truth
 }
 
-func (m *Messaging) chunkJob(c Campaign, k chunk, text string) jobs.Job {
+// register says who works on chunks.
+func (m *Messaging) register() {
+	for _, mode := range []tenant.Mode{tenant.Test, tenant.Live} {
+		sender := m.sms[mode]
+		if sender == nil {
+			continue
+		}
+		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
+		m.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: m.deliver, Takes: takes})
+		m.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: m.deliver, Takes: takes})
+	}
+}
+
+// chunkTenant puts the chunks of each tenant in a line of its own; the lines take turns.
+func chunkTenant(j jobs.Job) string {
+	if w, ok := j.Memo.(*work); ok {
+		return w.campaign.Tenant
+	}
+	var payload chunkPayload
+	if json.Unmarshal(j.Payload, &payload) != nil {
+		return ""
+	}
+	return payload.Tenant
+}
+
+func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
+	c := a.campaign
 	payload, err := json.Marshal(chunkPayload{1, c.Tenant, c.ID, k.No})
 	if err != nil {
-		panic("messaging: a payload of texts does not encode: " + err.Error())
+		return jobs.Job{}, fmt.Errorf("the payload of a chunk: %w", err)
 	}
-	if text == "" && c.Kind == KindCampaign {
-		text = c.Message
+	job := jobs.Job{ID: fmt.Sprintf("%s/%d", c.ID, k.No), Kind: bulkKind(c.Mode), Subject: c.ID, Payload: payload}
+	if len(k.Recipients) <= smallChunk {
+		job.Kind = smallKind(c.Mode)
 	}
-	return jobs.Job{ID: fmt.Sprintf("%s/%d", c.ID, k.No), Kind: chunkKind, Subject: c.ID, Payload: payload,
-		Memo: &work{campaign: c, chunk: k, text: text}}
+	if !a.staged { // the recipients of large campaigns do not wait in memory
+		w := &work{campaign: c, chunk: k}
+		m.render(w, a.otp)
+		job.Memo = w
+	}
+	return job, nil
+}
+
+// render makes the text that is sent.
+func (m *Messaging) render(w *work, otp *otpRow) {
+	w.text = w.campaign.Message
+	if otp != nil {
+		w.text, w.until = m.otpText(w.campaign, otp.length), otp.expires
+	}
 }
 
 // deliver is the handler of a chunk.
 func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	w, ok := job.Memo.(*work)
-	if !ok {
+	if !ok || w.stale {
 		var err error
 		if w, err = m.resume(ctx, job); err != nil {
 			return jobs.Retry(err)
 		}
 		if w == nil {
-			return jobs.Done() // its chunk was ended by the owner before
+			return jobs.Done() // its chunk was ended before
 		}
 	}
-	sender := m.sms[w.campaign.Mode]
-	if sender == nil || w.text != "" && sender.Ready("") != nil {
+	wait, err := m.run(ctx, job.ID, w)
+	switch {
+	case errors.Is(err, provider.ErrElsewhere):
+		return jobs.Pass()
+	case errors.Is(err, errTakenOver), errors.Is(err, lane.ErrClosed):
+		w.stale = true
 		return jobs.Later(noBindPause)
-	}
-	if err := m.run(ctx, job.ID, sender, w); err != nil {
+	case err != nil:
+		w.stale = true
 		return jobs.Retry(err)
+	case wait > 0:
+		return jobs.Later(wait)
 	}
 	return jobs.Done()
 }
 
-// run takes a chunk through its slices. Each step commits the results of one slice with the marks of
-// the next.
-func (m *Messaging) run(ctx context.Context, jobID string, sender provider.SMSSender, w *work) error {
-	results := []result(nil)
+// run takes a chunk through its slices until it is over, or says how long to wait. Each step commits the
+// results of one slice with the marks of the next.
+func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
+	sender := m.sms[w.campaign.Mode]
+	var results []result
 	for {
-		s := step{job: jobID, campaign: w.campaign, chunk: w.chunk.No, size: len(w.chunk.Recipients), results: results}
-		if ctx.Err() == nil {
-			s.claim, s.again = m.slice(w)
+		s := &step{job: jobID, work: w, turn: w.turn, next: newTurn(), results: results}
+		wait, blocked := m.plan(ctx, sender, w, s)
+		if s.idle() {
+			if wait == 0 && blocked == nil {
+				return leastRetry, nil // the node stops; the next owner goes on
+			}
+			return wait, blocked
 		}
-		s.last = len(s.claim) == 0 && len(s.again) == 0 && ctx.Err() == nil
-		done, err := m.steps.Do(context.WithoutCancel(ctx), w.campaign.Tenant, 1+len(s.results)*2+len(s.claim), &s)
-		if err != nil || s.last || done.stopped || ctx.Err() != nil {
-			return firstError(err, ctx.Err(), s.last || done.stopped)
+		done, err := m.commit(ctx, s)
+		if err != nil || s.last || done.stopped {
+			return 0, err
+		}
+		if !s.still() {
+			w.turn = s.next
 		}
 		w.next += len(s.claim)
-		w.again = nil
-		messages := append(s.again, s.claim...)
-		if w.text == "" {
-			results = lostText(messages)
-			continue
+		w.again = append(w.again[len(s.again):], s.queued()...)
+		if len(s.claim)+len(s.again) == 0 {
+			return max(wait, leastRetry), blocked
 		}
+		messages := append(append([]message(nil), s.again...), s.claim...)
 		results = m.submit(ctx, sender, w, messages)
 	}
 }
 
-// firstError says how a chunk's run ended: a stop of the node before its end is an error that leaves
-// the job to the next owner.
-func firstError(err, cancelled error, ended bool) error {
-	if err != nil || ended {
-		return err
+// plan fills a step with what is to be sent next: recipients without a row first, then what was not
+// taken before, when its time has come. Otherwise it says why not, or how long to wait.
+func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
+	if ctx.Err() != nil {
+		return 0, nil
 	}
-	return cancelled
-}
-
-// slice gives the messages of the next slice: first those that an earlier owner left queued.
-func (m *Messaging) slice(w *work) (claim, again []message) {
-	if len(w.again) > 0 {
-		return nil, w.again
+	fresh := w.next < len(w.chunk.Recipients)
+	if !fresh && len(w.again)+len(s.queued()) == 0 {
+		s.last = true
+		return 0, nil
 	}
 	now := m.clock.Now()
-	for place := w.next; place < len(w.chunk.Recipients) && len(claim) < sliceSize; place++ {
-		claim = append(claim, message{Tenant: w.campaign.Tenant, Campaign: w.campaign.ID, No: w.chunk.No*chunkSize + int64(place),
-			Recipient: string(w.chunk.Recipients[place]), Status: StatusSending, SubmittedAt: now})
-	}
-	return claim, nil
-}
-
-// result is what became of one message's submit.
-type result struct {
-	message message
-	parts   []part
-}
-
-// lostText ends messages whose text died with the node that made it: a one-time password that was
-// certainly not sent. Its credits go back.
-func lostText(messages []message) []result {
-	results := make([]result, len(messages))
-	for i, msg := range messages {
-		msg.Status, msg.Error = StatusFailed, "the node stopped before it was sent"
-		results[i].message = msg
-	}
-	return results
-}
-
-// submit hands messages to the operator and waits for every answer. What the operator was too busy to
-// take is offered again until resubmitFor has passed or the node stops.
-func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *work, messages []message) []result {
-	encoded := smstext.Encode(w.text)
-	results := make([]result, len(messages))
-	outcomes := make([][]provider.Outcome, len(messages))
-	for i, msg := range messages {
-		results[i].message = msg
-		outcomes[i] = make([]provider.Outcome, len(encoded.Segments))
-		for p := range outcomes[i] {
-			outcomes[i][p] = provider.Outcome{Class: provider.NotSent}
+	expired := w.expired(now)
+	if err := sender.Ready(""); err != nil && !expired {
+		s.look = m.halted(ctx, w)
+		if errors.Is(err, provider.ErrElsewhere) {
+			blocked = err
 		}
+		return noBindPause, blocked
 	}
-	for deadline := m.clock.Now().Add(resubmitFor); ; {
-		pause := m.offer(ctx, sender, w, encoded, messages, outcomes)
-		if pause == 0 || ctx.Err() != nil || m.clock.Now().After(deadline) {
-			break
-		}
-		if m.clock.Sleep(ctx, pause) != nil {
-			break
-		}
-	}
-	for i := range results {
-		m.judge(&results[i], outcomes[i], ctx.Err() != nil)
-	}
-	return results
-}
-
-// offer submits every segment that was not sent yet and waits for the answers. It returns the pause
-// before the next offer, 0 when nothing is left.
-func (m *Messaging) offer(ctx context.Context, sender provider.SMSSender, w *work, encoded smstext.Message, messages []message, outcomes [][]provider.Outcome) time.Duration {
-	var mu sync.Mutex
-	var waiting sync.WaitGroup
-	var pause time.Duration
-	for i, msg := range messages {
-		for p := range outcomes[i] {
-			if outcomes[i][p].Class != provider.NotSent {
-				continue
-			}
-			waiting.Add(1)
-			segment := provider.Segment{From: w.campaign.Sender, To: msisdn.MSISDN(msg.Recipient), Encoding: encoded.Encoding,
-				Octets: encoded.Segments[p], Part: p + 1, Parts: len(encoded.Segments), Group: uint16(msg.No), WantsReceipt: true}
-			sender.Submit(ctx, segment, func(o provider.Outcome) {
-				mu.Lock()
-				outcomes[i][p] = o
-				if o.Class == provider.NotSent {
-					pause = max(pause, o.RetryAfter, leastRetry)
-				}
-				mu.Unlock()
-				waiting.Done()
-			})
-		}
-	}
-	waiting.Wait()
-	return pause
-}
-
-// judge turns the outcomes of a message's segments into its status. One accepted segment counts as
-// accepted; what was written and not answered is unknown; the rest was not sent.
-func (m *Messaging) judge(r *result, outcomes []provider.Outcome, stopping bool) {
-	count := map[provider.Class]int{}
-	for p, o := range outcomes {
-		count[o.Class]++
-		if o.Class == provider.Accepted && o.UpstreamID != "" {
-			r.parts = append(r.parts, part{UpstreamID: o.UpstreamID, Tenant: r.message.Tenant, Campaign: r.message.Campaign, Message: r.message.No,
-				Part: int64(p + 1), Recipient: r.message.Recipient, State: partOpen, SubmittedAt: m.clock.Now()})
-		}
-		if o.Class != provider.Accepted && r.message.Error == "" {
-			r.message.Error = cut(o.Code+" "+o.Message, messageError)
-		}
-	}
-	r.message.SubmittedAt = m.clock.Now()
-	r.message.Accepted, r.message.Open = int64(count[provider.Accepted]), int64(len(r.parts))
 	switch {
-	case count[provider.Accepted] > 0:
-		r.message.Status = StatusSubmitted
-	case count[provider.Unknown] > 0:
-		r.message.Status = StatusUnknown
-	case count[provider.Rejected] > 0:
-		r.message.Status = StatusRejected
-	case stopping:
-		r.message.Status = StatusQueued // by the next owner
+	case fresh:
+		for place := w.next; place < len(w.chunk.Recipients) && len(s.claim) < sliceSize; place++ {
+			s.claim = append(s.claim, w.message(place, StatusSending, now))
+		}
+	case len(w.again) > 0 && (expired || !w.offerAt.After(now)):
+		s.again = w.again[:min(len(w.again), sliceSize)]
 	default:
-		r.message.Status = StatusFailed
+		s.look = m.halted(ctx, w)
+		return max(w.offerAt.Sub(now), leastRetry), nil
+	}
+	return 0, nil
+}
+
+// expired says that the text must not be sent any more: a one-time password that is over.
+func (w *work) expired(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
+
+// message is the row of a recipient who has none yet.
+func (w *work) message(place int, status Status, now time.Time) message {
+	return message{Tenant: w.campaign.Tenant, Campaign: w.campaign.ID, No: w.chunk.No*chunkSize + int64(place),
+		Recipient: string(w.chunk.Recipients[place]), Status: status, SubmittedAt: now}
+}
+
+// commit runs a step until the database has it: what an operator answered is lost otherwise.
+func (m *Messaging) commit(ctx context.Context, s *step) (stepped, error) {
+	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.again)
+	for try := 0; ; try++ {
+		done, err := m.steps.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
+		away := errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
+		if err == nil || errors.Is(err, errTakenOver) || errors.Is(err, lane.ErrClosed) || !away && try >= stepTries {
+			return done, err
+		}
+		if try == 0 {
+			m.log.WarnContext(ctx, "a step of a chunk was not committed and is tried again", "campaign", s.work.campaign.ID, "error", err)
+		}
+		if m.clock.Sleep(ctx, min(leastRetry<<min(try, 8), mostRetry)) != nil {
+			return done, err
+		}
 	}
 }
 
 const (
-	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns WHERE tenant = $1 AND id = $2`
-	selectChunk    = `SELECT state, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
+	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
+	selectChunk    = `SELECT turn, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`
 	lastOfChunk    = `SELECT max(no) FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4`
-	leftBehind     = `SELECT no, recipient FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = $5 ORDER BY no`
-	giveUpSending  = `UPDATE messages SET status = $5, error = 'the node stopped while it was sent'
+	leftBehind     = `SELECT no, recipient, submitted_at FROM messages
+		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'queued' ORDER BY no`
+	noteUnsure = `INSERT INTO unsure (tenant, campaign, message, recipient, since)
+		SELECT tenant, campaign, no, recipient, submitted_at FROM messages
 		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'sending'`
+	endSending = `UPDATE messages SET status = $5, error = $6
+		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'sending'`
+	takeTurn = `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`
 )
 
-// resume reads where an earlier owner left a chunk. What it was sending is unknown from here on, or
-// queued again where the installation resends campaigns; nil means that the chunk is over.
+// resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
+// unknown from here on, or queued again where the installation resends campaigns. nil means that the
+// chunk is over.
 func (m *Messaging) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	var payload chunkPayload
 	if err := json.Unmarshal(job.Payload, &payload); err != nil {
 		return nil, fmt.Errorf("the payload of a chunk: %w", err)
 	}
 	var w *work
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
-		w = &work{}
-		if err := tx.Query(selectCampaign, []any{payload.Tenant, payload.Campaign}, w.campaign.scan); err != nil {
+	err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
+		w, err = m.readWork(tx, payload, selectChunk)
+		return err
+	})
+	if err != nil || w == nil || w.turn == 0 {
+		return w, err
+	}
+	err = m.db.Write(ctx, func(tx *db.Tx) (err error) {
+		if w, err = m.readWork(tx, payload, selectChunk+tx.ForUpdate()); err != nil || w == nil {
 			return err
 		}
-		var list string
-		w.chunk = chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk}
-		found, err := tx.One(selectChunk+tx.ForUpdate(), []any{payload.Tenant, payload.Campaign, payload.Chunk}, &w.chunk.State, &list, &w.chunk.CreatedAt)
-		if err != nil {
-			return err
-		}
-		if !found || w.chunk.State != chunkReady {
-			w = nil
-			return nil
-		}
-		w.chunk.Recipients = parseList(list)
-		if w.campaign.Kind == KindCampaign {
-			w.text = w.campaign.Message
-		}
-		return m.leftOver(tx, w)
+		return m.takeOver(tx, w)
 	})
 	return w, err
 }
 
-func (m *Messaging) leftOver(tx *db.Tx, w *work) error {
+func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, chunkSQL string) (*work, error) {
+	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady}}
+	var list string
+	var otp *otpRow
+	found := false
+	err := tx.Gather(
+		db.Query{SQL: chunkSQL, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
+			found = true
+			return r.Scan(&w.turn, &list, &w.chunk.CreatedAt)
+		}},
+		db.Query{SQL: selectCampaign, Args: []any{payload.Tenant, payload.Campaign}, Each: w.campaign.scan},
+		db.Query{SQL: selectOTP, Args: []any{payload.Tenant, payload.Campaign}, Each: func(r *db.Row) error {
+			otp = &otpRow{}
+			return r.Scan(&otp.length, &otp.expires)
+		}})
+	if err != nil || !found {
+		return nil, err
+	}
+	if w.campaign.ID == "" {
+		return nil, fmt.Errorf("chunk %d has no campaign %s", payload.Chunk, payload.Campaign)
+	}
+	if w.campaign.Kind == KindOTP && otp == nil {
+		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept: it is long over
+	}
+	w.chunk.Recipients = parseList(list)
+	m.render(w, otp)
+	return w, nil
+}
+
+// takeOver ends what an earlier owner may still believe, and finds where it was.
+func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 	from := w.chunk.No * chunkSize
 	span := []any{w.chunk.Tenant, w.chunk.Campaign, from, from + chunkSize}
-	to := StatusUnknown
+	to, why := StatusUnknown, "the node stopped while it was sent"
 	if m.resend && w.campaign.Kind == KindCampaign {
-		to = StatusQueued
-	}
-	if _, err := tx.Exec(giveUpSending, append(span, string(to))...); err != nil {
+		to, why = StatusQueued, ""
+	} else if _, err := tx.Exec(noteUnsure, span...); err != nil {
 		return err
 	}
+	if _, err := tx.Exec(endSending, append(span, to, why)...); err != nil {
+		return err
+	}
+	w.turn, w.next, w.again = newTurn(), 0, nil
+	tx.Defer(takeTurn, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
 	var last *int64
 	if _, err := tx.One(lastOfChunk, span, &last); err != nil {
 		return err
@@ -288,23 +320,10 @@ func (m *Messaging) leftOver(tx *db.Tx, w *work) error {
 	if last != nil {
 		w.next = int(*last-from) + 1
 	}
-	return tx.Query(leftBehind, append(span, string(StatusQueued)), func(r *db.Row) error {
-		msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign, Status: StatusSending}
-		err := r.Scan(&msg.No, &msg.Recipient)
+	return tx.Query(leftBehind, span, func(r *db.Row) error {
+		msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign, Status: StatusQueued}
+		err := r.Scan(&msg.No, &msg.Recipient, &msg.SubmittedAt)
 		w.again = append(w.again, msg)
 		return err
 	})
-}
-
-func parseList(text string) []msisdn.MSISDN {
-	var list []msisdn.MSISDN
-	for start := 0; start < len(text); {
-		end := start
-		for end < len(text) && text[end] != ',' {
-			end++
-		}
-		list = append(list, msisdn.MSISDN(text[start:end]))
-		start = end + 1
-	}
-	return list
 }

@@ -2,7 +2,9 @@ package messaging
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -35,11 +37,11 @@ const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contact
 
 // AddGroup makes an empty group.
 func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Group, error) {
-	g := Group{Tenant: tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
+	g := Group{Tenant: tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: strings.TrimSpace(name), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
 	if g.Icon == "" {
 		g.Icon = DefaultIcon
 	}
-	if err := checkGroupName(name); err != nil {
+	if err := checkGroupName(g.Name); err != nil {
 		return Group{}, err
 	}
 	return g, m.db.Write(ctx, func(tx *db.Tx) error {
@@ -48,7 +50,7 @@ func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Gr
 			return err
 		}
 		if n >= maxGroups {
-			return problem.Field("name", "There are 10000 groups already, which is the most.")
+			return problem.Field("name", "cannot be given: there are 10000 groups already, which is the most.")
 		}
 		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
 		return err
@@ -56,8 +58,8 @@ func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Gr
 }
 
 func checkGroupName(name string) error {
-	if n := utf8.RuneCountInString(name); n == 0 || n > maxGroupName {
-		return problem.Field("name", "The name must have 1 to 100 characters.")
+	if n := utf8.RuneCountInString(name); n == 0 || n > maxGroupName || !storable(name) {
+		return problem.Field("name", "must have 1 to 100 characters.")
 	}
 	return nil
 }
@@ -111,8 +113,14 @@ func ownGroup(tx *db.Tx, sql, tenant, id string) (Group, error) {
 
 const updateGroup = `UPDATE contact_groups SET name = $3, icon = $4 WHERE tenant = $1 AND id = $2`
 
+// storable says that a text holds nothing that one of the engines refuses or a terminal obeys.
+func storable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
 // UpdateGroup renames a group; an empty icon leaves it as it is.
 func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon string) (Group, error) {
+	name = strings.TrimSpace(name)
 	if err := checkGroupName(name); err != nil {
 		return Group{}, err
 	}

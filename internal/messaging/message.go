@@ -10,9 +10,10 @@ import (
 // Status is what became of one message. Stored; never renamed.
 type Status string
 
-// The states of a message: queued -> sending -> submitted -> delivered, failed, expired, rejected or
-// unknown. sending is committed before the first octet leaves; a node that dies leaves it, and it
-// becomes unknown. queued is a message that was certainly not sent and will be again.
+// The states of a message: sending -> submitted -> delivered, failed, expired, rejected or unknown.
+// sending is committed before the first octet leaves; a node that dies leaves it, and it becomes
+// unknown. queued is a message that was certainly not sent and will be offered again; a recipient
+// without a row is queued, too.
 const (
 	StatusQueued    Status = "queued"
 	StatusSending   Status = "sending"
@@ -81,6 +82,11 @@ var partColumns = []db.Column[part]{
 	{Name: "recipient", Text: func(p part) string { return p.Recipient }},
 	{Name: "state", Text: func(p part) string { return p.State }},
 	{Name: "submitted_at", Time: func(p part) time.Time { return p.SubmittedAt }},
+}
+
+// unaccepted says that no operator took any of it and none will: its credits go back.
+func (m message) unaccepted() bool {
+	return m.Accepted == 0 && (m.Status == StatusRejected || m.Status == StatusFailed)
 }
 
 // worse orders the ends of parts: a message is delivered only when all of its parts are.

@@ -6,11 +6,16 @@
 // A campaign is accepted in one transaction (its row, its recipients in chunks, the charge, the jobs),
 // delivered chunk by chunk with a mark before each submit, and refunded once for what no operator
 // accepted. SMPP has no idempotency key: what was written and not answered is unknown and is sent
-// again only where a setting says so, a one-time password never.
+// again only where a setting says so, a one-time password never. One owner at a time delivers a chunk:
+// each of its transactions names the turn that the one before left, and a node that was taken for dead
+// finds another there and stops.
 package messaging
 
 import (
+	"errors"
 	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
@@ -24,11 +29,12 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// senderFreshness is how old a cached sender ID may be.
-const senderFreshness = time.Second
-
-// cachedSenders is how many sender IDs a node remembers.
-const cachedSenders = 10_000
+const (
+	// freshness is how old a cached sender ID or state of a campaign may be.
+	freshness = time.Second
+	// cached is how many of each a node remembers.
+	cached = 10_000
+)
 
 // Deps is what messaging stands on.
 type Deps struct {
@@ -38,8 +44,9 @@ type Deps struct {
 	Jobs    *jobs.Queue
 	Clock   *clock.Clock
 	Log     *slog.Logger
-	Secret  config.Secret // codes are hashed under it
-	// SMS are the rails by mode; a mode without one keeps what is accepted until there is one.
+	Secret  config.Secret // the keys of one-time passwords are derived from it
+	// SMS are the rails by mode. A tenant of a mode without one is refused with Unavailable. A rail whose
+	// connection another node has says provider.ErrElsewhere: that node delivers what is accepted here.
 	SMS map[tenant.Mode]provider.SMSSender
 	// Resend says that campaign messages whose fate a crash left unknown are sent again, so that some
 	// may come twice. One-time passwords never are.
@@ -56,27 +63,40 @@ type Messaging struct {
 	log        *slog.Logger
 	sms        map[tenant.Mode]provider.SMSSender
 	resend     bool
-	otpKey     []byte
+	otp        otpKeys
+	groups     atomic.Uint32 // numbers that join the parts of a message
+	metrics    metrics
 	senders    *fresh.Cache[senderKey, Sender]
+	states     *fresh.Cache[campaignKey, CampaignStatus]
 	admissions *lane.Lane[*admission, admitted]
 	steps      *lane.Lane[*step, stepped]
-	receipts   *lane.Lane[earlyReceipt, struct{}]
+	receipts   *lane.Lane[earlyReceipt, took]
 }
 
-// New builds the domain and registers its jobs; the queue's Start sets them going.
+// New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
+// delivers nothing, gives no SMS.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log,
-		sms: d.SMS, resend: d.Resend, otpKey: d.Secret.Derive("messaging/otp")}
-	m.senders = fresh.New(d.Clock, senderFreshness, cachedSenders, m.loadSender)
-	m.admissions = lane.New(lane.Options{}, m.admit)
-	m.steps = lane.New(lane.Options{MaxRows: 5_000}, m.advance)
-	m.receipts = lane.New(lane.Options{MaxRows: 5_000}, m.takeReceipts)
-	m.jobs.Register(jobs.Handler{Kind: chunkKind, Workers: chunkWorkers, Key: chunkMode, Run: m.deliver})
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend,
+		otp: otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}, metrics: newMetrics()}
+	m.groups.Store(rand.Uint32()) //nolint:gosec // not a secret
+	m.senders = fresh.New(d.Clock, freshness, cached, m.loadSender)
+	m.states = fresh.New(d.Clock, freshness, cached, m.loadStatus)
+	m.admissions = lane.New(lane.Options{Systemic: systemic}, m.admit)
+	m.steps = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.advance)
+	m.receipts = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.takeReceipts)
+	m.register()
 	m.jobs.Periodic("messaging-sweep", sweepEvery, m.sweep)
+	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.passEarly)
 	return m
 }
 
-// Close waits for the transactions that are under way. It comes after the queue's Stop.
+// systemic errors are nobody's fault in the batch.
+func systemic(err error) bool {
+	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
+}
+
+// Close waits for the transactions that are under way. It comes after the queue's Stop and after the
+// rails, whose receipts come in to the end.
 func (m *Messaging) Close() {
 	m.admissions.Close()
 	m.steps.Close()

@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"context"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
@@ -12,34 +13,26 @@ const insertOptOut = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) 
 
 // OptOut puts numbers on the tenant's list of those that are never sent a campaign. One-time passwords
 // reach them still: they asked for those themselves.
-func (m *Messaging) OptOut(ctx context.Context, tenant, reason string, numbers ...msisdn.MSISDN) error {
-	return m.db.Write(ctx, func(tx *db.Tx) error {
-		for _, n := range numbers {
-			tx.Defer(insertOptOut, -1, tenant, string(n), cut(reason, maxDescription), m.clock.Now())
-		}
-		return nil
-	})
+func (m *Messaging) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISDN) {
+	for _, n := range numbers {
+		tx.Defer(insertOptOut, -1, tenant, string(n), cut(reason, maxDescription), m.clock.Now())
+	}
 }
 
 const deleteOptOut = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2`
 
 // OptIn takes a number off the list and says whether it was on it.
-func (m *Messaging) OptIn(ctx context.Context, tenant string, number msisdn.MSISDN) (bool, error) {
-	var rows int64
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
-		var err error
-		rows, err = tx.Exec(deleteOptOut, tenant, string(number))
-		return err
-	})
+func (m *Messaging) OptIn(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, error) {
+	rows, err := tx.Exec(deleteOptOut, tenant, string(number))
 	return rows > 0, err
 }
 
 const findOptOuts = `SELECT o.msisdn FROM texts($2) JOIN opt_outs o ON o.tenant = $1 AND o.msisdn = texts.value`
 
-// excludeOptOuts leaves out of a list who asked not to be written to.
-func excludeOptOuts(tx *db.Tx, tenant string, list *recipientList) error {
+// optedOut finds who of a list asked not to be written to.
+func optedOut(tx *db.Tx, tenant string, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error) {
 	out := map[msisdn.MSISDN]bool{}
-	for rest := list.numbers; len(rest) > 0; {
+	for rest := list; len(rest) > 0; {
 		n := min(len(rest), contactsAtOnce)
 		numbers := make([]string, n)
 		for i, number := range rest[:n] {
@@ -53,19 +46,47 @@ func excludeOptOuts(tx *db.Tx, tenant string, list *recipientList) error {
 			out[msisdn.MSISDN(number)] = true
 			return nil
 		}); err != nil {
-			return err
+			return nil, err
 		}
 		rest = rest[n:]
 	}
+	return out, nil
+}
+
+// without gives a list without some of its numbers.
+func without(list []msisdn.MSISDN, out map[msisdn.MSISDN]bool) []msisdn.MSISDN {
 	if len(out) == 0 {
-		return nil
+		return list
 	}
-	kept := list.numbers[:0]
-	for _, n := range list.numbers {
+	kept := make([]msisdn.MSISDN, 0, len(list)-len(out))
+	for _, n := range list {
 		if !out[n] {
 			kept = append(kept, n)
 		}
 	}
-	list.excluded, list.numbers = len(list.numbers)-len(kept), kept
-	return nil
+	return kept
+}
+
+const listOptOuts = `SELECT msisdn, reason, created_at FROM opt_outs WHERE tenant = $1 AND msisdn > $2 ORDER BY msisdn LIMIT $3`
+
+// OptedOut is a number that the tenant may not send campaigns to.
+type OptedOut struct {
+	MSISDN    msisdn.MSISDN
+	Reason    string
+	CreatedAt time.Time
+}
+
+// OptOuts gives at most limit numbers of the list in their order, after the number after.
+func (m *Messaging) OptOuts(ctx context.Context, tenant string, after msisdn.MSISDN, limit int) ([]OptedOut, error) {
+	var all []OptedOut
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(listOptOuts, []any{tenant, after, limit}, func(r *db.Row) error {
+			var o OptedOut
+			err := r.Scan(&o.MSISDN, &o.Reason, &o.CreatedAt)
+			all = append(all, o)
+			return err
+		})
+	})
+	return all, err
 }

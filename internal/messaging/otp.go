@@ -5,9 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"math/big"
 	"strings"
 	"time"
 
@@ -22,21 +22,21 @@ const Placeholder = "<%otp_code%>"
 
 // The limits of one-time passwords.
 const (
-	OTPLeastLength    = 4 // digits; also the default
-	OTPMostLength     = 10
-	OTPLeastExpiry    = 2 * time.Minute
-	OTPMostExpiry     = 1440 * time.Minute
-	OTPDefaultExpiry  = 5 * time.Minute
-	otpTries          = 5
-	otpSendsInWindow  = 5 // to one number of one tenant
-	otpSendWindow     = 10 * time.Minute
-	otpFailsInWindow  = 20 // of one number, across requests
-	otpFailWindow     = time.Hour
-	otpPrefixLetters  = "ABCDEFGHJKLMNPQRSTUVWXYZ" // no I and O, which look like digits
-	otpPrefixLength   = 3
-	sendsCounter      = "sent"
-	failsCounter      = "failed"
-	otpTryUnavailable = "The code is unknown, expired or used"
+	OTPLeastLength   = 4 // digits; also the default
+	OTPMostLength    = 10
+	OTPLeastExpiry   = 2 * time.Minute
+	OTPMostExpiry    = 1440 * time.Minute
+	OTPDefaultExpiry = 5 * time.Minute
+	otpTries         = 5
+	otpSendsInWindow = 5 // to one number of one tenant
+	otpSendWindow    = 10 * time.Minute
+	otpFailsInWindow = 20 // of one number, across requests
+	otpFailWindow    = time.Hour
+	otpPrefixLetters = "ABCDEFGHJKLMNPQRSTUVWXYZ" // no I and O, which look like digits
+	otpPrefixLength  = 3
+	sendsCounter     = "sent"
+	failsCounter     = "failed"
+	otpNotOpen       = "The code is unknown, expired or used"
 )
 
 // OTP asks for a one-time password. Length is in digits; zero members take their default.
@@ -57,78 +57,111 @@ type OTPSent struct {
 // otpRow is what is stored: a keyed hash, never the code.
 type otpRow struct {
 	tenant, id, msisdn, prefix, hash string
+	length                           int
 	created, expires                 time.Time
 }
 
-// SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
-// Errors: Invalid (senderId, message, length, expiry), InsufficientCredits, RateLimited.
-func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTPSent, replayed bool, err error) {
-	if err := o.check(); err != nil {
-		return OTPSent{}, false, err
+// otpKeys are derived from the installation's secret, which is not in the database.
+type otpKeys struct{ code, hash []byte }
+
+// code gives the code of a request. It is derived from the request's id, so that it need not be kept
+// anywhere and yet whoever delivers the message can write it; without the key the digits are as good as
+// drawn.
+func (k otpKeys) of(id string, length int) string {
+	mac := hmac.New(sha256.New, k.code)
+	mac.Write([]byte(id))
+	limit := uint64(1)
+	for range length {
+		limit *= 10
 	}
+	return fmt.Sprintf("%0*d", length, binary.BigEndian.Uint64(mac.Sum(nil))%limit)
+}
+
+// hashed binds a code to its request.
+func (k otpKeys) hashed(id, code string) string {
+	mac := hmac.New(sha256.New, k.hash)
+	mac.Write([]byte(id + "\x00" + code))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// otpText is the message of a request with its code.
+func (m *Messaging) otpText(c Campaign, length int) string {
+	return strings.ReplaceAll(c.Message, Placeholder, m.otp.of(c.ID, length))
+}
+
+// SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
+// Errors: Invalid (senderId, message, length, expiry), InsufficientCredits with Shortage as Data,
+// RateLimited, Duplicate (an idempotency key with another body), Unavailable (no SMS rail).
+func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTPSent, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	code := digits(o.Length)
-	text := strings.ReplaceAll(o.Message, Placeholder, code)
-	c, err := m.newCampaign(ctx, t, caller, "senderId", o.SenderID, text)
+	var bad problem.Fields
+	o.check(&bad)
+	// The digits do not matter to what the checks see; the code follows from the id that is made there.
+	text := strings.ReplaceAll(o.Message, Placeholder, strings.Repeat("0", min(max(o.Length, OTPLeastLength), OTPMostLength)))
+	c, err := m.newCampaign(ctx, t, caller, "senderId", o.SenderID, text, bad)
 	if err != nil {
 		return OTPSent{}, false, err
 	}
+	c.Kind, c.Message, c.Recipients, c.Left = KindOTP, o.Message, 1, 1
+	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp.hashed(c.ID, m.otp.of(c.ID, o.Length)),
+		length: o.Length, created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
 	if err := m.count(ctx, t.ID, o.Phone, sendsCounter, otpSendWindow, otpSendsInWindow); err != nil {
 		return OTPSent{}, false, err
 	}
-	c.Kind, c.Message, c.Recipients, c.Left = KindOTP, o.Message, 1, 1
-	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otpHash(c.ID, code),
-		created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
-	accepted, replayed, err := m.accept(ctx, admission{tenant: t, campaign: c, text: text, otp: row,
+	accepted, replayed, err := m.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
 		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: []msisdn.MSISDN{o.Phone}, CreatedAt: c.CreatedAt}}})
+	if replayed || err != nil && !problem.Is(err, problem.Unavailable) {
+		m.uncount(ctx, t.ID, o.Phone, sendsCounter) // nothing was sent
+	}
 	if err != nil {
 		return OTPSent{}, false, err
 	}
 	sent = OTPSent{RequestID: accepted.ID, Prefix: row.prefix}
 	if replayed {
 		sent.Prefix, err = m.otpPrefix(ctx, t.ID, accepted.ID)
+	} else {
+		m.metrics.otpSent(o.Phone)
 	}
 	return sent, replayed, err
 }
 
-// check completes and refuses.
-func (o *OTP) check() error {
+// check completes the request and adds what is wrong with it.
+func (o *OTP) check(bad *problem.Fields) {
 	if o.Length == 0 {
 		o.Length = OTPLeastLength
 	}
 	if o.Expiry == 0 {
 		o.Expiry = OTPDefaultExpiry
 	}
-	var bad problem.Fields
-	if !strings.Contains(o.Message, Placeholder) {
-		bad.Add("message", "The message must contain the placeholder "+Placeholder)
+	if o.Message != "" && !strings.Contains(o.Message, Placeholder) {
+		bad.Add("message", "must contain the placeholder "+Placeholder+".")
 	}
 	if o.Length < OTPLeastLength || o.Length > OTPMostLength {
-		bad.Add("length", fmt.Sprintf("The length must be %d to %d digits.", OTPLeastLength, OTPMostLength))
+		bad.Add("length", fmt.Sprintf("must be %d to %d digits.", OTPLeastLength, OTPMostLength))
 	}
 	if o.Expiry < OTPLeastExpiry || o.Expiry > OTPMostExpiry {
-		bad.Add("expiry", "The expiry must be 2 to 1440 minutes.")
+		bad.Add("expiry", "must be 2 to 1440 minutes.")
 	}
 	if o.Phone == "" {
-		bad.Add("phoneNumber", "The phone number is required.")
+		bad.Add("phoneNumber", "is required.")
 	}
-	return bad.Err()
 }
 
 const (
 	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
-	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, status, tries, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, 'open', 0, $6, $7)`
+	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8)`
+	selectOTP    = `SELECT length, expires_at FROM otps WHERE tenant = $1 AND id = $2`
 	selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 )
 
 // storeOTP defers the row of a code in the transaction that charges it.
 func (m *Messaging) storeOTP(tx *db.Tx, o otpRow) {
 	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
-	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.created, o.expires)
+	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires)
 }
 
 func (m *Messaging) otpPrefix(ctx context.Context, tenant, id string) (prefix string, err error) {
@@ -169,12 +202,14 @@ func (m *Messaging) VerifyOTP(ctx context.Context, tenant, requestID string, pho
 		return err
 	}
 	if rows == 0 {
+		m.metrics.otpVerified(phone, otpClosed)
 		return noTry()
 	}
-	if !hmac.Equal([]byte(hash), []byte(m.otpHash(requestID, code))) {
+	if !hmac.Equal([]byte(hash), []byte(m.otp.hashed(requestID, code))) {
 		if err := m.count(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil && !problem.Is(err, problem.RateLimited) {
 			return err
 		}
+		m.metrics.otpVerified(phone, otpWrong)
 		return &problem.Error{Kind: problem.Invalid, Code: "wrong_code", Message: "The code is wrong", Fields: map[string][]string{"code": {"The code is wrong"}}}
 	}
 	err = m.db.Write(ctx, func(tx *db.Tx) error {
@@ -182,21 +217,18 @@ func (m *Messaging) VerifyOTP(ctx context.Context, tenant, requestID string, pho
 		rows, err = tx.Exec(useOTP, tenant, requestID)
 		return err
 	})
-	if err == nil && rows == 0 {
+	switch {
+	case err != nil:
+	case rows == 0:
 		err = noTry()
+	default:
+		m.metrics.otpVerified(phone, otpRight)
 	}
 	return err
 }
 
 func noTry() error {
-	return problem.New(problem.Unauthenticated, "otp_not_open", otpTryUnavailable)
-}
-
-// otpHash binds a code to its request under a key that is outside the database.
-func (m *Messaging) otpHash(id, code string) string {
-	mac := hmac.New(sha256.New, m.otpKey)
-	mac.Write([]byte(id + "\x00" + code))
-	return hex.EncodeToString(mac.Sum(nil))
+	return problem.New(problem.Unauthenticated, "otp_not_open", otpNotOpen)
 }
 
 const (
@@ -212,15 +244,33 @@ const (
 func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
 	now := m.clock.Now()
 	var rows int64
+	begun := now
 	err := m.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
-		rows, err = tx.Exec(countOTP, tenant, string(phone), name, db.Micros(now), db.Micros(now.Add(-window)), most)
+		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), most)
+		if err == nil && rows == 0 {
+			var used int64
+			_, err = tx.One(readOTPCounter, []any{tenant, phone, name}, &begun, &used)
+		}
 		return err
 	})
 	if err == nil && rows == 0 {
-		err = tooOften(window)
+		err = tooOften(window - now.Sub(begun))
 	}
 	return err
+}
+
+const uncountOTP = `UPDATE otp_counters SET used = used - 1 WHERE tenant = $1 AND msisdn = $2 AND name = $3 AND used > 1`
+
+// uncount gives one of a number's allowance back, as well as it can: too few is the safe side.
+func (m *Messaging) uncount(ctx context.Context, tenant string, phone msisdn.MSISDN, name string) {
+	err := m.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
+		tx.Defer(uncountOTP, -1, tenant, phone, name)
+		return nil
+	})
+	if err != nil {
+		m.log.WarnContext(ctx, "the allowance of a number is one short", "phone", phone, "error", err)
+	}
 }
 
 // below refuses when the allowance is used up, without taking of it.
@@ -241,16 +291,7 @@ func tooOften(wait time.Duration) error {
 	return &problem.Error{Kind: problem.RateLimited, Code: "otp_too_often", Message: "Too many one-time passwords for this number, try later", RetryAfter: wait}
 }
 
-// digits draws a code.
-func digits(n int) string {
-	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
-	drawn, err := rand.Int(rand.Reader, limit)
-	if err != nil {
-		panic("messaging: the system gives no randomness: " + err.Error())
-	}
-	return fmt.Sprintf("%0*d", n, drawn)
-}
-
+// letters draws a prefix.
 func letters() string {
 	var octets [otpPrefixLength]byte
 	rand.Read(octets[:]) // never fails

@@ -1,7 +1,10 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// earlyReceipt is a receipt for which no part is known yet.
+// earlyReceipt is a receipt, stored only while no part is known that it may mean.
 type earlyReceipt struct {
 	UpstreamID string
 	ID         string
@@ -18,6 +21,14 @@ type earlyReceipt struct {
 	State      string
 	Code       string
 	ReceivedAt time.Time
+	stored     bool // it has a row
+}
+
+const earlyFields = `e.upstream_id, e.id, e.recipient, e.state, e.code, e.received_at`
+
+func (e *earlyReceipt) scan(r *db.Row) error {
+	e.stored = true
+	return r.Scan(&e.UpstreamID, &e.ID, &e.Recipient, &e.State, &e.Code, &e.ReceivedAt)
 }
 
 var earlyColumns = []db.Column[earlyReceipt]{
@@ -29,39 +40,116 @@ var earlyColumns = []db.Column[earlyReceipt]{
 	{Name: "received_at", Time: func(e earlyReceipt) time.Time { return e.ReceivedAt }},
 }
 
+const (
+	// repeatWindow is how long after its submit a closed part still takes the blame for a repeated
+	// receipt, so that it is not kept as an early one.
+	repeatWindow = 72 * time.Hour
+	// clockSkew is how far apart the clocks of two nodes may be. A receipt that is older than a submit by
+	// more is not of it, even if the operator uses an id again.
+	clockSkew = time.Minute
+)
+
 // Receive stores an operator's receipt; it is committed when Receive returns, so that the operator may
 // be told so. A receipt that says nothing final changes nothing; one that comes twice neither.
 func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) error {
 	if r.State == provider.DeliveryPending {
 		return nil
 	}
-	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: r.Code, ReceivedAt: r.At}
-	_, err := m.receipts.Do(ctx, "receipts", 3, e)
+	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: cut(r.Code, messageError), ReceivedAt: r.At}
+	took, err := m.receipts.Do(ctx, e.UpstreamID, 3, e)
+	if err == nil {
+		m.metrics.received(r, took)
+	}
 	return err
 }
 
+// may says that the receipt can be the part's.
+func (p part) may(e earlyReceipt) bool {
+	return (e.Recipient == "" || e.Recipient == p.Recipient) && !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew))
+}
+
 const (
-	partsByID = `SELECT p.upstream_id, p.tenant, p.campaign, p.message FROM texts($1) JOIN parts p ON p.upstream_id = texts.value
+	earlyReceipts = `SELECT ` + earlyFields + ` FROM texts($1) JOIN early_receipts e ON e.upstream_id = texts.value ORDER BY e.received_at`
+	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
+		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
+	dropEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
+	partsByID = `SELECT p.tenant, p.campaign, p.message FROM texts($1) JOIN parts p ON p.upstream_id = texts.value
 		WHERE p.state = 'open' OR p.submitted_at > $2`
 	partsOfMessages = `SELECT p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at
 		FROM rows($1) AS asked JOIN parts p ON p.tenant = asked.of_tenant AND p.campaign = asked.of_campaign AND p.message = asked.of_no
 		ORDER BY p.tenant, p.campaign, p.message, p.part FOR UPDATE OF p`
 	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
-		WHERE tenant = r.of_tenant AND campaign = r.of_campaign AND message = r.of_no AND part = r.of_part AND state = 'open'`
-	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND status IN ('submitted', 'unknown') THEN r.to_status ELSE status END,
-		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE delivered_at END,
-		error = CASE WHEN r.why <> '' THEN r.why ELSE error END FROM rows($1) AS r
-		WHERE tenant = r.of_tenant AND campaign = r.of_campaign AND no = r.of_no`
+		WHERE parts.tenant = r.of_tenant AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
+	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,
+		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE messages.delivered_at END,
+		error = CASE WHEN r.why <> '' THEN r.why ELSE messages.error END FROM rows($1) AS r
+		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no`
 )
 
-// repeatWindow is how long after its submit a closed part still takes the blame for a repeated receipt,
-// so that it is not kept as an early one of a message to come.
-const repeatWindow = 72 * time.Hour
+// openPart is a part of a result that has no row yet.
+type openPart struct {
+	of   *result
+	part int
+}
+
+// earlyQuery applies the receipts that were quicker than the answers to the parts of one transaction, by
+// their ids, and notes which it used.
+func earlyQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
+	ids := make([]string, 0, len(byID))
+	for id := range byID {
+		ids = append(ids, id)
+	}
+	return db.Query{SQL: earlyReceipts, Args: []any{ids}, Each: func(r *db.Row) error {
+		var e earlyReceipt
+		if err := e.scan(r); err != nil {
+			return err
+		}
+		for _, candidate := range byID[e.UpstreamID] {
+			p := &candidate.of.parts[candidate.part]
+			if p.State == partOpen && p.may(e) {
+				candidate.of.receive(p, e)
+				*used = append(*used, e)
+				break
+			}
+		}
+		return nil
+	}}
+}
+
+// receive applies a receipt to a message whose parts are all in memory.
+func (r *result) receive(p *part, e earlyReceipt) {
+	p.State = e.State
+	r.message.Open--
+	if e.State != string(StatusDelivered) && e.Code != "" {
+		r.message.Error = e.Code
+	}
+	if r.message.Open > 0 {
+		return
+	}
+	states := make([]string, len(r.parts))
+	for i := range r.parts {
+		states[i] = r.parts[i].State
+	}
+	r.message.Status = worst(states...)
+	if r.message.Status == StatusDelivered {
+		r.message.DeliveredAt = e.ReceivedAt
+	}
+}
+
+func forgetEarly(tx *db.Tx, used []earlyReceipt) {
+	if len(used) > 0 {
+		tx.Defer(dropEarly, -1, db.RowsOf(earlyColumns[:2], used))
+	}
+}
 
 // messageKey finds a message.
 type messageKey struct {
 	tenant, campaign string
 	no               int64
+}
+
+func (k messageKey) compare(o messageKey) int {
+	return cmp.Or(strings.Compare(k.tenant, o.tenant), strings.Compare(k.campaign, o.campaign), cmp.Compare(k.no, o.no))
 }
 
 var messageKeyColumns = []db.Column[messageKey]{
@@ -97,38 +185,72 @@ var closedPartColumns = []db.Column[*part]{
 	{Name: "to_state", Text: func(p *part) string { return p.State }},
 }
 
+// took says what a receipt came to.
+type took string
+
+const (
+	tookPart   took = "matched"
+	tookRepeat took = "repeated"
+	tookEarly  took = "early"
+)
+
 // takeReceipts commits a batch of receipts. It may run twice after a lost answer: a part that is closed
 // stays closed.
-func (m *Messaging) takeReceipts(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[struct{}], error) {
+func (m *Messaging) takeReceipts(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[took], error) {
+	var verdicts []lane.Verdict[took]
 	err := m.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
-		return m.takeReceiptsIn(tx, batch)
+		var err error
+		verdicts, err = m.takeReceiptsIn(tx, batch)
+		return err
 	})
-	return make([]lane.Verdict[struct{}], len(batch)), err
+	return verdicts, err
 }
 
-func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) error {
+func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[took], error) {
 	parts, byMessage, err := m.lockParts(tx, batch)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	verdicts := make([]lane.Verdict[took], len(batch))
 	var closed []*part
-	var early []earlyReceipt
-	touched := map[messageKey]earlyReceipt{}
-	for _, e := range batch {
+	var early, used []earlyReceipt
+	last := map[messageKey]earlyReceipt{}
+	for i, e := range batch {
 		p, known := match(parts[e.UpstreamID], e)
-		if !known {
-			early = append(early, e)
+		switch {
+		case !known:
+			verdicts[i].Value = tookEarly
+			if !e.stored {
+				early = append(early, e)
+			}
 			continue
+		case p == nil:
+			verdicts[i].Value = tookRepeat
+		default:
+			verdicts[i].Value = tookPart
+			p.State = e.State
+			closed = append(closed, p)
+			last[messageKey{p.Tenant, p.Campaign, p.Message}] = e
 		}
-		if p == nil {
-			continue // said before
+		if e.stored {
+			used = append(used, e)
 		}
-		p.State = e.State
-		closed = append(closed, p)
-		touched[messageKey{p.Tenant, p.Campaign, p.Message}] = e
 	}
-	var ends []closing
-	for key, e := range touched {
+	if ends := closings(last, byMessage); len(ends) > 0 {
+		tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
+		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(closingColumns, ends))
+	}
+	if len(early) > 0 {
+		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
+	}
+	forgetEarly(tx, used)
+	return verdicts, nil
+}
+
+// closings says what the messages come to whose parts got receipts.
+func closings(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part) []closing {
+	ends := make([]closing, 0, len(last))
+	for key, e := range last {
 		c := closing{messageKey: key, at: e.ReceivedAt}
 		var states []string
 		for _, p := range byMessage[key] {
@@ -138,17 +260,13 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) error {
 			}
 		}
 		c.status = worst(states...)
-		if e.State != "delivered" {
-			c.why = cut(e.Code, messageError)
+		if e.State != string(StatusDelivered) {
+			c.why = e.Code
 		}
 		ends = append(ends, c)
 	}
-	if len(closed) > 0 {
-		tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
-		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(closingColumns, ends))
-	}
-	db.Insert(tx, "early_receipts", earlyColumns, early)
-	return nil
+	slices.SortFunc(ends, func(a, b closing) int { return a.messageKey.compare(b.messageKey) })
+	return ends
 }
 
 // lockParts finds the parts that the receipts may mean, with all parts of their messages.
@@ -159,10 +277,9 @@ func (m *Messaging) lockParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*pa
 	}
 	seen := map[messageKey]bool{}
 	var keys []messageKey
-	err := tx.Query(partsByID, []any{ids, db.Micros(m.clock.Now().Add(-repeatWindow))}, func(r *db.Row) error {
-		var id string
+	err := tx.Query(partsByID, []any{ids, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
 		var k messageKey
-		if err := r.Scan(&id, &k.tenant, &k.campaign, &k.no); err != nil {
+		if err := r.Scan(&k.tenant, &k.campaign, &k.no); err != nil {
 			return err
 		}
 		if !seen[k] {
@@ -181,7 +298,10 @@ func (m *Messaging) lockParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*pa
 			return err
 		}
 		key := messageKey{p.Tenant, p.Campaign, p.Message}
-		parts[p.UpstreamID], byMessage[key] = append(parts[p.UpstreamID], &p), append(byMessage[key], &p)
+		byMessage[key] = append(byMessage[key], &p)
+		if p.UpstreamID != "" {
+			parts[p.UpstreamID] = append(parts[p.UpstreamID], &p)
+		}
 		return nil
 	})
 	return parts, byMessage, err
@@ -191,13 +311,47 @@ func (m *Messaging) lockParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*pa
 // no part says that it repeats what is known.
 func match(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	for _, p := range candidates {
-		if e.Recipient != "" && e.Recipient != p.Recipient {
+		if !p.may(e) {
 			continue
 		}
-		known = true
-		if p.State == partOpen && (newest == nil || p.SubmittedAt.After(newest.SubmittedAt)) {
+		if p.State != partOpen {
+			known = known || e.Recipient != ""
+		} else if newest == nil || p.SubmittedAt.After(newest.SubmittedAt) {
 			newest = p
 		}
 	}
-	return newest, known
+	return newest, known || newest != nil
+}
+
+// The pass over receipts that nobody knew when they came. A step and a receipt that are committed at once
+// miss each other; one of later passes finds both.
+const (
+	earlyPassEvery = 5 * time.Second
+	earlyPassOver  = 10 * time.Minute // age of the receipts that a frequent pass looks at
+	earlyAtOnce    = 500
+	knownEarly     = `SELECT DISTINCT ` + earlyFields + ` FROM early_receipts e JOIN parts p ON p.upstream_id = e.upstream_id AND p.state = 'open'
+		WHERE e.received_at > $1 ORDER BY e.received_at LIMIT $2`
+)
+
+// passEarly takes early receipts whose part is known by now.
+func (m *Messaging) passEarly(ctx context.Context) error {
+	return m.takeEarly(ctx, m.clock.Now().Add(-earlyPassOver))
+}
+
+func (m *Messaging) takeEarly(ctx context.Context, since time.Time) error {
+	var list []earlyReceipt
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(knownEarly, []any{since, earlyAtOnce}, func(r *db.Row) error {
+			var e earlyReceipt
+			err := e.scan(r)
+			list = append(list, e)
+			return err
+		})
+	})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	_, err = m.takeReceipts(ctx, list)
+	return err
 }

@@ -2,7 +2,11 @@ package messaging
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/lane"
@@ -10,42 +14,87 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// step is one commit of a chunk's delivery: the results of one slice and the marks of the next.
+// step is one commit of a chunk's delivery: the results of one slice and the marks of the next. It counts
+// only while turn is the chunk's last one, so that one owner at a time delivers a chunk, and next becomes
+// the last one, so that a step that was committed is known again.
 type step struct {
-	job      string
-	campaign Campaign
-	chunk    int64
-	size     int // recipients of the chunk
-	results  []result
-	claim    []message // born as sending
-	again    []message // queued -> sending
-	last     bool      // the chunk is over
+	job        string
+	work       *work
+	turn, next int64
+	results    []result
+	claim      []message // born as sending
+	again      []message // queued -> sending
+	last       bool      // the chunk is over
+	look       bool      // commit it even if there is nothing to write: the campaign may be stopped
 }
+
+// idle says that there is no need to commit the step.
+func (s *step) idle() bool { return s.still() && !s.look }
+
+// still says that the step changes nothing by itself.
+func (s *step) still() bool { return len(s.results)+len(s.claim)+len(s.again) == 0 && !s.last }
+
+// queued are the messages among the results that wait to be offered again.
+func (s *step) queued() []message {
+	var waiting []message
+	for _, r := range s.results {
+		if r.message.Status == StatusQueued {
+			waiting = append(waiting, r.message)
+		}
+	}
+	return waiting
+}
+
+func (s *step) key() chunkKey {
+	return chunkKey{s.work.chunk.Tenant, s.work.chunk.Campaign, s.work.chunk.No}
+}
+
+// newTurn makes a turn that no other step has.
+func newTurn() int64 { return rand.Int64N(1<<62) + 1 } //nolint:gosec // not a secret
+
+// errTakenOver says that another owner delivers the chunk now, or has.
+var errTakenOver = errors.New("messaging: another owner has the chunk")
 
 // stepped is the verdict; stopped says that an operator stopped the campaign and the chunk is over.
 type stepped struct{ stopped bool }
 
+// The rows are locked, so that the turn that is read is still the last one at the end of the transaction.
 const (
-	campaignStates = `SELECT c.tenant, c.id, c.status FROM rows($1) AS asked JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_id`
-	earlyReceipts  = `SELECT e.upstream_id, e.id, e.recipient, e.state, e.received_at FROM texts($1) JOIN early_receipts e ON e.upstream_id = texts.value`
-	forgetEarly    = `DELETE FROM early_receipts WHERE upstream_id IN (SELECT value FROM texts($1))`
-	recordResults  = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
+	lockChunks = `SELECT k.tenant, k.campaign, k.no, k.turn, c.status FROM rows($1) AS asked
+		JOIN chunks k ON k.tenant = asked.of_tenant AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
+		JOIN campaigns c ON c.tenant = k.tenant AND c.id = k.campaign
+		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
+	selectTurn = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
+	turnChunks = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
+		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no`
+	endChunks     = `DELETE FROM chunks WHERE (tenant, campaign, no) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
+	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why FROM rows($1) AS r
-		WHERE tenant = r.of_tenant AND campaign = r.of_campaign AND no = r.of_no AND status = 'sending'`
+		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
 	markAgain = `UPDATE messages SET status = 'sending' FROM rows($1) AS r
-		WHERE tenant = r.of_tenant AND campaign = r.of_campaign AND no = r.of_no AND status = 'queued'`
-	endChunks = `UPDATE chunks SET state = r.to_state FROM rows($1) AS r
-		WHERE tenant = r.of_tenant AND campaign = r.of_campaign AND no = r.of_no AND state = 'ready'`
-	countCampaigns = `UPDATE campaigns SET left_over = left_over - r.ended, refunded = refunded + r.back,
-		status = CASE WHEN left_over = r.ended AND status = 'active' THEN 'done' ELSE status END
-		FROM rows($1) AS r WHERE tenant = r.of_tenant AND id = r.of_id`
-	messageStatus = `SELECT status FROM messages WHERE tenant = $1 AND campaign = $2 AND no = $3`
-	chunkState    = `SELECT state FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
+		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
+	countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
+		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
+		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_id`
 )
 
-var askedCampaign = []db.Column[*step]{
-	{Name: "of_tenant", Text: func(s *step) string { return s.campaign.Tenant }},
-	{Name: "of_id", Text: func(s *step) string { return s.campaign.ID }},
+// chunkKey finds a chunk.
+type chunkKey struct {
+	tenant, campaign string
+	no               int64
+}
+
+// chunkTurn is a chunk with its next turn.
+type chunkTurn struct {
+	chunkKey
+	turn int64
+}
+
+var chunkTurnColumns = []db.Column[chunkTurn]{
+	{Name: "of_tenant", Text: func(c chunkTurn) string { return c.tenant }},
+	{Name: "of_campaign", Text: func(c chunkTurn) string { return c.campaign }},
+	{Name: "of_no", Int: func(c chunkTurn) int64 { return c.no }},
+	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
 }
 
 var keyOfMessage = []db.Column[message]{
@@ -63,32 +112,50 @@ var resultColumns = append(append([]db.Column[message]{}, keyOfMessage...),
 	db.Column[message]{Name: "why", Text: func(m message) string { return m.Error }},
 )
 
-// chunkEnd closes a chunk.
-type chunkEnd struct {
-	tenant, campaign string
-	no               int64
-	state            string
+var unsureColumns = []db.Column[message]{
+	{Name: "tenant", Text: func(m message) string { return m.Tenant }},
+	{Name: "campaign", Text: func(m message) string { return m.Campaign }},
+	{Name: "message", Int: func(m message) int64 { return m.No }},
+	{Name: "recipient", Text: func(m message) string { return m.Recipient }},
+	{Name: "since", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }},
 }
 
-var chunkEndColumns = []db.Column[chunkEnd]{
-	{Name: "of_tenant", Text: func(c chunkEnd) string { return c.tenant }},
-	{Name: "of_campaign", Text: func(c chunkEnd) string { return c.campaign }},
-	{Name: "of_no", Int: func(c chunkEnd) int64 { return c.no }},
-	{Name: "to_state", Text: func(c chunkEnd) string { return c.state }},
-}
-
-// tally is what a batch changes about one campaign.
+// tally is what a transaction changes about one campaign.
 type tally struct {
-	campaign Campaign
-	ended    int64 // chunks
-	back     int64 // messages whose credits go back
+	tenant, campaign string
+	ended            int64 // chunks
+	back             int64 // messages whose credits go back
 }
 
 var tallyColumns = []db.Column[*tally]{
-	{Name: "of_tenant", Text: func(t *tally) string { return t.campaign.Tenant }},
-	{Name: "of_id", Text: func(t *tally) string { return t.campaign.ID }},
+	{Name: "of_tenant", Text: func(t *tally) string { return t.tenant }},
+	{Name: "of_id", Text: func(t *tally) string { return t.campaign }},
 	{Name: "ended", Int: func(t *tally) int64 { return t.ended }},
 	{Name: "back", Int: func(t *tally) int64 { return t.back }},
+}
+
+// tallies are those of one transaction, by campaign.
+type tallies map[string]*tally
+
+func (t tallies) of(tenant, campaign string) *tally {
+	if t[campaign] == nil {
+		t[campaign] = &tally{tenant: tenant, campaign: campaign}
+	}
+	return t[campaign]
+}
+
+func (t tallies) post(tx *db.Tx) {
+	var changed []*tally
+	for _, one := range t {
+		if one.ended > 0 || one.back > 0 {
+			changed = append(changed, one)
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	slices.SortFunc(changed, func(a, b *tally) int { return strings.Compare(a.campaign, b.campaign) })
+	tx.Defer(countCampaigns, int64(len(changed)), db.RowsOf(tallyColumns, changed))
 }
 
 // advance commits a batch of steps.
@@ -103,49 +170,62 @@ func (m *Messaging) advance(ctx context.Context, batch []*step) ([]lane.Verdict[
 	return verdicts, err
 }
 
-// stepLanded recognises a batch by the first row that it must have changed.
+// stepLanded recognises a batch by a chunk whose turn it must have changed. Where none tells, the batch
+// runs again, which finds out for each step.
 func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
-	s := batch[0]
-	var word string
-	c := s.campaign
-	switch {
-	case len(s.results) > 0:
-		_, err := tx.One(messageStatus, []any{c.Tenant, c.ID, s.results[0].message.No}, &word)
-		return word != string(StatusSending), err
-	case len(s.claim) > 0:
-		found, err := tx.One(messageStatus, []any{c.Tenant, c.ID, s.claim[0].No}, &word)
-		if found || err != nil {
-			return found, err
+	for _, s := range batch {
+		if s.still() || s.last {
+			continue
 		}
-	case len(s.again) > 0:
-		_, err := tx.One(messageStatus, []any{c.Tenant, c.ID, s.again[0].No}, &word)
-		return word == string(StatusSending), err
+		var turn int64
+		found, err := tx.One(selectTurn, []any{s.key().tenant, s.key().campaign, s.key().no}, &turn)
+		if err != nil || found && turn == s.next {
+			return found && err == nil, err
+		}
 	}
-	_, err := tx.One(chunkState, []any{c.Tenant, c.ID, s.chunk}, &word)
-	return word != chunkReady, err
+	return false, nil
+}
+
+// ready is a chunk as the transaction has locked it.
+type ready struct {
+	turn    int64
+	stopped bool
 }
 
 func (m *Messaging) advanceIn(tx *db.Tx, batch []*step) ([]lane.Verdict[stepped], error) {
-	stopped, err := m.look(tx, batch)
+	// A run that comes again must find the results as they were.
+	outcomes := make([][]result, len(batch))
+	for i, s := range batch {
+		outcomes[i] = copyResults(s.results)
+	}
+	chunks, err := m.look(tx, batch, outcomes)
 	if err != nil {
 		return nil, err
 	}
 	verdicts := make([]lane.Verdict[stepped], len(batch))
-	tallies := map[string]*tally{}
+	counts := tallies{}
 	var refunds []ledger.Transfer
 	var writes stepWrites
 	for i, s := range batch {
-		t := tallies[s.campaign.ID]
-		if t == nil {
-			t = &tally{campaign: s.campaign}
-			tallies[s.campaign.ID] = t
+		at, there := chunks[s.key()]
+		switch {
+		case !there && s.last: // committed before, or another owner's end: over either way
+			writes.finished = append(writes.finished, s.job)
+			continue
+		case there && at.turn == s.next && !s.still(): // committed before
+			continue
+		case !there, at.turn != s.turn:
+			verdicts[i].Err = errTakenOver
+			continue
 		}
-		halted := stopped[s.campaign.ID] && !s.last
+		c := s.work.campaign
+		halted := at.stopped && !s.last
 		verdicts[i].Value.stopped = halted
-		back := writes.add(s, halted)
+		back, first := writes.add(s, outcomes[i], halted)
 		if back > 0 {
-			refunds = append(refunds, m.refund(s, back, halted))
+			refunds = append(refunds, m.refund(c, back, first))
 		}
+		t := counts.of(c.Tenant, c.ID)
 		t.back += back
 		if s.last || halted {
 			t.ended++
@@ -155,157 +235,149 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step) ([]lane.Verdict[stepped]
 		return nil, err
 	}
 	writes.post(tx)
-	var counted []*tally
-	for _, t := range tallies {
-		if t.ended > 0 || t.back > 0 {
-			counted = append(counted, t)
-		}
-	}
-	if len(counted) > 0 {
-		tx.Defer(countCampaigns, int64(len(counted)), db.RowsOf(tallyColumns, counted))
-	}
+	counts.post(tx)
 	m.jobs.Finish(tx, writes.finished...)
 	return verdicts, nil
 }
 
-// look reads which campaigns were stopped, and applies the receipts that were quicker than the answers.
-func (m *Messaging) look(tx *db.Tx, batch []*step) (stopped map[string]bool, err error) {
-	stopped = map[string]bool{}
-	byID := map[string]*part{}
-	owner := map[*part]*result{}
-	var ids []string
-	for _, s := range batch {
-		for i := range s.results {
-			r := &s.results[i]
-			for p := range r.parts {
-				byID[r.parts[p].UpstreamID], owner[&r.parts[p]] = &r.parts[p], r
-				ids = append(ids, r.parts[p].UpstreamID)
+func copyResults(results []result) []result {
+	copied := make([]result, len(results))
+	for i, r := range results {
+		copied[i] = result{message: r.message, parts: slices.Clone(r.parts)}
+	}
+	return copied
+}
+
+// look locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
+// receipts that were quicker than the answers.
+func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result) (map[chunkKey]ready, error) {
+	chunks := map[chunkKey]ready{}
+	asked := make([]chunkTurn, len(batch))
+	for i, s := range batch {
+		asked[i].chunkKey = s.key()
+	}
+	queries := []db.Query{{SQL: lockChunks, Args: []any{db.RowsOf(chunkTurnColumns, asked)}, Each: func(r *db.Row) error {
+		var k chunkKey
+		var at ready
+		var status CampaignStatus
+		err := r.Scan(&k.tenant, &k.campaign, &k.no, &at.turn, &status)
+		at.stopped = status == CampaignStopped
+		chunks[k] = at
+		return err
+	}}}
+	byID := map[string][]openPart{}
+	for _, results := range outcomes {
+		for i := range results {
+			for p := range results[i].parts {
+				if id := results[i].parts[p].UpstreamID; id != "" {
+					byID[id] = append(byID[id], openPart{&results[i], p})
+				}
 			}
 		}
 	}
-	queries := []db.Query{{SQL: campaignStates, Args: []any{db.RowsOf(askedCampaign, batch)}, Each: func(r *db.Row) error {
-		var tenantID, id, status string
-		err := r.Scan(&tenantID, &id, &status)
-		stopped[id] = status == string(CampaignStopped)
-		return err
-	}}}
-	var early []string
-	if len(ids) > 0 {
-		queries = append(queries, db.Query{SQL: earlyReceipts, Args: []any{ids}, Each: func(r *db.Row) error {
-			var e earlyReceipt
-			if err := r.Scan(&e.UpstreamID, &e.ID, &e.Recipient, &e.State, &e.ReceivedAt); err != nil {
-				return err
-			}
-			p := byID[e.UpstreamID]
-			if p == nil || e.Recipient != "" && e.Recipient != p.Recipient || p.State != partOpen {
-				return nil
-			}
-			early = append(early, e.UpstreamID)
-			owner[p].receive(p, e)
-			return nil
-		}})
+	var used []earlyReceipt
+	if len(byID) > 0 {
+		queries = append(queries, earlyQuery(byID, &used))
 	}
 	if err := tx.Gather(queries...); err != nil {
 		return nil, err
 	}
-	if len(early) > 0 {
-		tx.Defer(forgetEarly, -1, early)
-	}
-	return stopped, nil
-}
-
-// receive applies a receipt to a message whose parts are all in memory. A run of the transaction that
-// comes again finds the part closed and the message as it is.
-func (r *result) receive(p *part, e earlyReceipt) {
-	p.State = e.State
-	r.message.Open--
-	if r.message.Open > 0 {
-		return
-	}
-	states := make([]string, len(r.parts))
-	for i := range r.parts {
-		states[i] = r.parts[i].State
-	}
-	r.message.Status = worst(states...)
-	if r.message.Status == StatusDelivered {
-		r.message.DeliveredAt = e.ReceivedAt
-	}
+	forgetEarly(tx, used)
+	return chunks, nil
 }
 
 // stepWrites collects the rows of a batch.
 type stepWrites struct {
 	results  []message
 	parts    []part
-	claims   []message
+	born     []message
 	again    []message
-	ends     []chunkEnd
+	unsure   []message
+	turns    []chunkTurn
+	ends     []chunkTurn
 	finished []string
 }
 
-// add takes one step and says how many messages it gives back: those that nobody took, and of a
-// stopped campaign those that were not begun.
-func (w *stepWrites) add(s *step, halted bool) (back int64) {
-	for _, r := range s.results {
+// add takes one step and says how many messages it gives back and the first of them: those that nobody
+// took, and of a stopped campaign those that were not begun.
+func (w *stepWrites) add(s *step, results []result, halted bool) (back, first int64) {
+	refund := func(msg message) {
+		if back == 0 {
+			first = msg.No
+		}
+		back++
+	}
+	for _, r := range results {
+		if halted && r.message.Status == StatusQueued {
+			r.message.Status, r.message.Error = StatusFailed, whyStopped
+		}
 		w.results = append(w.results, r.message)
 		w.parts = append(w.parts, r.parts...)
-		if r.message.Accepted == 0 && (r.message.Status == StatusRejected || r.message.Status == StatusFailed) {
-			back++
+		if r.message.unaccepted() {
+			refund(r.message)
+		}
+		if r.message.Status == StatusUnknown && r.message.Accepted == 0 {
+			w.unsure = append(w.unsure, r.message)
 		}
 	}
-	end := chunkEnd{s.campaign.Tenant, s.campaign.ID, s.chunk, chunkDone}
+	if halted {
+		w.halt(s, refund)
+	} else {
+		w.born, w.again = append(w.born, s.claim...), append(w.again, s.again...)
+	}
+	turn := chunkTurn{s.key(), s.next}
 	switch {
-	case halted:
-		begun := int64(s.size)
-		if len(s.claim) > 0 {
-			begun = s.claim[0].No - s.chunk*chunkSize
-		}
-		back += int64(s.size) - begun + int64(len(s.again))
-		for _, msg := range s.again {
-			msg.Status, msg.Error = StatusFailed, "the campaign was stopped"
-			w.again = append(w.again, msg)
-			w.results = append(w.results, msg)
-		}
-		end.state = chunkStopped
-		w.ends, w.finished = append(w.ends, end), append(w.finished, s.job)
-	case s.last:
-		w.ends, w.finished = append(w.ends, end), append(w.finished, s.job)
-	default:
-		w.claims, w.again = append(w.claims, s.claim...), append(w.again, s.again...)
+	case halted || s.last:
+		w.ends, w.finished = append(w.ends, turn), append(w.finished, s.job)
+	case !s.still():
+		w.turns = append(w.turns, turn)
 	}
-	return back
+	return back, first
+}
+
+const whyStopped = "the campaign was stopped"
+
+// halt ends what a stopped campaign has not begun: rows that wait, and recipients without a row.
+func (w *stepWrites) halt(s *step, refund func(message)) {
+	for _, msg := range s.work.again {
+		w.again = append(w.again, msg)
+		msg.Status, msg.Error = StatusFailed, whyStopped
+		w.results = append(w.results, msg)
+		refund(msg)
+	}
+	for place := s.work.next; place < len(s.work.chunk.Recipients); place++ {
+		msg := s.work.message(place, StatusFailed, s.work.chunk.CreatedAt)
+		msg.Error = whyStopped
+		w.born = append(w.born, msg)
+		refund(msg)
+	}
 }
 
 func (w *stepWrites) post(tx *db.Tx) {
-	if len(w.again) > 0 {
-		tx.Defer(markAgain, int64(len(w.again)), db.RowsOf(keyOfMessage, w.again))
+	guarded := func(sql string, columns []db.Column[message], rows []message) {
+		if len(rows) > 0 {
+			tx.Defer(sql, int64(len(rows)), db.RowsOf(columns, rows))
+		}
 	}
-	if len(w.results) > 0 {
-		tx.Defer(recordResults, int64(len(w.results)), db.RowsOf(resultColumns, w.results))
-	}
+	guarded(markAgain, keyOfMessage, w.again)
+	guarded(recordResults, resultColumns, w.results)
 	db.Insert(tx, "parts", partColumns, w.parts)
-	db.Insert(tx, "messages", messageColumns, w.claims)
+	db.Insert(tx, "unsure", unsureColumns, w.unsure)
+	db.Insert(tx, "messages", messageColumns, w.born)
+	if len(w.turns) > 0 {
+		tx.Defer(turnChunks, int64(len(w.turns)), db.RowsOf(chunkTurnColumns, w.turns))
+	}
 	if len(w.ends) > 0 {
-		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkEndColumns, w.ends))
+		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkTurnColumns, w.ends))
 	}
 }
 
-// refund gives messages of one step back. The leg is the place in the chunk, so that no slice is given
-// back twice.
-func (m *Messaging) refund(s *step, messages int64, halted bool) ledger.Transfer {
-	leg := fmt.Sprintf("refund:%d:", s.chunk)
-	switch {
-	case halted:
-		leg += "stopped"
-	case len(s.results) > 0:
-		leg += fmt.Sprint(s.results[0].message.No)
-	}
-	return s.campaign.refund(messages, leg, m)
-}
-
-func (c Campaign) refund(messages int64, leg string, m *Messaging) ledger.Transfer {
+// refund is the transfer that gives messages of a campaign back. The leg names the first of them: a
+// message is given back once, by the guard of its row, so that no two transfers name the same.
+func (m *Messaging) refund(c Campaign, messages, first int64) ledger.Transfer {
 	t := tenant.Tenant{ID: c.Tenant, Mode: c.Mode}
-	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant),
-		Amount: messages * c.Credits, Subject: c.ID, Leg: leg, Kind: "sms_refund", At: m.clock.Now()}
+	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant), Amount: messages * c.Credits,
+		Subject: c.ID, Leg: fmt.Sprintf("refund:%d", first), Kind: "sms_refund", At: m.clock.Now()}
 }
 
 // giveBack posts refunds; only then are credits locked.
@@ -313,13 +385,9 @@ func (m *Messaging) giveBack(tx *db.Tx, refunds []ledger.Transfer) error {
 	if len(refunds) == 0 {
 		return nil
 	}
-	seen := map[ledger.Key]bool{}
-	var keys []ledger.Key
-	for _, r := range refunds {
-		if k := (ledger.Key{Asset: r.Asset, ID: r.To}); !seen[k] {
-			seen[k] = true
-			keys = append(keys, k)
-		}
+	keys := make([]ledger.Key, len(refunds))
+	for i, r := range refunds {
+		keys[i] = ledger.Key{Asset: r.Asset, ID: r.To}
 	}
 	page, err := m.ledger.Open(tx, keys...)
 	if err != nil {

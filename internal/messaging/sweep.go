@@ -2,13 +2,11 @@ package messaging
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/tenant"
 )
 
 // The times after which rows have served.
@@ -20,15 +18,10 @@ const (
 	replayWindow  = 24 * time.Hour
 	otpsKept      = 7 * 24 * time.Hour
 	sweepAtOnce   = 500
+	// strangerAfter is the age from which a receipt with an unknown id may speak for a message that is
+	// unknown: younger, its own message may still be on its way into the table.
+	strangerAfter = 2 * time.Minute
 )
-
-// chunkMode puts test and live chunks in lines that take turns.
-func chunkMode(j jobs.Job) string {
-	if w, ok := j.Memo.(*work); ok {
-		return string(w.campaign.Mode)
-	}
-	return ""
-}
 
 const (
 	sweepOrphans = `DELETE FROM chunks WHERE state = 'staged' AND created_at < $1`
@@ -38,30 +31,42 @@ const (
 	sweepKeys    = `UPDATE campaigns SET idempotency_key = '' WHERE idempotency_key <> '' AND created_at < $1`
 )
 
-// sweep removes what nobody needs and gives back what no receipt spoke for.
+// sweep removes what nobody needs, lets late receipts speak and gives back what none spoke for.
 func (m *Messaging) sweep(ctx context.Context) error {
 	now := m.clock.Now()
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
+	if err := m.takeEarly(ctx, time.Time{}); err != nil {
+		return err
+	}
+	for more := true; more; {
+		var err error
+		if more, err = m.believeStrangers(ctx, now.Add(-strangerAfter)); err != nil {
+			return err
+		}
+	}
+	for more := true; more; {
+		var err error
+		if more, err = m.refundUnknown(ctx, now.Add(-receiptWindow)); err != nil {
+			return err
+		}
+	}
+	return m.db.Write(ctx, func(tx *db.Tx) error {
 		for _, s := range []struct {
 			sql  string
 			keep time.Duration
 		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepCounts, otpFailWindow}, {sweepKeys, replayWindow}} {
-			tx.Defer(s.sql, -1, db.Micros(now.Add(-s.keep)))
+			tx.Defer(s.sql, -1, now.Add(-s.keep))
 		}
 		return nil
 	})
-	for more := err == nil; more && err == nil; {
-		more, err = m.refundUnknown(ctx, now.Add(-receiptWindow))
-	}
-	return err
 }
 
 const (
-	unsureMessages = `SELECT m.tenant, m.campaign, m.no, c.mode, c.credits FROM messages m JOIN campaigns c ON c.tenant = m.tenant AND c.id = m.campaign
-		WHERE m.status IN ('sending', 'unknown') AND m.status = 'unknown' AND m.accepted = 0 AND m.submitted_at < $1
-		ORDER BY m.tenant, m.campaign, m.no LIMIT $2 FOR UPDATE OF m`
+	unsureMessages = `SELECT u.tenant, u.campaign, u.message, c.mode, c.credits FROM unsure u
+		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign WHERE u.since < $1 ORDER BY u.since LIMIT $2`
 	failUnsure = `UPDATE messages SET status = 'failed', error = 'no receipt came' FROM rows($1) AS r
-		WHERE tenant = r.of_tenant AND campaign = r.of_campaign AND no = r.of_no AND status = 'unknown' AND accepted = 0`
+		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		AND messages.status = 'unknown' AND messages.accepted = 0`
+	dropUnsure = `DELETE FROM unsure WHERE (tenant, campaign, message) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
 )
 
 // refundUnknown gives messages back whose fate nobody told within the receipt window. more says that
@@ -69,23 +74,17 @@ const (
 func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more bool, err error) {
 	err = m.db.Write(ctx, func(tx *db.Tx) error {
 		var keys []messageKey
-		tallies := map[string]*tally{}
+		counts := tallies{}
 		var refunds []ledger.Transfer
-		if err := tx.Query(unsureMessages, []any{db.Micros(before), sweepAtOnce}, func(r *db.Row) error {
+		if err := tx.Query(unsureMessages, []any{before, sweepAtOnce}, func(r *db.Row) error {
 			var k messageKey
-			var mode string
-			var credits int64
-			if err := r.Scan(&k.tenant, &k.campaign, &k.no, &mode, &credits); err != nil {
-				return err
-			}
+			c := Campaign{}
+			err := r.Scan(&k.tenant, &k.campaign, &k.no, &c.Mode, &c.Credits)
 			keys = append(keys, k)
-			c := Campaign{Tenant: k.tenant, ID: k.campaign, Mode: tenant.Mode(mode), Credits: credits}
-			if tallies[c.ID] == nil {
-				tallies[c.ID] = &tally{campaign: c}
-			}
-			tallies[c.ID].back++
-			refunds = append(refunds, c.refund(1, fmt.Sprintf("refund:late:%d", k.no), m))
-			return nil
+			c.Tenant, c.ID = k.tenant, k.campaign
+			counts.of(k.tenant, k.campaign).back++
+			refunds = append(refunds, m.refund(c, 1, k.no))
+			return err
 		}); err != nil {
 			return err
 		}
@@ -96,13 +95,90 @@ func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more b
 		if err := m.giveBack(tx, refunds); err != nil {
 			return err
 		}
-		counted := make([]*tally, 0, len(tallies))
-		for _, t := range tallies {
-			counted = append(counted, t)
-		}
+		// The guards refuse a message that was told of meanwhile: the next sweep sees.
 		tx.Defer(failUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
-		tx.Defer(countCampaigns, int64(len(counted)), db.RowsOf(tallyColumns, counted))
+		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		counts.post(tx)
 		return nil
 	})
 	return more, err
+}
+
+const (
+	strangers = `SELECT u.tenant, u.campaign, u.message, c.segments, ` + earlyFields + ` FROM unsure u
+		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign
+		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
+		ORDER BY u.since, e.received_at LIMIT $2`
+	tellUnsure = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
+		error = r.why FROM rows($1) AS r WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		AND messages.status = 'unknown' AND messages.accepted = 0`
+)
+
+// believeStrangers takes a receipt with an id that nobody knows for that of the oldest unknown message to
+// the same number: its submit was answered to nobody. An operator that reports on a segment has taken it.
+func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (more bool, err error) {
+	err = m.db.Write(ctx, func(tx *db.Tx) error {
+		told := map[messageKey]*closing{}
+		gone := map[[2]string]bool{}
+		var used []earlyReceipt
+		rows := 0
+		if err := tx.Query(strangers, []any{before, sweepAtOnce}, func(r *db.Row) error {
+			var k messageKey
+			var e earlyReceipt
+			var segments int64
+			if err := r.Scan(&k.tenant, &k.campaign, &k.no, &segments, &e.UpstreamID, &e.ID, &e.Recipient, &e.State, &e.Code, &e.ReceivedAt); err != nil {
+				return err
+			}
+			rows++
+			c := told[k]
+			if gone[[2]string{e.UpstreamID, e.ID}] || c != nil && c.open == segments {
+				return nil
+			}
+			if c == nil {
+				c = &closing{messageKey: k, status: StatusDelivered}
+				told[k] = c
+			}
+			c.open++ // here: the segments that were told of
+			c.at = e.ReceivedAt
+			if c.status = worst(string(c.status), e.State); e.State != string(StatusDelivered) {
+				c.why = e.Code
+			}
+			gone[[2]string{e.UpstreamID, e.ID}] = true
+			used = append(used, e)
+			return nil
+		}); err != nil || rows == 0 {
+			return err
+		}
+		more = rows == sweepAtOnce
+		ends := make([]closing, 0, len(told))
+		keys := make([]messageKey, 0, len(told))
+		for k, c := range told {
+			ends, keys = append(ends, *c), append(keys, k)
+		}
+		slices.SortFunc(ends, func(a, b closing) int { return a.compare(b.messageKey) })
+		tx.Defer(tellUnsure, int64(len(ends)), db.RowsOf(closingColumns, ends))
+		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		forgetEarly(tx, used)
+		return nil
+	})
+	return more, err
+}
+
+// halted says that an operator stopped a campaign, as it was at most a second ago.
+func (m *Messaging) halted(ctx context.Context, w *work) bool {
+	status, err := m.states.Get(ctx, campaignKey{w.campaign.Tenant, w.campaign.ID})
+	return err == nil && status == CampaignStopped
+}
+
+// campaignKey finds a campaign.
+type campaignKey struct{ tenant, id string }
+
+const selectStatus = `SELECT status FROM campaigns WHERE tenant = $1 AND id = $2`
+
+func (m *Messaging) loadStatus(ctx context.Context, k campaignKey) (status CampaignStatus, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectStatus, []any{k.tenant, k.id}, &status)
+		return err
+	})
+	return status, err
 }

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -40,21 +41,25 @@ func fold(name string) string {
 	return folded.String()
 }
 
+// sameShape folds the letters that no reader tells apart in capitals or small; long words are compared
+// so. For short ones it would refuse honest names.
+func sameShape(s string) string {
+	return strings.ReplaceAll(fold(s), "l", "i")
+}
+
 // forbiddenWord finds the first forbidden word of a name. Both the name as written and the name as it
-// looks are held against the list; separators do not hide a long word.
+// looks are held against the list; separators do not hide a word.
 func forbiddenWord(name string) (string, bool) {
 	for _, seen := range []string{strings.ToLower(name), fold(name)} {
 		words := strings.FieldsFunc(seen, separator)
 		joined := strings.Join(words, "")
 		for _, word := range forbidden {
 			plain := strings.Join(strings.FieldsFunc(word, separator), "")
-			if len(plain) >= longWord && strings.Contains(joined, plain) {
+			long := len(plain) >= longWord
+			switch {
+			case long && (strings.Contains(joined, plain) || strings.Contains(sameShape(joined), sameShape(plain))),
+				!long && (joined == plain || slices.Contains(words, plain)):
 				return word, true
-			}
-			for _, w := range words {
-				if w == plain {
-					return word, true
-				}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/makola/makola/internal/msisdn"
@@ -51,3 +52,6 @@ type Receipt struct {
 	At         time.Time
 	To         msisdn.MSISDN // empty when the operator did not tell
 }
+
+// ErrElsewhere is the Ready of a sender whose connections another node has.
+var ErrElsewhere = errors.New("provider: another node is connected to the operator")

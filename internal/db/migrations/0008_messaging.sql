@@ -85,13 +85,16 @@ CREATE TABLE campaigns (
 
 CREATE UNIQUE INDEX campaigns_idempotency ON campaigns (tenant, idempotency_key) WHERE idempotency_key <> '';
 
--- A chunk is at most 1,000 recipients, separated by commas; no counts from 0. Chunks of a large campaign
--- are staged before the campaign has a row; a staged chunk whose campaign never came is swept.
+-- A chunk is at most 1,000 recipients that have no message row yet or are being sent to, separated by
+-- commas; no counts from 0. Chunks of a large campaign are staged before the campaign has a row; one whose
+-- campaign never came is swept. A chunk that is over has no row. turn changes with every step of its
+-- delivery: who does not know the last one is not the owner any more. 0: nobody has begun.
 CREATE TABLE chunks (
   tenant     TEXT NOT NULL,
   campaign   TEXT NOT NULL,
   no         INTEGER NOT NULL,
-  state      TEXT NOT NULL CHECK (state IN ('staged', 'ready', 'done', 'stopped')),
+  state      TEXT NOT NULL CHECK (state IN ('staged', 'ready')),
+  turn       INTEGER NOT NULL,
   size       INTEGER NOT NULL CHECK (size > 0),
   recipients TEXT NOT NULL,
   created_at INTEGER NOT NULL,
@@ -100,8 +103,9 @@ CREATE TABLE chunks (
 
 CREATE INDEX chunks_staged ON chunks (created_at) WHERE state = 'staged';
 
--- Born when its slice of a chunk is about to be submitted; no is the chunk's no * 1000 + its place.
--- An invalid recipient has a row from the beginning, with a negative no.
+-- Born when its slice of a chunk is about to be submitted; no is its place in the campaign, from 0.
+-- An invalid recipient has a row from the beginning, with a negative no. No index but the key: rows
+-- change state several times.
 CREATE TABLE messages (
   tenant       TEXT NOT NULL,
   campaign     TEXT NOT NULL,
@@ -109,17 +113,29 @@ CREATE TABLE messages (
   recipient    TEXT NOT NULL,
   status       TEXT NOT NULL CHECK (status IN ('queued', 'sending', 'submitted', 'delivered', 'failed', 'expired', 'rejected', 'unknown', 'invalid')),
   accepted     INTEGER NOT NULL CHECK (accepted >= 0), -- segments that an operator took
-  open         INTEGER NOT NULL CHECK (open >= 0),     -- of these, without a final receipt
-  submitted_at INTEGER NOT NULL,
+  open         INTEGER NOT NULL CHECK (open >= 0),     -- parts without a final receipt
+  submitted_at INTEGER NOT NULL,                       -- before the submit: when the message was born
   delivered_at INTEGER NOT NULL,
   error        TEXT NOT NULL,
   PRIMARY KEY (tenant, campaign, no)
 );
 
-CREATE INDEX messages_unsure ON messages (submitted_at) WHERE status IN ('sending', 'unknown');
+-- The messages that are unknown: written, and never answered. since is when they were born.
+CREATE TABLE unsure (
+  tenant    TEXT NOT NULL,
+  campaign  TEXT NOT NULL,
+  message   INTEGER NOT NULL,
+  recipient TEXT NOT NULL,
+  since     INTEGER NOT NULL,
+  PRIMARY KEY (tenant, campaign, message)
+);
 
--- One row a segment that an operator took, found by the operator's id. Ids come round again: the newest
--- open one is meant.
+CREATE INDEX unsure_since ON unsure (since);
+CREATE INDEX unsure_recipient ON unsure (recipient, since);
+
+-- One row a segment that an operator took, found by the operator's id; ids come round again. Of a message
+-- of which one segment was taken and another was not, the other has a row, too, with an empty id.
+-- submitted_at is before the submit, so that no receipt of it is older.
 CREATE TABLE parts (
   upstream_id  TEXT NOT NULL,
   tenant       TEXT NOT NULL,
@@ -146,14 +162,17 @@ CREATE TABLE early_receipts (
 );
 
 CREATE INDEX early_receipts_received ON early_receipts (received_at);
+CREATE INDEX early_receipts_recipient ON early_receipts (recipient, received_at);
 
--- The code itself is nowhere: only its keyed hash. tries are taken before a code is compared.
+-- The code itself is nowhere, only its keyed hash; the node that sends it derives it from the id under a
+-- key that is not in the database. tries are taken before a code is compared.
 CREATE TABLE otps (
   tenant      TEXT NOT NULL,
   id          TEXT NOT NULL,
   msisdn      TEXT NOT NULL,
   prefix      TEXT NOT NULL,
   hash        TEXT NOT NULL,
+  length      INTEGER NOT NULL CHECK (length BETWEEN 4 AND 10),
   status      TEXT NOT NULL CHECK (status IN ('open', 'used', 'void')),
   tries       INTEGER NOT NULL CHECK (tries >= 0 AND tries <= 5),
   created_at  INTEGER NOT NULL,

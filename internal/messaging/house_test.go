@@ -1,0 +1,384 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// patience is reached by a failing test only.
+const patience = time.Minute
+
+var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+// operator is an SMS rail whose every answer the test decides. It notes what it was given, so that a
+// test can say how often a text may have left.
+type operator struct {
+	mu     sync.Mutex
+	answer func(n int, s provider.Segment) provider.Outcome // n counts the offers of this part from 1
+	ready  error
+	taken  map[string]int // offers by recipient, group and part
+	texts  []sms
+	last   int
+}
+
+// sms is a segment that was offered.
+type sms struct {
+	from, to, text string
+	part, parts    int
+	group          uint16
+	outcome        provider.Outcome
+}
+
+func newOperator() *operator {
+	o := &operator{taken: map[string]int{}}
+	o.answer = func(int, provider.Segment) provider.Outcome { return o.accept() }
+	return o
+}
+
+// accept makes an id. It is called by answers, under the lock.
+func (o *operator) accept() provider.Outcome {
+	o.last++
+	return provider.Outcome{Class: provider.Accepted, UpstreamID: fmt.Sprintf("id-%06d", o.last)}
+}
+
+func (o *operator) script(answer func(n int, s provider.Segment) provider.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answer = answer
+}
+
+func (o *operator) setReady(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ready = err
+}
+
+func (o *operator) Ready(msisdn.Network) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ready
+}
+
+func (o *operator) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {
+	o.mu.Lock()
+	key := fmt.Sprintf("%s %d %d", s.To, s.Group, s.Part)
+	o.taken[key]++
+	outcome := o.answer(o.taken[key], s)
+	o.texts = append(o.texts, sms{s.From, string(s.To), smstext.Decode(s.Octets, s.Encoding), s.Part, s.Parts, s.Group, outcome})
+	o.mu.Unlock()
+	done(outcome)
+}
+
+func (o *operator) all() []sms {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]sms(nil), o.texts...)
+}
+
+// outcomes that tests give.
+var (
+	refused   = provider.Outcome{Class: provider.Rejected, Code: "0x0000000b"}
+	throttled = provider.Outcome{Class: provider.NotSent, Code: "0x00000058", RetryAfter: time.Second}
+	silence   = provider.Outcome{Class: provider.Unknown, Message: "no answer to the submit"}
+)
+
+// house is one node with everything that messaging stands on.
+type house struct {
+	*Messaging
+	t        *testing.T
+	d        *db.DB
+	clock    *clock.Clock
+	queue    *jobs.Queue
+	operator *operator
+	tenant   tenant.Tenant
+	sender   Sender
+}
+
+// options are what tests vary of a node.
+type options struct {
+	node    string
+	resend  bool
+	sleep   bool // the queue is not started
+	credits int64
+	at      *clock.Clock
+	rail    *operator
+}
+
+func node(t *testing.T, d *db.DB, o options) *house {
+	t.Helper()
+	h := &house{t: t, d: d, clock: o.at, operator: o.rail}
+	if h.clock == nil {
+		h.clock = clock.NewManual(morning)
+	}
+	if h.operator == nil {
+		h.operator = newOperator()
+	}
+	if o.node == "" {
+		o.node = "one"
+	}
+	log := slog.New(slog.DiscardHandler)
+	l := ledger.New(d, h.clock, o.node)
+	secret, err := config.NewSecret([]byte("a master key of thirty-two octets"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
+	h.Messaging = New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: h.operator}, Resend: o.resend})
+	if !o.sleep {
+		h.start()
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *house) start() {
+	h.t.Helper()
+	if err := h.queue.Start(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := h.queue.Stop(context.Background()); err != nil {
+			h.t.Errorf("stop: %v", err)
+		}
+	})
+}
+
+// open is a node with a tenant that has credits and an approved sender ID.
+func open(t *testing.T, d *db.DB, o options) *house {
+	t.Helper()
+	h := node(t, d, o)
+	h.tenant, h.sender = h.customer("shop", o.credits, "Kejetia")
+	return h
+}
+
+func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant, Sender) {
+	h.t.Helper()
+	var made tenant.Tenant
+	h.write(func(tx *db.Tx) (err error) {
+		made, err = h.tenants.Create(tx, tenant.Tenant{ID: id, Name: id, Mode: tenant.Live})
+		return err
+	})
+	if credits > 0 {
+		h.write(func(tx *db.Tx) error {
+			_, err := h.SellCredits(tx, id, "sale of "+id, credits)
+			return err
+		})
+	}
+	s, err := h.RequestSender(h.t.Context(), id, sender, "a shop")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.write(func(tx *db.Tx) error {
+		s, err = h.ReviewSender(tx, id, s.ID, SenderApproved, "", "a tester")
+		return err
+	})
+	return made, s
+}
+
+func (h *house) write(fn func(*db.Tx) error) {
+	h.t.Helper()
+	if err := h.d.Write(h.t.Context(), fn); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) caller() Caller { return Caller{Tenant: h.tenant.ID, Key: "key"} }
+
+func (h *house) send(text string, to ...string) (Campaign, error) {
+	c, _, err := h.Send(h.t.Context(), h.caller(), Send{SenderID: h.sender.ID, Message: text, Recipients: to})
+	return c, err
+}
+
+// mustSend sends and lets the node work until nothing is due.
+func (h *house) mustSend(text string, to ...string) Campaign {
+	h.t.Helper()
+	c, err := h.send(text, to...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.quiet()
+	return c
+}
+
+func (h *house) quiet() {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	if err := h.queue.Quiet(ctx); err != nil {
+		h.t.Fatalf("never quiet: %v; %+v", err, h.queue.Counts())
+	}
+}
+
+// pass lets time go by, and the node work.
+func (h *house) pass(d time.Duration) {
+	h.t.Helper()
+	h.clock.Advance(d)
+	h.quiet()
+}
+
+func (h *house) balance() int64 {
+	h.t.Helper()
+	n, err := h.ledger.Balance(h.t.Context(), h.tenant.SMSCredits())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) wantBalance(want int64) {
+	h.t.Helper()
+	if n := h.balance(); n != want {
+		h.t.Errorf("%d credits are left, expected %d", n, want)
+	}
+}
+
+// messages gives every row that the tenant sees of a campaign.
+func (h *house) messages(c Campaign) []Message {
+	h.t.Helper()
+	var all []Message
+	for page := int64(1); ; page++ {
+		p, err := h.CampaignMessages(h.t.Context(), c.Tenant, c.ID, page, 100)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		all = append(all, p.Messages...)
+		if len(p.Messages) == 0 {
+			if int64(len(all)) != p.Total {
+				h.t.Errorf("the pages hold %d messages, the total says %d", len(all), p.Total)
+			}
+			return all
+		}
+	}
+}
+
+// wantStatus says what became of a campaign's messages, in order: "2 delivered, 1 invalid".
+func (h *house) wantStatus(c Campaign, want string) {
+	h.t.Helper()
+	var got []string
+	n := 0
+	list := h.messages(c)
+	for i, m := range list {
+		n++
+		if i+1 == len(list) || list[i+1].Status != m.Status {
+			got = append(got, fmt.Sprintf("%d %s", n, m.Status))
+			n = 0
+		}
+	}
+	if g := strings.Join(got, ", "); g != want {
+		h.t.Errorf("the messages are %s, expected %s", g, want)
+	}
+}
+
+func (h *house) status(c Campaign) CampaignStatus {
+	h.t.Helper()
+	found, err := h.Campaign(h.t.Context(), c.Tenant, c.ID)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return found.Status
+}
+
+// sound holds everything against everything else.
+func (h *house) sound() {
+	h.t.Helper()
+	r, err := h.Check(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, p := range r.Problems {
+		h.t.Error(p)
+	}
+	books, err := h.ledger.Check(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, p := range books.Problems {
+		h.t.Error(p)
+	}
+}
+
+// receipt reports on an id.
+func (h *house) receipt(id, to string, state provider.Delivery) {
+	h.t.Helper()
+	if err := h.Receive(h.t.Context(), provider.Receipt{UpstreamID: id, State: state, Code: "000", At: h.clock.Now(), To: msisdn.MSISDN(to)}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func numbers(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("23324%07d", i)
+	}
+	return list
+}
+
+func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
+	t.Helper()
+	if !problem.Is(err, k) {
+		t.Fatalf("got %v, expected %s", err, k)
+	}
+	var p *problem.Error
+	errors.As(err, &p)
+	return p
+}
+
+func each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
+	t.Helper()
+	dbtest.Each(t, fn)
+}
+
+// Receipted is what a receipt says, in the words of these tests.
+type Receipted = provider.Delivery
+
+const (
+	delivered   = provider.Delivered
+	undelivered = provider.DeliveryFailed
+)
+
+func (h *house) count(sql string, args ...any) (n int64) {
+	h.t.Helper()
+	err := h.d.Read(h.t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(sql, args, &n)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) group(tenant string, phones ...string) Group {
+	h.t.Helper()
+	g, err := h.AddGroup(h.t.Context(), tenant, "customers", "")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	list := make([]NewContact, len(phones))
+	for i, p := range phones {
+		list[i].Phone = p
+	}
+	if added, err := h.AddContacts(h.t.Context(), tenant, g.ID, list); err != nil || len(added.Contacts) != len(phones) {
+		h.t.Fatalf("%d of %d contacts were added: %v", len(added.Contacts), len(phones), err)
+	}
+	return g
+}

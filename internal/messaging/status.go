@@ -1,0 +1,258 @@
+package messaging
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/smstext"
+)
+
+// Message is what became of one recipient of a campaign.
+type Message struct {
+	Recipient   string // the number in its 233 form; of an invalid one what was given
+	Status      Status
+	Segments    int64 // as operators count
+	Encoding    smstext.Encoding
+	Credits     int64 // charged and kept; 0 of what was refunded or never charged
+	SubmittedAt time.Time
+	DeliveredAt time.Time
+	Error       string
+}
+
+// MessagePage is a page of a campaign's messages. Total counts all pages.
+type MessagePage struct {
+	Campaign Campaign
+	Messages []Message
+	Total    int64
+}
+
+const (
+	selectCampaignAnywhere = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.id = $1`
+	messagesOf             = `SELECT no, recipient, status, accepted, submitted_at, delivered_at, error FROM messages
+		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
+	chunksOf = `SELECT no, recipients FROM chunks WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no <= $4 AND state = 'ready' ORDER BY no`
+)
+
+const maxMessagesPage = 100
+
+// Campaign gives one campaign; an unknown or foreign one is NotFound.
+func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, error) {
+	var c Campaign
+	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaign, []any{tenant, id}, c.scan) })
+	if err == nil && c.ID == "" {
+		err = noCampaign()
+	}
+	return c, err
+}
+
+func noCampaign() error {
+	return problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
+}
+
+const listCampaigns = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND ($2 = '' OR c.id < $2) ORDER BY c.id DESC LIMIT $3`
+
+// Campaigns gives at most limit campaigns of a tenant, newest first, before the one with the id before
+// (empty: from the newest).
+func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit int) ([]Campaign, error) {
+	var all []Campaign
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(listCampaigns, []any{tenant, before, limit}, func(r *db.Row) error {
+			var c Campaign
+			err := c.scan(r)
+			all = append(all, c)
+			return err
+		})
+	})
+	return all, err
+}
+
+// CampaignMessages gives a page of what became of a campaign's recipients, in the order in which they
+// were given, those that are no numbers last. Pages count from 1 and hold 1 to 100 rows; one past the
+// end is empty. A recipient whose turn has not come reads queued. At most maxInvalid invalid recipients
+// are kept and counted.
+func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, page, size int64) (MessagePage, error) {
+	size = min(max(size, 1), maxMessagesPage)
+	page = max(page, 1)
+	var p MessagePage
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		p = MessagePage{}
+		if err := tx.Query(selectCampaign, []any{tenant, id}, p.Campaign.scan); err != nil {
+			return err
+		}
+		if p.Campaign.ID == "" {
+			return noCampaign()
+		}
+		p.Total = p.Campaign.Recipients + min(p.Campaign.Invalid, maxInvalid)
+		from := p.Total
+		if page <= p.Total/size+1 {
+			from = min((page-1)*size, p.Total)
+		}
+		return p.fill(tx, from, min(from+size, p.Total))
+	})
+	return p, err
+}
+
+// fill reads the messages at places from to to, without the latter.
+func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
+	c := p.Campaign
+	rows := map[int64]message{}
+	read := func(low, high int64) error {
+		if low >= high {
+			return nil
+		}
+		return tx.Query(messagesOf, []any{c.Tenant, c.ID, low, high}, func(r *db.Row) error {
+			var msg message
+			err := r.Scan(&msg.No, &msg.Recipient, &msg.Status, &msg.Accepted, &msg.SubmittedAt, &msg.DeliveredAt, &msg.Error)
+			rows[msg.No] = msg
+			return err
+		})
+	}
+	end := min(to, c.Recipients)
+	if err := read(from, end); err != nil {
+		return err
+	}
+	// The place behind the recipients is the invalid one with the number -1.
+	first, last := max(from, c.Recipients)-c.Recipients, to-c.Recipients
+	if err := read(-last, -first); err != nil {
+		return err
+	}
+	if missing(rows, from, end) {
+		if err := p.unborn(tx, rows, from, end); err != nil {
+			return err
+		}
+		if missing(rows, from, end) { // their chunk ended between the two questions
+			if err := read(from, end); err != nil {
+				return err
+			}
+		}
+	}
+	for place := from; place < to; place++ {
+		no := place
+		if place >= c.Recipients {
+			no = c.Recipients - place - 1
+		}
+		if msg, ok := rows[no]; ok {
+			p.Messages = append(p.Messages, c.tell(msg))
+		}
+	}
+	return nil
+}
+
+// missing says that a recipient between two places has no row.
+func missing(rows map[int64]message, from, end int64) bool {
+	for place := from; place < end; place++ {
+		if _, ok := rows[place]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// unborn fills in the recipients between two places that wait in their chunk.
+func (p *MessagePage) unborn(tx *db.Tx, rows map[int64]message, from, end int64) error {
+	return tx.Query(chunksOf, []any{p.Campaign.Tenant, p.Campaign.ID, from / chunkSize, (end - 1) / chunkSize}, func(r *db.Row) error {
+		var no int64
+		var list string
+		if err := r.Scan(&no, &list); err != nil {
+			return err
+		}
+		for i, n := range parseList(list) {
+			place := no*chunkSize + int64(i)
+			if _, ok := rows[place]; !ok && place >= from && place < end {
+				rows[place] = message{No: place, Recipient: string(n), Status: StatusQueued}
+			}
+		}
+		return nil
+	})
+}
+
+// tell renders a row for its tenant, who does not care about our marks.
+func (c Campaign) tell(msg message) Message {
+	t := Message{Recipient: msg.Recipient, Status: msg.Status, Segments: c.Segments, Encoding: c.Encoding, Credits: c.Credits,
+		SubmittedAt: msg.SubmittedAt, DeliveredAt: msg.DeliveredAt, Error: msg.Error}
+	switch {
+	case msg.Status == StatusInvalid:
+		t.Segments, t.Credits, t.SubmittedAt = 0, 0, time.Time{}
+	case msg.Status == StatusSending:
+		t.Status, t.SubmittedAt = StatusQueued, time.Time{}
+	case msg.Status == StatusQueued:
+		t.SubmittedAt, t.Error = time.Time{}, ""
+	case msg.unaccepted():
+		t.Credits = 0
+		if msg.Status == StatusFailed {
+			t.SubmittedAt = time.Time{}
+		}
+	}
+	return t
+}
+
+const stopCampaign = `UPDATE campaigns SET status = 'stopped' WHERE tenant = $1 AND id = $2 AND status = 'active'`
+
+// StopCampaign ends what is unsent of a campaign, in tx, where the caller also writes the audit entry.
+// The node that delivers it sees so at its next slice; what is unsent then fails and is refunded. One
+// that is over is a Duplicate.
+func (m *Messaging) StopCampaign(tx *db.Tx, id string) (Campaign, error) {
+	var c Campaign
+	if err := tx.Query(selectCampaignAnywhere+tx.ForUpdate(), []any{id}, c.scan); err != nil {
+		return Campaign{}, err
+	}
+	if c.ID == "" {
+		return Campaign{}, noCampaign()
+	}
+	if c.Status != CampaignActive {
+		return Campaign{}, problem.New(problem.Duplicate, "campaign_over", "The campaign is "+string(c.Status)+" already")
+	}
+	tx.Defer(stopCampaign, 1, c.Tenant, c.ID)
+	tx.AfterCommit(func() {
+		m.states.Forget(campaignKey{c.Tenant, c.ID})
+		m.jobs.Wake(c.ID)
+	})
+	c.Status = CampaignStopped
+	return c, nil
+}
+
+// The most credits of one sale.
+const maxSale = 1_000_000_000
+
+// SellCredits gives a tenant credits in tx, where the caller also writes the audit entry, with the price.
+// sale is an id that the caller makes before the transaction; it is booked once. The balance after it is
+// returned.
+func (m *Messaging) SellCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
+	return m.book(tx, tenantID, sale, "sms_sale", credits)
+}
+
+// TakeCredits takes back credits of a tenant that were sold by mistake, as far as they are there.
+func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
+	return m.book(tx, tenantID, sale, "sms_sale_reversed", credits)
+}
+
+func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) (balance int64, err error) {
+	if credits <= 0 || credits > maxSale {
+		return 0, problem.Field("credits", "must be 1 to 1000000000.")
+	}
+	t, err := m.tenants.Locked(tx, tenantID)
+	if err != nil {
+		return 0, err
+	}
+	key := t.SMSCredits()
+	page, err := m.ledger.Open(tx, key)
+	if err != nil {
+		return 0, err
+	}
+	transfer := ledger.Transfer{Asset: key.Asset, From: ledger.Funding, To: key.ID, Amount: credits, Subject: sale, Leg: "sale", Kind: kind, At: m.clock.Now()}
+	if kind != "sms_sale" {
+		transfer.From, transfer.To = transfer.To, transfer.From
+		if !page.Covers(key, credits) {
+			return 0, insufficient(page.Balance(key), credits)
+		}
+	}
+	if err := page.Add(transfer); err != nil {
+		return 0, err
+	}
+	page.Post()
+	return page.Balance(key), nil
+}
