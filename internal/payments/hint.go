@@ -58,6 +58,8 @@ type looks struct {
 	queue   []dueLook // in order of time
 	ids     map[string]bool
 	running bool
+	busy    int           // looks under way
+	changed chan struct{} // closed at each change; for quiet
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
@@ -69,7 +71,7 @@ type dueLook struct {
 }
 
 func newLooks(c *clock.Clock, look func(context.Context, Payment)) *looks {
-	l := &looks{clock: c, look: look, ids: map[string]bool{}}
+	l := &looks{clock: c, look: look, ids: map[string]bool{}, changed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -100,19 +102,44 @@ func (l *looks) run() {
 			return
 		}
 		next := l.queue[0]
-		l.queue = l.queue[1:]
 		l.mu.Unlock()
 		if l.clock.Sleep(l.ctx, next.at.Sub(l.clock.Now())) != nil {
 			continue
 		}
 		slots <- struct{}{}
+		l.mu.Lock()
+		l.queue = l.queue[1:]
+		l.busy++
+		delete(l.ids, next.pay.ID) // a callback from here on is news
+		l.mu.Unlock()
 		l.group.Go(func() {
-			defer func() { <-slots }()
-			l.mu.Lock()
-			delete(l.ids, next.pay.ID) // a callback from here on is news
-			l.mu.Unlock()
 			l.look(l.ctx, next.pay)
+			<-slots
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.busy--
+			close(l.changed)
+			l.changed = make(chan struct{})
 		})
+	}
+}
+
+// quiet waits until no look is under way or due.
+func (l *looks) quiet(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		due := len(l.queue) > 0 && !l.queue[0].at.After(l.clock.Now())
+		if l.busy == 0 && !due {
+			l.mu.Unlock()
+			return nil
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -38,18 +38,23 @@ type scripted struct {
 	mu     sync.Mutex
 	onPost func(n int, reference string) provider.Outcome // n counts from 1 for each reference
 	onAsk  func(n int, reference string) provider.Outcome
+	slow   func(ctx context.Context) provider.Outcome // instead of onPost, with the call's own context
 	posts  map[string]int
 	asks   map[string]int
 	gross  map[string]money.Pesewas
 	party  map[string]string
+	shop   shop // names and offers
 }
 
-func (s *scripted) post(reference string, amount money.Pesewas, party string) provider.Outcome {
+func (s *scripted) post(ctx context.Context, reference string, amount money.Pesewas, party string) provider.Outcome {
 	s.mu.Lock()
 	s.posts[reference]++
 	s.gross[reference], s.party[reference] = amount, party
-	n, answer := s.posts[reference], s.onPost
+	n, answer, slow := s.posts[reference], s.onPost, s.slow
 	s.mu.Unlock()
+	if slow != nil {
+		return slow(ctx)
+	}
 	return answer(n, reference)
 }
 
@@ -85,24 +90,24 @@ func (s *scripted) counts() (posts, asks int) {
 	return posts, asks
 }
 
-func (s *scripted) Collect(_ context.Context, r provider.CollectRequest) provider.Outcome {
-	return s.post(r.ProviderReference, r.Amount, string(r.MSISDN))
+func (s *scripted) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
+	return s.post(ctx, r.ProviderReference, r.Amount, string(r.MSISDN))
 }
 
 func (s *scripted) CollectStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
 	return s.ask(r)
 }
 
-func (s *scripted) Disburse(_ context.Context, r provider.DisburseRequest) provider.Outcome {
-	return s.post(r.ProviderReference, r.Amount, string(r.MSISDN))
+func (s *scripted) Disburse(ctx context.Context, r provider.DisburseRequest) provider.Outcome {
+	return s.post(ctx, r.ProviderReference, r.Amount, string(r.MSISDN))
 }
 
 func (s *scripted) DisburseStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
 	return s.ask(r)
 }
 
-func (s *scripted) TopUp(_ context.Context, r provider.TopUpRequest) provider.Outcome {
-	return s.post(r.ProviderReference, r.Amount, string(r.MSISDN))
+func (s *scripted) TopUp(ctx context.Context, r provider.TopUpRequest) provider.Outcome {
+	return s.post(ctx, r.ProviderReference, r.Amount, string(r.MSISDN))
 }
 
 func (s *scripted) TopUpStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
@@ -198,14 +203,26 @@ func newScripted() *scripted {
 		gross: map[string]money.Pesewas{}, party: map[string]string{}}
 }
 
-// node starts a node. The first one makes the tenant.
+// node starts a node.
 func (h *house) node(name string) *node {
+	h.t.Helper()
+	n := h.stopped(name)
+	if err := n.queue.Start(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+// stopped makes a node that runs no jobs: what it accepts is left to others. The
+// first node makes the tenant.
+func (h *house) stopped(name string) *node {
 	h.t.Helper()
 	ctx := h.t.Context()
 	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	rails := []provider.Rail{
 		{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first, Disburser: h.first, TopUpper: h.first},
-		{Name: "hubtel", Mode: "test", Collector: h.second, Disburser: h.second, TopUpper: h.second},
+		{Name: "hubtel", Mode: "test", Collector: h.second, Disburser: h.second, TopUpper: h.second,
+			WalletNames: h.second, BankNames: h.second, Bundles: h.second},
 	}
 	l := ledger.New(h.db, h.clock, name)
 	q := jobs.New(h.db, h.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour})
@@ -224,9 +241,6 @@ func (h *house) node(name string) *node {
 	}
 	if h.tenant.ID == "" {
 		h.tenant = n.newTenant(funds)
-	}
-	if err := q.Start(ctx); err != nil {
-		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() {
 		if err := q.Stop(context.Background()); err != nil {
@@ -294,7 +308,7 @@ func (n *node) quiet() {
 	n.house.t.Helper()
 	ctx, cancel := context.WithTimeout(n.house.t.Context(), patience)
 	defer cancel()
-	if err := n.queue.Quiet(ctx); err != nil {
+	if err := errors.Join(n.Quiet(ctx), n.queue.Quiet(ctx)); err != nil {
 		n.house.t.Fatalf("never quiet: %v; %+v", err, n.queue.Counts())
 	}
 }
@@ -404,4 +418,24 @@ func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
 		t.Fatalf("got %v, want a refusal of kind %s", err, k)
 	}
 	return problem.From(err)
+}
+
+// pauseRail keeps everything from a rail until resumeRail.
+func (n *node) pauseRail(name string) {
+	n.house.t.Helper()
+	if err := n.db.Write(n.house.t.Context(), func(tx *db.Tx) error {
+		return n.routes.Pause(tx, route.Pause{Mode: "test", Provider: name, Operation: route.Any, Reason: "maintenance", Actor: "ama"})
+	}); err != nil {
+		n.house.t.Fatal(err)
+	}
+}
+
+func (n *node) resumeRail(name string) {
+	n.house.t.Helper()
+	if err := n.db.Write(n.house.t.Context(), func(tx *db.Tx) error {
+		_, err := n.routes.Resume(tx, "test", name, route.Any)
+		return err
+	}); err != nil {
+		n.house.t.Fatal(err)
+	}
 }

@@ -74,9 +74,13 @@ func (p *Payments) checkBankAccount(ctx context.Context, bankID, account string)
 }
 
 func (p *Payments) bankName(ctx context.Context, t tenant.Tenant, bankID, account string) (string, error) {
-	return p.resolve(ctx, t, route.BankName, bankID, "account_number", func(ctx context.Context, r provider.Rail) (string, provider.Outcome) {
+	name, err := p.resolve(ctx, t, route.BankName, bankID, "account_number", func(ctx context.Context, r provider.Rail) (string, provider.Outcome) {
 		return r.BankNames.BankName(ctx, r.Banks[bankID], account)
 	})
+	if e := problem.From(err); e != nil && e.Code == "not_served" {
+		err = problem.Field("bank_id", "is not served at the moment.")
+	}
+	return name, err
 }
 
 // resolve asks the rails in order until one knows. Nothing moves, so that

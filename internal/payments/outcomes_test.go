@@ -120,6 +120,9 @@ func TestOutcomesOfAPayout(t *testing.T) {
 				if tt.refused {
 					told = nil // the answer said so
 				}
+				if tt.refused {
+					told = nil // the answer itself was the word
+				}
 				if is := h.hooks.of(got.Reference); !slices.Equal(is, told) {
 					t.Errorf("the customer was told %v, want %v", is, told)
 				}

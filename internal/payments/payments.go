@@ -92,6 +92,10 @@ func (p *Payments) Close() {
 	p.lanes.close()
 }
 
+// Quiet waits until nothing that a callback set going is under way or due. With
+// the queue's own it is for tests and for the simulation.
+func (p *Payments) Quiet(ctx context.Context) error { return p.looks.quiet(ctx) }
+
 // answerTime is the whole time that a payout's answer may take, and submitTime
 // what a provider may take to answer a POST; the second goes on when the first
 // is over.

@@ -1,0 +1,540 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// draft is a payout of one cedi as the verbs hand it to accept, prepared.
+func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount money.Pesewas) *acceptance {
+	t.Helper()
+	pay := asked(Caller{Tenant: who.ID}, who, KindPayout)
+	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = "MTN", "233241234567", reference, amount, 10
+	a := &acceptance{payment: pay}
+	if err := n.prepare(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestEachRequestOfABatchGetsItsOwnVerdict puts into one transaction what
+// callers can do to each other, and to themselves.
+func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		rich, poor := h.tenant, n.newTenant(5*money.Cedi)
+		if _, err := n.accept(t.Context(), n.draft(t, rich, "taken-before-1", money.Cedi)); err != nil {
+			t.Fatal(err)
+		}
+		type want struct {
+			kind problem.Kind // empty: accepted
+			data string       // reference of the payment in Data
+		}
+		type request struct {
+			who       tenant.Tenant
+			reference string
+			amount    money.Pesewas
+			want      want
+		}
+		requests := []request{
+			{rich, "batch-00000001", money.Cedi, want{}},
+			{rich, "batch-00000001", 2 * money.Cedi, want{problem.Duplicate, "batch-00000001"}},
+			{rich, "taken-before-1", money.Cedi, want{problem.Duplicate, "taken-before-1"}},
+			{poor, "batch-00000001", money.Cedi, want{}}, // another tenant's reference is its own
+			{poor, "batch-00000002", 4 * money.Cedi, want{problem.InsufficientFunds, ""}},
+			{poor, "batch-00000002", 3 * money.Cedi, want{}}, // a refusal leaves no row, and no money is gone
+			{poor, "batch-00000003", money.Cedi, want{problem.InsufficientFunds, ""}},
+			{rich, "batch-00000004", funds, want{problem.InsufficientFunds, ""}},
+			{rich, "batch-00000005", money.Cedi, want{}},
+		}
+		var ops []*op
+		for _, r := range requests {
+			ops = append(ops, &op{accept: n.draft(t, r.who, r.reference, r.amount)})
+		}
+		verdicts, err := n.runBatch(t.Context(), 0, ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range requests {
+			v := verdicts[i]
+			if r.want.kind == "" {
+				if v.Err != nil {
+					t.Errorf("request %d: %v", i, v.Err)
+				}
+				continue
+			}
+			e := wantKind(t, v.Err, r.want.kind)
+			if old, ok := e.Data.(Payment); r.want.data != "" && (!ok || old.Reference != r.want.data || old.Tenant != r.who.ID) {
+				t.Errorf("request %d: the refusal shows %+v", i, e.Data)
+			}
+		}
+		seqs := []int64{verdicts[0].Value.payment.Seq, verdicts[8].Value.payment.Seq}
+		if seqs[0] != 2 || seqs[1] != 3 {
+			t.Errorf("the places in the list are %v, want 2 and 3", seqs)
+		}
+		if got, want := n.balance(), funds-3*(money.Cedi+10); got != want {
+			t.Errorf("the rich tenant has %s, want %s", got, want)
+		}
+		n.pass(time.Second)
+		n.books()
+	})
+}
+
+func TestIdempotencyKeys(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		c := Caller{Tenant: h.tenant.ID, IdempotencyKey: "key-of-a-collection", BodyHash: "hash"}
+		r := h.collect()
+		first, replayed, err := n.Collect(t.Context(), c, r)
+		if err != nil || replayed {
+			t.Fatalf("replayed %v, %v", replayed, err)
+		}
+		again, replayed, err := n.Collect(t.Context(), c, r)
+		if err != nil || !replayed || again.ID != first.ID {
+			t.Errorf("the same request again: %s, replayed %v, %v; want %s", again.ID, replayed, err, first.ID)
+		}
+		other := c
+		other.BodyHash = "another"
+		_, _, err = n.Collect(t.Context(), other, h.collect())
+		wantKind(t, err, problem.Invalid)
+		_, _, err = n.Payout(t.Context(), c, h.payout())
+		wantKind(t, err, problem.Invalid)
+		mate := n.newTenant(funds)
+		_, replayed, err = n.Collect(t.Context(), Caller{Tenant: mate.ID, IdempotencyKey: c.IdempotencyKey, BodyHash: "hash"}, h.collect())
+		if err != nil || replayed {
+			t.Errorf("another tenant's key: replayed %v, %v", replayed, err)
+		}
+
+		// A payout that the provider refused answers the same refusal again.
+		h.first.script(always(rejected), always(unknown))
+		c.IdempotencyKey = "key-of-a-payout"
+		p := h.payout()
+		_, _, err = n.Payout(t.Context(), c, p)
+		wantKind(t, err, problem.Refused)
+		_, replayed, err = n.Payout(t.Context(), c, p)
+		if wantKind(t, err, problem.Refused); !replayed {
+			t.Error("the refusal was not marked as replayed")
+		}
+		if posts, _ := h.first.counts(); posts != 3 { // two collections and one payout
+			t.Errorf("%d POSTs, want 3", posts)
+		}
+
+		// While the first request waits for its provider there is no answer to replay.
+		entered, leave := make(chan struct{}), make(chan struct{})
+		h.first.script(func(int, string) provider.Outcome {
+			close(entered)
+			<-leave
+			return pending
+		}, always(pending))
+		c.IdempotencyKey = "key-of-a-slow-payout"
+		p = h.payout()
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := n.Payout(t.Context(), c, p)
+			answer <- err
+		}()
+		<-entered
+		_, _, err = n.Payout(t.Context(), c, p)
+		wantKind(t, err, problem.InProgress)
+		close(leave)
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+		if _, replayed, err = n.Payout(t.Context(), c, p); err != nil || !replayed {
+			t.Errorf("after the answer: replayed %v, %v", replayed, err)
+		}
+
+		// After a day the key may come again; the reference may not.
+		h.first.script(always(pending), always(success))
+		n.pass(24 * time.Hour)
+		_, _, err = n.Payout(t.Context(), c, p)
+		wantKind(t, err, problem.Duplicate)
+		fresh, replayed, err := n.Payout(t.Context(), c, h.payout())
+		if err != nil || replayed || fresh.ID == first.ID {
+			t.Errorf("the key after a day: replayed %v, %v", replayed, err)
+		}
+		n.pass(time.Minute)
+		n.books()
+	})
+}
+
+// TestRefusalsLeaveNothing: what is refused before acceptance may come again
+// with the same reference.
+func TestRefusalsLeaveNothing(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		change := func(c tenant.Change) {
+			t.Helper()
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				_, _, err := n.tenants.Set(tx, h.tenant.ID, c)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		yes, no := true, false
+		p, c := h.payout(), h.collect()
+		payout := func(r Payout) error { _, _, err := n.Payout(t.Context(), h.caller(), r); return err }
+		collect := func(r Collect) error { _, _, err := n.Collect(t.Context(), h.caller(), r); return err }
+
+		change(tenant.Change{Blocked: &yes})
+		wantKind(t, payout(p), problem.Forbidden)
+		wantKind(t, collect(c), problem.Forbidden)
+		change(tenant.Change{Blocked: &no, PayoutsStopped: &yes, CollectionsEnabled: &no})
+		wantKind(t, payout(p), problem.Forbidden)
+		wantKind(t, collect(c), problem.Forbidden)
+		change(tenant.Change{PayoutsStopped: &no, CollectionsEnabled: &yes})
+
+		bad := p
+		bad.Amount, bad.Reference, bad.Network, bad.MSISDN, bad.CallbackURL, bad.AccountType = 49, "short", "GLO", "0241234567", "http://example.com/x", "savings"
+		e := wantKind(t, payout(bad), problem.Invalid)
+		if got := fmt.Sprint(e.FieldNames()); got != "[account_number amount callback_url carriermomo_account_type channel client_reference]" {
+			t.Errorf("bad fields: %s", got)
+		}
+		bad = p
+		bad.Amount = tenant.DefaultWalletLimit + 1
+		wantKind(t, payout(bad), problem.Invalid)
+		badly := c
+		badly.Amount = MaxCollection + 1
+		wantKind(t, collect(badly), problem.Invalid)
+		badly.Amount = MinCollection - 1
+		wantKind(t, collect(badly), problem.Invalid)
+
+		for _, name := range []string{"mtn", "hubtel"} {
+			n.pauseRail(name)
+		}
+		wantKind(t, payout(p), problem.Unavailable)
+		if n.balance() != funds || n.jobsLeft() != 0 {
+			t.Error("a refusal left something behind")
+		}
+		n.books()
+	})
+}
+
+// TestManyCallersOnFewConnections: ten times as many callers as connections,
+// and twice the money's worth of them: exactly what the wallet covers goes out.
+func TestManyCallersOnFewConnections(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(pending), always(success))
+		const callers = 80
+		r := h.payout()
+		r.Amount, r.CallbackURL = 24*money.Cedi, "" // 24.24 each: 41 fit into 1,000.00
+		var mu sync.Mutex
+		accepted, short := 0, 0
+		var group sync.WaitGroup
+		for i := range callers {
+			group.Go(func() {
+				r := r
+				r.Reference = fmt.Sprintf("caller-%06d", i/2*2+i%2)
+				_, _, err := n.Payout(t.Context(), h.caller(), r)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+					accepted++
+				case problem.Is(err, problem.InsufficientFunds):
+					short++
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if accepted != 41 || short != callers-41 {
+			t.Errorf("%d accepted and %d refused, want 41 and %d", accepted, short, callers-41)
+		}
+		n.pass(time.Second)
+		if got := n.balance(); got != funds-41*2424 {
+			t.Errorf("the wallet has %s", got)
+		}
+		n.books()
+	})
+}
+
+// TestTwoNodesOneReference: the same references reach two nodes at once, and
+// each is paid by one of them.
+func TestTwoNodesOneReference(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		a, b := h.node("a"), h.node("b")
+		const references = 20
+		var mu sync.Mutex
+		accepted := map[string]int{}
+		var group sync.WaitGroup
+		for i := range references {
+			for _, n := range []*node{a, b} {
+				group.Go(func() {
+					r := Payout{Amount: money.Cedi, Reference: fmt.Sprintf("both-nodes-%04d", i), MSISDN: "233241234567", Network: "MTN"}
+					_, _, err := n.Payout(t.Context(), h.caller(), r)
+					if err != nil && !problem.Is(err, problem.Duplicate) {
+						t.Error(err)
+					}
+					if err == nil {
+						mu.Lock()
+						accepted[r.Reference]++
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		group.Wait()
+		for reference, n := range accepted {
+			if n != 1 {
+				t.Errorf("%s was accepted %d times", reference, n)
+			}
+		}
+		if len(accepted) != references {
+			t.Errorf("%d references were accepted, want %d", len(accepted), references)
+		}
+		if posts, _ := h.first.counts(); posts != references {
+			t.Errorf("%d POSTs, want %d", posts, references)
+		}
+		if got := a.balance(); got != funds-references*(money.Cedi+10) {
+			t.Errorf("the wallet has %s", got)
+		}
+		a.books()
+	})
+}
+
+// TestAnotherSecretStillKnowsTheReference: the ProviderReference is another one
+// then, and the key on the Reference itself must hold.
+func TestAnotherSecretStillKnowsTheReference(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		r := h.payout()
+		first, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.references = newReferences([]byte("another secret of this installation"))
+		_, _, err = n.Payout(t.Context(), h.caller(), r)
+		e := wantKind(t, err, problem.Duplicate)
+		if old, ok := e.Data.(Payment); !ok || old.ID != first.ID {
+			t.Errorf("the refusal shows %+v", e.Data)
+		}
+		if posts, _ := h.first.counts(); posts != 1 {
+			t.Errorf("%d POSTs, want 1", posts)
+		}
+		n.books()
+	})
+}
+
+// TestAnImpatientClient goes away while the provider thinks; the payout goes on.
+func TestAnImpatientClient(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		entered, leave := make(chan struct{}), make(chan struct{})
+		var cut error
+		h.first.script(nil, always(success))
+		n.house.first.slow = func(ctx context.Context) provider.Outcome {
+			close(entered)
+			<-leave
+			cut = ctx.Err()
+			return rejected
+		}
+		r := h.payout()
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := n.Payout(ctx, h.caller(), r)
+			answer <- err
+		}()
+		<-entered
+		cancel()
+		if err := <-answer; err != nil {
+			t.Errorf("the client that went was answered %v", err)
+		}
+		close(leave)
+		n.quiet()
+		if cut != nil {
+			t.Errorf("the provider's call was cut short: %v", cut)
+		}
+		rows, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+		if err != nil || len(rows.Rows) != 1 {
+			t.Fatalf("%d rows, %v", len(rows.Rows), err)
+		}
+		if got := rows.Rows[0]; got.Status != StatusFailed || got.Refused {
+			t.Errorf("the payout is %s, refused %v; want failed, and nobody was there to be refused", got.Status, got.Refused)
+		}
+		if told := h.hooks.of(r.Reference); len(told) != 1 || told[0] != "failed" {
+			t.Errorf("the customer was told %v", told)
+		}
+		n.books()
+	})
+}
+
+// TestTheAnswerTakesAtMostEightSeconds: then the payout is accepted, and a later
+// no is told by webhook.
+func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		entered, leave := make(chan struct{}), make(chan struct{})
+		h.first.slow = func(context.Context) provider.Outcome {
+			close(entered)
+			<-leave
+			return rejected
+		}
+		r := h.payout()
+		type answer struct {
+			pay Payment
+			err error
+		}
+		got := make(chan answer, 1)
+		go func() {
+			pay, _, err := n.Payout(t.Context(), h.caller(), r)
+			got <- answer{pay, err}
+		}()
+		<-entered
+		for waiting := true; waiting; { // the request may not have set its timer yet
+			n.clock.Advance(answerTime)
+			select {
+			case a := <-got:
+				if a.err != nil || a.pay.Status != StatusPending {
+					t.Errorf("the answer is %s, %v", a.pay.Status, a.err)
+				}
+				waiting = false
+			case <-time.After(time.Millisecond):
+			}
+		}
+		close(leave)
+		n.quiet()
+		if told := h.hooks.of(r.Reference); len(told) != 1 || told[0] != "failed" {
+			t.Errorf("the customer was told %v", told)
+		}
+		if n.balance() != funds {
+			t.Errorf("the wallet has %s", n.balance())
+		}
+		n.books()
+	})
+}
+
+// TestALonePayoutTakesThreeCommits: accepted, settled, delivered.
+func TestALonePayoutTakesThreeCommits(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(pending), always(success))
+		var mu sync.Mutex
+		commits := 0
+		// The first payout opens what is opened once: its list, for example.
+		for i := range 2 {
+			f.Decide(func(b db.Boundary) db.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if b == db.BoundaryCommit {
+					commits++
+				}
+				return db.FaultNone
+			})
+			commits = 0
+			r := h.payout()
+			if _, _, err := n.Payout(t.Context(), h.caller(), r); err != nil {
+				t.Fatal(err)
+			}
+			n.pass(time.Second)
+			f.Decide(nil)
+			if told := h.hooks.of(r.Reference); len(told) != 1 {
+				t.Fatalf("payout %d: the customer was told %v", i, told)
+			}
+			if commits > 3 {
+				t.Errorf("payout %d took %d commits, want at most 3", i, commits)
+			}
+		}
+	})
+}
+
+// TestLostConnections breaks the connection at every boundary of a payout's
+// life, once for each way. What was answered is true, and nothing moves twice.
+func TestLostConnections(t *testing.T) {
+	lives := []struct {
+		name string
+		post func(int, string) provider.Outcome
+		ask  func(int, string) provider.Outcome
+		want Status
+	}{
+		{"paid", always(pending), always(success), StatusSuccess},
+		{"refused", always(rejected), always(unknown), StatusFailed},
+		{"turned away once", inTurn(turnedOff, pending), always(success), StatusSuccess},
+	}
+	for _, life := range lives {
+		for _, network := range []string{"MTN", "TELECEL"} {
+			t.Run(life.name+" "+network, func(t *testing.T) {
+				dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+					h := newHouse(t, d)
+					n := h.node("a")
+					rail := h.first
+					if network != "MTN" {
+						rail = h.second
+					}
+					for _, boundary := range []db.Boundary{db.BoundaryExchange, db.BoundaryCommit} {
+						for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
+							for nth := 1; nth <= 4; nth++ {
+								rail.script(life.post, life.ask)
+								r := h.payout()
+								if network != "MTN" {
+									r.Network, r.MSISDN = "TELECEL", "233201234567"
+								}
+								breakAt(f, boundary, nth, fault)
+								pay, _, err := n.Payout(t.Context(), h.caller(), r)
+								f.Decide(nil)
+								if errors.Is(err, db.ErrUnavailable) {
+									continue // nothing happened, says the answer; books says so too
+								}
+								told := 1
+								if problem.Is(err, problem.Refused) {
+									told = 0 // the answer was the word
+									pay = problem.From(err).Data.(Payment)
+								} else if err != nil {
+									t.Fatalf("%v %v at %d: %v", boundary, fault, nth, err)
+								}
+								n.pass(time.Minute)
+								if got := n.must(KindPayout, pay.ID); got.Status != life.want {
+									t.Errorf("%v %v at %d: %s, want %s", boundary, fault, nth, got.Status, life.want)
+								}
+								if is := h.hooks.of(r.Reference); len(is) != told {
+									t.Errorf("%v %v at %d: the customer was told %v", boundary, fault, nth, is)
+								}
+							}
+						}
+					}
+					n.books()
+					if left := n.jobsLeft(); left != 0 {
+						t.Errorf("%d jobs are left", left)
+					}
+				})
+			})
+		}
+	}
+}
+
+// breakAt breaks the connection the nth time from now that it passes a boundary.
+func breakAt(f *db.Faults, at db.Boundary, nth int, fault db.Fault) {
+	passed := 0
+	f.Decide(func(b db.Boundary) db.Fault {
+		if b == at {
+			if passed++; passed == nth {
+				return fault
+			}
+		}
+		return db.FaultNone
+	})
+}
