@@ -13,10 +13,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -122,7 +120,7 @@ func EmptyURL(t testing.TB) string {
 
 func fresh(t testing.TB, server, template string) string {
 	t.Helper()
-	name := fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ReplaceAll(uuid.NewString(), "-", "")[:12])
+	name := testPrefix + strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
 	if err := run(t.Context(), server, "CREATE DATABASE "+name+template); err != nil {
 		t.Fatalf("make a database: %v", err)
 	}
@@ -205,7 +203,9 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 // sweep drops what killed tests left behind, and templates of other states that
 // are a day old.
 func sweep(ctx context.Context, c *pgx.Conn, server string) error {
-	rows, err := c.Query(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", testPrefix)
+	rows, err := c.Query(ctx, `SELECT datname FROM pg_database, pg_stat_file('base/' || oid || '/PG_VERSION', true) AS made
+WHERE starts_with(datname, $1) AND made.modification < now() - interval '2 hours'
+OR starts_with(datname, 'makola_template_') AND made.modification < now() - interval '1 day'`, testPrefix)
 	if err != nil {
 		return err
 	}
@@ -214,11 +214,6 @@ func sweep(ctx context.Context, c *pgx.Conn, server string) error {
 		return err
 	}
 	for _, name := range names {
-		made, _, _ := strings.Cut(strings.TrimPrefix(name, testPrefix), "_")
-		seconds, err := strconv.ParseInt(made, 10, 64)
-		if err != nil || time.Since(time.Unix(seconds, 0)) < 2*time.Hour {
-			continue
-		}
 		if err := run(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 			return err
 		}
