@@ -28,6 +28,7 @@ type listener struct {
 	name   string
 	net    net.Listener
 	server *http.Server
+	tls    bool // the server's own TLSConfig changes while it starts
 }
 
 // listen takes an address. With fallback a busy address is replaced by a free port of the same host.
@@ -56,7 +57,7 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 // url is where a client on this machine reaches the listener.
 func (l *listener) url() string {
 	scheme := "http"
-	if l.server.TLSConfig != nil {
+	if l.tls {
 		scheme = "https"
 	}
 	return scheme + "://" + l.net.Addr().String()
@@ -69,13 +70,14 @@ func (l *listener) useTLS(certFile, keyFile string) error {
 		return fmt.Errorf("TLS: %w", err)
 	}
 	l.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	l.tls = true
 	return nil
 }
 
 // serve blocks until the listener is shut down.
 func (l *listener) serve() error {
 	var err error
-	if l.server.TLSConfig != nil {
+	if l.tls {
 		err = l.server.ServeTLS(l.net, "", "")
 	} else {
 		err = l.server.Serve(l.net)
