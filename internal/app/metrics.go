@@ -40,6 +40,7 @@ func newMeters(a *App) *meters {
 	build.Set(1)
 	m.registry.MustRegister(build)
 	m.registry.MustRegister(a.routes.Collectors()...)
+	m.registry.MustRegister(a.payments.Collectors()...)
 	m.gauge("makola_ledger_faults", "What the last check of the ledger found wrong; must be 0.", func() float64 { return float64(m.faults.Load()) })
 	m.gauge("makola_ledger_last_check_timestamp_seconds", "When this node last checked the ledger.", func() float64 { return float64(m.checked.Load()) })
 	m.queue(a)

@@ -33,8 +33,8 @@ type Place string
 
 // The places of a posting.
 const (
-	PlaceWallet     Place = "wallet/<tenant>"
-	PlaceOther      Place = "wallet/<other tenant>"
+	PlaceWallet     Place = "wallet:<tenant>"
+	PlaceOther      Place = "wallet:<other tenant>"
 	PlaceClearing   Place = "clearing"
 	PlaceFloat      Place = "float/<provider>"
 	PlaceFees       Place = "fees"

@@ -1,0 +1,490 @@
+// Package docs_test holds the documents to the code. The tables between two "printed" marks are printed
+// from it (go test ./docs -update writes them), and what the prose names must exist: files, links,
+// declarations, tests, commands with their flags, settings, metrics, make targets, dependencies.
+package docs_test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/cli"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/payments"
+)
+
+var update = flag.Bool("update", false, "write the printed tables into the documents")
+
+const root = ".."
+
+// documents are all that a reader is given, relative to the root.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		matches, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range matches {
+			name, err := filepath.Rel(root, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, filepath.ToSlash(name))
+		}
+	}
+	if len(found) < 10 {
+		t.Fatalf("only %d documents are here: %v", len(found), found)
+	}
+	return found
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// printed are the tables by their names, with the document that each stands in.
+var printed = map[string]struct {
+	in    string
+	print func(*testing.T) string
+}{
+	"packages":         {"ARCHITECTURE.md", printPackages},
+	"states":           {"docs/ledger.md", printStates},
+	"collection":       {"docs/ledger.md", arrowsOf(payments.KindCollection)},
+	"payout":           {"docs/ledger.md", arrowsOf(payments.KindPayout)},
+	"top-up":           {"docs/ledger.md", arrowsOf(payments.KindTopUp)},
+	"bundle":           {"docs/ledger.md", arrowsOf(payments.KindBundle)},
+	"settings":         {"docs/operations.md", printSettings},
+	"common flags":     {"docs/operations.md", printCommonFlags},
+	"commands":         {"docs/operations.md", printCommands},
+	"metrics":          {"docs/operations.md", printMetrics},
+	"exit codes":       {"docs/operations.md", printExitCodes},
+	"production needs": {"docs/operations.md", printProduction},
+}
+
+// mark finds the tables: a name, and the text up to the end mark.
+var mark = regexp.MustCompile(`(?s)<!-- printed: ([a-z -]+) -->\n(.*?)<!-- end -->`)
+
+func TestPrintedTables(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range documents(t) {
+		text := read(t, name)
+		now := mark.ReplaceAllStringFunc(text, func(block string) string {
+			table := mark.FindStringSubmatch(block)[1]
+			p, known := printed[table]
+			if !known || p.in != name || seen[table] {
+				t.Errorf("%s: nothing is printed as %q here", name, table)
+				return block
+			}
+			seen[table] = true
+			return "<!-- printed: " + table + " -->\n" + p.print(t) + "<!-- end -->"
+		})
+		switch {
+		case now == text:
+		case *update:
+			if err := os.WriteFile(filepath.Join(root, name), []byte(now), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s is not what the code says; go test ./docs -update writes it. First difference:\n%s", name, difference(text, now))
+		}
+	}
+	for table, p := range printed {
+		if !seen[table] {
+			t.Errorf("%s has no place for the table %q", p.in, table)
+		}
+	}
+}
+
+// difference shows the first line that differs.
+func difference(was, is string) string {
+	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "document: " + a[i] + "\ncode:     " + b[i]
+		}
+	}
+	return fmt.Sprintf("%d lines in the document, %d by the code", len(a), len(b))
+}
+
+// table writes a Markdown table.
+type table struct{ strings.Builder }
+
+func (t *table) head(columns ...string) {
+	t.row(columns...)
+	t.WriteString("|" + strings.Repeat("---|", len(columns)) + "\n")
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = strings.ReplaceAll(c, "|", `\|`)
+	}
+	t.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+const internal = "github.com/makola/makola/internal/"
+
+// leaves are packages that everybody may import; tidy_test.go says the same.
+var leaves = []string{"clock", "config", "fresh", "lane", "money", "msisdn", "problem", "smstext"}
+
+// printPackages lists the packages with the first sentence of their prose and what they import.
+func printPackages(t *testing.T) string {
+	says, uses := map[string]string{}, map[string]map[string]bool{}
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(filepath.Join(root, "internal"), filepath.Dir(p))
+		folder = filepath.ToSlash(folder)
+		if uses[folder] == nil {
+			uses[folder] = map[string]bool{}
+		}
+		if file.Doc != nil && strings.HasPrefix(file.Doc.Text(), "Package ") {
+			says[folder] = firstSentence(file.Doc.Text())
+		}
+		for _, i := range file.Imports {
+			if to, ours := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), internal); ours && !slices.Contains(leaves, to) {
+				uses[folder][to] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out table
+	out.head("package", "what it does, in the first sentence of its prose", "imports, beside the leaves")
+	for _, folder := range slices.Sorted(maps.Keys(uses)) {
+		if says[folder] == "" {
+			t.Errorf("internal/%s has no prose", folder)
+		}
+		if !slices.Contains(leaves, folder) {
+			out.row("[`"+folder+"`](internal/"+folder+")", says[folder], strings.Join(slices.Sorted(maps.Keys(uses[folder])), ", "))
+		}
+	}
+	for _, folder := range leaves {
+		out.row("[`"+folder+"`](internal/"+folder+")", says[folder], "a leaf")
+	}
+	return out.String()
+}
+
+var sentenceEnd = regexp.MustCompile(`\.(\s|$)`)
+
+func firstSentence(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if at := sentenceEnd.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	_, text, _ = strings.Cut(strings.TrimPrefix(text, "Package "), " ")
+	return text
+}
+
+var kinds = []payments.Kind{payments.KindCollection, payments.KindPayout, payments.KindTopUp, payments.KindBundle}
+
+// printStates lists the stored states with the words that customers read, where a kind has the state.
+func printStates(*testing.T) string {
+	var out table
+	out.head("stored", "a collection reads", "a payout reads", "a top-up reads", "a bundle reads")
+	for _, s := range []payments.Status{payments.StatusWaiting, payments.StatusPending, payments.StatusSuccess,
+		payments.StatusFailed, payments.StatusDeclined, payments.StatusInvalid} {
+		cells := []string{code(string(s))}
+		for _, k := range kinds {
+			word := ""
+			for _, a := range payments.Arrows {
+				if slices.Contains(a.Kinds, k) && slices.Contains(a.To, s) {
+					word = payments.Payment{Kind: k, Status: s}.Word()
+				}
+			}
+			cells = append(cells, word)
+		}
+		out.row(cells...)
+	}
+	return out.String()
+}
+
+func arrowsOf(k payments.Kind) func(*testing.T) string {
+	return func(*testing.T) string {
+		var out table
+		out.head("from", "event", "to", "transfers (leg: from → to, sum)", "callback", "note")
+		for _, a := range payments.Arrows {
+			if !slices.Contains(a.Kinds, k) {
+				continue
+			}
+			var to, transfers []string
+			for _, s := range a.To {
+				to = append(to, code(string(s)))
+			}
+			for _, p := range a.Postings {
+				transfers = append(transfers, fmt.Sprintf("%s: `%s` → `%s`, %s", p.Leg, p.From, p.To, p.Sum))
+			}
+			callback := ""
+			if a.Callback {
+				callback = "yes"
+			}
+			out.row(code(string(a.From)), string(a.Event), strings.Join(to, ", "), strings.Join(transfers, "<br>"), callback, a.Note)
+		}
+		return out.String()
+	}
+}
+
+func model(t *testing.T) *kong.Application {
+	t.Helper()
+	m, err := cli.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// printSettings lists the flags of serve with their environment variables. A credential has no flag in
+// the document: other users of the machine could read it there.
+func printSettings(t *testing.T) string {
+	var out table
+	out.head("flag", "environment variable", "default", "meaning")
+	out.row("", code(config.EnvMasterKey), "", "The master key: at least 32 bytes in hexadecimal or base64.")
+	out.row("", code(config.EnvMasterKeyFile), "", "Or a file with it.")
+	for _, f := range commandAt(model(t), "serve").Flags {
+		if f.Name == "help" {
+			continue
+		}
+		name := code("--" + f.Name)
+		if f.Hidden {
+			name = ""
+		}
+		if f.Help == "" || len(f.Envs) != 1 {
+			t.Errorf("the setting %s has no help, or not one environment variable", f.Name)
+		}
+		out.row(name, code(strings.Join(f.Envs, " ")), code(f.Default), f.Help)
+	}
+	return out.String()
+}
+
+// common are the flags that are said once for all commands.
+var common = []string{"help", "data", "database", "output"}
+
+func printCommonFlags(t *testing.T) string {
+	return printFlags(commandAt(model(t), "tenant", "list"), func(f *kong.Flag) bool { return slices.Contains(common, f.Name) })
+}
+
+func printFlags(n *kong.Node, want func(*kong.Flag) bool) string {
+	var out table
+	for _, f := range n.Flags {
+		if !want(f) || f.Hidden {
+			continue
+		}
+		if out.Len() == 0 {
+			out.head("flag", "default", "meaning")
+		}
+		name := "--" + f.Name
+		if !f.IsBool() {
+			name += " " + cmp.Or(f.PlaceHolder, strings.ReplaceAll(strings.TrimSuffix(f.Enum, ","), ",", "|"), strings.ToUpper(f.Name))
+		}
+		if f.Short != 0 {
+			name = "-" + string(f.Short) + ", " + name
+		}
+		help := f.Help
+		if f.Required {
+			help += " Required."
+		}
+		out.row(code(name), code(f.Default), help)
+	}
+	return out.String()
+}
+
+// commandAt finds a command by its words; nil when there is none.
+func commandAt(m *kong.Application, words ...string) *kong.Node {
+	n := m.Node
+next:
+	for _, word := range words {
+		for _, child := range n.Children {
+			if child.Name == word {
+				n = child
+				continue next
+			}
+		}
+		return nil
+	}
+	return n
+}
+
+// printCommands lists every command with its help.
+func printCommands(t *testing.T) string {
+	var out strings.Builder
+	for _, noun := range model(t).Children {
+		fmt.Fprintf(&out, "### `makola %s`\n\n%s\n", noun.Name, noun.Help)
+		switch {
+		case noun.Name == "serve":
+			out.WriteString("\nIts flags are the [settings](#settings).\n")
+		case noun.Leaf():
+			out.WriteString(printArguments(noun, "help"))
+		}
+		for _, leaf := range noun.Leaves(true) {
+			if leaf.Help == "" {
+				t.Errorf("makola %s has no help", leaf.Path())
+			}
+			fmt.Fprintf(&out, "\n**`makola %s`** %s\n", usage(leaf), leaf.Help)
+			out.WriteString(printArguments(leaf, common...))
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// usage is how a command is typed: its words and its positional arguments.
+func usage(leaf *kong.Node) string {
+	var words []string
+	for n := leaf; n.Parent != nil; n = n.Parent {
+		words = slices.Insert(words, 0, n.Name)
+	}
+	for _, p := range leaf.Positional {
+		word := strings.ToUpper(p.Name)
+		if !p.Required {
+			word = "[" + word + "]"
+		}
+		if p.IsCumulative() {
+			word += " ..."
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// printArguments lists what a command takes, some flags aside.
+func printArguments(leaf *kong.Node, without ...string) string {
+	text := ""
+	for _, p := range leaf.Positional {
+		text += fmt.Sprintf("- `%s`: %s\n", strings.ToUpper(p.Name), p.Help)
+	}
+	if text != "" {
+		text = "\n" + text
+	}
+	if flags := printFlags(leaf, func(f *kong.Flag) bool { return !slices.Contains(without, f.Name) }); flags != "" {
+		text += "\n" + flags
+	}
+	return text
+}
+
+// description is how the metrics library describes a metric in words.
+var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "([^"]*)",.* variableLabels: \{([^}]*)\}\}$`)
+
+// measured lists the metrics of a running server by name: help and labels.
+func measured(t *testing.T) map[string][2]string {
+	t.Helper()
+	a, err := app.Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true,
+		Connections: 4, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}, app.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		a.Metrics().Describe(descriptions)
+		close(descriptions)
+	}()
+	found := map[string][2]string{}
+	for d := range descriptions {
+		if !strings.HasPrefix(d.String(), `Desc{fqName: "makola_`) {
+			continue // the runtime's and the process's
+		}
+		m := description.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Errorf("a metric describes itself unlike others: %s", d)
+			continue
+		}
+		found[m[1]] = [2]string{m[2], strings.ReplaceAll(m[3], ",", ", ")}
+	}
+	return found
+}
+
+func printMetrics(t *testing.T) string {
+	found := measured(t)
+	if len(found) < 20 {
+		t.Fatalf("the server has only %d metrics", len(found))
+	}
+	var out table
+	out.head("metric", "labels", "meaning")
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if found[name][0] == "" {
+			t.Errorf("%s has no help", name)
+		}
+		out.row(code(name), found[name][1], found[name][0])
+	}
+	return out.String()
+}
+
+// printExitCodes reads the constants, whose comments are their meaning.
+func printExitCodes(t *testing.T) string {
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal/cli/cli.go"), nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out table
+	out.head("code", "meaning")
+	ast.Inspect(file, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(v.Names[0].Name, "exit") || len(v.Values) != 1 {
+			return true
+		}
+		number, ok := v.Values[0].(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		if v.Comment == nil {
+			t.Errorf("%s is not explained", v.Names[0].Name)
+			return true
+		}
+		out.row(number.Value, strings.TrimSpace(v.Comment.Text()))
+		return true
+	})
+	return out.String()
+}
+
+// printProduction asks the configuration what it lacks when it has nothing.
+func printProduction(t *testing.T) string {
+	var out strings.Builder
+	for _, missing := range (config.Server{Ephemeral: true}).Missing() {
+		out.WriteString("- " + missing + "\n")
+	}
+	if out.Len() == 0 {
+		t.Error("production needs nothing")
+	}
+	return out.String()
+}
