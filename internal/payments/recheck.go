@@ -171,9 +171,12 @@ var lookColumns = []db.Column[look]{
 	{Name: "payment", Text: func(l look) string { return l.id }},
 }
 
+// late says that a payment became final long after its acceptance.
+func (p Payment) late() bool { return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > lookSlack }
+
 // lookLater plans the second look at a payment that the sweep will have passed.
 func (b *batch) lookLater(p Payment, at time.Time) {
-	if !p.Status.Open() && p.Rail != "" && at.Sub(p.CreatedAt) > lookSlack {
+	if p.Rail != "" && p.late() {
 		b.looks = append(b.looks, look{id: p.ID, due: at.Add(lookAfter)})
 	}
 }
@@ -238,7 +241,8 @@ func (p *Payments) sweepList(ctx context.Context, k listKey, done int64) error {
 			}
 			ripe = append(ripe, pay)
 		}
-		answered := p.lookAtAll(ctx, ripe)
+		// One that is open is followed by its job, and will be late.
+		answered := p.lookAtAll(ctx, ripe, func(pay Payment) bool { return pay.Status.Open() || pay.late() })
 		passed := 0
 		for passed < len(ripe) && answered[passed] {
 			passed++
@@ -267,7 +271,7 @@ func (p *Payments) sweepLooks(ctx context.Context) error {
 			return err
 		}
 		var ids []string
-		for i, ok := range p.lookAtAll(ctx, rows) {
+		for i, ok := range p.lookAtAll(ctx, rows, func(Payment) bool { return false }) {
 			if ok {
 				ids = append(ids, rows[i].ID)
 			}
@@ -288,13 +292,16 @@ func (p *Payments) sweepLooks(ctx context.Context) error {
 }
 
 // lookAtAll looks at payments, a few at once, and says of which that is done.
-// One that is still open is followed by its job, and has a look of its own when
-// it ends. One that cannot be asked about comes again, but not for ever.
-func (p *Payments) lookAtAll(ctx context.Context, rows []Payment) []bool {
+// One that cannot be asked about comes again, but not for ever.
+func (p *Payments) lookAtAll(ctx context.Context, rows []Payment, skip func(Payment) bool) []bool {
 	done := make([]bool, len(rows))
 	slots := make(chan struct{}, lookers)
 	var group sync.WaitGroup
 	for i, pay := range rows {
+		if skip(pay) {
+			done[i] = true
+			continue
+		}
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()

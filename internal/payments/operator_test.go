@@ -1,0 +1,506 @@
+package payments
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// costly is a success with what the provider took for itself and gave us.
+func costly(fee, commission money.Pesewas) provider.Outcome {
+	o := success
+	o.Fee, o.Commission, o.FeeKnown = fee, commission, true
+	return o
+}
+
+// sound runs every check that the product has.
+func (n *node) sound() {
+	t := n.house.t
+	t.Helper()
+	n.books()
+	report, err := n.Check(t.Context())
+	if err != nil || !report.OK() {
+		t.Errorf("the payments: %v, %v", report.Problems, err)
+	}
+}
+
+// TestResolve ends payments that nobody knows about on an operator's word.
+func TestResolve(t *testing.T) {
+	for _, paid := range []bool{true, false} {
+		dbtest.Each(t, func(t *testing.T, d *db.DB) {
+			h := newHouse(t, d)
+			n := h.node("a")
+			h.second.script(always(unknown), always(notFound))
+			r := h.payout()
+			r.MSISDN, r.Network = telecel, msisdn.Telecel
+			pay, _, err := n.Payout(t.Context(), h.caller(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = n.Resolve(t.Context(), pay.ID, paid, "by the statement", "ama")
+			wantKind(t, err, problem.InProgress)
+			n.pass(2 * time.Minute)
+			stuck, err := n.Stuck(t.Context())
+			if err != nil || len(stuck) != 1 || stuck[0].ID != pay.ID {
+				t.Fatalf("stuck are %v, %v", stuck, err)
+			}
+			if _, err := n.Resolve(t.Context(), pay.ID, paid, "", "ama"); !problem.Is(err, problem.Invalid) {
+				t.Errorf("without a reason: %v", err)
+			}
+			if _, err := n.Resolve(t.Context(), "no-such-payment", paid, "by the statement", "ama"); !problem.Is(err, problem.NotFound) {
+				t.Errorf("no such payment: %v", err)
+			}
+			broken := errors.New("the audit log is full")
+			if _, err := n.Resolve(t.Context(), pay.ID, paid, "by the statement", "ama", func(*db.Tx) error { return broken }); !errors.Is(err, broken) {
+				t.Errorf("without its audit entry: %v", err)
+			}
+			audited := 0
+			done, err := n.Resolve(t.Context(), pay.ProviderReference, paid, "by the statement", "ama", func(*db.Tx) error { audited++; return nil })
+			if err != nil || audited != 1 || done.Note != "by the statement" {
+				t.Fatalf("%+v, audited %d, %v", done, audited, err)
+			}
+			want, left := "failed", funds
+			if paid {
+				want, left = "success", funds-pay.Amount-pay.Charges
+			}
+			if done.Word() != want || n.balance() != left {
+				t.Errorf("%s, the wallet has %s, want %s and %s", done.Word(), n.balance(), want, left)
+			}
+			_, err = n.Resolve(t.Context(), pay.ID, !paid, "no, otherwise", "ama")
+			wantKind(t, err, problem.Duplicate)
+			if stuck, err := n.Stuck(t.Context()); err != nil || len(stuck) != 0 {
+				t.Errorf("stuck are %v, %v", stuck, err)
+			}
+			n.pass(time.Minute)
+			if n.jobsLeft() != 0 {
+				t.Error("the job is left")
+			}
+			n.sound()
+		})
+	}
+}
+
+func TestMoneyBetweenWallets(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		other := n.newTenant(0)
+		pay, err := n.Transfer(t.Context(), h.tenant.ID, other.ID, 30*money.Cedi, "a gift", "ama")
+		if err != nil || pay.Word() != "success" || pay.Charges != 0 {
+			t.Fatalf("%+v, %v", pay, err)
+		}
+		page, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Status: "success"})
+		if err != nil || page.Total != 1 || page.Rows[0].Channel != ChannelWallet || page.Rows[0].AccountName != other.Name {
+			t.Errorf("%+v, %v", page, err)
+		}
+		got, err := n.ledger.Balance(t.Context(), other.Wallet())
+		if err != nil || got != int64(30*money.Cedi) || n.balance() != funds-30*money.Cedi {
+			t.Errorf("%d and %s, %v", got, n.balance(), err)
+		}
+		_, err = n.Transfer(t.Context(), h.tenant.ID, other.ID, funds, "too much", "ama")
+		wantKind(t, err, problem.InsufficientFunds)
+		_, err = n.Transfer(t.Context(), h.tenant.ID, h.tenant.ID, 1, "to itself", "ama")
+		wantKind(t, err, problem.Invalid)
+		_, err = n.Transfer(t.Context(), h.tenant.ID, "nobody", 1, "to nobody", "ama")
+		wantKind(t, err, problem.NotFound)
+		n.sound()
+	})
+}
+
+func TestFundAndAdjust(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		id := h.tenant.ID
+		for _, step := range []struct {
+			name string
+			do   func() error
+			want problem.Kind
+			left money.Pesewas
+		}{
+			{"fund", func() error { return n.Fund(t.Context(), id, 5, "paid in", "ama") }, "", funds + 5},
+			{"fund nothing", func() error { return n.Fund(t.Context(), id, 0, "paid in", "ama") }, problem.Invalid, funds + 5},
+			{"fund unsigned", func() error { return n.Fund(t.Context(), id, 5, "paid in", "") }, problem.Invalid, funds + 5},
+			{"take", func() error { return n.Adjust(t.Context(), id, -10, "a mistake", "ama") }, "", funds - 5},
+			{"take too much", func() error { return n.Adjust(t.Context(), id, -funds, "a mistake", "ama") }, problem.InsufficientFunds, funds - 5},
+			{"give", func() error { return n.Adjust(t.Context(), id, 5, "a mistake", "ama") }, "", funds},
+			{"nobody", func() error { return n.Fund(t.Context(), "nobody", 5, "paid in", "ama") }, problem.NotFound, funds},
+		} {
+			err := step.do()
+			if step.want == "" && err != nil || step.want != "" && !problem.Is(err, step.want) || n.balance() != step.left {
+				t.Errorf("%s: %v, the wallet has %s, want %s", step.name, err, n.balance(), step.left)
+			}
+		}
+		n.sound()
+	})
+}
+
+// TestFloatAgreesWithTheProvidersBook keeps the book that a provider would keep,
+// through successes, fees, commissions and a reversal.
+func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		book := 500 * money.Cedi
+		agrees := func(after string) {
+			t.Helper()
+			gap, err := n.CheckFloat(t.Context(), "hubtel", "test", book)
+			if err != nil || gap != 0 {
+				t.Errorf("after %s the float is off by %s (%v)", after, gap, err)
+			}
+		}
+		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, book, "paid in", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		agrees("the first deposit")
+		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, -book/2, "taken out", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		book /= 2
+		agrees("a withdrawal")
+		err := n.AddFloat(t.Context(), "nobody", tenant.Test, book, "paid in", "ama")
+		wantKind(t, err, problem.NotFound)
+
+		h.second.script(always(pending), always(costly(5, 0)))
+		r := h.payout()
+		r.MSISDN, r.Network = telecel, msisdn.Telecel
+		out, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		book -= r.Amount + 5
+		agrees("a payout")
+
+		c := h.collect()
+		c.MSISDN, c.Network = telecel, msisdn.Telecel
+		in, _, err := n.Collect(t.Context(), h.caller(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		book += c.Amount - 5
+		agrees("a collection")
+
+		h.second.script(always(pending), always(costly(0, 28)))
+		if _, _, err := n.TopUp(t.Context(), h.caller(), n.topUp()); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		book -= 5*money.Cedi - 28
+		agrees("a top-up")
+
+		h.second.script(always(pending), always(failed))
+		for _, pay := range []Payment{n.must(KindPayout, out.ID), n.must(KindCollection, in.ID)} {
+			for range 2 { // the second look changes nothing
+				if _, err := n.lookAgain(t.Context(), pay); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		book += r.Amount + 5 - (c.Amount - 5)
+		agrees("both were reversed")
+		n.sound()
+	})
+}
+
+// TestContradictions: what a provider says later never changes a status
+// silently, and goes through suspense to an operator.
+func TestContradictions(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		pay := func(ask provider.Outcome) Payment {
+			t.Helper()
+			h.first.script(always(pending), always(ask))
+			out, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.pass(2 * time.Second)
+			return n.must(KindPayout, out.ID)
+		}
+		look := func(pay Payment, ask provider.Outcome) Payment {
+			t.Helper()
+			h.first.script(always(pending), always(ask))
+			if _, err := n.lookAgain(t.Context(), pay); err != nil {
+				t.Fatal(err)
+			}
+			return n.must(pay.Kind, pay.ID)
+		}
+		decide := func(pay Payment, tenants bool) error {
+			return n.Decide(t.Context(), pay.ID, tenants, "agreed with the provider", "ama")
+		}
+		const amount, fee = 10 * money.Cedi, 10
+		done := pay(success)
+		if err := decide(done, true); !problem.Is(err, problem.Invalid) {
+			t.Errorf("nothing in suspense: %v", err)
+		}
+		reversed := look(done, failed)
+		if reversed.Status != StatusSuccess || reversed.TurnedAt.IsZero() || n.account(ledger.Suspense) != amount {
+			t.Errorf("reversed: %s, suspense has %s", reversed.Status, n.account(ledger.Suspense))
+		}
+		if err := decide(reversed, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee {
+			t.Errorf("%v, suspense has %s, the wallet %s", err, n.account(ledger.Suspense), n.balance())
+		}
+		if err := decide(reversed, false); !problem.Is(err, problem.Duplicate) {
+			t.Errorf("decided twice: %v", err)
+		}
+
+		found := look(pay(failed), success)
+		if found.Status != StatusFailed || found.TurnedAt.IsZero() || n.account(ledger.Suspense) != -amount {
+			t.Errorf("found paid: %s, suspense has %s", found.Status, n.account(ledger.Suspense))
+		}
+		if err := decide(found, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee-amount {
+			t.Errorf("%v, suspense has %s, the wallet %s", err, n.account(ledger.Suspense), n.balance())
+		}
+		all, err := n.Contradicted(t.Context())
+		if err != nil || len(all) != 2 {
+			t.Errorf("contradicted are %v, %v", all, err)
+		}
+		n.sound()
+	})
+}
+
+// TestReversedCollection takes back what the wallet covers, and no more; the
+// tenant's payouts are stopped.
+func TestReversedCollection(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		poor := n.newTenant(0)
+		c := Caller{Tenant: poor.ID}
+		h.first.script(always(pending), always(success))
+		in, _, err := n.Collect(t.Context(), c, h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		const net = 10*money.Cedi - 10
+		if err := n.Adjust(t.Context(), poor.ID, -(net - 3*money.Cedi), "spent", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.first.script(always(pending), always(failed))
+		in, _, err = n.get(t.Context(), poor.ID, KindCollection, in.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.lookAgain(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		left, err := n.ledger.Balance(t.Context(), poor.Wallet())
+		if owes := n.account(ledger.Receivable(poor.ID)); err != nil || left != 0 || owes != -(net-3*money.Cedi) {
+			t.Errorf("the wallet has %d, the tenant owes %s (%v)", left, -owes, err)
+		}
+		n.pass(2 * time.Second)
+		_, _, err = n.Payout(t.Context(), c, h.payout())
+		wantKind(t, err, problem.Forbidden)
+		n.sound()
+	})
+}
+
+// TestSecondLook: every final payment is asked about once more, a day after it
+// became final; one that cannot be asked about comes again.
+func TestSecondLook(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(pending), always(success))
+		quick, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.second.script(always(pending), always(pending))
+		r := h.payout()
+		r.MSISDN, r.Network = telecel, msisdn.Telecel
+		late, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(20 * time.Hour)
+		if _, err := n.Resolve(t.Context(), late.ID, true, "by the statement", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		_, first := h.first.counts()
+		h.first.script(always(pending), always(unknown)) // nobody answers for a while
+		h.second.script(always(pending), always(costly(7, 0)))
+		n.pass(6 * time.Hour)
+		_, tries := h.first.counts()
+		if tries == first {
+			t.Error("nobody looked again")
+		}
+		h.first.script(always(pending), always(failed))
+		n.pass(20 * time.Minute)
+		if is := n.must(KindPayout, quick.ID); is.TurnedAt.IsZero() {
+			t.Error("the reversal was not seen")
+		}
+		_, asked := h.first.counts()
+		if n.account(ledger.ProviderFees("hubtel")) != 0 {
+			t.Error("the late one was looked at too early")
+		}
+		n.pass(20 * time.Hour)
+		if _, again := h.first.counts(); again != asked {
+			t.Errorf("asked %d times more", again-asked)
+		}
+		// What the operator could not know is booked when the provider tells.
+		if is := n.account(ledger.ProviderFees("hubtel")); is != -7 {
+			t.Errorf("the provider's fee is booked as %s", is)
+		}
+		_, seconds := h.second.counts()
+		n.pass(72 * time.Hour)
+		if _, again := h.second.counts(); again != seconds {
+			t.Errorf("asked %d times more about the late one", again-seconds)
+		}
+		n.sound()
+	})
+}
+
+// TestCheckFindsWhatIsWrong spoils one thing after the other: a check that finds
+// nothing then would be none.
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		open, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.quiet()
+		h.first.script(always(pending), always(success))
+		for range 3 {
+			if _, _, err := n.Collect(t.Context(), h.caller(), h.collect()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		other := n.newTenant(0)
+		if _, err := n.Transfer(t.Context(), h.tenant.ID, other.ID, 1, "a gift", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		in, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindCollection})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(500 * time.Millisecond)
+		for _, row := range in.Rows {
+			if _, err := n.Status(t.Context(), h.tenant.ID, row.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.sound()
+		paid := in.Rows[0].ID
+		for what, spoil := range map[string]string{
+			"a status":          `UPDATE payments SET status = 'failed', settled_at = 1 WHERE id = '` + open.ID + `'`,
+			"another status":    `UPDATE payments SET status = 'declined' WHERE id = '` + paid + `'`,
+			"an amount":         `UPDATE payments SET amount = amount + 1 WHERE id = '` + paid + `'`,
+			"an open amount":    `UPDATE payments SET amount = amount + 1 WHERE id = '` + open.ID + `'`,
+			"charges":           `UPDATE payments SET charges = charges + 1 WHERE id = '` + paid + `'`,
+			"a bearer":          `UPDATE payments SET fee_bearer = 'customer' WHERE id = '` + paid + `'`,
+			"a mode":            `UPDATE payments SET mode = 'live' WHERE id = '` + paid + `'`,
+			"a rail":            `UPDATE payments SET rail = 'hubtel' WHERE id = '` + paid + `'`,
+			"the other wallet":  `UPDATE payments SET account = 'x' WHERE channel = 'WALLET'`,
+			"a hold":            `DELETE FROM transfers WHERE leg = 'hold' AND subject = '` + open.ID + `'`,
+			"a hold's fee":      `DELETE FROM transfers WHERE leg = 'fee' AND subject = '` + open.ID + `'`,
+			"a final leg":       `DELETE FROM transfers WHERE leg = 'final' AND subject = '` + paid + `'`,
+			"a final leg's fee": `DELETE FROM transfers WHERE leg = 'final_fee' AND subject = '` + paid + `'`,
+			"a second hold":     `UPDATE transfers SET subject = '` + paid + `' WHERE leg = 'hold' AND subject = '` + open.ID + `'`,
+			"a counter":         `UPDATE payment_counters SET n = n + 1 WHERE level = 1`,
+			"a bit":             `UPDATE payment_counters SET n = n + 4 WHERE level = 0`,
+			"a list's end":      `UPDATE payment_ends SET total = total + 1`,
+			"a list's time":     `UPDATE payment_ends SET last_at = last_at + 1`,
+			"a day":             `UPDATE payment_days SET first = first + 1`,
+			"a row":             `DELETE FROM payments WHERE id = '` + paid + `'`,
+		} {
+			stop := errors.New("put it back")
+			err := n.db.Write(t.Context(), func(tx *db.Tx) error {
+				if rows, err := tx.Exec(spoil); err != nil || rows == 0 {
+					t.Errorf("%s: %d rows, %v", what, rows, err)
+				}
+				report := Report{}
+				for _, check := range []func(*db.Tx, *Report) error{n.checkClearing, checkLegs, checkLists, checkCounters} {
+					if err := check(tx, &report); err != nil {
+						return err
+					}
+				}
+				if report.OK() {
+					t.Errorf("nobody sees that %s is wrong", what)
+				}
+				return stop
+			})
+			if !errors.Is(err, stop) {
+				t.Fatal(what, err)
+			}
+		}
+		n.sound()
+	})
+}
+
+func TestTheCheckCountsInTheBlocksOfTheHistories(t *testing.T) {
+	if !slices.Equal(blockRows[:], []int64{60, 1440, 34560}) {
+		t.Fatalf("the blocks are %v: change wrongCounters, too", blockRows)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, 500*money.Cedi, "paid in", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.first.script(always(pending), always(success))
+		if _, _, err := n.Payout(t.Context(), h.caller(), h.payout()); err != nil {
+			t.Fatal(err)
+		}
+		h.second.script(always(unknown), always(notFound))
+		r := h.payout()
+		r.MSISDN, r.Network = telecel, msisdn.Telecel
+		if _, _, err := n.Payout(t.Context(), h.caller(), r); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Minute)
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(n.Collectors()...)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				line := f.GetName()
+				for _, l := range m.GetLabel() {
+					line += " " + l.GetValue()
+				}
+				if strings.HasSuffix(line, "seconds hubtel") && m.GetGauge().GetValue() >= 240 {
+					line += " old"
+				}
+				if g, c := m.GetGauge(), m.GetCounter(); g != nil && g.GetValue() == 500 || c != nil && c.GetValue() == 1 || g != nil && g.GetValue() == 1 {
+					line += " as wanted"
+				}
+				lines = append(lines, line)
+			}
+		}
+		for _, want := range []string{
+			"makola_payments_total MTN payout success as wanted", "makola_payments_total TELECEL payout pending as wanted",
+			"makola_unknown_outcome hubtel as wanted", "makola_unknown_outcome mtn", "makola_unknown_outcome_oldest_seconds hubtel old",
+			"makola_provider_float_ghs test hubtel as wanted", "makola_payment_settle_seconds MTN payout",
+		} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("there is no %q in\n%s", want, strings.Join(lines, "\n"))
+			}
+		}
+	})
+}
