@@ -1,0 +1,100 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/db"
+)
+
+// What clients do at the same moment: the same request again while the first is still under way, and many
+// at once with one reference. On both engines.
+
+func eachStage(t *testing.T, fn func(t *testing.T, s *stage, a *actor)) {
+	document, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, engine, document)
+			a := &actor{stage: s, t: t, vars: map[string]string{}, hook: "/hooks/concurrent"}
+			a.catalogue()
+			a.enter(map[string]string{})
+			fn(t, s, a)
+		})
+	}
+}
+
+func TestAnIdempotencyKeyInProgress(t *testing.T) {
+	eachStage(t, func(t *testing.T, s *stage, a *actor) {
+		a.control("POST", "/faults", `{"provider":"mtn","operation":"disburse","fault":"slow","count":1}`)
+		ask := func() *httptest.ResponseRecorder {
+			return call(s.app, a.key, "POST", "/payment-api/send/mobilemoney",
+				`{"amount":1,"account_number":"0240000001","channel":"MTN","client_reference":"in-progress-01"}`, "Idempotency-Key", "once")
+		}
+		first := make(chan *httptest.ResponseRecorder, 1)
+		go func() { first <- ask() }()
+		deadline := time.Now().Add(patienceOfScenarios)
+		for call(s.app, a.key, "GET", "/payment-api/checkstatus/in-progress-01", "").Code != http.StatusOK {
+			if time.Now().After(deadline) {
+				t.Fatal("the first request records nothing")
+			}
+		}
+		again := ask()
+		if again.Code != http.StatusConflict || !strings.Contains(again.Body.String(), `"idempotency_in_progress"`) || again.Header().Get("Retry-After") == "" {
+			t.Errorf("while the first is under way the answer is %d %s", again.Code, again.Body)
+		}
+		s.clock.Advance(15 * time.Second)
+		if got := <-first; got.Code != http.StatusOK || got.Header().Get("Idempotent-Replayed") != "" {
+			t.Errorf("the first request is answered %d %s", got.Code, got.Body)
+		}
+		s.settle(t)
+		if got := ask(); got.Code != http.StatusOK || got.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("afterwards the answer is %d %s", got.Code, got.Body)
+		}
+		a.leave()
+	})
+}
+
+func TestOneReferenceManyTimesAtOnce(t *testing.T) {
+	const at = 24
+	requests := []struct{ path, body, wallet string }{
+		{"/payment-api/send/mobilemoney", `{"amount":1,"account_number":"0240000001","channel":"MTN","client_reference":"all-at-once-1"}`, "98.9"},
+		{"/payment-api/momopay", `{"amount":1,"phone_number":"0240000001","network":"MTN","transaction_id":"all-at-once-1"}`, "99.8"},
+		{"/airtime-api/sendAirtime", `{"amount":1,"phone_number":"0240000001","network_id":"$network.mtn","transaction_id":"all-at-once-1"}`, "98.8"},
+	}
+	eachStage(t, func(t *testing.T, s *stage, a *actor) {
+		for _, request := range requests {
+			body := a.fill(request.body)
+			answers := make([]*httptest.ResponseRecorder, at)
+			var group sync.WaitGroup
+			for i := range answers {
+				group.Add(1)
+				go func() {
+					defer group.Done()
+					answers[i] = call(s.app, a.key, "POST", request.path, body)
+				}()
+			}
+			group.Wait()
+			took := map[string]int{}
+			for _, got := range answers {
+				took[fmt.Sprint(got.Code, strings.Contains(got.Body.String(), `"duplicate_reference"`))]++
+			}
+			if took["200 false"] != 1 || took["422 true"] != at-1 {
+				t.Errorf("%s: the answers are %v", request.path, took)
+			}
+			s.advance(t, time.Minute)
+			a.ask("GET", "/account-api/balance", "", nil)
+			a.answered(200, nil, `{"message":"*","data":{"wallet_balance":`+request.wallet+`,"...":0}}`)
+		}
+		a.leave()
+	})
+}
