@@ -28,6 +28,10 @@ type commands struct {
 	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
 	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
 	Key       keyCommands       `cmd:"" help:"API keys: make, list, rotate, revoke."`
+	Wallet    walletCommands    `cmd:"" help:"Wallets: show, fund, adjust, transfer."`
+	Float     floatCommands     `cmd:"" help:"Money at the providers: show, add."`
+	Payouts   payoutsCommands   `cmd:"" help:"Payments: list, stuck, show, resolve, decide."`
+	Ledger    ledgerCommands    `cmd:"" help:"The books: check, balance, statement."`
 	Audit     auditCommands     `cmd:"" help:"What operators did."`
 	Providers providersCommands `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
 	Catalogue catalogueCommands `cmd:"" help:"Airtime networks, data services and banks: list, change."`

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"log/slog"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
+)
+
+type walletCommands struct {
+	Show     walletShow     `cmd:"" help:"Show a customer's balances."`
+	Fund     walletFund     `cmd:"" help:"Put money into a wallet: the customer paid us outside of Makola."`
+	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet by an amount of either sign."`
+	Transfer walletTransfer `cmd:"" help:"Move money between two customers' wallets."`
+}
+
+// payments is what commands use of the domain: operators' verbs. Nothing is sent to a provider from
+// here, and no route is needed; webhooks go out from a server that runs.
+func (o *opened) payments(secret config.Secret) *payments.Payments {
+	quiet := slog.New(slog.DiscardHandler)
+	queue := o.jobs()
+	return payments.New(payments.Deps{DB: o.db, Ledger: o.ledger, Tenants: o.tenants, Jobs: queue, Clock: o.clock, Log: quiet, Secret: secret,
+		Webhooks: webhook.New(o.db, queue, o.clock, quiet, webhook.Options{Secret: secret}), Routes: route.New(o.db, o.clock, quiet, nil)})
+}
+
+// withPayments opens the database and the domain.
+func (c *common) withPayments(e *env, work func(*opened, *payments.Payments) error) error {
+	secret, err := storedSecret(c.Storage)
+	if err != nil {
+		return err
+	}
+	return c.with(e, func(o *opened) error {
+		p := o.payments(secret)
+		defer p.Close()
+		return work(o, p)
+	})
+}
+
+// audited gives what writes an operator's act into the transaction that does it.
+func (o *opened) audited(entry access.Entry) func(*db.Tx) error {
+	entry.ID, entry.Actor = newID(), actor()
+	return func(tx *db.Tx) error { return o.access.Audit(tx, entry) }
+}
+
+// walletView is what a customer has.
+type walletView struct {
+	tenant  tenant.Tenant
+	wallet  money.Pesewas
+	credits int64
+}
+
+var walletColumns = []column[walletView]{
+	{"tenant", func(w walletView) any { return w.tenant.ID }},
+	{"name", func(w walletView) any { return w.tenant.Name }},
+	{"mode", func(w walletView) any { return string(w.tenant.Mode) }},
+	{"wallet", func(w walletView) any { return w.wallet }},
+	{"sms_credits", func(w walletView) any { return w.credits }},
+}
+
+// printWallet reads and prints a customer's balances.
+func printWallet(e *env, o *opened, format, id string) error {
+	t, err := o.tenants.Get(e.ctx, id)
+	if err != nil {
+		return err
+	}
+	wallet, err := o.ledger.Balance(e.ctx, t.Wallet())
+	if err != nil {
+		return err
+	}
+	credits, err := o.ledger.Balance(e.ctx, t.SMSCredits())
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, format, walletColumns, walletView{t, money.Pesewas(wallet), credits})
+}
+
+type walletShow struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+}
+
+// Run shows balances.
+func (c *walletShow) Run(e *env) error {
+	return c.with(e, func(o *opened) error { return printWallet(e, o, c.Output, c.Tenant) })
+}
+
+type walletFund struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+	Amount amount `arg:"" help:"Amount in cedis, such as 250.00."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log and the statement."`
+}
+
+// Run funds a wallet.
+func (c *walletFund) Run(e *env) error {
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		entry := access.Entry{Action: "wallet.fund", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason, Details: map[string]any{"amount": c.Amount.or(0).String()}}
+		if err := p.Fund(e.ctx, c.Tenant, c.Amount.or(0), c.Reason, actor(), o.audited(entry)); err != nil {
+			return err
+		}
+		return printWallet(e, o, c.Output, c.Tenant)
+	})
+}
+
+type walletAdjust struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+	Amount amount `arg:"" help:"Amount in cedis."`
+	Take   bool   `name:"take" help:"Take the amount out of the wallet instead of putting it in."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log and the statement."`
+}
+
+// Run corrects a wallet.
+func (c *walletAdjust) Run(e *env) error {
+	by := c.Amount.or(0)
+	if c.Take {
+		by = -by
+	}
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		entry := access.Entry{Action: "wallet.adjust", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason, Details: map[string]any{"amount": by.String()}}
+		if err := p.Adjust(e.ctx, c.Tenant, by, c.Reason, actor(), o.audited(entry)); err != nil {
+			return err
+		}
+		return printWallet(e, o, c.Output, c.Tenant)
+	})
+}
+
+type walletTransfer struct {
+	common
+	From   string `arg:"" help:"Id of the customer who gives."`
+	To     string `arg:"" help:"Id of the customer who gets."`
+	Amount amount `arg:"" help:"Amount in cedis."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run moves money between two wallets.
+func (c *walletTransfer) Run(e *env) error {
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		entry := access.Entry{Action: "wallet.transfer", Tenant: c.From, Subject: c.To, Reason: c.Reason, Details: map[string]any{"amount": c.Amount.or(0).String()}}
+		pay, err := p.Transfer(e.ctx, c.From, c.To, c.Amount.or(0), c.Reason, actor(), o.audited(entry))
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, paymentColumns(), pay)
+	})
+}
+
+type floatCommands struct {
+	Add  floatAdd  `cmd:"" help:"Book money that was paid in at a provider, or with --take taken out there."`
+	Show floatShow `cmd:"" help:"Show what the ledger says that each provider holds for us."`
+}
+
+type floatAdd struct {
+	common
+	Provider string `arg:"" enum:"mtn,hubtel" help:"Name of the provider: mtn or hubtel."`
+	Amount   amount `arg:"" help:"Amount in cedis."`
+	Mode     string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
+	Take     bool   `name:"take" help:"The money was taken out."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run books added float.
+func (c *floatAdd) Run(e *env) error {
+	by := c.Amount.or(0)
+	if c.Take {
+		by = -by
+	}
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		entry := access.Entry{Action: "float.add", Subject: c.Provider, Reason: c.Reason, Details: map[string]any{"amount": by.String(), "mode": c.Mode}}
+		return p.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), o.audited(entry))
+	})
+}
+
+type floatShow struct{ common }
+
+// Run shows floats: money at a provider is a negative balance of its account.
+func (c *floatShow) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		all, err := o.ledger.TrialBalance(e.ctx)
+		if err != nil {
+			return err
+		}
+		var floats []ledger.Account
+		for _, a := range all {
+			if isFloat(a.ID) {
+				floats = append(floats, a)
+			}
+		}
+		return printAll(e.stdout, c.Output, []column[ledger.Account]{
+			{"asset", func(a ledger.Account) any { return string(a.Asset) }},
+			{"account", func(a ledger.Account) any { return string(a.ID) }},
+			{"held", func(a ledger.Account) any { return money.Pesewas(-a.Balance) }},
+		}, floats)
+	})
+}
+
+func isFloat(id ledger.AccountID) bool {
+	const prefix = "float/"
+	return len(id) > len(prefix) && id[:len(prefix)] == prefix
+}
