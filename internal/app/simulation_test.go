@@ -29,6 +29,7 @@ import (
 var (
 	simulationOps  = flag.Int("simulation.ops", 10_000, "operations of the simulation, on each engine")
 	simulationSeed = flag.Uint64("simulation.seed", 1, "seed of the simulation")
+	simulationLog  = flag.Bool("simulation.log", false, "show the errors that the nodes of the simulation log")
 )
 
 // callersAtOnce is how many customers ask at the same time in one round.
@@ -72,6 +73,7 @@ type world struct {
 	offers    []offerSeen
 	pairs     map[pair]int
 	weather   weather
+	takenBack bool // some success was, so that payouts of a tenant may be stopped
 }
 
 // customer is a tenant with a key, and the money that the test gave it.
@@ -119,7 +121,7 @@ func (w *world) startNode() {
 	cfg := w.cfg
 	cfg.Node = fmt.Sprintf("node-%d", w.started)
 	log := slog.New(slog.DiscardHandler)
-	if testing.Verbose() {
+	if *simulationLog {
 		log = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
 	// A lease is kept on the database's own clock: a slow machine must not make a node look dead.

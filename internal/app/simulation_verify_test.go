@@ -38,6 +38,9 @@ func (w *world) rows() []row {
 			err := r.Scan(&p.tenant, &p.kind, &p.id, &p.reference, &p.status, &p.reason, &p.rail, &p.parent, &p.child, &p.mode, &p.external,
 				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &escalated, &turned)
 			p.escalated, p.turned = moment(escalated), moment(turned)
+			if p.attemptReference == "" {
+				p.attemptReference = p.external // of the first attempt
+			}
 			all = append(all, p)
 			return err
 		})
@@ -166,6 +169,11 @@ func (w *world) checkWallets(rows []row) {
 		}
 		if got != want[c.id]-receivable {
 			w.t.Errorf("the wallet of %s holds %d, its payments leave %d (receivable %d)", c.id, got, want[c.id]-receivable, receivable)
+			for i := range rows {
+				if r := &rows[i]; r.tenant == c.id && (r.turned != nil || r.rail == "") {
+					w.t.Logf("%+v %v", *r, w.sim.Entries(r.attemptReference))
+				}
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // weather is what goes wrong during one round: at most one thing at the providers and one at the
@@ -59,6 +60,7 @@ func (w *world) changeWeather() {
 		w.weather.provider = simFaults[w.random.IntN(len(simFaults))]
 		w.weather.database = databaseFaults[w.random.IntN(len(databaseFaults))]
 	}
+	w.takenBack = w.takenBack || w.weather.provider == sim.Reverse
 	if w.weather.provider != "" {
 		if err := w.sim.Inject(sim.Fault{Kind: w.weather.provider, Count: 1 + w.random.IntN(callersAtOnce/2)}); err != nil {
 			w.t.Fatal(err)
@@ -88,6 +90,7 @@ func (w *world) operate() {
 	if w.weather.database != db.FaultNone {
 		return // an operator whose command fails runs it again; customers are who is tested here
 	}
+	w.letPayoutsGo()
 	switch w.random.IntN(12) {
 	case 0: // money between two customers
 		from, to := w.customers[0], w.customers[2]
@@ -104,6 +107,7 @@ func (w *world) operate() {
 		}
 		o := w.orders[w.random.IntN(len(w.orders))]
 		if external := member(o.data, "ext_transaction_id"); external != "" && o.kind != "buy" {
+			w.takenBack = true
 			for _, name := range w.sim.Providers() {
 				w.sim.ReverseEntry(name, external)
 			}
@@ -126,6 +130,27 @@ func (w *world) operate() {
 				path = "/payment-api/checkstatus/"
 			}
 			call(w.node(), o.customer.key, http.MethodGet, path+o.reference, "")
+		}
+	}
+}
+
+// letPayoutsGo is the operator who has talked to the customers whose payouts were stopped.
+func (w *world) letPayoutsGo() {
+	ctx := context.Background()
+	for _, c := range w.customers {
+		t, err := w.nodes[0].tenants.Get(ctx, c.id)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if !t.PayoutsStopped {
+			continue
+		}
+		off := false
+		if err := w.nodes[0].db.Write(ctx, func(tx *db.Tx) error {
+			_, _, err := w.nodes[0].tenants.Set(tx, c.id, tenant.Change{PayoutsStopped: &off})
+			return err
+		}); err != nil {
+			w.t.Fatal(err)
 		}
 	}
 }
