@@ -34,7 +34,7 @@ type operator struct {
 	mu     sync.Mutex
 	answer func(n int, s provider.Segment) provider.Outcome // n counts the offers of this part from 1
 	ready  error
-	taken  map[string]int // offers by recipient, group and part
+	taken  map[string]int // offers by recipient, text and part
 	texts  []sms
 	last   int
 }
@@ -79,7 +79,7 @@ func (o *operator) Ready(msisdn.Network) error {
 
 func (o *operator) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {
 	o.mu.Lock()
-	key := fmt.Sprintf("%s %d %d", s.To, s.Group, s.Part)
+	key := fmt.Sprintf("%s %d %s", s.To, s.Part, s.Octets)
 	o.taken[key]++
 	outcome := o.answer(o.taken[key], s)
 	o.texts = append(o.texts, sms{s.From, string(s.To), smstext.Decode(s.Octets, s.Encoding), s.Part, s.Parts, s.Group, outcome})
@@ -124,12 +124,25 @@ type options struct {
 
 func node(t *testing.T, d *db.DB, o options) *house {
 	t.Helper()
+	if o.rail == nil {
+		o.rail = newOperator()
+	}
+	return nodeOn(t, d, o, o.rail)
+}
+
+// nodeWith is another node of a house, with a rail of its own.
+func nodeWith(t *testing.T, h *house, rail provider.SMSSender) *house {
+	t.Helper()
+	other := nodeOn(t, h.d, options{node: "another", at: h.clock}, rail)
+	other.tenant, other.sender = h.tenant, h.sender
+	return other
+}
+
+func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
+	t.Helper()
 	h := &house{t: t, d: d, clock: o.at, operator: o.rail}
 	if h.clock == nil {
 		h.clock = clock.NewManual(morning)
-	}
-	if h.operator == nil {
-		h.operator = newOperator()
 	}
 	if o.node == "" {
 		o.node = "one"
@@ -142,7 +155,7 @@ func node(t *testing.T, d *db.DB, o options) *house {
 	}
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	h.Messaging = New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
-		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: h.operator}, Resend: o.resend})
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend})
 	if !o.sleep {
 		h.start()
 	}

@@ -68,7 +68,9 @@ func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *wo
 		}
 	}
 	pause := m.offer(ctx, sender, w, encoded, shots)
-	w.offerAt = m.clock.Now().Add(max(pause, leastRetry))
+	if pause > 0 {
+		w.offerAt = m.clock.Now().Add(pause)
+	}
 	for until := begun.Add(tornFor); ; {
 		torn := shots[:0:0]
 		for _, s := range shots {
@@ -76,7 +78,7 @@ func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *wo
 				torn = append(torn, s)
 			}
 		}
-		if len(torn) == 0 || m.clock.Now().After(until) || m.clock.Sleep(ctx, max(pause, leastRetry)) != nil {
+		if len(torn) == 0 || m.clock.Now().After(until) || m.clock.Sleep(ctx, pause) != nil {
 			break
 		}
 		pause = m.offer(ctx, sender, w, encoded, torn)
@@ -93,8 +95,8 @@ func failed(msg message, why string) result {
 	return result{message: msg}
 }
 
-// offer submits every segment that was not sent yet and waits for the answers. It returns the longest
-// pause that the operator asked for.
+// offer submits every segment that was not sent yet and waits for the answers. It returns the pause
+// before the next offer, 0 when nothing is left.
 func (m *Messaging) offer(ctx context.Context, sender provider.SMSSender, w *work, encoded smstext.Message, shots []*shot) (pause time.Duration) {
 	var mu sync.Mutex
 	var waiting sync.WaitGroup
@@ -113,7 +115,7 @@ func (m *Messaging) offer(ctx context.Context, sender provider.SMSSender, w *wor
 				mu.Lock()
 				s.outcomes[p] = o
 				if o.Class == provider.NotSent {
-					pause = max(pause, o.RetryAfter)
+					pause = min(max(pause, o.RetryAfter, leastRetry), mostRetry)
 				}
 				mu.Unlock()
 				waiting.Done()
@@ -121,13 +123,14 @@ func (m *Messaging) offer(ctx context.Context, sender provider.SMSSender, w *wor
 		}
 	}
 	waiting.Wait()
-	return min(pause, mostRetry)
+	return pause
 }
 
 // judge turns the outcomes of a message's segments into its status. One accepted segment counts as
 // accepted; what was written and not answered is unknown; a definite no is one; the rest was not sent.
 func (m *Messaging) judge(s *shot, begun time.Time) result {
 	r := result{message: s.message}
+	r.message.Error = "" // of an offer before
 	count := map[provider.Class]int{}
 	for _, o := range s.outcomes {
 		count[o.Class]++

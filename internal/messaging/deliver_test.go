@@ -1,0 +1,584 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+func TestWhatNobodyTookIsRefundedOnce(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			if s.To[len(s.To)-1] == '7' {
+				return refused
+			}
+			return h.operator.accept()
+		})
+		c := h.mustSend(strings.Repeat("a", 161), numbers(250)...) // 25 of them end in 7
+		h.wantBalance(1_000 - 2*225)
+		for _, m := range h.messages(c) {
+			if bad := strings.HasSuffix(m.Recipient, "7"); bad != (m.Status == StatusRejected) || bad && (m.Credits != 0 || m.Error == "") || !bad && m.Credits != 2 {
+				t.Fatalf("%+v", m)
+			}
+		}
+		found, err := h.Campaign(t.Context(), "shop", c.ID)
+		if err != nil || found.Refunded != 25 || found.Status != CampaignDone {
+			t.Errorf("%+v, %v", found, err)
+		}
+		h.pass(receiptWindow + 24*time.Hour)
+		h.wantBalance(1_000 - 2*225)
+		h.sound()
+	})
+}
+
+func TestUnknownIsRefundedAfterTheReceiptWindowOnly(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
+		c := h.mustSend("hello", "0241000001", "0241000002", "0241000003")
+		h.wantStatus(c, "3 unknown")
+		h.wantBalance(7)
+		// An operator that reports on a number has taken the message, under whatever id.
+		h.pass(time.Minute)
+		h.receipt("an id that nobody told us", "233241000002", delivered)
+		h.pass(receiptWindow - time.Hour)
+		h.wantStatus(c, "1 unknown, 1 delivered, 1 unknown")
+		h.wantBalance(7)
+		h.pass(2 * time.Hour)
+		h.wantStatus(c, "1 failed, 1 delivered, 1 failed")
+		h.wantBalance(9)
+		h.pass(receiptWindow)
+		h.wantBalance(9)
+		if n := len(h.operator.all()); n != 3 {
+			t.Errorf("%d messages left for 3", n)
+		}
+		h.sound()
+	})
+}
+
+func TestThrottledIsOfferedAgain(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 500})
+		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
+			if s.To[len(s.To)-1] == '3' && h.clock.Now().Before(morning.Add(5*time.Second)) {
+				return throttled
+			}
+			return h.operator.accept()
+		})
+		c := h.mustSend("hello", numbers(120)...)
+		if n := len(h.operator.all()); n != 120 {
+			t.Errorf("%d messages were offered at first, expected 120", n)
+		}
+		for range 10 {
+			h.pass(time.Second)
+		}
+		h.wantStatus(c, "120 submitted")
+		if s := h.status(c); s != CampaignDone {
+			t.Errorf("the campaign is %s", s)
+		}
+		accepted := map[string]int{}
+		for _, s := range h.operator.all() {
+			if s.outcome.Class == provider.Accepted {
+				accepted[s.to]++
+			}
+		}
+		for to, n := range accepted {
+			if n != 1 {
+				t.Errorf("%s was sent %d messages", to, n)
+			}
+		}
+		h.wantBalance(380)
+		h.sound()
+	})
+}
+
+func TestWhatNoOperatorTakesInTimeFails(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return throttled })
+		c := h.mustSend("hello", "0241000001", "0241000002")
+		h.wantStatus(c, "2 queued")
+		h.wantBalance(8)
+		for at := time.Duration(0); at < resubmitFor-time.Minute; at += time.Minute {
+			h.pass(time.Minute)
+		}
+		h.wantStatus(c, "2 queued")
+		h.pass(2 * time.Minute)
+		h.wantStatus(c, "2 failed")
+		h.wantBalance(10)
+		h.sound()
+	})
+}
+
+func TestOneAcceptedSegmentCounts(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			if s.Part == 2 {
+				return refused
+			}
+			return h.operator.accept()
+		})
+		c := h.mustSend(strings.Repeat("a", 161), "0241000001")
+		h.wantStatus(c, "1 submitted")
+		h.wantBalance(8)
+		h.receipt("id-000001", "233241000001", delivered)
+		h.wantStatus(c, "1 rejected") // half a message is none
+		h.wantBalance(8)
+		h.pass(2 * receiptWindow)
+		h.wantBalance(8)
+		h.sound()
+	})
+}
+
+func TestTheRestOfAMessageIsOfferedUnderTheSameNumber(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
+			if s.Part == 2 && n < 3 {
+				return throttled
+			}
+			return h.operator.accept()
+		})
+		c, err := h.send(strings.Repeat("a", 161), "0241000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.work(func() bool { return h.status(c) == CampaignDone })
+		got := h.operator.all()
+		if len(got) != 4 || got[0].part != 1 || got[1].group != got[0].group || got[3].group != got[0].group {
+			t.Errorf("offered: %+v", got)
+		}
+		h.wantStatus(c, "1 submitted")
+		h.receipt("id-000001", "233241000001", delivered)
+		h.wantStatus(c, "1 submitted")
+		h.receipt("id-000002", "233241000001", delivered)
+		h.wantStatus(c, "1 delivered")
+		h.sound()
+	})
+}
+
+// work lets the clock run until something is so, for handlers that wait by it.
+func (h *house) work(until func() bool) {
+	h.t.Helper()
+	for begun := time.Now(); !until(); runtime.Gosched() {
+		if time.Since(begun) > patience {
+			h.t.Fatal("it never happened")
+		}
+		h.clock.Advance(100 * time.Millisecond)
+	}
+	h.quiet()
+}
+
+func TestLongMessagesToOneNumberAreKeptApart(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 1_000})
+	for range 100 {
+		h.mustSend(strings.Repeat("a", 161), "0241000001")
+	}
+	seen := map[byte]int{}
+	for _, s := range h.operator.all() {
+		if s.part == 1 {
+			seen[byte(s.group)]++ // the header of a text has one octet for it
+		}
+	}
+	if len(seen) != 100 {
+		t.Errorf("100 messages in a row have %d different numbers", len(seen))
+	}
+}
+
+func TestStop(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 5_000})
+		seen := make(chan struct{})
+		goOn := make(chan struct{})
+		var once sync.Once
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			once.Do(func() { close(seen) })
+			<-goOn
+			return h.operator.accept()
+		})
+		c, err := h.send("hello", numbers(2_500)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-seen
+		stop := func() (err error) {
+			return d.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := h.StopCampaign(tx, c.ID)
+				return err
+			})
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		close(goOn)
+		h.quiet()
+		sent := len(h.operator.all())
+		if sent == 0 || sent > 3*sliceSize {
+			t.Errorf("%d of 2500 messages left although the campaign was stopped in its first slices", sent)
+		}
+		h.wantBalance(5_000 - int64(sent))
+		if s := h.status(c); s != CampaignStopped {
+			t.Errorf("the campaign is %s", s)
+		}
+		wantKind(t, stop(), problem.Duplicate)
+		tally := map[Status]int{}
+		for _, m := range h.messages(c) {
+			tally[m.Status]++
+		}
+		if tally[StatusSubmitted] != sent || tally[StatusFailed] != 2_500-sent {
+			t.Errorf("%v for %d that were sent", tally, sent)
+		}
+		h.sound()
+	})
+}
+
+func TestStopWhileNothingCanBeSent(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			if s.To == "233240000001" {
+				return throttled
+			}
+			return h.operator.accept()
+		})
+		waiting := h.mustSend("hello", numbers(3)...) // one of them is throttled
+		h.operator.setReady(fmt.Errorf("no operator"))
+		blocked := h.mustSend("hello", numbers(20)...)
+		h.pass(time.Minute)
+		h.wantStatus(waiting, "1 submitted, 1 queued, 1 submitted")
+		h.wantStatus(blocked, "20 queued")
+		h.wantBalance(77)
+		for _, c := range []Campaign{waiting, blocked} {
+			h.write(func(tx *db.Tx) error {
+				_, err := h.StopCampaign(tx, c.ID)
+				return err
+			})
+		}
+		for range 5 {
+			h.pass(noBindPause)
+		}
+		h.wantStatus(waiting, "1 submitted, 1 failed, 1 submitted")
+		h.wantStatus(blocked, "20 failed")
+		h.wantBalance(98)
+		h.sound()
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := h.StopCampaign(tx, "019f0000-0000-7000-8000-000000000000")
+			return err
+		})
+		wantKind(t, err, problem.NotFound)
+	})
+}
+
+func TestWithoutAConnectionMessagesWait(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 2_000})
+		h.operator.setReady(fmt.Errorf("no operator"))
+		small, large := h.mustSend("hello", "0241234567"), h.mustSend("hello", numbers(1_200)...)
+		h.pass(time.Hour)
+		h.wantStatus(small, "1 queued")
+		h.wantStatus(large, "1200 queued")
+		if n := len(h.operator.all()); n != 0 {
+			t.Errorf("%d messages left", n)
+		}
+		h.operator.setReady(nil)
+		h.pass(noBindPause)
+		h.wantStatus(small, "1 submitted")
+		h.wantStatus(large, "1200 submitted")
+		h.sound()
+	})
+}
+
+// kill ends the lease of a node, as its death does some seconds later.
+func kill(t *testing.T, d *db.DB, name string) {
+	t.Helper()
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		n, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE node = $1 AND expires_at > 0", name)
+		if n != 1 {
+			t.Errorf("%d leases of %s", n, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestANodeDiesWhileItSends lets a node be taken for dead with a slice at the operator. Another takes over;
+// then the first comes back with its answers and must not touch anything.
+func TestANodeDiesWhileItSends(t *testing.T) {
+	for _, resend := range []bool{false, true} {
+		t.Run(fmt.Sprintf("resend %v", resend), func(t *testing.T) {
+			each(t, func(t *testing.T, d *db.DB) {
+				h := open(t, d, options{credits: 1_000, resend: resend})
+				begun, goOn := make(chan struct{}), make(chan struct{})
+				h.operator.script(func(int, provider.Segment) provider.Outcome {
+					h.operator.last++
+					if h.operator.last == 150 {
+						close(begun)
+						<-goOn
+					}
+					return provider.Outcome{Class: provider.Accepted, UpstreamID: fmt.Sprintf("old-%06d", h.operator.last)}
+				})
+				c, err := h.send("hello", numbers(450)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-begun // the first slice is recorded, the second at the operator
+				kill(t, d, "one")
+				other := node(t, d, options{node: "two", resend: resend, at: h.clock})
+				other.quiet()
+				close(goOn)
+				h.quiet()
+				want := "100 submitted, 100 unknown, 250 submitted"
+				if resend {
+					want = "450 submitted"
+				}
+				h.wantStatus(c, want)
+				twice := map[string]int{}
+				for _, s := range append(h.operator.all(), other.operator.all()...) {
+					twice[s.to]++
+				}
+				doubles := 0
+				for _, n := range twice {
+					doubles += n - 1
+				}
+				if len(twice) != 450 || !resend && doubles > 0 || doubles > sliceSize {
+					t.Errorf("%d recipients, %d doubles", len(twice), doubles)
+				}
+				h.sound()
+				// A report on what the dead node sent finds its message, not its id.
+				h.pass(time.Minute)
+				h.receipt("old-000120", "233240000119", delivered)
+				other.pass(2 * sweepEvery)
+				if !resend {
+					h.wantStatus(c, "100 submitted, 19 unknown, 1 delivered, 80 unknown, 250 submitted")
+				}
+				other.pass(receiptWindow)
+				want = "100 submitted, 19 failed, 1 delivered, 80 failed, 250 submitted"
+				if resend {
+					want = "450 submitted"
+				}
+				h.wantStatus(c, want)
+				h.sound()
+			})
+		})
+	}
+}
+
+func TestAGracefulStopLosesNothing(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10_000})
+		seen := make(chan struct{})
+		var once sync.Once
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			once.Do(func() { close(seen) })
+			return h.operator.accept()
+		})
+		c, err := h.send("hello", numbers(4_000)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-seen
+		hurry, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = h.queue.Stop(hurry) // says that handlers were told to end
+		other := node(t, d, options{node: "two", at: h.clock, rail: h.operator})
+		other.quiet()
+		other.pass(noBindPause)
+		h.wantStatus(c, "4000 submitted")
+		if n := len(h.operator.all()); n != 4_000 {
+			t.Errorf("%d messages left for 4000", n)
+		}
+		h.sound()
+	})
+}
+
+// TestEveryLostCommitOfADelivery loses the answer to each commit in turn, and the connection at each
+// exchange: nothing is sent twice and nothing is lost.
+func TestEveryLostCommitOfADelivery(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{credits: 100_000})
+		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
+			switch s.To[len(s.To)-1] {
+			case '3':
+				return refused
+			case '4':
+				return silence
+			case '5':
+				if n == 1 {
+					return throttled
+				}
+			}
+			return h.operator.accept()
+		})
+		want := 0
+		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
+			for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
+				for nth := 1; nth <= 7; nth++ {
+					f.At(boundary, nth, fault)
+					c, err := h.send(fmt.Sprint("hello ", boundary, fault, nth), numbers(220)...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want += 220
+					h.work(func() bool { return h.status(c) == CampaignDone })
+				}
+			}
+		}
+		first := 0
+		for _, s := range h.operator.all() {
+			if s.outcome.Class != provider.NotSent {
+				first++
+			}
+		}
+		if first != want {
+			t.Errorf("%d messages left for %d", first, want)
+		}
+		h.sound()
+	})
+}
+
+func TestTheDatabaseIsAwayWhileTheOperatorAnswers(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{credits: 1_000})
+		away := 0
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			if s.To == "233240000099" { // the last of the slice: the answers are not stored yet
+				f.Decide(func(db.Boundary) db.Fault {
+					if away++; away < 30 {
+						return db.FaultBefore
+					}
+					return db.FaultNone
+				})
+			}
+			return h.operator.accept()
+		})
+		c, err := h.send("hello", numbers(300)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.work(func() bool {
+			found, err := h.Campaign(t.Context(), "shop", c.ID)
+			return err == nil && found.Status == CampaignDone
+		})
+		h.wantStatus(c, "300 submitted") // none unknown: what the operator said was kept
+		if n := len(h.operator.all()); n != 300 {
+			t.Errorf("%d messages left for 300", n)
+		}
+		h.sound()
+	})
+}
+
+func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 2_000})
+		h.operator.setReady(provider.ErrElsewhere)
+		other := node(t, d, options{node: "two", at: h.clock})
+		small, large := h.mustSend("hello", "0241234567"), h.mustSend("hello", numbers(1_200)...)
+		otp, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + Placeholder, Phone: "233241234567"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for begun := time.Now(); len(other.operator.all()) < 1_202; runtime.Gosched() {
+			if time.Since(begun) > patience {
+				t.Fatalf("%d of 1202 messages were handed over", len(other.operator.all()))
+			}
+		}
+		other.quiet()
+		h.wantStatus(small, "1 submitted")
+		h.wantStatus(large, "1200 submitted")
+		if n := len(h.operator.all()); n != 0 {
+			t.Errorf("%d messages left by the node without a connection", n)
+		}
+		code := ""
+		for _, s := range other.operator.all() {
+			if after, found := strings.CutPrefix(s.text, "Code "); found {
+				code = after
+			}
+		}
+		if err := h.VerifyOTP(t.Context(), "shop", otp.RequestID, "233241234567", code); err != nil {
+			t.Errorf("the code %s that the other node wrote is refused: %v", code, err)
+		}
+		h.sound()
+	})
+}
+
+func TestAConnectionThatIsLostPassesItsWork(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 2_000})
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			o := h.operator.accept()
+			if h.operator.last == 50 {
+				h.operator.ready = provider.ErrElsewhere
+			}
+			return o
+		})
+		c := h.mustSend("hello", numbers(1_200)...)
+		if n := len(h.operator.all()); n == 0 || n == 1_200 {
+			t.Fatalf("%d messages left before the connection was lost", n)
+		}
+		other := node(t, d, options{node: "two", at: h.clock})
+		other.quiet()
+		h.wantStatus(c, "1200 submitted")
+		if n := len(h.operator.all()) + len(other.operator.all()); n != 1_200 {
+			t.Errorf("%d messages left for 1200", n)
+		}
+		h.sound()
+	})
+}
+
+func TestOneTimePasswordsPassACampaign(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 100_000})
+	goOn, sent := make(chan struct{}), make(chan struct{})
+	// An operator that answers no campaign: each Submit of one blocks.
+	blocking := &blockingRail{otp: sent, goOn: goOn}
+	h2 := nodeWith(t, h, blocking)
+	if _, err := h2.send("hello", numbers(40_000)...); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h2.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + Placeholder, Phone: "233501234567"}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-sent:
+	case <-time.After(patience):
+		t.Error("the one-time password waits behind the campaign")
+	}
+	close(goOn)
+	h2.quiet()
+	h2.sound()
+}
+
+// blockingRail lets nothing through but texts to one number, until it may go on.
+type blockingRail struct {
+	otp, goOn chan struct{}
+	mu        sync.Mutex
+	n         int
+}
+
+func (b *blockingRail) Ready(msisdn.Network) error { return nil }
+
+func (b *blockingRail) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {
+	if s.To == "233501234567" {
+		close(b.otp)
+	} else {
+		<-b.goOn
+	}
+	b.mu.Lock()
+	b.n++
+	id := fmt.Sprint("b", b.n)
+	b.mu.Unlock()
+	done(provider.Outcome{Class: provider.Accepted, UpstreamID: id})
+}
