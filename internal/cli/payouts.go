@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 )
@@ -124,6 +125,10 @@ type payoutsResolve struct {
 	ID     string `arg:"" help:"Our id or provider reference of the payment."`
 	Paid   bool   `name:"paid" help:"The provider's statement has it as done."`
 	Unpaid bool   `name:"unpaid" help:"The provider's statement does not have it: what was held goes back."`
+
+	Fee        amount `name:"provider-fee" placeholder:"CEDIS" help:"What the provider took for itself, as the statement has it. Without it the float disagrees until the provider can be asked."`
+	Commission amount `name:"commission" placeholder:"CEDIS" help:"What the provider gave us, as the statement has it."`
+
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"By what evidence, for the audit log."`
 }
 
@@ -132,14 +137,24 @@ func (c *payoutsResolve) Run(e *env) error {
 	if c.Paid == c.Unpaid {
 		return problem.Field("paid", "say either --paid or --unpaid.")
 	}
+	if c.Unpaid && (c.Fee.value != nil || c.Commission.value != nil) {
+		return problem.Field("provider-fee", "and --commission belong to --paid.")
+	}
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		entry := access.Entry{Action: "payout.resolve", Subject: c.ID, Reason: c.Reason, Details: map[string]any{"paid": c.Paid}}
-		pay, err := p.Resolve(e.ctx, c.ID, c.Paid, c.Reason, actor(), o.audited(entry))
+		pay, err := c.resolve(e, p, o.audited(entry))
 		if err != nil {
 			return err
 		}
 		return printOne(e.stdout, c.Output, paymentColumns(), pay)
 	})
+}
+
+func (c *payoutsResolve) resolve(e *env, p *payments.Payments, also func(*db.Tx) error) (payments.Payment, error) {
+	if c.Paid && (c.Fee.value != nil || c.Commission.value != nil) {
+		return p.ResolvePaid(e.ctx, c.ID, c.Fee.or(0), c.Commission.or(0), c.Reason, actor(), also)
+	}
+	return p.Resolve(e.ctx, c.ID, c.Paid, c.Reason, actor(), also)
 }
 
 type payoutsDecide struct {

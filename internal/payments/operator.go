@@ -74,8 +74,27 @@ func (p *Payments) Find(ctx context.Context, id string) (Payment, error) {
 // provider's statement has it as done. It posts, refunds and tells the customer
 // exactly as the provider's own word would, once. The payment must have been
 // given to the operators, or be older than a minute: before that it is still
-// being worked on, and a provider's answer may be on its way.
+// being worked on, and a provider's answer may be on its way. What the provider
+// took for itself is booked when it can be asked (see lookAgain).
 func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
+	if paid {
+		o.State = provider.Success
+	}
+	return p.resolveAs(ctx, id, o, reason, actor, also)
+}
+
+// ResolvePaid is Resolve for a payment whose statement also tells what the
+// provider took for it and gave us.
+func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+	if fee < 0 || commission < 0 {
+		return Payment{}, problem.Field("provider_fee", "and commission must not be below zero.")
+	}
+	o := provider.Outcome{Class: provider.Accepted, State: provider.Success, Fee: fee, Commission: commission, FeeKnown: true}
+	return p.resolveAs(ctx, id, o, reason, actor, also)
+}
+
+func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome, reason, actor string, also []func(*db.Tx) error) (Payment, error) {
 	var bad problem.Fields
 	checkReason(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
@@ -91,11 +110,9 @@ func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, ac
 	case pay.EscalatedAt.IsZero() && p.clock.Since(pay.CreatedAt) < doubtTime:
 		return Payment{}, problem.New(problem.InProgress, "payment_in_progress", "The payment is being worked on; it can be resolved when it is a minute old.")
 	}
-	s := settlement{payment: pay, event: EventSucceeded, note: reason, also: all(also),
-		outcome: provider.Outcome{Class: provider.Accepted, State: provider.Success}}
-	if !paid {
+	s := settlement{payment: pay, event: EventSucceeded, note: reason, also: all(also), outcome: o}
+	if o.State == provider.Failed {
 		s.event, s.reason = EventFailed, provider.ReasonRefused
-		s.outcome.State = provider.Failed
 	}
 	done, err := p.settle(ctx, s)
 	if err != nil {
@@ -104,7 +121,7 @@ func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, ac
 	if !done.changed {
 		return Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.payment.Word()+": look again.")
 	}
-	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
+	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
 	return done.payment, nil
 }
 
@@ -192,6 +209,10 @@ func (p *Payments) adjust(ctx context.Context, tenantID string, amount money.Pes
 func (p *Payments) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount == 0 {
 		return problem.Field("amount", "must not be zero.")
+	}
+	// A command has no rails and cannot tell.
+	if _, ok := p.routes.Rail(rail, string(mode)); !ok && len(p.routes.Rails()) > 0 {
+		return problem.New(problem.NotFound, "provider_not_found", "Provider not found")
 	}
 	return p.book(ctx, movement{asset: asset(string(mode)), from: ledger.Float(rail), to: ledger.Funding, amount: amount, kind: "add float"}, reason, actor, also)
 }

@@ -217,6 +217,32 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 	})
 }
 
+// TestResolvePaid books what the statement says of the provider's own part.
+func TestResolvePaid(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.second.script(always(unknown), always(notFound))
+		r := h.payout()
+		r.MSISDN, r.Network = telecel, msisdn.Telecel
+		pay, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Minute)
+		if _, err := n.ResolvePaid(t.Context(), pay.ID, -1, 0, "by the statement", "ama"); !problem.Is(err, problem.Invalid) {
+			t.Error(err)
+		}
+		if _, err := n.ResolvePaid(t.Context(), pay.ID, 5, 2, "by the statement", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		if gap, err := n.CheckFloat(t.Context(), "hubtel", "test", 2-5-r.Amount); err != nil || gap != 0 {
+			t.Errorf("the float is off by %s (%v)", gap, err)
+		}
+		n.sound()
+	})
+}
+
 // TestContradictions: what a provider says later never changes a status
 // silently, and goes through suspense to an operator.
 func TestContradictions(t *testing.T) {

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
+)
+
+func TestWalletsAndFloats(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey)
+	each(t, func(t *testing.T, w where) {
+		from, to := w.tenant(), w.tenant()
+		has(t, w.object("wallet", "fund", from, "250.00", "--reason", "bank slip 1"), map[string]any{"tenant": from, "wallet": "250.00", "sms_credits": 0})
+		has(t, w.object("wallet", "adjust", from, "0.50", "--take", "--reason", "booked twice"), map[string]any{"wallet": "249.50"})
+		has(t, w.object("wallet", "adjust", from, "0.10", "--reason", "booked too little"), map[string]any{"wallet": "249.60"})
+		has(t, w.object("wallet", "transfer", from, to, "49.60", "--reason", "agreed"), map[string]any{"channel": "WALLET", "amount": "49.60", "status": "success", "charges": "0.00"})
+		has(t, w.object("wallet", "show", to), map[string]any{"wallet": "49.60"})
+		w.run(exitFunds, "wallet", "transfer", from, to, "1000", "--reason", "too much")
+		w.run(exitFunds, "wallet", "adjust", from, "1000", "--take", "--reason", "too much")
+		w.run(exitNotFound, "wallet", "fund", "nobody", "1", "--reason", "no such customer")
+		w.run(exitUsage, "wallet", "fund", from, "1")
+		w.run(exitUsage, "wallet", "fund", from, "-1", "--reason", "a sign")
+
+		w.run(exitOK, "float", "add", "hubtel", "1000", "--mode", "test", "--reason", "deposit")
+		w.run(exitOK, "float", "add", "hubtel", "100", "--take", "--mode", "test", "--reason", "withdrawal")
+		floats := w.list("float", "show")
+		if len(floats) != 1 {
+			t.Fatalf("floats: %v", floats)
+		}
+		has(t, floats[0], map[string]any{"asset": "TEST_GHS", "account": "float/hubtel", "held": "900.00"})
+
+		list := w.list("payouts", "list", from)
+		if len(list) != 1 || list[0]["channel"] != "WALLET" {
+			t.Errorf("payouts: %v", list)
+		}
+		statement := w.list("ledger", "statement", from)
+		if len(statement) != 6 {
+			t.Fatalf("statement: %v", statement)
+		}
+		has(t, statement[0], map[string]any{"what": "opening", "balance": "0.00"})
+		has(t, statement[2], map[string]any{"change": "-0.50", "balance": "249.50"})
+		has(t, statement[5], map[string]any{"what": "closing", "balance": "200.00"})
+		if audit := w.list("audit", "list", "--tenant", from); len(audit) != 5 {
+			t.Errorf("audited: %v", audit)
+		}
+		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "wallets": 4, "payments": 1})
+	})
+}
+
+// A lost is a provider that answers nothing.
+type lost struct{}
+
+func (lost) TopUp(context.Context, provider.TopUpRequest) provider.Outcome { return provider.Outcome{} }
+
+func (lost) TopUpStatus(context.Context, provider.StatusRequest) provider.Outcome {
+	return provider.Outcome{NotFound: true}
+}
+
+func TestStuckPayouts(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey)
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1")
+		paid, unpaid := w.stuck(t, id, "order-000000001"), w.stuck(t, id, "order-000000002")
+		if list := w.list("payouts", "stuck"); len(list) != 2 {
+			t.Fatalf("stuck: %v", list)
+		}
+		w.run(exitUsage, "payouts", "resolve", paid.ID, "--reason", "neither nor")
+		w.run(exitUsage, "payouts", "resolve", paid.ID, "--unpaid", "--provider-fee", "1", "--reason", "both")
+		w.run(exitNotFound, "payouts", "resolve", "no-such-payment", "--paid", "--reason", "statement 5")
+		has(t, w.object("payouts", "resolve", paid.ID, "--paid", "--provider-fee", "0.05", "--reason", "statement 5"), map[string]any{"status": "success"})
+		has(t, w.object("payouts", "resolve", unpaid.ProviderReference, "--unpaid", "--reason", "statement 5"), map[string]any{"status": "failed"})
+		w.run(exitConflict, "payouts", "resolve", paid.ID, "--unpaid", "--reason", "statement 6")
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
+		if list := w.list("payouts", "stuck"); len(list) != 0 {
+			t.Errorf("stuck: %v", list)
+		}
+		floats := w.list("float", "show")
+		if len(floats) != 1 {
+			t.Fatalf("floats: %v", floats)
+		}
+		has(t, floats[0], map[string]any{"held": "-10.05"})
+		has(t, w.object("payouts", "show", paid.ID), map[string]any{"status": "success", "provider": "hubtel"})
+		w.run(exitUsage, "payouts", "decide", paid.ID, "--for", "house", "--reason", "nothing to decide")
+		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "payments": 2})
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE payments SET amount = amount + 1 WHERE id = $1`, paid.ID)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitInternal, "ledger", "check")
+	})
+}
+
+// stuck is a top-up of 10.00 that was given to the operators.
+func (w where) stuck(t *testing.T, tenantID, reference string) payments.Payment {
+	t.Helper()
+	secret, err := config.ParseSecret(testMasterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	c := clock.NewManual(time.Now().Add(-time.Hour))
+	l := ledger.New(w.db, c, "server")
+	routes := route.New(w.db, c, quiet, []provider.Rail{{Name: "hubtel", Mode: "live", TopUpper: lost{}}})
+	if err := routes.Seed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	networks, err := routes.Networks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := jobs.New(w.db, c, quiet, jobs.Options{Node: "server"}) // it never starts
+	p := payments.New(payments.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: queue, Clock: c, Log: quiet, Secret: secret, Routes: routes,
+		Webhooks: webhook.New(w.db, queue, c, quiet, webhook.Options{Secret: secret})})
+	defer p.Close()
+	pay, _, err := p.TopUp(t.Context(), payments.Caller{Tenant: tenantID}, payments.TopUp{
+		MSISDN: "233241234567", Amount: 10 * money.Cedi, NetworkID: networks[0].ID, Reference: reference})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE payments SET escalated_at = created_at WHERE id = $1`, pay.ID)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return pay
+}
