@@ -33,10 +33,10 @@ var (
 )
 
 // callersAtOnce is how many customers ask at the same time in one round.
-const callersAtOnce = 48
+const callersAtOnce = 128
 
 // roundsBetweenRestarts is how often a node leaves gracefully and another comes.
-const roundsBetweenRestarts = 40
+const roundsBetweenRestarts = 16
 
 func TestSimulation(t *testing.T) {
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
@@ -68,6 +68,7 @@ type world struct {
 	customers []*customer
 	asked     int
 	rounds    int
+	storms    int // rounds with a provider's fault
 	started   int // nodes
 	orders    []*order
 	offers    []offerSeen

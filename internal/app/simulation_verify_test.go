@@ -16,17 +16,17 @@ import (
 
 // row is a payment as the table has it at the end.
 type row struct {
-	tenant, kind, id, reference, status, reason, rail, parent, child, mode string
-	external, attemptReference, callback                                   string
-	amount, charges                                                        int64
-	bearer                                                                 string
-	attempt, posts, unsent                                                 int64
-	refused                                                                bool
-	escalated, turned                                                      *time.Time
+	tenant, kind, id, reference, status, reason, rail, parent, child, mode, note string
+	external, attemptReference, callback                                         string
+	amount, charges                                                              int64
+	bearer                                                                       string
+	attempt, posts, unsent                                                       int64
+	refused                                                                      bool
+	turned                                                                       *time.Time
 }
 
 const allRows = `SELECT tenant, kind, id, reference, status, reason, rail, parent, child, mode, provider_reference, attempt_reference, callback_url,
-	amount, charges, fee_bearer, attempt, posts, unsent, refused, escalated_at, turned_at FROM payments ORDER BY tenant, kind, seq`
+	amount, charges, fee_bearer, attempt, posts, unsent, refused, note, turned_at FROM payments ORDER BY tenant, kind, seq`
 
 func (w *world) rows() []row {
 	var all []row
@@ -34,10 +34,10 @@ func (w *world) rows() []row {
 		all = nil
 		return tx.Query(allRows, nil, func(r *db.Row) error {
 			var p row
-			var escalated, turned *int64
+			var turned *int64
 			err := r.Scan(&p.tenant, &p.kind, &p.id, &p.reference, &p.status, &p.reason, &p.rail, &p.parent, &p.child, &p.mode, &p.external,
-				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &escalated, &turned)
-			p.escalated, p.turned = moment(escalated), moment(turned)
+				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &p.note, &turned)
+			p.turned = moment(turned)
 			if p.attemptReference == "" {
 				p.attemptReference = p.external // of the first attempt
 			}
@@ -276,7 +276,7 @@ func (w *world) cover(rows map[string]*row) {
 	}
 	for _, p := range []pair{
 		{payments.EventRepeated, string(sim.RequestLost)}, {payments.EventDoubted, string(sim.RequestLost)},
-		{payments.EventReversed, string(sim.Reverse)}, {payments.EventDoubted, string(sim.AnswerLost)},
+		{payments.EventReversed, string(sim.Reverse)}, {payments.EventUnsent, string(sim.Unauthorized)},
 	} {
 		w.mustReach(p.event, p.weather)
 	}
@@ -309,7 +309,7 @@ func events(r *row) []payments.Event {
 	add(r.posts > 1, payments.EventRepeated)
 	add(r.attempt > 1, payments.EventRerouted)
 	add(r.unsent > 0, payments.EventUnsent)
-	add(r.escalated != nil, payments.EventDoubted)
+	add(r.note != "", payments.EventDoubted) // an operator ended it, for whom it had been called
 	add(r.status == "success", payments.EventSucceeded)
 	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", payments.EventFailed)
 	add(r.turned != nil && r.status == "success", payments.EventReversed)

@@ -53,11 +53,11 @@ func (w *world) changeWeather() {
 	switch w.rounds % 5 {
 	case 0: // fair
 	case 1, 2:
-		w.weather.provider = simFaults[(w.rounds*2/5)%len(simFaults)]
+		w.weather.provider = w.nextFault()
 	case 3:
 		w.weather.database = databaseFaults[w.rounds/5%len(databaseFaults)]
 	case 4:
-		w.weather.provider = simFaults[w.random.IntN(len(simFaults))]
+		w.weather.provider = w.nextFault()
 		w.weather.database = databaseFaults[w.random.IntN(len(databaseFaults))]
 	}
 	w.takenBack = w.takenBack || w.weather.provider == sim.Reverse
@@ -76,6 +76,11 @@ func (w *world) changeWeather() {
 			return fault
 		})
 	}
+}
+
+func (w *world) nextFault() sim.FaultKind {
+	w.storms++
+	return simFaults[w.storms%len(simFaults)]
 }
 
 func (w *world) calm() {
