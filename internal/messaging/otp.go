@@ -260,7 +260,7 @@ func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISD
 	return err
 }
 
-const uncountOTP = `UPDATE otp_counters SET used = used - 1 WHERE tenant = $1 AND msisdn = $2 AND name = $3 AND used > 1`
+const uncountOTP = `UPDATE otp_counters SET used = used - 1 WHERE tenant = $1 AND msisdn = $2 AND name = $3 AND used > 0`
 
 // uncount gives one of a number's allowance back, as well as it can: too few is the safe side.
 func (m *Messaging) uncount(ctx context.Context, tenant string, phone msisdn.MSISDN, name string) {

@@ -189,7 +189,7 @@ CREATE TABLE otp_counters (
   msisdn       TEXT NOT NULL,
   name         TEXT NOT NULL CHECK (name IN ('sent', 'failed')),
   window_start INTEGER NOT NULL,
-  used         INTEGER NOT NULL CHECK (used > 0),
+  used         INTEGER NOT NULL CHECK (used >= 0),
   PRIMARY KEY (tenant, msisdn, name)
 );
 

@@ -1,0 +1,449 @@
+package messaging
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+const ama = msisdn.MSISDN("233241234567")
+
+func (h *house) otp(o OTP) (OTPSent, error) {
+	if o.SenderID == "" {
+		o.SenderID = h.sender.ID
+	}
+	if o.Message == "" {
+		o.Message = "Your code is " + Placeholder + ", tell nobody."
+	}
+	if o.Phone == "" {
+		o.Phone = ama
+	}
+	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), o)
+	h.quiet()
+	return sent, err
+}
+
+func (h *house) mustOTP(o OTP) (sent OTPSent, code string) {
+	h.t.Helper()
+	sent, err := h.otp(o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return sent, h.lastCode()
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+func (h *house) lastCode() string {
+	h.t.Helper()
+	all := h.operator.all()
+	if len(all) == 0 {
+		h.t.Fatal("nothing was sent")
+	}
+	return digits.FindString(all[len(all)-1].text)
+}
+
+func (h *house) verify(sent OTPSent, code string) error {
+	return h.VerifyOTP(h.t.Context(), h.tenant.ID, sent.RequestID, ama, code)
+}
+
+func (h *house) wantVerify(sent OTPSent, code string, want problem.Kind) {
+	h.t.Helper()
+	err := h.verify(sent, code)
+	if want == "" && err != nil || want != "" && !problem.Is(err, want) {
+		h.t.Errorf("the code %s: %v, expected %q", code, err, want)
+	}
+}
+
+func TestOTP(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		sent, code := h.mustOTP(OTP{})
+		if len(code) != 4 || !regexp.MustCompile(`^[A-Z]{3}$`).MatchString(sent.Prefix) {
+			t.Errorf("code %q, prefix %q", code, sent.Prefix)
+		}
+		if got := h.operator.all()[0]; got.text != "Your code is "+code+", tell nobody." || got.to != string(ama) {
+			t.Errorf("sent %+v", got)
+		}
+		h.wantBalance(9)
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.wantVerify(sent, code, "")
+		h.wantVerify(sent, code, problem.Unauthenticated) // used
+		h.wantVerify(OTPSent{RequestID: "nonsense"}, code, problem.Unauthenticated)
+		h.wantVerify(OTPSent{RequestID: "019f0000-0000-7000-8000-000000000000"}, code, problem.Unauthenticated)
+		h.sound()
+	})
+}
+
+// wrong is a code that is not the given one.
+func wrong(code string) string {
+	return strings.Map(func(r rune) rune { return '0' + (r-'0'+1)%10 }, code)
+}
+
+func TestOTPOfAnotherNumberOrTenant(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
+	h.customer("other", 0, "Bantama")
+	sent, code := h.mustOTP(OTP{})
+	if err := h.VerifyOTP(t.Context(), "shop", sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
+		t.Errorf("another number: %v", err)
+	}
+	if err := h.VerifyOTP(t.Context(), "other", sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
+		t.Errorf("another tenant: %v", err)
+	}
+	h.wantVerify(sent, code, "")
+}
+
+func TestOTPFiveTries(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		sent, code := h.mustOTP(OTP{Length: 10})
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		kinds := map[problem.Kind]int{}
+		for i := range 40 {
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				var p *problem.Error
+				if err := h.verify(sent, fmt.Sprintf("%010d", i)); !errors.As(err, &p) {
+					t.Errorf("a guess: %v", err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				kinds[p.Kind]++
+			}()
+		}
+		wait.Wait()
+		if kinds[problem.Invalid] != otpTries || kinds[problem.Unauthenticated] != 40-otpTries {
+			t.Errorf("40 guesses at once: %v", kinds)
+		}
+		h.wantVerify(sent, code, problem.Unauthenticated)
+	})
+}
+
+func TestOTPIsUsedOnce(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		sent, code := h.mustOTP(OTP{})
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		right := 0
+		for range 4 {
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				if err := h.verify(sent, code); err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					right++
+				}
+			}()
+		}
+		wait.Wait()
+		if right != 1 {
+			t.Errorf("one code was right %d times", right)
+		}
+	})
+}
+
+func TestOTPExpires(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		sent, code := h.mustOTP(OTP{Expiry: 2 * time.Minute})
+		h.pass(2*time.Minute - time.Second)
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.pass(time.Second)
+		h.wantVerify(sent, code, problem.Unauthenticated)
+	})
+}
+
+func TestOTPIsVoidedByANewerOne(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		first, code1 := h.mustOTP(OTP{Length: 6})
+		second, code2 := h.mustOTP(OTP{Length: 6})
+		third, err := h.otp(OTP{Phone: "233501234567"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.wantVerify(first, code1, problem.Unauthenticated)
+		h.wantVerify(second, code2, "")
+		if err := h.VerifyOTP(t.Context(), "shop", third.RequestID, "233501234567", h.lastCode()); err != nil {
+			t.Errorf("another number's: %v", err)
+		}
+	})
+}
+
+func TestOTPSendsAreCapped(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 7})
+		// Refused ones do not count.
+		for range 10 {
+			_, err := h.otp(OTP{Message: strings.Repeat("a", 1_300) + Placeholder})
+			wantKind(t, err, problem.InsufficientCredits)
+		}
+		var wait sync.WaitGroup
+		results := make([]error, 12)
+		for i := range results {
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				_, _, results[i] = h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama})
+			}()
+		}
+		wait.Wait()
+		h.quiet()
+		sent := 0
+		for _, err := range results {
+			if err == nil {
+				sent++
+				continue
+			}
+			if p := wantKind(t, err, problem.RateLimited); p.RetryAfter <= 0 || p.RetryAfter > otpSendWindow {
+				t.Errorf("come again in %v", p.RetryAfter)
+			}
+		}
+		if sent != otpSendsInWindow {
+			t.Errorf("%d of 12 were sent", sent)
+		}
+		h.pass(otpSendWindow)
+		h.mustOTP(OTP{})
+		h.wantBalance(1)
+		h.sound()
+	})
+}
+
+func TestOTPFailuresOfANumberAreCapped(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 100})
+	failures := 0
+	for failures < otpFailsInWindow {
+		sent, code := h.mustOTP(OTP{Expiry: time.Hour})
+		for i := 0; i < otpTries && failures < otpFailsInWindow; i++ {
+			h.wantVerify(sent, wrong(code), problem.Invalid)
+			failures++
+		}
+	}
+	h.pass(otpSendWindow)
+	sent, code := h.mustOTP(OTP{Expiry: 2 * time.Hour})
+	h.wantVerify(sent, code, problem.RateLimited)
+	h.pass(otpFailWindow)
+	h.wantVerify(sent, code, "")
+}
+
+func TestOTPRefusesBadRequests(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
+	for name, each := range map[string]struct {
+		o    OTP
+		want string
+	}{
+		"no placeholder": {OTP{Message: "Your code is <%otp%>"}, "message"},
+		"too short":      {OTP{Length: 3}, "length"},
+		"negative":       {OTP{Length: -1}, "length"},
+		"too long":       {OTP{Length: 11}, "length"},
+		"too soon":       {OTP{Expiry: time.Minute}, "expiry"},
+		"too late":       {OTP{Expiry: 1441 * time.Minute}, "expiry"},
+		"bad sender":     {OTP{SenderID: "Kejetia"}, "senderId"},
+		"all":            {OTP{SenderID: "x", Message: "x", Length: 3, Expiry: time.Second}, "expiry length message senderId"},
+	} {
+		_, err := h.otp(each.o)
+		if p := wantKind(t, err, problem.Invalid); strings.Join(p.FieldNames(), " ") != each.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder}); !problem.Is(err, problem.Invalid) {
+		t.Errorf("no number: %v", err)
+	}
+	h.wantBalance(10)
+}
+
+func TestOTPCodeIsNowhere(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.setReady(fmt.Errorf("no operator")) // the job and the chunk wait in their tables
+		sent, err := h.otp(OTP{Length: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := h.Messaging.otp.of(sent.RequestID, 10)
+		h.findNowhere(code)
+		h.operator.setReady(nil)
+		h.pass(noBindPause)
+		if got := h.lastCode(); got != code {
+			t.Fatalf("sent %s instead of %s", got, code)
+		}
+		h.findNowhere(code)
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.wantVerify(sent, code, "")
+		h.findNowhere(code)
+		if n := h.count("SELECT count(*) FROM campaigns WHERE message LIKE '%" + Placeholder + "%'"); n != 1 {
+			t.Errorf("the template is stored %d times: the search above would find nothing anyway", n)
+		}
+	})
+}
+
+// findNowhere searches every column of every table.
+func (h *house) findNowhere(needle string) {
+	h.t.Helper()
+	tables := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
+	if h.d.Engine() == db.Postgres {
+		tables = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
+	}
+	columns := func(table string) string {
+		if h.d.Engine() == db.Postgres {
+			return `SELECT column_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name = '` + table + `'`
+		}
+		return `SELECT name FROM pragma_table_info('` + table + `')`
+	}
+	list := func(sql string) (all []string) {
+		err := h.d.ReadWhole(h.t.Context(), func(tx *db.Tx) error {
+			all = nil
+			return tx.Query(sql, nil, func(r *db.Row) error {
+				var s string
+				err := r.Scan(&s)
+				all = append(all, s)
+				return err
+			})
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return all
+	}
+	searched := 0
+	for _, table := range list(tables) {
+		for _, column := range list(columns(table)) {
+			searched++
+			if n := h.count(`SELECT count(*) FROM ` + table + ` WHERE CAST(` + column + ` AS TEXT) LIKE '%` + needle + `%'`); n != 0 {
+				h.t.Errorf("%s.%s holds the code in %d rows", table, column, n)
+			}
+		}
+	}
+	if searched < 100 {
+		h.t.Errorf("only %d columns were searched", searched)
+	}
+}
+
+func TestOTPThatExpiresBeforeItIsSentIsRefunded(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.setReady(fmt.Errorf("no operator"))
+		_, err := h.otp(OTP{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.pass(OTPDefaultExpiry - time.Second)
+		h.wantBalance(9)
+		h.pass(time.Minute)
+		h.wantBalance(10)
+		h.operator.setReady(nil)
+		h.pass(time.Hour)
+		if n := len(h.operator.all()); n != 0 {
+			t.Error("an expired code was sent")
+		}
+		h.sound()
+	})
+}
+
+func TestOTPIsNeverSentTwice(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10, resend: true})
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			close(begun)
+			<-goOn
+			return h.operator.accept()
+		})
+		sent, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama, Expiry: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		kill(t, d, "one")
+		other := node(t, d, options{node: "two", resend: true, at: h.clock})
+		other.quiet()
+		other.pass(10 * time.Minute)
+		close(goOn)
+		h.quiet()
+		if n := len(other.operator.all()); n != 0 {
+			t.Errorf("the code was sent again %d times", n)
+		}
+		if code := h.lastCode(); h.verify(sent, code) != nil {
+			t.Error("the code that did arrive is refused")
+		}
+		h.sound()
+	})
+}
+
+func TestOTPOfADeadNodeIsSentByTheNext(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.setReady(fmt.Errorf("no operator"))
+		sent, err := h.otp(OTP{Expiry: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill(t, d, "one")
+		other := node(t, d, options{node: "two", at: h.clock})
+		other.quiet()
+		if n := len(other.operator.all()); n != 1 {
+			t.Fatalf("the code was sent %d times", n)
+		}
+		h.wantVerify(sent, other.lastCode(), "")
+		h.sound()
+	})
+}
+
+func TestOTPIdempotencyKey(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		caller := h.caller()
+		caller.IdempotencyKey, caller.BodyHash = "key", "body"
+		var first OTPSent
+		for i := range 8 { // more than the cap of sends
+			sent, replayed, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first = sent
+			} else if !replayed || sent != first {
+				t.Errorf("again: %+v, %v; first %+v", sent, replayed, first)
+			}
+		}
+		h.quiet()
+		h.wantBalance(9)
+		h.wantVerify(first, h.lastCode(), "")
+	})
+}
+
+func TestOTPCodesAreSpread(t *testing.T) {
+	k := otpKeys{code: []byte("a key")}
+	seen := map[string]int{}
+	for i := range 20_000 {
+		code := k.of(fmt.Sprint(i), 4)
+		if len(code) != 4 {
+			t.Fatalf("code %q", code)
+		}
+		seen[code[:1]]++
+		seen[code[3:]]++
+	}
+	for digit, n := range seen {
+		if n < 3_600 || n > 4_400 { // 4000 expected, sigma 60
+			t.Errorf("digit %s comes %d times in 40000", digit, n)
+		}
+	}
+	if k.of("x", 4) == (otpKeys{code: []byte("another key")}).of("x", 4) && k.of("y", 4) == (otpKeys{code: []byte("another key")}).of("y", 4) {
+		t.Error("the code does not depend on the key")
+	}
+}

@@ -1,0 +1,192 @@
+package messaging
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/provider"
+)
+
+func TestAReceiptBeforeTheAnswer(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			o := h.operator.accept()
+			state := delivered
+			if s.To == "233241000002" {
+				state = provider.DeliveryExpired
+			}
+			h.receipt(o.UpstreamID, string(s.To), state)
+			return o
+		})
+		c := h.mustSend("hello", "0241000001", "0241000002")
+		h.wantStatus(c, "1 delivered, 1 expired")
+		if list := h.messages(c); !list[0].DeliveredAt.Equal(morning) || !list[1].DeliveredAt.IsZero() {
+			t.Errorf("%+v", list)
+		}
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d receipts are kept for later", n)
+		}
+		h.wantBalance(8)
+		h.sound()
+	})
+}
+
+func TestAReceiptThatAStepMissed(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		c := h.mustSend("hello", "0241000001")
+		// Two transactions at once: neither saw the other's row.
+		h.write(func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at) VALUES ('id-000001', 'r1', '233241000001', 'delivered', '000', $1)`, morning)
+			return err
+		})
+		h.wantStatus(c, "1 submitted")
+		h.pass(earlyPassEvery)
+		h.wantStatus(c, "1 delivered")
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d receipts are kept for later", n)
+		}
+		h.sound()
+	})
+}
+
+func TestReceiptsLateRepeatedAndContradicting(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		c := h.mustSend("hello", "0241000001")
+		h.receipt("id-000001", "233241000001", provider.DeliveryPending)
+		h.wantStatus(c, "1 submitted")
+		h.pass(5 * 24 * time.Hour)
+		at := h.clock.Now()
+		h.receipt("id-000001", "233241000001", delivered)
+		h.wantStatus(c, "1 delivered")
+		h.pass(time.Hour)
+		h.receipt("id-000001", "233241000001", delivered)
+		h.receipt("id-000001", "233241000001", undelivered)
+		h.wantStatus(c, "1 delivered")
+		if m := h.messages(c)[0]; !m.DeliveredAt.Equal(at) || m.Error != "" {
+			t.Errorf("a repeated receipt changed the message: %+v", m)
+		}
+		h.wantBalance(9)
+		h.sound()
+	})
+}
+
+func TestReceiptsForNobody(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		c := h.mustSend("hello", "0241000001")
+		h.receipt("no such id", "233241000001", delivered)
+		h.receipt("no such id", "", delivered)
+		h.receipt("id-000001", "233241000009", delivered) // the id of a message to somebody else
+		h.wantStatus(c, "1 submitted")
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 3 {
+			t.Errorf("%d of 3 receipts are kept", n)
+		}
+		h.pass(time.Hour)
+		h.wantStatus(c, "1 submitted")
+		h.pass(earlyAfter)
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d receipts are kept for ever", n)
+		}
+		h.sound()
+	})
+}
+
+func TestAnIDThatComesRoundAgain(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			return provider.Outcome{Class: provider.Accepted, UpstreamID: "7"}
+		})
+		old := h.mustSend("hello", "0241000001")
+		other := h.mustSend("hello", "0241000002")
+		h.receipt("7", "233241000001", undelivered)
+		h.wantStatus(old, "1 failed")
+		h.wantStatus(other, "1 submitted")
+		// A report from long before a submit is not its own.
+		h.receipt("7", "233241000003", delivered)
+		h.pass(time.Hour)
+		third := h.mustSend("hello", "0241000003")
+		h.wantStatus(third, "1 submitted")
+		// One number twice under one id: the newest that waits is meant.
+		again := h.mustSend("hello again", "0241000001")
+		h.receipt("7", "233241000001", delivered)
+		h.wantStatus(old, "1 failed")
+		h.wantStatus(again, "1 delivered")
+		// Without a number the newest that waits is meant, too, and no end is taken for it.
+		h.receipt("7", "", delivered)
+		h.wantStatus(third, "1 delivered")
+		h.wantStatus(other, "1 submitted")
+		h.sound()
+	})
+}
+
+func TestReceiptsOfTwoParts(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		long := strings.Repeat("a", 161)
+		for i, each := range []struct {
+			first, second provider.Delivery
+			want          Status
+		}{
+			{delivered, delivered, StatusDelivered},
+			{delivered, undelivered, StatusFailed},
+			{provider.DeliveryExpired, delivered, StatusExpired},
+			{provider.DeliveryRejected, provider.DeliveryExpired, StatusRejected},
+			{provider.DeliveryUnknown, delivered, StatusUnknown},
+		} {
+			c := h.mustSend(long, "0241000001")
+			first, second := fmt.Sprintf("id-%06d", 2*i+1), fmt.Sprintf("id-%06d", 2*i+2)
+			h.receipt(second, "233241000001", each.second)
+			h.receipt(second, "233241000001", each.second)
+			h.wantStatus(c, "1 submitted")
+			h.receipt(first, "233241000001", each.first)
+			h.wantStatus(c, "1 "+string(each.want))
+		}
+		h.wantBalance(90)
+		h.pass(2 * receiptWindow) // accepted and reported unknown is not refunded
+		h.wantBalance(90)
+		h.sound()
+	})
+}
+
+func TestManyReceiptsAtOnceAreCountedOnce(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{credits: 1_000})
+		c := h.mustSend(strings.Repeat("a", 161), numbers(100)...)
+		for nth := 1; nth < 6; nth++ {
+			f.At(db.BoundaryCommit, nth, []db.Fault{db.FaultBefore, db.FaultAfter}[nth%2])
+		}
+		var wait sync.WaitGroup
+		for _, s := range h.operator.all() {
+			for range 2 {
+				wait.Add(1)
+				go func() {
+					defer wait.Done()
+					h.receipt(s.outcome.UpstreamID, s.to, delivered)
+				}()
+			}
+		}
+		wait.Wait()
+		h.wantStatus(c, "100 delivered")
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d repeated receipts are kept", n)
+		}
+		h.sound()
+	})
+}
+
+func TestEveryDeliveryHasAWord(t *testing.T) {
+	for state := provider.DeliveryPending; state <= provider.DeliveryUnknown; state++ {
+		if partStates[state] == "" {
+			t.Errorf("delivery %d has no stored word", state)
+		}
+	}
+}
