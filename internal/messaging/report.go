@@ -1,0 +1,139 @@
+package messaging
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/smstext"
+)
+
+// Rate is a price in hundredths of a pesewa: operators bill segments in fractions of one.
+type Rate int64
+
+// Prices are what the house pays operators for a segment and takes for a credit.
+type Prices struct {
+	Credit   Rate
+	Segment  Rate
+	Networks map[msisdn.Network]Rate // where an operator's segment costs something else
+}
+
+// segment is the price of one segment to a network.
+func (p Prices) segment(n msisdn.Network) Rate {
+	if r, ok := p.Networks[n]; ok {
+		return r
+	}
+	return p.Segment
+}
+
+// times is the amount of n units, rounded half up.
+func (r Rate) times(n int64) money.Pesewas { return money.Pesewas((int64(r)*n + 50) / 100) }
+
+// UseLine is what one network was sent in one encoding. Messages are recipients; of them Accepted were
+// taken by an operator, and of these Delivered, Failed (expired and rejected ones among them) and Unsure
+// (reported as unknown) are over, the rest waits for a receipt. Undecided were written and never answered.
+type UseLine struct {
+	Network   string // by the number's range; OTHER where it tells none
+	Encoding  smstext.Encoding
+	Messages  int64
+	Accepted  int64
+	Delivered int64
+	Failed    int64
+	Unsure    int64
+	Refused   int64 // nobody took it: refunded
+	Undecided int64
+	Credits   int64 // charged and kept
+	Segments  int64 // that operators took, and bill
+	Paid      money.Pesewas
+	Cost      money.Pesewas
+}
+
+// Margin is what is left of what was paid for the credits.
+func (l UseLine) Margin() money.Pesewas { return l.Paid - l.Cost }
+
+// DeliveryRate is the part of the messages that are over and were delivered, in hundredths of a per cent;
+// -1 when none is over.
+func (l UseLine) DeliveryRate() int64 {
+	over := l.Delivered + l.Failed + l.Unsure
+	if over == 0 {
+		return -1
+	}
+	return l.Delivered * 10_000 / over
+}
+
+const useOf = `SELECT substr(m.recipient, 1, 5), c.encoding, m.status, m.accepted > 0, count(*), CAST(sum(m.accepted) AS INTEGER), CAST(sum(c.credits) AS INTEGER)
+	FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id
+	WHERE ($1 = '' OR c.tenant = $1) AND c.mode = $2 AND c.created_at >= $3 AND c.created_at < $4 AND m.no >= 0
+	GROUP BY substr(m.recipient, 1, 5), c.encoding, m.status, m.accepted > 0`
+
+// Use reports credits, segments and encodings side by side, with cost, margin and deliveries, of the
+// campaigns of a mode that were accepted from from until before to; of one tenant, or of all with an
+// empty tenant. It reads all their messages.
+func (m *Messaging) Use(ctx context.Context, tenant, mode string, from, to time.Time, prices Prices) ([]UseLine, error) {
+	var lines map[useKey]*UseLine
+	err := m.db.ReadWhole(ctx, func(tx *db.Tx) error {
+		lines = map[useKey]*UseLine{}
+		return tx.Query(useOf, []any{tenant, mode, from, to}, func(r *db.Row) error {
+			var ranged, encoding string
+			var status Status
+			var taken bool
+			var n, segments, credits int64
+			if err := r.Scan(&ranged, &encoding, &status, &taken, &n, &segments, &credits); err != nil {
+				return err
+			}
+			k := useKey{network(msisdn.MSISDN(ranged + "0000000")), smstext.Encoding(encoding)}
+			if lines[k] == nil {
+				lines[k] = &UseLine{Network: k.network, Encoding: k.encoding}
+			}
+			lines[k].add(status, taken, n, segments, credits)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]UseLine, 0, len(lines))
+	for _, l := range lines {
+		l.Paid, l.Cost = prices.Credit.times(l.Credits), prices.segment(msisdn.Network(l.Network)).times(l.Segments)
+		all = append(all, *l)
+	}
+	slices.SortFunc(all, func(a, b UseLine) int {
+		return cmp.Or(cmp.Compare(a.Network, b.Network), cmp.Compare(a.Encoding, b.Encoding))
+	})
+	return all, nil
+}
+
+type useKey struct {
+	network  string
+	encoding smstext.Encoding
+}
+
+func (l *UseLine) add(status Status, taken bool, n, segments, credits int64) {
+	l.Messages += n
+	l.Segments += segments
+	refunded := false
+	switch {
+	case taken:
+		l.Accepted += n
+		switch status {
+		case StatusDelivered:
+			l.Delivered += n
+		case StatusUnknown:
+			l.Unsure += n
+		case StatusFailed, StatusExpired, StatusRejected:
+			l.Failed += n
+		}
+	case status == StatusUnknown:
+		l.Undecided += n
+	case status == StatusFailed, status == StatusRejected:
+		l.Refused += n
+		refunded = true
+	}
+	if !refunded {
+		l.Credits += credits
+	}
+}
