@@ -11,6 +11,7 @@ import (
 
 // Two nodes share one PostgreSQL: what a killed node leaves is taken over and ended by the other.
 func TestKilledNodeIsTakenOver(t *testing.T) {
+	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
 	second := where.serve(t, "second", sim)
@@ -31,6 +32,7 @@ func TestKilledNodeIsTakenOver(t *testing.T) {
 
 // A paused node loses its lease and its work; when it wakes up it must do no harm and go on.
 func TestPausedNodeDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
 	second := where.serve(t, "second", sim)
@@ -61,6 +63,7 @@ func adopted(t testing.TB, p *process) bool {
 
 // A revoked key is refused by the other node within a second of real time, plus the time of a request.
 func TestRevocationReachesEveryNode(t *testing.T) {
+	t.Parallel()
 	sim, where := startSim(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
 	second := where.serve(t, "second", sim)
@@ -77,6 +80,7 @@ func TestRevocationReachesEveryNode(t *testing.T) {
 
 // Ten times as many callers as database connections: nobody stalls and nobody is told a 5xx.
 func TestManyCallersFewConnections(t *testing.T) {
+	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	server := where.serve(t, "makola", sim, "--connections", "4")
 	where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load")

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -159,6 +160,7 @@ func (in *inbox) statuses(reference string) []string {
 func TestKilledUnderLoad(t *testing.T) {
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
 			sim, in, where := startSim(t), newInbox(t), newSite(t, engine)
 			server := where.serve(t, "makola", sim)
 			key, tenant := server.ready.APIKey, server.ready.TenantID
@@ -183,6 +185,7 @@ func TestKilledUnderLoad(t *testing.T) {
 
 // A graceful stop under load ends every request in flight with an answer, and leaves.
 func TestStoppedUnderLoad(t *testing.T) {
+	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
 	second := where.serve(t, "second", sim)
@@ -234,7 +237,9 @@ func verify(t *testing.T, v verification) {
 		t.Errorf("the wallet holds %.2f, the payouts leave %.2f", got, want)
 	}
 	for _, p := range v.payouts {
-		if !p.refused {
+		// A payout that was refused outright says so in its answer and has no webhook, also when a kill
+		// took the answer away.
+		if !p.refused && !strings.HasSuffix(p.payee, "030") {
 			waitFor(t, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
 		}
 	}
