@@ -116,7 +116,7 @@ func benchTenants(b *testing.B, where site, server *process, n int) []string {
 		var key struct {
 			Key string `json:"key"`
 		}
-		decode(b, where.command(b, "tenant", "create", fmt.Sprintf("Bench %d", i), "--payout-ip", "127.0.0.0/8", "-o", "json"), &tenant)
+		decode(b, where.command(b, "tenant", "create", fmt.Sprintf("Bench %d", i), "--mode", "test", "--payout-ip", "127.0.0.0/8", "-o", "json"), &tenant)
 		decode(b, where.command(b, "key", "create", "--tenant", tenant.ID, "-o", "json"), &key)
 		where.command(b, "wallet", "fund", tenant.ID, "1000000.00", "--reason", "benchmark")
 		keys[i] = key.Key
