@@ -506,7 +506,7 @@ func TestLostConnections(t *testing.T) {
 								} else if err != nil {
 									t.Fatalf("%v %v at %d: %v", boundary, fault, nth, err)
 								}
-								n.pass(time.Minute)
+								n.pass(20 * time.Second)
 								if got := n.must(KindPayout, pay.ID); got.Status != life.want {
 									t.Errorf("%v %v at %d: %s, want %s", boundary, fault, nth, got.Status, life.want)
 								}

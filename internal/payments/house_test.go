@@ -147,6 +147,10 @@ type house struct {
 	tenant tenant.Tenant
 	hooks  *hooks
 	n      int
+
+	rails       []provider.Rail // instead of the two scripted ones
+	callbackURL string
+	callback    func(provider.Rail, provider.CallbackRequest)
 }
 
 // hooks is the customer's server; it notes the statuses that it was told.
@@ -224,6 +228,9 @@ func (h *house) stopped(name string) *node {
 		{Name: "hubtel", Mode: "test", Collector: h.second, Disburser: h.second, TopUpper: h.second,
 			WalletNames: h.second, BankNames: h.second, Bundles: h.second},
 	}
+	if h.rails != nil {
+		rails = h.rails
+	}
 	l := ledger.New(h.db, h.clock, name)
 	q := jobs.New(h.db, h.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	n := &node{house: h, queue: q, routes: route.New(h.db, h.clock, log, rails)}
@@ -235,6 +242,7 @@ func (h *house) stopped(name string) *node {
 	n.Payments = New(Deps{
 		DB: h.db, Ledger: l, Tenants: tenant.New(h.db, l, h.clock), Jobs: q, Webhooks: n.webhooks, Routes: n.routes,
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
+		CallbackURL: func(provider.Rail) string { return h.callbackURL },
 	})
 	if err := errors.Join(n.routes.Seed(ctx)); err != nil {
 		h.t.Fatal(err)

@@ -29,6 +29,9 @@ type settlement struct {
 	refused bool             // payouts: the request that asked is still waiting and is told so
 	note    string           // an operator's reason
 	mark    *mark            // for the arrows that stay on pending
+	// posts, where it is not 0, must still be the row's: the word is about these
+	// POSTs, and another node that took the payment over may have sent one more.
+	posts int
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 }
@@ -41,8 +44,9 @@ type settled struct {
 
 // A move is a change of status as it is written, row being what becomes of it.
 type move struct {
-	row Payment
-	was Status
+	row   Payment
+	was   Status
+	posts int // 0: any
 }
 
 // A mark changes the attempt of an open payment; row is what becomes of it.
@@ -107,7 +111,7 @@ func (b *batch) settleOne(s *settlement) (result, error) {
 	if b.touched[row.ID] { // one change of a row in a transaction
 		return result{payment: *row}, nil
 	}
-	if !ok || row.Attempt != s.payment.Attempt {
+	if !ok || row.Attempt != s.payment.Attempt || s.posts != 0 && row.Posts != s.posts {
 		return result{payment: *row}, nil
 	}
 	var err error
@@ -162,7 +166,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 	if row.AccountName == "" {
 		row.AccountName = s.outcome.Name
 	}
-	b.moves = append(b.moves, move{row: *row, was: was})
+	b.moves = append(b.moves, move{row: *row, was: was, posts: s.posts})
 	b.tally.turned(*row, was, to)
 	b.lookLater(*row, s.at)
 	if was == StatusPending {
@@ -300,6 +304,7 @@ var moveColumns = []db.Column[move]{
 	{Name: "id", Text: func(m move) string { return m.row.ID }},
 	{Name: "was", Text: func(m move) string { return string(m.was) }},
 	{Name: "attempt", Int: func(m move) int64 { return int64(m.row.Attempt) }},
+	{Name: "posts", Int: func(m move) int64 { return int64(m.posts) }},
 	{Name: "status", Text: func(m move) string { return string(m.row.Status) }},
 	{Name: "settled_at", Int: func(m move) int64 { return db.Micros(m.row.SettledAt) }},
 	{Name: "reason", Text: func(m move) string { return m.row.Reason }},
@@ -368,7 +373,8 @@ const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL
 FROM rows($1) AS m
-WHERE payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt`
+WHERE payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt
+AND (m.posts = 0 OR payments.posts = m.posts)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at

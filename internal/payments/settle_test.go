@@ -89,6 +89,11 @@ func TestReroute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		n.quiet()
+		// A failure of the attempt that was left settles nothing.
+		if done, err := n.settle(t.Context(), settlement{payment: pay, event: EventFailed, reason: provider.ReasonFunds}); err != nil || done.changed {
+			t.Fatalf("a failure of the first attempt: changed %v, %v", done.changed, err)
+		}
 		n.pass(time.Second)
 		got := n.must(KindPayout, pay.ID)
 		if got.Status != StatusSuccess || got.Rail != "hubtel" || got.Attempt != 2 || got.ProviderReference != pay.ProviderReference {
@@ -240,6 +245,85 @@ func TestTakeover(t *testing.T) {
 				n.books()
 			})
 		})
+	}
+}
+
+// TestAPausedNodeThatWakesDoesNoHarm: a node hangs in its POST, another takes
+// the payment over, sends it again and it is paid; then the first one's refusal
+// comes back.
+func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
+	for _, word := range []provider.Outcome{rejected, unsent, success, pending, unknown} {
+		t.Run(word.Class.String()+" "+word.State.String(), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				paused, heir := h.node("paused"), h.stopped("heir")
+				entered, leave := make(chan struct{}), make(chan struct{})
+				h.first.script(nil, inTurn(notFound, pending))
+				h.first.slow = func(context.Context) provider.Outcome {
+					close(entered)
+					<-leave
+					return word
+				}
+				answer := make(chan error, 1)
+				r := h.payout()
+				go func() {
+					_, _, err := paused.Payout(t.Context(), h.caller(), r)
+					answer <- err
+				}()
+				<-entered
+				h.first.mu.Lock()
+				h.first.slow, h.first.onPost = nil, always(pending)
+				h.first.mu.Unlock()
+				h.bury("paused")
+				if err := heir.queue.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				heir.quiet()
+				if posts, _ := h.first.counts(); posts != 2 {
+					t.Fatalf("%d POSTs after the takeover, want 2", posts)
+				}
+				before := heir.balance()
+				close(leave)
+				if err := <-answer; err != nil {
+					t.Errorf("the request was answered %v", err)
+				}
+				paused.quiet()
+				rows, err := heir.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+				if err != nil || len(rows.Rows) != 1 {
+					t.Fatalf("%d rows, %v", len(rows.Rows), err)
+				}
+				want := StatusPending
+				if word.State == provider.Success {
+					want = StatusSuccess
+				}
+				if got := rows.Rows[0]; got.Status != want || heir.balance() != before {
+					t.Errorf("the payout is %s, the wallet went from %s to %s", got.Status, before, heir.balance())
+				}
+				h.first.script(always(pending), always(success))
+				heir.pass(time.Minute)
+				if got := heir.must(KindPayout, rows.Rows[0].ID); got.Status != StatusSuccess {
+					t.Errorf("in the end the payout is %s", got.Status)
+				}
+				if told := h.hooks.of(r.Reference); !slices.Equal(told, []string{"success"}) {
+					t.Errorf("the customer was told %v", told)
+				}
+				heir.books()
+			})
+		})
+	}
+}
+
+// bury ends a node's lease as the database's clock would.
+func (h *house) bury(node string) {
+	h.t.Helper()
+	if err := h.db.Write(h.t.Context(), func(tx *db.Tx) error {
+		n, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE node = $1 AND expires_at > 0", node)
+		if n != 1 {
+			h.t.Errorf("%d leases of %s", n, node)
+		}
+		return err
+	}); err != nil {
+		h.t.Fatal(err)
 	}
 }
 
@@ -417,6 +501,75 @@ func TestABlindBatchThatIsWrongIsJudgedAnew(t *testing.T) {
 			}
 		}
 		n.quiet()
+		n.books()
+	})
+}
+
+// TestTwoWordsInOneBatch: of two final words about one row in one transaction
+// the first counts, and so does a mark.
+func TestTwoWordsInOneBatch(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		for _, known := range []bool{true, false} {
+			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := pay
+			row.Posts++
+			marked := &op{settle: &settlement{payment: pay, event: EventRepeated, known: known, at: n.clock.Now(), mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}}}
+			again := &op{settle: &settlement{payment: pay, event: EventRepeated, known: known, at: n.clock.Now(), mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}}}
+			verdicts, err := n.runBatch(t.Context(), 0, []*op{marked, again})
+			if err != nil || !verdicts[0].Value.changed || verdicts[1].Value.changed {
+				t.Fatalf("two marks: %v, %v, %v", verdicts[0].Value.changed, verdicts[1].Value.changed, err)
+			}
+			if posts := n.must(KindPayout, pay.ID).Posts; posts != 2 {
+				t.Errorf("two nodes raised posts to %d, want 2 by one of them", posts)
+			}
+			won := &op{settle: &settlement{payment: row, event: EventSucceeded, known: known, at: n.clock.Now(), outcome: success}}
+			lost := &op{settle: &settlement{payment: row, event: EventReversed, known: known, at: n.clock.Now(), outcome: failed}}
+			if verdicts, err = n.runBatch(t.Context(), 0, []*op{won, lost}); err != nil || !verdicts[0].Value.changed || verdicts[1].Value.changed {
+				t.Fatalf("two words: %v, %v, %v", verdicts[0].Value.changed, verdicts[1].Value.changed, err)
+			}
+			n.quiet()
+			n.books()
+		}
+	})
+}
+
+// TestTheMarkComesFirst: what may never be sent twice is marked in the database
+// before the provider hears of it.
+func TestTheMarkComesFirst(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		posts := 0
+		h.second.script(func(_ int, reference string) provider.Outcome {
+			posts++
+			row, found, err := n.byProviderReference(context.Background(), reference)
+			if err != nil || !found || row.SendingAt.IsZero() || row.Posts != posts {
+				t.Errorf("POST %d: found %v, marked at %v, posts %d, %v", posts, found, row.SendingAt, row.Posts, err)
+			}
+			if posts < 3 {
+				return turnedOff
+			}
+			return pending
+		}, always(success))
+		r := h.payout()
+		r.Network, r.MSISDN = "TELECEL", "233201234567"
+		pay, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.quiet()
+		if row := n.must(KindPayout, pay.ID); !row.SendingAt.IsZero() || row.Unsent != 1 {
+			t.Errorf("between the tries: marked at %v, %d unsent; a takeover could not send it", row.SendingAt, row.Unsent)
+		}
+		n.pass(10 * time.Second)
+		if row := n.must(KindPayout, pay.ID); row.Status != StatusSuccess || posts != 3 {
+			t.Errorf("%s after %d POSTs", row.Status, posts)
+		}
 		n.books()
 	})
 }

@@ -165,7 +165,7 @@ func (p *Payments) posted(ctx context.Context, w *work, rail provider.Rail, o pr
 		return p.finish(ctx, w, settlement{event: EventSucceeded, outcome: o})
 	case o.Class == provider.Rejected || o.Class == provider.Accepted && o.State == provider.Failed:
 		if only || p.refusedAgain(w, rail, now) {
-			return p.finish(ctx, w, settlement{event: EventFailed, reason: reasonOf(o), outcome: o})
+			return p.finish(ctx, w, settlement{event: EventFailed, reason: reasonOf(o), outcome: o, posts: w.pay.Posts})
 		}
 	case o.Class == provider.Accepted:
 		w.stage, w.clean, w.acceptedAt = stageSent, false, now
@@ -233,7 +233,7 @@ func (p *Payments) notSent(ctx context.Context, w *work, rail provider.Rail, o p
 func (p *Payments) unsentYet(ctx context.Context, w *work, wait time.Duration) jobs.Outcome {
 	left := unsentTime - p.clock.Since(w.since)
 	if left <= 0 {
-		return p.finish(ctx, w, settlement{event: EventFailed, reason: provider.ReasonUnavailable,
+		return p.finish(ctx, w, settlement{event: EventFailed, reason: provider.ReasonUnavailable, posts: w.pay.Posts,
 			outcome: provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}})
 	}
 	return jobs.Later(min(wait, left))
