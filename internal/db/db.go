@@ -74,7 +74,8 @@ type mode int
 const (
 	modeWrite mode = iota // one transaction that writes
 	modeRead              // statements that read, each on its own on PostgreSQL
-	modeWhole             // one snapshot for all statements
+	modeSnapshot          // one snapshot for all statements
+	modeWhole             // the same, for statements that read whole tables
 )
 
 // A session is one connection with at most one transaction.

@@ -275,11 +275,17 @@ func TestContexts(t *testing.T) {
 	})
 }
 
-// ReadWhole sees one moment; a writer that commits meanwhile is not in it.
-func TestReadWholeSeesOneMoment(t *testing.T) {
+// ReadWhole and ReadSnapshot see one moment; a writer that commits meanwhile is
+// not in it.
+func TestSnapshotsSeeOneMoment(t *testing.T) {
+	t.Run("ReadWhole", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadWhole) })
+	t.Run("ReadSnapshot", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadSnapshot) })
+}
+
+func snapshotSeesOneMoment(t *testing.T, read func(*db.DB, context.Context, func(*db.Tx) error) error) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
-		err := d.ReadWhole(t.Context(), func(tx *db.Tx) error {
+		err := read(d, t.Context(), func(tx *db.Tx) error {
 			var before, after int64
 			if _, err := tx.One(`SELECT amount FROM items WHERE id = 'purse'`, nil, &before); err != nil {
 				return err

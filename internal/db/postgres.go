@@ -206,6 +206,9 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 			b.Queue(beginWhole)
 			b.Queue(wholePlans)
 			before = 2
+		case modeSnapshot:
+			b.Queue(beginWhole)
+			before = 1
 		default:
 			b.Queue(beginWrite)
 			before = 1

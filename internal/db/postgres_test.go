@@ -369,6 +369,9 @@ func TestSessionSettings(t *testing.T) {
 	if err := d.ReadWhole(t.Context(), check(map[string]string{"transaction_isolation": "repeatable read", "transaction_read_only": "on", "enable_seqscan": "on", "enable_hashjoin": "on"})); err != nil {
 		t.Error(err)
 	}
+	if err := d.ReadSnapshot(t.Context(), check(map[string]string{"transaction_isolation": "repeatable read", "transaction_read_only": "on", "enable_seqscan": "off", "enable_hashjoin": "off"})); err != nil {
+		t.Error(err)
+	}
 	if err := d.Read(t.Context(), check(map[string]string{"enable_seqscan": "off"})); err != nil {
 		t.Error(err)
 	}

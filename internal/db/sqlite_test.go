@@ -132,7 +132,7 @@ func TestSettingsOfEveryConnection(t *testing.T) {
 		}
 		return nil
 	}
-	if err := errors.Join(d.Write(t.Context(), check), d.Read(t.Context(), check), d.ReadWhole(t.Context(), check)); err != nil {
+	if err := errors.Join(d.Write(t.Context(), check), d.Read(t.Context(), check), d.ReadSnapshot(t.Context(), check), d.ReadWhole(t.Context(), check)); err != nil {
 		t.Fatal(err)
 	}
 	err := d.Read(t.Context(), func(tx *Tx) error {

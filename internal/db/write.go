@@ -158,6 +158,12 @@ func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
 	return d.read(ctx, modeRead, fn)
 }
 
+// ReadSnapshot runs fn on one snapshot on both engines, for a few look-ups that
+// must agree with each other.
+func (d *DB) ReadSnapshot(ctx context.Context, fn func(*Tx) error) error {
+	return d.read(ctx, modeSnapshot, fn)
+}
+
 // ReadWhole runs fn on one snapshot of the whole database on both engines, for
 // checks and statements whose sums must agree. Its statements may scan whole
 // tables.
