@@ -52,6 +52,7 @@ type Server struct {
 
 	MTN    MTN    `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
 	Hubtel Hubtel `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
+	SMPP   SMPP   `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 
 	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
 	// never from a flag, where other users of the machine could read it.
@@ -90,6 +91,9 @@ func (s Server) Missing() []string {
 	}
 	if s.Hubtel.Enabled() {
 		missing = append(missing, s.Hubtel.Missing()...)
+	}
+	if _, err := s.SMPP.Binds(); err != nil {
+		missing = append(missing, "SMPP binds that can be used: "+err.Error())
 	}
 	return missing
 }

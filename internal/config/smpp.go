@@ -1,0 +1,104 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+)
+
+// SMPP are the accounts with mobile operators' message centres that live SMS
+// go through: one in flags, any number in a file.
+type SMPP struct {
+	SMPPBind `embed:""`
+	File     string `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, whose members are these settings with underscores (address, system_id, ...): for several operators."`
+	Resend   bool   `name:"resend" env:"RESEND" help:"Send campaign messages again whose fate a crash left unknown, so that some may come twice. One-time passwords never are."`
+}
+
+// SMPPBind is one account with a message centre.
+type SMPPBind struct {
+	Name          string     `name:"name" env:"NAME" default:"operator" json:"name" help:"Name of the bind in logs."`
+	Address       string     `name:"address" env:"ADDRESS" placeholder:"HOST:PORT" json:"address" help:"Message centre of a mobile operator; empty leaves it out."`
+	TLS           bool       `name:"tls" env:"TLS" json:"tls" help:"Speak TLS with it."`
+	SystemID      string     `name:"system-id" env:"SYSTEM_ID" json:"system_id" help:"System id of the account."`
+	Password      Credential `name:"password" env:"PASSWORD" hidden:"" json:"password" help:"Password of the account."`
+	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, where the operator asks for one."`
+	Mode          string     `name:"mode" env:"MODE" enum:"transceiver,transmitter" default:"transceiver" json:"mode" help:"transceiver, or transmitter with a receiver beside it."`
+	Connections   int        `name:"connections" env:"CONNECTIONS" default:"1" json:"connections" help:"Connections at once."`
+	Networks      []string   `name:"network" env:"NETWORKS" placeholder:"NETWORK" json:"networks" help:"Networks that it serves (MTN, TELECEL, AIRTELTIGO); none is all. May be repeated."`
+	Window        int        `name:"window" env:"WINDOW" default:"10" json:"window" help:"Segments without an answer, of one connection."`
+	Rate          float64    `name:"rate" env:"RATE" default:"0" json:"rate" help:"Segments a second of one connection; 0 is no limit but the window."`
+	SubmitIDs     string     `name:"submit-ids" env:"SUBMIT_IDS" enum:"text,hex,decimal" default:"text" json:"submit_ids" help:"How answers to submits write message ids: text, hex or decimal."`
+	ReceiptIDs    string     `name:"receipt-ids" env:"RECEIPT_IDS" enum:"text,hex,decimal" default:"text" json:"receipt_ids" help:"How receipts write them."`
+	Concatenation string     `name:"concatenation" env:"CONCATENATION" enum:"udh,sar" default:"udh" json:"concatenation" help:"How parts of a long message are joined: udh or sar."`
+	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, where the operator asks for one."`
+}
+
+// Enabled says whether the operator configured a message centre at all.
+func (s SMPP) Enabled() bool { return s.Address != "" || s.File != "" }
+
+// Binds gives all binds, those of the file as well, or what is wrong with one.
+func (s SMPP) Binds() ([]SMPPBind, error) {
+	var all []SMPPBind
+	if s.Address != "" {
+		all = append(all, s.SMPPBind)
+	}
+	if s.File != "" {
+		text, err := os.ReadFile(s.File)
+		if err != nil {
+			return nil, fmt.Errorf("the file of SMPP binds: %w", err)
+		}
+		var listed []SMPPBind
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&listed); err != nil {
+			return nil, fmt.Errorf("the file of SMPP binds, %s, is no list of binds: %w", s.File, err)
+		}
+		all = append(all, listed...)
+	}
+	names := map[string]bool{}
+	for i := range all {
+		if err := all[i].complete(); err != nil {
+			return nil, fmt.Errorf("the SMPP bind %q %w", all[i].Name, err)
+		}
+		if names[all[i].Name] {
+			return nil, fmt.Errorf("two SMPP binds are called %q", all[i].Name)
+		}
+		names[all[i].Name] = true
+	}
+	return all, nil
+}
+
+// complete fills in what a bind of a file leaves out and checks the rest.
+func (b *SMPPBind) complete() error {
+	fill := func(to *string, value string) {
+		if *to == "" {
+			*to = value
+		}
+	}
+	fill(&b.Name, b.Address)
+	fill(&b.Mode, "transceiver")
+	fill(&b.SubmitIDs, "text")
+	fill(&b.ReceiptIDs, "text")
+	fill(&b.Concatenation, "udh")
+	forms := []string{"text", "hex", "decimal"}
+	if _, _, err := net.SplitHostPort(b.Address); err != nil {
+		return fmt.Errorf("needs an address, host:port: %w", err)
+	}
+	switch {
+	case b.SystemID == "" || len(b.SystemID) > 15:
+		return errors.New("needs a system id of 1 to 15 characters")
+	case b.Mode != "transceiver" && b.Mode != "transmitter":
+		return errors.New("has a mode other than transceiver and transmitter")
+	case !slices.Contains(forms, b.SubmitIDs) || !slices.Contains(forms, b.ReceiptIDs):
+		return errors.New("has a form of ids other than text, hex and decimal")
+	case b.Concatenation != "udh" && b.Concatenation != "sar":
+		return errors.New("has a concatenation other than udh and sar")
+	case b.Window < 0 || b.Connections < 0 || b.Rate < 0:
+		return errors.New("has a negative number")
+	}
+	return nil
+}
