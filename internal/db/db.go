@@ -72,10 +72,10 @@ type opener interface {
 type mode int
 
 const (
-	modeWrite mode = iota // one transaction that writes
-	modeRead              // statements that read, each on its own on PostgreSQL
-	modeSnapshot          // one snapshot for all statements
-	modeWhole             // the same, for statements that read whole tables
+	modeWrite    mode = iota // one transaction that writes
+	modeRead                 // statements that read, each on its own on PostgreSQL
+	modeSnapshot             // one snapshot for all statements
+	modeWhole                // the same, for statements that read whole tables
 )
 
 // A session is one connection with at most one transaction.
