@@ -85,7 +85,11 @@ type SMPPAccount struct {
 type SMSCTotals struct {
 	Bound     int   `json:"bound"`      // connections that are bound now
 	PeakBound int   `json:"peak_bound"` // the most at once
+	Connected int64 `json:"connected"`  // connections taken
 	Binds     int64 `json:"binds"`      // that succeeded
+	NotBound  int64 `json:"not_bound"`  // binds that were refused
+	Enquiries int64 `json:"enquiries"`  // enquire_link that came in
+	Alive     int64 `json:"alive"`      // answers to those that went out
 	Submitted int64 `json:"submitted"`  // submit_sm that came in
 	Accepted  int64 `json:"accepted"`   // of those, segments taken, answered or not
 	Throttled int64 `json:"throttled"`  // ESME_RTHROTTLED and ESME_RMSGQFUL
@@ -109,7 +113,8 @@ type smsc struct {
 	parts   *assembly
 	rate    rateWindow
 
-	binds, submitted, accepted, throttled, refused     atomic.Int64
+	connected, binds, notBound, enquiries, alive       atomic.Int64
+	submitted, accepted, throttled, refused            atomic.Int64
 	receiptsOut, confirmed, repeated, dropped, waiting atomic.Int64
 
 	mu        sync.Mutex
@@ -199,7 +204,9 @@ func (s *Sim) SMSCTotals() SMSCTotals {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return SMSCTotals{
-		Bound: c.bound, PeakBound: c.peak, Binds: c.binds.Load(), Submitted: c.submitted.Load(), Accepted: c.accepted.Load(),
+		Bound: c.bound, PeakBound: c.peak, Connected: c.connected.Load(), Binds: c.binds.Load(), NotBound: c.notBound.Load(),
+		Enquiries: c.enquiries.Load(), Alive: c.alive.Load(),
+		Submitted: c.submitted.Load(), Accepted: c.accepted.Load(),
 		Throttled: c.throttled.Load(), Refused: c.refused.Load(), Receipts: c.receiptsOut.Load(), Confirmed: c.confirmed.Load(),
 		Repeated: c.repeated.Load(), Dropped: c.dropped.Load(),
 	}
@@ -214,6 +221,12 @@ func (s *Sim) Disconnect() {
 	for _, session := range sessions {
 		session.cut()
 	}
+}
+
+// SendText sends a text from a handset to a sender ID or short code, as a
+// customer does who answers a message. It is cut to 70 characters.
+func (s *Sim) SendText(from, to, text string) {
+	s.smsc.offer(receipt{to: party(from), from: to, text: text})
 }
 
 // ScriptSMS fixes what messages to a number come to, whatever the number says.

@@ -67,6 +67,7 @@ func (c *smsc) start(conn net.Conn) {
 		conn.Close()
 		return
 	}
+	c.connected.Add(1)
 	c.sessions = append(c.sessions, s)
 	c.running.Add(2)
 	go func() {
@@ -133,6 +134,7 @@ func (s *smscSession) take(h pdu.Header, unit []byte) {
 	case data.BIND_TRANSCEIVER, data.BIND_TRANSMITTER, data.BIND_RECEIVER:
 		s.takeBind(h, unit)
 	case data.ENQUIRE_LINK:
+		s.c.enquiries.Add(1)
 		answer := pdu.NewEnquireLinkResp()
 		answer.SetSequenceNumber(h.SequenceNumber)
 		s.send(answer)
@@ -141,7 +143,9 @@ func (s *smscSession) take(h pdu.Header, unit []byte) {
 		answer.SetSequenceNumber(h.SequenceNumber)
 		s.send(answer)
 		s.part()
-	case data.ENQUIRE_LINK_RESP, data.UNBIND_RESP, data.GENERIC_NACK:
+	case data.ENQUIRE_LINK_RESP:
+		s.c.alive.Add(1)
+	case data.UNBIND_RESP, data.GENERIC_NACK:
 	default:
 		if h.CommandID >= 0 { // a request, not an answer
 			s.nack(h, data.ESME_RINVCMDID)
@@ -182,7 +186,9 @@ func (s *smscSession) takeBind(h pdu.Header, unit []byte) {
 			answer.CommandStatus = s.c.admit(s, bind.BindingType)
 		}
 		s.send(answer)
-		if answer.CommandStatus == data.ESME_ROK {
+		if answer.CommandStatus != data.ESME_ROK {
+			s.c.notBound.Add(1)
+		} else {
 			_ = s.conn.SetReadDeadline(time.Time{})
 			s.c.offer() // receipts may wait for this connection
 		}

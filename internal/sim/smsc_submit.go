@@ -21,7 +21,7 @@ type segment struct {
 // and what comes of it later.
 func (s *smscSession) takeSubmit(h pdu.Header, unit []byte) {
 	c := s.c
-	c.submitted.Add(1)
+	defer c.submitted.Add(1) // when its answer is on its way
 	hit := c.s.faults.next(SMSC, OpSubmit)
 	if hit.kinds != nil && s.struck(h, hit) {
 		return
