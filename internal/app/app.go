@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,7 @@ type App struct {
 	// callbackBase is the public URL, known once the interface listens; payments may run before.
 	callbackBase atomic.Pointer[string]
 	draining     chan struct{}
+	leave        sync.Once                     // closes draining
 	undo         []func(context.Context) error // in the order of starting
 }
 
@@ -88,19 +90,24 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-a.failed:
 	}
-	a.log.Info("stopping", "drain_for", a.cfg.DrainFor)
+	a.log.Info("stopping", "notice", a.cfg.DrainNotice, "drain_for", a.cfg.DrainFor)
+	a.notice(context.WithoutCancel(ctx))
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.DrainFor)
 	defer cancel()
 	return errors.Join(err, a.Stop(limit))
 }
 
+// notice tells whoever asks /readyz that this node leaves, and gives them time to ask.
+func (a *App) notice(ctx context.Context) {
+	a.leave.Do(func() { close(a.draining) })
+	if a.cfg.DrainNotice > 0 {
+		_ = a.clock.Sleep(ctx, a.cfg.DrainNotice) // only the end of ctx, which has none, would cut it short
+	}
+}
+
 // Stop ends everything in the reverse order of starting. It may be called twice.
 func (a *App) Stop(ctx context.Context) error {
-	select {
-	case <-a.draining:
-	default:
-		close(a.draining)
-	}
+	a.leave.Do(func() { close(a.draining) })
 	var all error
 	for len(a.undo) > 0 {
 		last := a.undo[len(a.undo)-1]

@@ -1,7 +1,7 @@
 package app
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/provider"
@@ -36,8 +36,8 @@ func (a *App) buildRails(record func(provider.Exchange)) error {
 			a.rails = append(a.rails, adapter.Rail())
 		}
 	}
-	if len(a.rails) == 0 && !a.production {
-		return fmt.Errorf("no provider is configured and there is no simulator")
+	if len(a.rails) == 0 {
+		return errors.New("no provider is configured: set MAKOLA_MTN_URL or MAKOLA_HUBTEL_CLIENT_ID with their credentials, or name a simulator with --sim for test money alone")
 	}
 	return nil
 }

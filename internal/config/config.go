@@ -48,6 +48,7 @@ type Server struct {
 	Origins        []string       `name:"cors-origin" env:"MAKOLA_CORS_ORIGINS" placeholder:"ORIGIN" help:"Browser origins that may call the interface. None means that CORS is off."`
 	GeneralLimit   int64          `name:"general-limit" env:"MAKOLA_GENERAL_LIMIT" help:"Requests a minute of one tenant over all endpoints; 0 is no limit."`
 	USSDCode       string         `name:"ussd-code" env:"MAKOLA_USSD_CODE" help:"Text of ussd_code in the answer of otp/send."`
+	DrainNotice    time.Duration  `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" default:"0s" help:"How long /readyz says draining before the server takes no more requests; behind a load balancer, longer than its checks are apart."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 
 	MTN    MTN    `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
