@@ -1,0 +1,421 @@
+package smpp_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/sim"
+)
+
+func number(i int) string { return fmt.Sprintf("2332441%05d", i) }
+
+// TestWindowBlocks: a client goes no further than its window, however slow the centre is.
+func TestWindowBlocks(t *testing.T) {
+	const window, total = 10, 100
+	m := newCentre(t, sim.SMSCOptions{Latency: time.Minute})
+	bind := m.bind()
+	bind.Window = window
+	k := m.client(bind)
+	var o outcomes
+	submitted := make(chan struct{})
+	go func() {
+		defer close(submitted)
+		for i := range total {
+			k.Submit(context.Background(), segment(number(i), "x"), o.of(i))
+		}
+	}()
+	for done := int64(0); done < total; done += window {
+		waitFor(t, "a full window", func() bool { return m.SMSCTotals().Submitted >= done+window })
+		if got := m.SMSCTotals().Submitted; got != done+window {
+			t.Fatalf("%d submits after %d answers", got, done)
+		}
+		m.clock.Advance(time.Minute)
+		waitFor(t, "the answers", func() bool { return o.n.Load() >= done+window })
+	}
+	<-submitted
+	if got := len(o.each(provider.Accepted)); got != total {
+		t.Errorf("%d accepted", got)
+	}
+}
+
+// TestSubmitGivesUp: who waits for room in the window can leave, and has sent nothing.
+func TestSubmitGivesUp(t *testing.T) {
+	m := newCentre(t, sim.SMSCOptions{Latency: time.Hour})
+	bind := m.bind()
+	bind.Window = 1
+	k := m.client(bind)
+	var o outcomes
+	k.Submit(t.Context(), segment(number(0), "x"), o.of(0))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k.Submit(ctx, segment(number(1), "x"), o.of(1))
+	if out := o.get(1); out.Class != provider.NotSent || !out.NotSentBySocket {
+		t.Errorf("%+v", out)
+	}
+	waitFor(t, "the first submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+	if list := m.SegmentsTo(number(1)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// resend submits each of total messages until it was not refused for now, as a caller does.
+func (k *client) resend(total int) *outcomes { return k.resendAfter(total, func() {}) }
+
+// resendAfter lets the clock stand until ready returns.
+func (k *client) resendAfter(total int, ready func()) *outcomes {
+	var o outcomes
+	for round := 0; ; round++ {
+		var left []int
+		for i := range total {
+			if _, known := func() (provider.Outcome, bool) {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				out, known := o.list[i]
+				return out, known && out.Class != provider.NotSent
+			}(); !known {
+				left = append(left, i)
+			}
+		}
+		if len(left) == 0 {
+			return &o
+		}
+		begun := o.n.Load()
+		submitted := make(chan struct{})
+		go func() {
+			defer close(submitted)
+			for _, i := range left {
+				k.Submit(context.Background(), segment(number(i), fmt.Sprint("Message ", i)), o.of(i))
+			}
+		}()
+		ready()
+		k.centre.until("outcomes", func() bool { return o.n.Load() == begun+int64(len(left)) })
+		<-submitted
+	}
+}
+
+// TestThrottled: what the centre throttles or has no room for is not lost and arrives once.
+func TestThrottled(t *testing.T) {
+	for name, o := range map[string]sim.SMSCOptions{"rate": {Rate: 40}, "queue": {Queue: 20}} {
+		t.Run(name, func(t *testing.T) {
+			m := newCentre(t, o)
+			k := m.client(m.bind())
+			out := k.resendAfter(150, func() {
+				waitFor(t, "a full centre", func() bool { return m.SMSCTotals().Throttled > 0 })
+			})
+			if got := len(out.each(provider.Accepted)); got != 150 {
+				t.Errorf("%d accepted", got)
+			}
+			totals := m.SMSCTotals()
+			if totals.Throttled == 0 || totals.Accepted != 150 || totals.Submitted != totals.Accepted+totals.Throttled {
+				t.Errorf("%+v", totals)
+			}
+			if twice := m.SegmentsTwice(); len(twice) > 0 {
+				t.Errorf("%+v", twice)
+			}
+		})
+	}
+}
+
+// TestDisconnects: a centre that drops the line at every 50th submit, before or after it took it. What
+// was answered was taken, what was not may have been, and nothing is sent again by the client.
+func TestDisconnects(t *testing.T) {
+	for _, fault := range []sim.FaultKind{sim.AnswerLost, sim.RequestLost} {
+		t.Run(string(fault), func(t *testing.T) {
+			m := newCentre(t, sim.SMSCOptions{})
+			bind := m.bind()
+			bind.Window = 20
+			k := m.client(bind)
+			if err := m.Inject(sim.Fault{Provider: sim.SMSC, Operation: sim.OpSubmit, Kind: fault, Every: 50, For: 24 * time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			const total = 600
+			o := k.resend(total)
+			if twice := m.SegmentsTwice(); len(twice) > 0 {
+				t.Errorf("%+v", twice)
+			}
+			accepted, unknown := o.each(provider.Accepted), o.each(provider.Unknown)
+			if len(accepted)+len(unknown) != total || len(unknown) == 0 || len(accepted) < total/2 {
+				t.Errorf("%d accepted, %d unknown", len(accepted), len(unknown))
+			}
+			for _, i := range accepted {
+				if len(m.SegmentsTo(number(i))) != 1 {
+					t.Errorf("%d is called accepted and never came", i)
+				}
+			}
+			if b := m.SMSCTotals(); b.Binds < 10 || b.PeakBound != 1 {
+				t.Errorf("%+v", b)
+			}
+		})
+	}
+}
+
+// TestCutWhileInFlight: what waits for an answer when the line breaks is unknown, what comes later is
+// not sent, until the client has bound again.
+func TestCutWhileInFlight(t *testing.T) {
+	m := newCentre(t, sim.SMSCOptions{Latency: time.Hour})
+	k := m.client(m.bind())
+	var o outcomes
+	for i := range 5 {
+		k.Submit(t.Context(), segment(number(i), "x"), o.of(i))
+	}
+	waitFor(t, "the submits", func() bool { return m.SMSCTotals().Accepted == 5 })
+	m.Disconnect()
+	waitFor(t, "outcomes", func() bool { return o.n.Load() == 5 })
+	if got := o.each(provider.Unknown); len(got) != 5 {
+		t.Errorf("unknown: %v", got)
+	}
+	waitFor(t, "the end of the session", func() bool { return k.Ready("") != nil })
+	if out := k.send(number(9), "x"); out.Class != provider.NotSent || !out.NotSentBySocket {
+		t.Errorf("without a connection: %+v", out)
+	}
+	m.SetSMSC(sim.SMSCOptions{EnquireEvery: 24 * time.Hour})
+	m.until("a new bind", func() bool { return k.Ready("") == nil })
+	if out := k.send(number(9), "x"); out.Class != provider.Accepted {
+		t.Errorf("bound again: %+v", out)
+	}
+}
+
+// TestHalfRefused: a refusal is that segment's alone.
+func TestHalfRefused(t *testing.T) {
+	m := newCentre(t, sim.SMSCOptions{})
+	k := m.client(m.bind())
+	if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.RefuseOutright, Every: 2, For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	o := k.resend(100)
+	accepted, rejected := o.each(provider.Accepted), o.each(provider.Rejected)
+	if len(accepted) != 50 || len(rejected) != 50 {
+		t.Errorf("%d accepted, %d rejected", len(accepted), len(rejected))
+	}
+	for _, i := range rejected {
+		if len(m.SegmentsTo(number(i))) != 0 {
+			t.Errorf("%d is called rejected and was taken", i)
+		}
+	}
+}
+
+// TestStrangeAnswers: what each way of answering badly makes of a submit.
+func TestStrangeAnswers(t *testing.T) {
+	for _, c := range []struct {
+		fault sim.FaultKind
+		class provider.Class
+		taken int
+	}{
+		{sim.ErrorBefore, provider.Unknown, 0}, // a system error says nothing
+		{sim.ErrorAfter, provider.Unknown, 1},
+		{sim.Malformed, provider.Unknown, 1},
+		{sim.Throttle, provider.NotSent, 0},
+		{sim.QueueFull, provider.NotSent, 0},
+		{sim.Outage, provider.Unknown, 0},
+		{sim.Unbind, provider.Accepted, 1},
+	} {
+		t.Run(string(c.fault), func(t *testing.T) {
+			m := newCentre(t, sim.SMSCOptions{})
+			k := m.client(m.bind())
+			if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: c.fault}); err != nil {
+				t.Fatal(err)
+			}
+			if out := k.send(number(1), "x"); out.Class != c.class {
+				t.Errorf("%+v", out)
+			}
+			if got := len(m.SegmentsTo(number(1))); got != c.taken {
+				t.Errorf("taken %d times", got)
+			}
+			if out := k.resend(1).get(0); out.Class != provider.Accepted {
+				t.Errorf("afterwards: %+v", out)
+			}
+		})
+	}
+}
+
+// TestSilence: a centre that takes everything and answers nothing does not hold a client for ever.
+func TestSilence(t *testing.T) {
+	m := newCentre(t, sim.SMSCOptions{})
+	bind := m.bind()
+	bind.AnswerTimeout, bind.Window = 10*time.Second, 3
+	k := m.client(bind)
+	if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.Silent, Count: 3}); err != nil {
+		t.Fatal(err)
+	}
+	var o outcomes
+	submitted := make(chan struct{})
+	go func() {
+		defer close(submitted)
+		for i := range 7 {
+			k.Submit(context.Background(), segment(number(i), "x"), o.of(i))
+		}
+	}()
+	waitFor(t, "a full window", func() bool { return m.SMSCTotals().Submitted == 3 })
+	m.until("the end of patience", func() bool { return o.n.Load() >= 3 })
+	waitFor(t, "the others", func() bool { return o.n.Load() == 7 })
+	<-submitted
+	if unknown, accepted := o.each(provider.Unknown), o.each(provider.Accepted); len(unknown) != 3 || len(accepted) != 4 {
+		t.Errorf("unknown %v, accepted %v", unknown, accepted)
+	}
+	if b := m.SMSCTotals(); b.Binds != 1 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestSignsOfLife: each side asks a silent peer, which answers; the connection stays.
+func TestSignsOfLife(t *testing.T) {
+	for name, asks := range map[string]struct{ centre, client time.Duration }{
+		"centre": {2 * time.Second, 24 * time.Hour}, "client": {24 * time.Hour, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newCentre(t, sim.SMSCOptions{EnquireEvery: asks.centre})
+			bind := m.bind()
+			bind.EnquireEvery = asks.client
+			k := m.client(bind)
+			for i := range int64(5) {
+				m.until("a sign of life", func() bool {
+					got := m.SMSCTotals()
+					return got.Enquiries+got.Alive > i
+				})
+			}
+			if got := m.SMSCTotals(); got.Binds != 1 || got.Bound != 1 || k.Ready("") != nil {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestBinds: who may bind, and with which connections.
+func TestBinds(t *testing.T) {
+	t.Run("wrong password", func(t *testing.T) {
+		m := newCentre(t, sim.SMSCOptions{})
+		bind := m.bind()
+		bind.Password = "wrong"
+		bind.ReconnectWithin = time.Second
+		k := m.unboundClient(bind)
+		m.until("three tries", func() bool { return m.SMSCTotals().NotBound >= 3 })
+		if k.Ready("") == nil || m.SMSCTotals().Binds != 0 {
+			t.Error("was let in")
+		}
+	})
+	t.Run("transmitter and receiver", func(t *testing.T) {
+		m := newCentre(t, sim.SMSCOptions{})
+		bind := m.bind()
+		bind.Mode = smpp.Transmitter
+		k := m.client(bind)
+		m.until("both connections", func() bool { return m.SMSCTotals().Bound == 2 })
+		if out := k.send("233240000001", "x"); out.Class != provider.Accepted {
+			t.Errorf("%+v", out)
+		}
+		m.settle()
+		if got := k.states(); !slices.Equal(got, []provider.Delivery{provider.Delivered}) {
+			t.Errorf("%v", got)
+		}
+	})
+	t.Run("several connections", func(t *testing.T) {
+		m := newCentre(t, sim.SMSCOptions{})
+		bind := m.bind()
+		bind.Connections = 3
+		k := m.client(bind)
+		m.until("all connections", func() bool { return m.SMSCTotals().Bound == 3 })
+		if got := len(k.resend(90).each(provider.Accepted)); got != 90 {
+			t.Errorf("%d accepted", got)
+		}
+		m.pass(3 * time.Second)
+		if got := len(k.stored()); got != 90 {
+			t.Errorf("%d receipts", got)
+		}
+	})
+	t.Run("by network", func(t *testing.T) {
+		mtn, telecel := newCentre(t, sim.SMSCOptions{}), newCentre(t, sim.SMSCOptions{})
+		one, other := mtn.bind(), telecel.bind()
+		one.Networks, other.Networks = []msisdn.Network{msisdn.MTN}, []msisdn.Network{msisdn.Telecel}
+		k := mtn.client(one, other)
+		mtn.until("both binds", func() bool { return k.Ready(msisdn.MTN) == nil && k.Ready(msisdn.Telecel) == nil })
+		for _, to := range []string{"233244000009", "233204000009", "233245000009"} {
+			if out := k.send(to, "x"); out.Class != provider.Accepted {
+				t.Errorf("%s: %+v", to, out)
+			}
+		}
+		if a, b := mtn.SMSCTotals().Accepted, telecel.SMSCTotals().Accepted; a != 2 || b != 1 {
+			t.Errorf("%d and %d", a, b)
+		}
+		if k.Ready(msisdn.AirtelTigo) == nil || k.send("233274000009", "x").Class != provider.NotSent {
+			t.Error("a network that nobody serves")
+		}
+	})
+	t.Run("one at a time", func(t *testing.T) {
+		m := newCentre(t, sim.SMSCOptions{Binds: 1})
+		first := m.client(m.bind())
+		second := m.unboundClient(m.bind())
+		m.until("some tries", func() bool { return m.SMSCTotals().NotBound >= 3 })
+		if second.Ready("") == nil {
+			t.Fatal("two are bound")
+		}
+		first.stop()
+		m.until("the second", func() bool { return second.Ready("") == nil })
+		if got := m.SMSCTotals().PeakBound; got != 1 {
+			t.Errorf("%d at once", got)
+		}
+	})
+}
+
+// TestTLS: the client checks the centre's certificate.
+func TestTLS(t *testing.T) {
+	m := newCentre(t, sim.SMSCOptions{})
+	keys := httptest.NewUnstartedServer(nil)
+	keys.StartTLS()
+	defer keys.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.serve(tls.NewListener(l, &tls.Config{Certificates: keys.TLS.Certificates}))
+	roots := x509.NewCertPool()
+	roots.AddCert(keys.Certificate())
+	bind := m.bind()
+	bind.Address, bind.TLS = l.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "example.com"}
+	k := m.client(bind)
+	if out := k.send("233240000001", "x"); out.Class != provider.Accepted {
+		t.Errorf("%+v", out)
+	}
+	m.settle()
+	if len(k.stored()) != 1 {
+		t.Errorf("%v", k.stored())
+	}
+	bind.TLS = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "example.com"}
+	stranger := m.unboundClient(bind)
+	before := m.SMSCTotals().Connected
+	m.until("some tries", func() bool { return m.SMSCTotals().Connected >= before+3 })
+	if stranger.Ready("") == nil {
+		t.Error("bound with a centre that it cannot trust")
+	}
+}
+
+// TestStop: a client that stops waits for the answers that are due, takes nothing more and unbinds.
+func TestStop(t *testing.T) {
+	m := newCentre(t, sim.SMSCOptions{Latency: time.Second})
+	k := m.client(m.bind())
+	var o outcomes
+	k.Submit(t.Context(), segment(number(1), "x"), o.of(0))
+	waitFor(t, "the submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+	var stopped atomic.Bool
+	go func() {
+		k.Stop(context.Background())
+		stopped.Store(true)
+	}()
+	m.until("the end", stopped.Load)
+	if out := o.get(0); out.Class != provider.Accepted {
+		t.Errorf("%+v", out)
+	}
+	if out := k.send(number(2), "x"); out.Class != provider.NotSent {
+		t.Errorf("after the end: %+v", out)
+	}
+	waitFor(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
+}

@@ -1,0 +1,241 @@
+package smpp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/smstext"
+)
+
+// centre is a simulated message centre, which has another codec than the client, on a clock that only
+// the test moves.
+type centre struct {
+	*sim.Sim
+	t     testing.TB
+	clock *clock.Clock
+}
+
+func newCentre(t testing.TB, o sim.SMSCOptions) *centre {
+	t.Helper()
+	c := &centre{t: t, clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
+	if o.EnquireEvery == 0 {
+		o.EnquireEvery = 24 * time.Hour
+	}
+	var err error
+	if c.Sim, err = sim.New(sim.Options{Clock: c.clock, SMSC: o}); err != nil {
+		t.Fatal(err)
+	}
+	c.CountSegments(true)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.serve(l)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (c *centre) serve(l net.Listener) {
+	served := make(chan error, 1)
+	go func() { served <- c.ServeSMPP(l) }()
+	c.t.Cleanup(func() {
+		c.Close()
+		if err := <-served; err != nil {
+			c.t.Error(err)
+		}
+	})
+	waitFor(c.t, "the listener", func() bool { return c.SMPP().Address != "" })
+}
+
+// bind is an account with the centre that waits long for answers and asks rarely for signs of life.
+func (c *centre) bind() smpp.Bind {
+	a := c.SMPP()
+	return smpp.Bind{Name: "sim", Address: a.Address, SystemID: a.SystemID, Password: a.Password,
+		AnswerTimeout: time.Hour, EnquireEvery: 24 * time.Hour}
+}
+
+// client is a client of the centre and what it heard.
+type client struct {
+	*smpp.Client
+	centre *centre
+
+	mu       sync.Mutex
+	receipts []provider.Receipt
+	refuse   func(provider.Receipt) error // nil: every receipt is stored
+}
+
+func (c *centre) client(binds ...smpp.Bind) *client {
+	c.t.Helper()
+	k := c.unboundClient(binds...)
+	c.until("the bind", func() bool { return k.Ready("") == nil })
+	return k
+}
+
+func (c *centre) unboundClient(binds ...smpp.Bind) *client {
+	k := &client{centre: c}
+	k.Client = smpp.New(smpp.Options{Binds: binds, Clock: c.clock, Log: slog.New(slog.DiscardHandler), Receipt: k.store})
+	k.Start(context.Background())
+	c.t.Cleanup(k.stop)
+	return k
+}
+
+func (k *client) stop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // a test that wants the answers waits for them itself
+	k.Stop(ctx)
+}
+
+func (k *client) store(_ context.Context, r provider.Receipt) error {
+	k.mu.Lock()
+	refuse := k.refuse
+	k.mu.Unlock()
+	if refuse != nil {
+		if err := refuse(r); err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.receipts = append(k.receipts, r)
+	return nil
+}
+
+func (k *client) onReceipt(refuse func(provider.Receipt) error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refuse = refuse
+}
+
+// states are the deliveries that were stored, in order.
+func (k *client) states() []provider.Delivery {
+	var list []provider.Delivery
+	for _, r := range k.stored() {
+		list = append(list, r.State)
+	}
+	return list
+}
+
+func (k *client) stored() []provider.Receipt {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.receipts)
+}
+
+// outcomes gathers what became of submits.
+type outcomes struct {
+	mu   sync.Mutex
+	list map[int]provider.Outcome
+	n    atomic.Int64
+}
+
+func (o *outcomes) of(i int) func(provider.Outcome) {
+	return func(out provider.Outcome) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.list == nil {
+			o.list = map[int]provider.Outcome{}
+		}
+		if before, twice := o.list[i]; twice && before.Class != provider.NotSent {
+			panic(fmt.Sprintf("submit %d is over twice: %+v, then %+v", i, before, out))
+		}
+		o.list[i] = out
+		o.n.Add(1)
+	}
+}
+
+func (o *outcomes) get(i int) provider.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.list[i]
+}
+
+// each lists the submits that ended in a class.
+func (o *outcomes) each(class provider.Class) []int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []int
+	for i, out := range o.list {
+		if out.Class == class {
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// send submits one segment and waits for its outcome.
+func (k *client) send(to, text string) provider.Outcome {
+	k.centre.t.Helper()
+	var o outcomes
+	k.Submit(context.Background(), segment(to, text), o.of(0))
+	waitFor(k.centre.t, "an outcome", func() bool { return o.n.Load() == 1 })
+	return o.get(0)
+}
+
+func segment(to, text string) provider.Segment {
+	m := smstext.Encode(text)
+	return provider.Segment{From: "ADOM", To: msisdn.MSISDN(to), Encoding: m.Encoding, Octets: m.Segments[0], Part: 1, Parts: 1, WantsReceipt: true}
+}
+
+// pass lets time pass in small steps and whatever is due happen.
+func (c *centre) pass(d time.Duration) {
+	c.t.Helper()
+	const step = time.Second
+	for d > 0 {
+		c.clock.Advance(min(step, d))
+		c.settle()
+		d -= step
+	}
+}
+
+// settle waits until every receipt that is due was answered.
+func (c *centre) settle() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.Quiet(ctx); err != nil {
+		c.t.Fatal("the centre does not come to rest:", err)
+	}
+}
+
+// until lets the clock run, faster than the machine's but tied to it, until something is true: on a
+// busy machine no time-out comes before the answer that is under way.
+func (c *centre) until(what string, yes func() bool) {
+	c.t.Helper()
+	const faster = 20
+	last := time.Now()
+	waitFor(c.t, what, func() bool {
+		if yes() {
+			return true
+		}
+		now := time.Now()
+		c.clock.Advance(faster * now.Sub(last))
+		last = now
+		return false
+	})
+}
+
+func waitFor(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !yes(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("no", what, "within a minute")
+		}
+	}
+}
+
+var errNotNow = errors.New("not now")
