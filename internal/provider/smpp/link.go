@@ -25,13 +25,19 @@ type link struct {
 	log      *slog.Logger
 	receipt  func(context.Context, provider.Receipt) error
 	rate     *bucket
+	receipts chan struct{} // one token a receipt that is being stored
 	session  atomic.Pointer[session] // nil while there is none, and on a receiver
 	current  atomic.Pointer[session] // every session, for drain
 	draining atomic.Bool
 }
 
+// receiptsAtOnce is how many receipts of one connection are being stored at once: they are committed in
+// sets. An operator that sends faster waits.
+const receiptsAtOnce = 1_000
+
 func newLink(b Bind, mode BindMode, o Options) *link {
-	return &link{bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, rate: newBucket(o.Clock, b.Rate)}
+	return &link{bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, rate: newBucket(o.Clock, b.Rate),
+		receipts: make(chan struct{}, receiptsAtOnce)}
 }
 
 func (l *link) serves(n msisdn.Network) bool {
@@ -46,29 +52,50 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", l.bind.Address)
 }
 
-// keep binds again and again, with a growing pause between tries that fail.
+// The pauses between tries to connect.
+const (
+	firstPause = 100 * time.Millisecond
+	sound      = time.Second // a session that lasted so long was a good one
+)
+
+// keep binds again and again, with a growing pause between tries that fail and sessions that end at once.
 func (l *link) keep(ctx context.Context) {
-	pause := 100 * time.Millisecond
-	for ctx.Err() == nil {
+	for pause := firstPause; ctx.Err() == nil; {
+		begun := l.clock.Now()
 		s, err := bound(ctx, l)
 		if err == nil {
-			pause = 100 * time.Millisecond
+			l.log.InfoContext(ctx, "SMPP connection bound", "bind", l.bind.Name, "mode", string(l.mode))
 			l.current.Store(s)
-			if l.mode != Receiver {
+			if l.mode != Receiver && !l.draining.Load() {
 				l.session.Store(s)
 			}
 			err = s.run(ctx)
 			l.session.CompareAndSwap(s, nil)
 			l.current.CompareAndSwap(s, nil)
+			if l.clock.Since(begun) >= sound {
+				pause = firstPause
+			}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || l.draining.Load() {
 			return
 		}
 		l.log.WarnContext(ctx, "SMPP connection lost", "bind", l.bind.Name, "mode", string(l.mode), "error", err)
-		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil {
+		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil { //nolint:gosec // spreads reconnects
 			return
 		}
 		pause = min(2*pause, l.bind.ReconnectWithin)
+	}
+}
+
+// sleep waits by the machine's clock, for what ends a connection, and says whether ctx lasted as long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -80,20 +107,12 @@ func (l *link) drain(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	for s.pending() > 0 && ctx.Err() == nil {
-		if l.clock.Sleep(ctx, 20*time.Millisecond) != nil {
-			break
-		}
+	for s.pending() > 0 && sleep(ctx, 10*time.Millisecond) { // until the last answer or the end of ctx
 	}
-	s.mu.Lock()
-	s.sequence++
-	unit := pdu{id: unbind, sequence: s.sequence}
-	s.mu.Unlock()
-	s.send(unit)
+	s.request(unbind)
 	select {
 	case <-s.dead: // the peer closes after its answer
 	case <-ctx.Done():
-	case <-l.clock.Timer(time.Second).C:
 	}
 }
 

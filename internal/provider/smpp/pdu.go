@@ -25,11 +25,11 @@ const (
 const (
 	statusOK         uint32 = 0x00000000
 	statusInvalidCmd uint32 = 0x00000003
-	statusBound      uint32 = 0x00000005
 	statusSystem     uint32 = 0x00000008
 	statusQueueFull  uint32 = 0x00000014
 	statusThrottled  uint32 = 0x00000058
 	statusTryLater   uint32 = 0x00000064 // ESME_RX_T_APPN: a temporary fault, send it again
+	statusUnknown    uint32 = 0x000000ff // ESME_RUNKNOWNERR
 )
 
 // Optional parameters (section 5.3.2).

@@ -25,15 +25,25 @@ var stateNumbers = []provider.Delivery{
 	provider.DeliveryFailed, provider.DeliveryPending, provider.DeliveryUnknown, provider.DeliveryRejected, provider.DeliveryRejected,
 }
 
-// parseReceipt reads a deliver_sm; ok is false when it is no receipt that can be matched. It is
-// tolerant: over-long fields, odd dates, missing members, any case of the keys.
-func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, bool) {
+// delivery says what a deliver_sm is.
+type delivery int
+
+const (
+	matchable  delivery = iota // a receipt with an id
+	unreadable                 // a receipt without one, or no deliver_sm at all
+	incoming                   // a message from a handset
+)
+
+// parseReceipt reads a deliver_sm. It is tolerant: over-long fields, odd dates, missing members, any case
+// of the keys. But a text counts as a receipt only when the operator says so: a handset can write
+// anything.
+func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, delivery) {
 	f := fields{rest: body}
 	f.cstring() // service_type, over-long at some
 	f.octets(2)
 	from := f.cstring() // the handset the message went to
 	f.octets(2)
-	f.cstring()
+	to := f.cstring()
 	esm := f.octet()
 	f.octets(2)
 	f.cstring()
@@ -43,19 +53,22 @@ func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, bool) {
 	f.octet()
 	text := f.octets(int(f.octet()))
 	if f.fault && len(text) == 0 {
-		return provider.Receipt{}, false
+		return provider.Receipt{}, unreadable
 	}
 	extra := f.optional()
 	if payload := extra[tagPayload]; len(text) == 0 && len(payload) > 0 {
 		text = payload
 	}
 	if esm&esmTypeMask != esmReceipt && extra[tagReceiptedID] == nil {
-		return provider.Receipt{}, false
+		return provider.Receipt{}, incoming
 	}
 	words := receiptWords(decodeText(text, coding))
 	r := provider.Receipt{At: now, Code: words["err"], State: provider.DeliveryUnknown}
-	if m, err := msisdn.Parse(from); err == nil {
-		r.To = m
+	for _, address := range []string{from, to} { // some operators turn them round
+		if m, err := msisdn.Parse(address); err == nil {
+			r.To = m
+			break
+		}
 	}
 	id := words["id"]
 	if tlv := extra[tagReceiptedID]; len(tlv) > 0 {
@@ -71,7 +84,10 @@ func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, bool) {
 		r.Code = big.NewInt(int64(binary.BigEndian.Uint16(code[1:]))).String()
 	}
 	r.Code = provider.Clip(r.Code)
-	return r, r.UpstreamID != ""
+	if r.UpstreamID == "" {
+		return r, unreadable
+	}
+	return r, matchable
 }
 
 func decodeText(octets []byte, coding byte) string {
@@ -107,13 +123,13 @@ func canonicalID(id string, form IDForm) string {
 	base := 0
 	switch form {
 	case IDHex:
-		base = 16
+		base, id = 16, strings.TrimPrefix(id, "0x")
 	case IDDecimal:
 		base = 10
 	default:
 		return id
 	}
-	if n, ok := new(big.Int).SetString(strings.TrimPrefix(id, "0x"), base); ok {
+	if n, ok := new(big.Int).SetString(id, base); ok {
 		return n.String()
 	}
 	return id // not what the operator promised: still usable when both sides write it alike

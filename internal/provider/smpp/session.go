@@ -28,10 +28,12 @@ type session struct {
 	queued   []byte // written by the writer in one go
 	ids      []uint32
 	closed   error
-	heard    time.Time
+	heard    time.Time // of the peer
+	asked    time.Time // for a sign of life that has not come; zero: not
 
-	kick chan struct{} // there is something to write
-	dead chan struct{} // closed with the session
+	kick   chan struct{} // there is something to write
+	dead   chan struct{} // closed with the session
+	stores sync.WaitGroup
 }
 
 // submission is a submit that waits for its answer.
@@ -92,6 +94,7 @@ func (s *session) run(ctx context.Context) error {
 	go func() { defer group.Done(); s.keepAlive(ctx) }()
 	s.end(s.read(ctx))
 	group.Wait()
+	s.stores.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
@@ -154,8 +157,7 @@ func (s *session) submit(ctx context.Context, segment provider.Segment, done fun
 		s.finish(sub, lostOutcome(false))
 		return
 	}
-	s.sequence = s.sequence%0x7fffffff + 1
-	unit := pdu{id: submitSM, sequence: s.sequence, body: submitBody(s.link.bind, segment)}
+	unit := pdu{id: submitSM, sequence: s.number(), body: submitBody(s.link.bind, segment)}
 	s.waiting[unit.sequence] = sub // noted before it is written: no answer can be early
 	s.queued = unit.appendTo(s.queued)
 	s.ids = append(s.ids, unit.sequence)
@@ -168,6 +170,20 @@ func (s *session) wake() {
 	case s.kick <- struct{}{}:
 	default:
 	}
+}
+
+// number gives the next sequence number (section 3.2). It is called under the lock.
+func (s *session) number() uint32 {
+	s.sequence = s.sequence%0x7fffffff + 1
+	return s.sequence
+}
+
+// request queues a request without a body.
+func (s *session) request(id uint32) {
+	s.mu.Lock()
+	s.queued = pdu{id: id, sequence: s.number()}.appendTo(s.queued)
+	s.mu.Unlock()
+	s.wake()
 }
 
 // send queues a unit that nobody waits for.
@@ -198,7 +214,12 @@ func (s *session) write() {
 		s.ids = s.ids[:0]
 		s.mu.Unlock()
 		if len(out) > 0 {
-			if _, err := s.conn.Write(out); err != nil {
+			// By the machine's clock: a peer that does not read holds up a socket.
+			err := s.conn.SetWriteDeadline(time.Now().Add(s.link.bind.AnswerTimeout))
+			if err == nil {
+				_, err = s.conn.Write(out)
+			}
+			if err != nil {
 				s.end(fmt.Errorf("smpp: write: %w", err))
 				return
 			}
@@ -215,7 +236,7 @@ func (s *session) read(ctx context.Context) error {
 			return fmt.Errorf("smpp: read: %w", err)
 		}
 		s.mu.Lock()
-		s.heard = s.link.clock.Now()
+		s.heard, s.asked = s.link.clock.Now(), time.Time{}
 		s.mu.Unlock()
 		if err := s.take(ctx, p); err != nil {
 			return err
@@ -235,7 +256,7 @@ func (s *session) take(ctx context.Context, p pdu) error {
 	case deliverSM:
 		s.delivered(ctx, p)
 	case unbind:
-		s.send(p.answer(statusOK))
+		_, _ = s.conn.Write(p.answer(statusOK).appendTo(nil)) // at once: nothing comes after it
 		return errUnbound
 	case enquireLink | answerBit, unbind | answerBit:
 	default:
@@ -263,27 +284,36 @@ func (s *session) answered(p pdu) {
 	s.finish(sub, o)
 }
 
-// delivered stores a receipt and then acknowledges it. A receipt that could not be stored is refused
-// with a temporary fault: the operator sends it again. A message from a handset is acknowledged and
-// left: Makola serves no conversations yet.
+// delivered stores a receipt and then acknowledges it, while the connection goes on with other units. A
+// receipt that could not be stored is refused with a temporary fault: the operator sends it again. A
+// message from a handset is acknowledged and left: Makola serves no conversations yet.
 func (s *session) delivered(ctx context.Context, p pdu) {
-	receipt, ok := parseReceipt(p.body, s.link.bind, s.link.clock.Now())
-	if !ok {
+	receipt, kind := parseReceipt(p.body, s.link.bind, s.link.clock.Now())
+	if kind != matchable {
+		if kind == unreadable { // refused, it would come again for ever
+			s.link.log.WarnContext(ctx, "a receipt could not be read and is acknowledged", "bind", s.link.bind.Name, "octets", len(p.body))
+		}
 		s.send(p.answer(statusOK))
 		return
 	}
-	if err := s.link.receipt(ctx, receipt); err != nil {
-		s.link.log.ErrorContext(ctx, "a receipt could not be stored", "bind", s.link.bind.Name, "error", err)
-		s.send(p.answer(statusTryLater))
-		return
-	}
-	s.send(p.answer(statusOK))
+	s.link.receipts <- struct{}{}
+	s.stores.Add(1)
+	go func() {
+		defer s.stores.Done()
+		defer func() { <-s.link.receipts }()
+		if err := s.link.receipt(ctx, receipt); err != nil {
+			s.link.log.ErrorContext(ctx, "a receipt could not be stored", "bind", s.link.bind.Name, "error", err)
+			s.send(p.answer(statusTryLater))
+			return
+		}
+		s.send(p.answer(statusOK))
+	}()
 }
 
 // keepAlive asks for a sign of life when the peer is silent, ends a session whose peer stays silent,
 // and gives up submits without an answer.
 func (s *session) keepAlive(ctx context.Context) {
-	step := min(s.link.bind.EnquireEvery, s.link.bind.AnswerTimeout) / 4
+	step := max(min(s.link.bind.EnquireEvery, s.link.bind.AnswerTimeout)/4, time.Millisecond)
 	for {
 		timer := s.link.clock.Timer(step)
 		select {
@@ -295,30 +325,39 @@ func (s *session) keepAlive(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		now := s.link.clock.Now()
-		s.mu.Lock()
-		silent := now.Sub(s.heard)
-		var late []*submission
-		for id, sub := range s.waiting {
-			if now.Sub(sub.since) > s.link.bind.AnswerTimeout {
-				late = append(late, sub)
-				delete(s.waiting, id)
-			}
-		}
-		if silent >= s.link.bind.EnquireEvery {
-			s.sequence = s.sequence%0x7fffffff + 1
-			s.queued = pdu{id: enquireLink, sequence: s.sequence}.appendTo(s.queued)
-		}
-		s.mu.Unlock()
+		late, ask, silent := s.look(s.link.clock.Now())
 		for _, sub := range late {
 			s.finish(sub, provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Message: "no answer to the submit"})
 		}
-		if silent >= s.link.bind.EnquireEvery+s.link.bind.AnswerTimeout {
+		if silent {
 			s.end(errors.New("smpp: the peer is silent"))
 			return
 		}
-		s.wake()
+		if ask {
+			s.request(enquireLink)
+		}
 	}
+}
+
+// look finds the submits that are given up, and whether the peer must be asked for a sign of life, or
+// did not give one.
+func (s *session) look(now time.Time) (late []*submission, ask, silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, sub := range s.waiting {
+		if now.Sub(sub.since) > s.link.bind.AnswerTimeout {
+			late = append(late, sub)
+			delete(s.waiting, id)
+		}
+	}
+	switch {
+	case s.asked.IsZero() && now.Sub(s.heard) >= s.link.bind.EnquireEvery:
+		s.asked = now
+		return late, true, false
+	case !s.asked.IsZero() && now.Sub(s.asked) >= s.link.bind.AnswerTimeout:
+		return late, false, true
+	}
+	return late, false, false
 }
 
 // pending says how many submits wait for an answer.
@@ -399,7 +438,7 @@ func submitOutcome(p pdu, b Bind) provider.Outcome {
 		return provider.Outcome{Class: provider.Accepted, State: provider.Pending, UpstreamID: id}
 	case statusThrottled, statusQueueFull, statusTryLater:
 		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Code: code, RetryAfter: time.Second}
-	case statusSystem:
+	case statusSystem, statusUnknown:
 		return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Code: code}
 	default:
 		return provider.Outcome{Class: provider.Rejected, State: provider.Failed, Reason: provider.ReasonRefused, Code: code}

@@ -114,24 +114,27 @@ type Options struct {
 	Clock *clock.Clock
 	Log   *slog.Logger
 	// Receipt stores a delivery receipt. Until it returns nil the receipt is not acknowledged, and
-	// the operator sends it again.
+	// the operator sends it again. It is called for several receipts at once.
 	Receipt func(context.Context, provider.Receipt) error
 }
 
-// Client keeps the binds of one installation. It is a provider.SMSSender.
+// Client keeps the binds of one installation. It is a provider.SMSSender, also while it does not run:
+// then another node has the connections.
 type Client struct {
-	options Options
 	links   []*link
 	next    atomic.Uint64
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	running atomic.Bool
+
+	mu   sync.Mutex         // of Start and Stop
+	stop context.CancelFunc // nil while it does not run
+	kept sync.WaitGroup
 }
 
 var errNoBind = errors.New("smpp: no bound connection serves this network")
 
 // New makes a client; Start connects it.
 func New(o Options) *Client {
-	c := &Client{options: o}
+	c := &Client{}
 	for _, b := range o.Binds {
 		b = b.withDefaults()
 		mode := b.Mode
@@ -145,31 +148,68 @@ func New(o Options) *Client {
 	return c
 }
 
-// Start connects every bind and keeps it connected until Stop or the end of ctx.
+// Start connects every bind and keeps it connected until Stop or the end of ctx. It may be started again
+// after Stop.
 func (c *Client) Start(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop != nil {
+		panic("smpp: started twice")
+	}
 	ctx, c.stop = context.WithCancel(ctx)
 	for _, l := range c.links {
-		c.running.Add(1)
+		l.draining.Store(false)
+		c.kept.Add(1)
 		go func() {
-			defer c.running.Done()
+			defer c.kept.Done()
 			l.keep(ctx)
 		}()
 	}
+	c.running.Store(true)
 }
 
 // Stop takes no more submits, waits for the answers that are due until ctx ends, unbinds and closes.
 func (c *Client) Stop(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running.Store(false)
+	if c.stop == nil {
+		return
+	}
+	var drained sync.WaitGroup
 	for _, l := range c.links {
-		l.drain(ctx)
+		drained.Add(1)
+		go func() {
+			defer drained.Done()
+			l.drain(ctx)
+		}()
 	}
-	if c.stop != nil {
-		c.stop()
-	}
-	c.running.Wait()
+	drained.Wait()
+	c.stop()
+	c.kept.Wait()
+	c.stop = nil
 }
 
-// Ready is nil when a bound connection serves the network.
+// drainFor is how long Run waits for the answers that are due when it is told to end: a hold on the
+// connections (jobs.Hold) ends three seconds before another node can have them.
+const drainFor = 2 * time.Second
+
+// Run is Start, and Stop as soon as ctx ends: the work of a node that holds the connections.
+func (c *Client) Run(ctx context.Context) {
+	beyond := context.WithoutCancel(ctx)
+	c.Start(beyond)
+	<-ctx.Done()
+	limit, cancel := context.WithTimeout(beyond, drainFor)
+	defer cancel()
+	c.Stop(limit)
+}
+
+// Ready is nil when a bound connection serves the network, and provider.ErrElsewhere while the client
+// does not run.
 func (c *Client) Ready(n msisdn.Network) error {
+	if !c.running.Load() {
+		return provider.ErrElsewhere
+	}
 	for _, l := range c.links {
 		if l.serves(n) && l.session.Load() != nil {
 			return nil
@@ -189,7 +229,7 @@ func (c *Client) SubmitTo(ctx context.Context, network msisdn.Network, s provide
 	from := int(c.next.Add(1))
 	for i := range c.links {
 		l := c.links[(from+i)%len(c.links)]
-		if current := l.session.Load(); current != nil && l.serves(network) {
+		if current := l.session.Load(); current != nil && l.serves(network) && c.running.Load() {
 			current.submit(ctx, s, done)
 			return
 		}

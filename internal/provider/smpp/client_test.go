@@ -1,0 +1,856 @@
+package smpp
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linxGnu/gosmpp/data"
+	gosmpp "github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func TestSubmit(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.SystemType, b.ServiceType = "VMA", "CMT"
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	if o := hand(t, c, segment("Hello @ £1")); o.Class != provider.Accepted || o.UpstreamID != "m1" {
+		t.Errorf("%+v", o)
+	}
+	numeric := segment("ɛyɛ")
+	numeric.From, numeric.WantsReceipt = "233302123456", false
+	hand(t, c, numeric)
+	bind := sc.bound()[0]
+	if bind.SystemID != "makola" || bind.Password != "secret" || bind.SystemType != "VMA" || bind.CommandID != data.BIND_TRANSCEIVER || bind.InterfaceVersion != 0x34 {
+		t.Errorf("bound as %+v", bind)
+	}
+	got := sc.received()
+	one, two := got[0], got[1]
+	if one.ServiceType != "CMT" || one.SourceAddr.Address() != "Kejetia" || one.SourceAddr.Ton() != 5 || one.SourceAddr.Npi() != 0 ||
+		one.DestAddr.Address() != "233241234567" || one.DestAddr.Ton() != 1 || one.DestAddr.Npi() != 1 || one.RegisteredDelivery != 1 || one.EsmClass != 0 {
+		t.Errorf("submitted %+v", one)
+	}
+	if text, err := one.Message.GetMessageData(); err != nil || string(text) != "Hello \x00 \x011" || one.Message.Encoding().DataCoding() != 0 {
+		t.Errorf("text %q, coding %d, %v", text, one.Message.Encoding().DataCoding(), err)
+	}
+	if text, err := two.Message.GetMessageWithEncoding(data.UCS2); err != nil || text != "ɛyɛ" || two.Message.Encoding().DataCoding() != 8 {
+		t.Errorf("text %q, coding %d, %v", text, two.Message.Encoding().DataCoding(), err)
+	}
+	if two.SourceAddr.Ton() != 1 || two.SourceAddr.Npi() != 1 || two.RegisteredDelivery != 0 {
+		t.Errorf("submitted %+v", two)
+	}
+}
+
+func TestLongMessages(t *testing.T) {
+	texts := map[string]string{"gsm7": strings.Repeat("abc€ ", 70), "ucs2": strings.Repeat("ɛyɛ 🙂", 40)}
+	for _, way := range []Concatenation{UDH, SAR} {
+		for name, text := range texts {
+			t.Run(string(way)+" "+name, func(t *testing.T) {
+				sc := newCentre(t, nil)
+				b := sc.bind()
+				b.Concatenation = way
+				c, _ := run(t, make(receipts, 9).store, b)
+				ready(t, c)
+				m := smstext.Encode(text)
+				for i, octets := range m.Segments {
+					hand(t, c, provider.Segment{From: "Kejetia", To: "233241234567", Encoding: m.Encoding, Octets: octets, Part: i + 1, Parts: len(m.Segments), Group: 0x1234})
+				}
+				var whole []byte
+				for i, got := range sc.received() {
+					octets, _ := got.Message.GetMessageData()
+					whole = append(whole, octets...)
+					if way == SAR {
+						tlv := func(tag gosmpp.Tag) []byte { return got.OptionalParameters[tag].Data }
+						if binary.BigEndian.Uint16(tlv(gosmpp.TagSarMsgRefNum)) != 0x1234 || tlv(gosmpp.TagSarTotalSegments)[0] != byte(len(m.Segments)) || tlv(gosmpp.TagSarSegmentSeqnum)[0] != byte(i+1) || got.EsmClass != 0 {
+							t.Errorf("part %d: %+v", i, got.OptionalParameters)
+						}
+						continue
+					}
+					total, part, reference, found := got.Message.UDH().GetConcatInfo()
+					if !found || int(total) != len(m.Segments) || int(part) != i+1 || reference != 0x34 || got.EsmClass != 0x40 {
+						t.Errorf("part %d: %d of %d, reference %x, class %x", i+1, part, total, reference, got.EsmClass)
+					}
+				}
+				if decoded := smstext.Decode(whole, m.Encoding); decoded != text {
+					t.Errorf("%q arrives as %q", text, decoded)
+				}
+			})
+		}
+	}
+}
+
+func TestOverLongFieldsAreCut(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.SystemID, b.Password, b.SystemType, b.ServiceType = strings.Repeat("s", 40), strings.Repeat("p", 40), strings.Repeat("t", 40), strings.Repeat("v", 40)
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	s := segment("hello")
+	s.From = strings.Repeat("f", 40) + "\x00x"
+	hand(t, c, s)
+	bind, m := sc.bound()[0], sc.received()[0]
+	if len(bind.SystemID) != 15 || len(bind.Password) != 8 || len(bind.SystemType) != 12 || len(m.ServiceType) != 5 || len(m.SourceAddr.Address()) != 20 {
+		t.Errorf("%d %d %d %d %d", len(bind.SystemID), len(bind.Password), len(bind.SystemType), len(m.ServiceType), len(m.SourceAddr.Address()))
+	}
+}
+
+// TestTheWindowBlocks keeps answers back until the window is full, again and again, and counts how many
+// submits were ever without one.
+func TestTheWindowBlocks(t *testing.T) {
+	const window, submits = 7, 700
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.Window = window
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	var mu sync.Mutex
+	var open []*gosmpp.SubmitSM
+	most, seen := 0, 0
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen++
+		open = append(open, m)
+		most = max(most, len(open))
+		if len(open) == window || seen > submits-window {
+			for _, one := range open {
+				l.accept(one, fmt.Sprint(one.SequenceNumber))
+			}
+			open = nil
+		}
+	})
+	var wait, callers sync.WaitGroup
+	for range 20 {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
+			for range submits / 20 {
+				wait.Add(1)
+				c.Submit(t.Context(), segment("hello"), func(o provider.Outcome) {
+					if o.Class != provider.Accepted {
+						t.Errorf("%+v", o)
+					}
+					wait.Done()
+				})
+			}
+		}()
+	}
+	callers.Wait()
+	wait.Wait()
+	if most != window || seen != submits {
+		t.Errorf("%d submits were without an answer at once, the window is %d; %d came", most, window, seen)
+	}
+}
+
+func TestThrottlingIsNotSent(t *testing.T) {
+	for status, want := range map[data.CommandStatusType]provider.Class{
+		data.ESME_RTHROTTLED: provider.NotSent, data.ESME_RMSGQFUL: provider.NotSent, data.ESME_RX_T_APPN: provider.NotSent,
+		data.ESME_RINVDSTADR: provider.Rejected, data.ESME_RSUBMITFAIL: provider.Rejected, data.ESME_RINVSRCADR: provider.Rejected,
+		data.ESME_RSYSERR: provider.Unknown, data.ESME_RUNKNOWNERR: provider.Unknown,
+	} {
+		sc := newCentre(t, nil)
+		c, _ := run(t, make(receipts, 9).store, sc.bind())
+		ready(t, c)
+		sc.script(func(l *line, m *gosmpp.SubmitSM) { l.refuse(m, status) })
+		o := hand(t, c, segment("hello"))
+		if o.Class != want || o.Class == provider.NotSent && o.RetryAfter <= 0 || o.Code != fmt.Sprintf("0x%08x", uint32(status)) {
+			t.Errorf("%v is %+v, expected %s", status, o, want)
+		}
+		slowed := c.links[0].rate.now != 0
+		if slowed != (status == data.ESME_RTHROTTLED || status == data.ESME_RMSGQFUL) {
+			t.Errorf("%v: the rate in force is %v", status, c.links[0].rate.now)
+		}
+	}
+}
+
+func TestTheRateFallsAndComesBack(t *testing.T) {
+	b := newBucket(clock.Real(), 100)
+	for range 20 {
+		b.slow() // one word for a window of submits
+	}
+	if b.now != 50 || !b.blocked.After(time.Now()) {
+		t.Errorf("after one word the rate is %v", b.now)
+	}
+	b.slowed = time.Now().Add(-2 * afterThrottle)
+	b.slow()
+	if b.now != 25 {
+		t.Errorf("after two words the rate is %v", b.now)
+	}
+	b.recover()
+	if b.now != 25 {
+		t.Error("the rate comes back at once")
+	}
+	for range 8 {
+		b.slowed = time.Now().Add(-2 * time.Second)
+		b.recover()
+	}
+	if b.now != 100 {
+		t.Errorf("after eight good seconds the rate is %v", b.now)
+	}
+	for range 30 {
+		b.slowed = time.Time{}
+		b.slow()
+	}
+	if b.now < 1 {
+		t.Errorf("the rate fell to %v", b.now)
+	}
+	// A rate is a spacing of turns, not a burst.
+	b = newBucket(clock.Real(), 1_000)
+	begun := time.Now()
+	for range 30 {
+		if err := b.wait(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begun); took < 29*time.Millisecond {
+		t.Errorf("30 turns at 1000 a second took %v", took)
+	}
+	b = newBucket(clock.Real(), 0.001)
+	_ = b.wait(t.Context(), nil)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.wait(over, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that is gone waits: %v", err)
+	}
+	dead := make(chan struct{})
+	close(dead)
+	if err := b.wait(t.Context(), dead); !errors.Is(err, errSessionLost) {
+		t.Errorf("a turn on a connection that is gone: %v", err)
+	}
+}
+
+// TestDisconnects cuts the connection at every 50th submit. Every submit has one outcome, and what is said
+// not to have been sent never came.
+func TestDisconnects(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.Window = 20
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	var mu sync.Mutex
+	n := 0
+	came := map[string]int{}
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		text, _ := m.Message.GetMessageData()
+		mu.Lock()
+		n++
+		cut := n%50 == 0
+		came[string(text)]++
+		mu.Unlock()
+		if cut {
+			_ = l.Close()
+			return
+		}
+		l.accept(m, string(text))
+	})
+	outcomes := map[string][]provider.Outcome{}
+	var callers sync.WaitGroup
+	for w := range 8 {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
+			for i := range 60 {
+				text := fmt.Sprintf("w%d i%d", w, i)
+				for {
+					o := hand(t, c, segment(text))
+					mu.Lock()
+					outcomes[text] = append(outcomes[text], o)
+					mu.Unlock()
+					if o.Class != provider.NotSent {
+						break
+					}
+				}
+			}
+		}()
+	}
+	callers.Wait()
+	if len(outcomes) != 480 {
+		t.Errorf("%d of 480 messages have an outcome", len(outcomes))
+	}
+	unknown := 0
+	for text, list := range outcomes {
+		last := list[len(list)-1]
+		switch {
+		case last.Class == provider.Accepted && (came[text] != 1 || last.UpstreamID != text):
+			t.Errorf("%s was accepted as %q and came %d times", text, last.UpstreamID, came[text])
+		case last.Class == provider.Unknown:
+			if unknown++; came[text] > 1 {
+				t.Errorf("%s is unknown and came %d times", text, came[text])
+			}
+		case last.Class != provider.Accepted:
+			t.Errorf("%s: %+v", text, last)
+		}
+	}
+	if unknown == 0 {
+		t.Error("no submit was ever lost on the way: the test cut nothing")
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.AnswerTimeout, b.Window, b.EnquireEvery = 100*time.Millisecond, 2, time.Hour
+	sc.script(func(*line, *gosmpp.SubmitSM) {})
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	for range 6 { // more than the window: what is given up makes room
+		if o := hand(t, c, segment("hello")); o.Class != provider.Unknown {
+			t.Errorf("%+v", o)
+		}
+	}
+	if n := len(sc.received()); n != 6 {
+		t.Errorf("%d of 6 came", n)
+	}
+}
+
+func TestALateAnswerIsNotAnothersOutcome(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.AnswerTimeout, b.EnquireEvery = 100*time.Millisecond, time.Hour
+	var first *gosmpp.SubmitSM
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		if first == nil {
+			first = m
+			return
+		}
+		l.accept(first, "late")
+		l.accept(m, "in time")
+	})
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	if o := hand(t, c, segment("one")); o.Class != provider.Unknown {
+		t.Errorf("%+v", o)
+	}
+	if o := hand(t, c, segment("two")); o.Class == provider.Accepted && o.UpstreamID != "in time" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestAReceiptBeforeItsAnswer(t *testing.T) {
+	sc := newCentre(t, nil)
+	got := make(receipts, 9)
+	c, _ := run(t, got.store, sc.bind())
+	ready(t, c)
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		l.report(77, m.DestAddr.Address(), "id:early sub:001 dlvrd:001 submit date:2611221200 done date:2611221201 stat:DELIVRD err:000 text:Hello")
+		go func() {
+			if a := sc.nextAck(); a.sequence != 77 || a.status != data.ESME_ROK {
+				t.Errorf("acknowledged as %+v", a)
+			}
+			l.accept(m, "early")
+		}()
+	})
+	if o := hand(t, c, segment("hello")); o.UpstreamID != "early" {
+		t.Errorf("%+v", o)
+	}
+	if r := got.next(t); r.UpstreamID != "early" || r.State != provider.Delivered || r.To != "233241234567" || r.Code != "000" || time.Since(r.At) > patience {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestIDForms(t *testing.T) {
+	for _, each := range []struct {
+		submit, receipt IDForm
+		answer, report  string
+	}{
+		{IDText, IDText, "Ab-1", "ab-1"},
+		{IDHex, IDDecimal, "1F4", "500"},
+		{IDHex, IDDecimal, "0x01f4", "0000000500"},
+		{IDDecimal, IDHex, "500", "000001F4"},
+		{IDHex, IDHex, "01F4", "1f4"},
+		{IDHex, IDDecimal, "no number", "NO NUMBER"},
+		{IDDecimal, IDDecimal, "123456789012345678901234567890", "0123456789012345678901234567890"},
+	} {
+		sc := newCentre(t, nil)
+		b := sc.bind()
+		b.SubmitIDs, b.ReceiptIDs = each.submit, each.receipt
+		got := make(receipts, 9)
+		c, _ := run(t, got.store, b)
+		ready(t, c)
+		sc.script(func(l *line, m *gosmpp.SubmitSM) {
+			l.accept(m, each.answer)
+			l.report(1, "233241234567", "stat:DELIVRD", gosmpp.Field{Tag: gosmpp.TagReceiptedMessageID, Data: append([]byte(each.report), 0)})
+		})
+		o := hand(t, c, segment("hello"))
+		if r := got.next(t); r.UpstreamID != o.UpstreamID {
+			t.Errorf("%s answers %q and reports %q: %q and %q", each.submit, each.answer, each.report, o.UpstreamID, r.UpstreamID)
+		}
+	}
+}
+
+func TestAReceiptIsAcknowledgedAfterItIsStored(t *testing.T) {
+	sc := newCentre(t, nil)
+	stored, goOn := make(chan struct{}, 9), make(chan struct{})
+	var mu sync.Mutex
+	tries := 0
+	c, _ := run(t, func(context.Context, provider.Receipt) error {
+		mu.Lock()
+		tries++
+		first := tries == 1
+		mu.Unlock()
+		if first {
+			return errors.New("the database is away")
+		}
+		stored <- struct{}{}
+		<-goOn
+		return nil
+	}, sc.bind())
+	ready(t, c)
+	l := sc.first()
+	l.report(1, "233241234567", "id:a stat:DELIVRD")
+	if a := sc.nextAck(); a.status != data.ESME_RX_T_APPN {
+		t.Errorf("a receipt that was not stored is acknowledged as %v", a.status)
+	}
+	l.report(2, "233241234567", "id:a stat:DELIVRD")
+	<-stored
+	select {
+	case a := <-sc.acks:
+		t.Errorf("acknowledged before it was stored: %+v", a)
+	default:
+	}
+	close(goOn)
+	if a := sc.nextAck(); a.sequence != 2 || a.status != data.ESME_ROK {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestReceiptsAreStoredTogether(t *testing.T) {
+	const together = 50
+	sc := newCentre(t, nil)
+	inside, goOn := make(chan struct{}, together), make(chan struct{})
+	c, _ := run(t, func(context.Context, provider.Receipt) error {
+		inside <- struct{}{}
+		<-goOn // none ends before all have begun, as in a group commit
+		return nil
+	}, sc.bind())
+	ready(t, c)
+	for i := range int32(together) {
+		sc.first().report(i+1, "233241234567", fmt.Sprintf("id:%d stat:DELIVRD", i))
+	}
+	for range together {
+		select {
+		case <-inside:
+		case <-time.After(patience):
+			t.Fatal("receipts wait for one another")
+		}
+	}
+	// And submits go on meanwhile.
+	if o := hand(t, c, segment("hello")); o.Class != provider.Accepted {
+		t.Errorf("%+v", o)
+	}
+	close(goOn)
+	seen := map[int32]bool{}
+	for range together {
+		seen[sc.nextAck().sequence] = true
+	}
+	if len(seen) != together {
+		t.Errorf("%d of %d acknowledged", len(seen), together)
+	}
+}
+
+func TestMessagesFromHandsetsAreNoReceipts(t *testing.T) {
+	sc := newCentre(t, nil)
+	got := make(receipts, 9)
+	c, _ := run(t, got.store, sc.bind())
+	ready(t, c)
+	sc.first().send(deliver(5, "233241234567", "id:m1 stat:DELIVRD", 0)) // anybody can write that
+	if a := sc.nextAck(); a.sequence != 5 || a.status != data.ESME_ROK {
+		t.Errorf("%+v", a)
+	}
+	if len(got) != 0 {
+		t.Errorf("a text from a handset counts as %+v", <-got)
+	}
+}
+
+func TestMalformedUnits(t *testing.T) {
+	unit := func(id, status, sequence uint32, body string) []byte {
+		return pdu{id: id, status: status, sequence: sequence, body: []byte(body)}.appendTo(nil)
+	}
+	length := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+	for name, each := range map[string]struct {
+		octets []byte
+		after  string // what the centre sees then
+	}{
+		"a deliver_sm of nothing":      {unit(deliverSM, 0, 9, ""), "ack"},
+		"a deliver_sm cut short":       {unit(deliverSM, 0, 9, "\x00\x01\x01233241234567\x00\x01\x01Keje"), "ack"},
+		"a receipt without an id":      {unit(deliverSM, 0, 9, "\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x0cstat:DELIVRD"), "ack"},
+		"an unknown command":           {unit(0x00000abc, 0, 9, "what"), "nack"},
+		"an answer to nothing":         {unit(submitSM|answerBit, 0, 12345, "x\x00"), "works"},
+		"a nack of nothing":            {unit(genericNack, 3, 0, ""), "works"},
+		"an answer without its id":     {unit(submitSM|answerBit, 0, 4711, ""), "works"},
+		"a length of 5":                {append(length(5), make([]byte, 12)...), "closed"},
+		"a length of 2 gigabytes":      {append(length(1<<31), make([]byte, 12)...), "closed"},
+		"a unit that ends in between":  {append(length(100), make([]byte, 12)...), "cut"},
+		"another protocol's greeting":  {[]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), "closed"},
+		"a request for a sign of life": {unit(enquireLink, 0, 9, ""), "enquire answered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCentre(t, nil)
+			c, _ := run(t, make(receipts, 9).store, sc.bind())
+			ready(t, c)
+			l := sc.first()
+			l.raw(each.octets)
+			switch each.after {
+			case "ack":
+				if a := sc.nextAck(); a.sequence != 9 {
+					t.Errorf("%+v", a)
+				}
+			case "cut":
+				_ = l.Close()
+				sc.wait("closed")
+			case "works":
+			default:
+				sc.wait(each.after)
+			}
+			for { // on the same connection or on the next
+				if o := hand(t, c, segment("hello")); o.Class == provider.Accepted {
+					break
+				}
+			}
+		})
+	}
+}
+
+func TestAnAnswerWithoutAnID(t *testing.T) {
+	sc := newCentre(t, nil)
+	c, _ := run(t, make(receipts, 9).store, sc.bind())
+	ready(t, c)
+	for _, body := range []string{"", "\x00", "no end"} {
+		sc.script(func(l *line, m *gosmpp.SubmitSM) {
+			l.raw(pdu{id: submitSM | answerBit, sequence: uint32(m.SequenceNumber), body: []byte(body)}.appendTo(nil))
+		})
+		if o := hand(t, c, segment("hello")); o.Class != provider.Accepted || o.UpstreamID != "" {
+			t.Errorf("an answer of %q: %+v", body, o)
+		}
+	}
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		l.raw(pdu{id: genericNack, status: 3, sequence: uint32(m.SequenceNumber)}.appendTo(nil))
+	})
+	if o := hand(t, c, segment("hello")); o.Class != provider.Rejected {
+		t.Errorf("a nack: %+v", o)
+	}
+}
+
+func TestTheCentreUnbinds(t *testing.T) {
+	sc := newCentre(t, nil)
+	c, _ := run(t, make(receipts, 9).store, sc.bind())
+	ready(t, c)
+	sc.wait("bind")
+	sc.first().send(gosmpp.NewUnbind())
+	sc.wait("unbind answered")
+	sc.wait("bind")
+	ready(t, c)
+	if o := hand(t, c, segment("hello")); o.Class != provider.Accepted {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestTheClientEnds ends a client with submits at the centre: their answers are waited for, later submits
+// are not sent, and the connection ends with an unbind.
+func TestTheClientEnds(t *testing.T) {
+	sc := newCentre(t, nil)
+	c, stop := run(t, make(receipts, 9).store, sc.bind())
+	ready(t, c)
+	at := make(chan struct{}, 9)
+	goOn := make(chan struct{})
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		at <- struct{}{}
+		go func() {
+			<-goOn
+			l.accept(m, "kept")
+		}()
+	})
+	outcome := make(chan provider.Outcome, 1)
+	c.Submit(t.Context(), segment("hello"), func(o provider.Outcome) { outcome <- o })
+	<-at
+	ended := make(chan struct{})
+	go func() {
+		stop()
+		close(ended)
+	}()
+	until(t, "a client that ends says so", func() bool { return errors.Is(c.Ready(""), provider.ErrElsewhere) })
+	if o := hand(t, c, segment("too late")); o.Class != provider.NotSent || !o.NotSentBySocket {
+		t.Errorf("%+v", o)
+	}
+	close(goOn)
+	if o := <-outcome; o.Class != provider.Accepted || o.UpstreamID != "kept" {
+		t.Errorf("%+v", o)
+	}
+	<-ended
+	sc.wait("unbind")
+	if n := len(sc.received()); n != 1 {
+		t.Errorf("%d submits came, expected 1", n)
+	}
+	// It may run again: another node gave the connection back.
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	ready(t, c)
+	sc.script(nil)
+	if o := hand(t, c, segment("again")); o.Class != provider.Accepted {
+		t.Errorf("%+v", o)
+	}
+	cancel()
+	<-done
+}
+
+func TestTheClientEndsAlthoughNobodyAnswers(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.Window = 1
+	c, stop := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	at := make(chan struct{}, 9)
+	sc.script(func(*line, *gosmpp.SubmitSM) { at <- struct{}{} })
+	outcomes := make(chan provider.Outcome, 2)
+	for range 2 { // the second waits for room in the window
+		go c.Submit(t.Context(), segment("hello"), func(o provider.Outcome) { outcomes <- o })
+	}
+	<-at
+	stop()
+	one, two := <-outcomes, <-outcomes
+	if one.Class == provider.NotSent {
+		one, two = two, one
+	}
+	if one.Class != provider.Unknown || two.Class != provider.NotSent {
+		t.Errorf("%+v, %+v", one, two)
+	}
+}
+
+func TestSignsOfLife(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.EnquireEvery = 20 * time.Millisecond
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	sc.wait("enquire")
+	sc.wait("enquire")
+	if len(sc.bound()) != 1 {
+		t.Errorf("%d binds although the centre answers", len(sc.bound()))
+	}
+}
+
+func TestASilentCentreIsLeft(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	seen := make(chan string, 100)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for { // answers binds and nothing else
+					p, err := readPDU(conn)
+					if err != nil {
+						seen <- "left"
+						return
+					}
+					if p.id == bindTransceiver {
+						_, _ = conn.Write(pdu{id: p.id | answerBit, sequence: p.sequence, body: []byte("x\x00")}.appendTo(nil))
+					}
+				}
+			}()
+		}
+	}()
+	b := Bind{Name: "silent", Address: listener.Addr().String(), EnquireEvery: 20 * time.Millisecond, AnswerTimeout: 200 * time.Millisecond, ReconnectWithin: 50 * time.Millisecond}
+	run(t, make(receipts, 9).store, b)
+	for range 2 {
+		select {
+		case <-seen:
+		case <-time.After(patience):
+			t.Fatal("a silent centre is never left")
+		}
+	}
+}
+
+func TestARefusedBindIsTriedAgain(t *testing.T) {
+	sc := newCentre(t, nil)
+	sc.refusal = data.ESME_RINVPASWD
+	c, _ := run(t, make(receipts, 9).store, sc.bind())
+	for range 3 {
+		sc.wait("bind")
+	}
+	if err := c.Ready(""); err == nil || errors.Is(err, provider.ErrElsewhere) {
+		t.Errorf("ready: %v", err)
+	}
+	if o := hand(t, c, segment("hello")); o.Class != provider.NotSent || o.RetryAfter <= 0 {
+		t.Errorf("%+v", o)
+	}
+	sc.mu.Lock()
+	sc.refusal = data.ESME_ROK
+	sc.mu.Unlock()
+	ready(t, c)
+}
+
+func TestTLS(t *testing.T) {
+	certificate, pool := selfSigned(t)
+	sc := newCentre(t, &tls.Config{Certificates: []tls.Certificate{certificate}})
+	b := sc.bind()
+	b.TLS = &tls.Config{RootCAs: pool, ServerName: "smsc.test"}
+	c, _ := run(t, make(receipts, 9).store, b)
+	ready(t, c)
+	if o := hand(t, c, segment("hello")); o.Class != provider.Accepted {
+		t.Errorf("%+v", o)
+	}
+	// A certificate of somebody else is refused.
+	b.TLS = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "smsc.test"}
+	l := newLink(b.withDefaults(), Transceiver, Options{Clock: clock.Real()})
+	if _, err := bound(t.Context(), l); err == nil {
+		t.Error("bound with a stranger")
+	}
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "smsc.test"}, DNSNames: []string{"smsc.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestTransmitterAndReceiver(t *testing.T) {
+	sc := newCentre(t, nil)
+	b := sc.bind()
+	b.Mode = Transmitter
+	got := make(receipts, 9)
+	c, _ := run(t, got.store, b)
+	ready(t, c)
+	sc.script(func(l *line, m *gosmpp.SubmitSM) {
+		if l.mode != data.BIND_TRANSMITTER {
+			t.Errorf("submitted on %v", l.mode)
+		}
+		l.accept(m, "x")
+		sc.mu.Lock()
+		defer sc.mu.Unlock()
+		for _, other := range sc.lines {
+			if other.mode == data.BIND_RECEIVER {
+				other.report(1, "233241234567", "id:x stat:EXPIRED err:017")
+			}
+		}
+	})
+	hand(t, c, segment("hello"))
+	if r := got.next(t); r.State != provider.DeliveryExpired || r.Code != "017" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestNetworksHaveTheirBinds(t *testing.T) {
+	mtn, rest := newCentre(t, nil), newCentre(t, nil)
+	one, two := mtn.bind(), rest.bind()
+	one.Networks, two.Networks, two.Connections = []msisdn.Network{msisdn.MTN}, []msisdn.Network{msisdn.Telecel, msisdn.AirtelTigo}, 2
+	c, _ := run(t, make(receipts, 9).store, one, two)
+	ready(t, c)
+	for to, n := range map[msisdn.MSISDN]int{"233241234567": 3, "233201234567": 2, "233261234567": 2, "233231234567": 1} {
+		for range n {
+			s := segment("hello")
+			s.To = to
+			hand(t, c, s)
+		}
+	}
+	a, b := len(mtn.received()), len(rest.received())
+	if a < 3 || b < 4 || a+b != 8 { // the number of no network goes anywhere
+		t.Errorf("%d and %d", a, b)
+	}
+	if len(rest.bound()) != 2 {
+		t.Errorf("%d connections instead of 2", len(rest.bound()))
+	}
+	mtn.cut()
+	_ = mtn.listener.Close()
+	until(t, "a network without a connection is not ready", func() bool { return c.Ready(msisdn.MTN) != nil })
+	if err := c.Ready(msisdn.Telecel); err != nil {
+		t.Error(err)
+	}
+	if o := hand(t, c, segment("hello")); o.Class != provider.NotSent {
+		t.Errorf("sent to a network without a connection: %+v", o)
+	}
+}
+
+func TestReceiptsInAllShapes(t *testing.T) {
+	body := func(from, to string, esm, coding byte, text []byte, more ...byte) []byte {
+		b := append([]byte("a service type that is far too long\x00\x01\x01"), from...)
+		b = append(append(b, 0, 1, 1), to...)
+		b = append(b, 0, esm, 0, 0)
+		b = append(b, "odd date\x00\x00\x00\x00"...)
+		return append(append(append(b, coding, 0, byte(len(text))), text...), more...)
+	}
+	tlv := func(tag uint16, value ...byte) []byte {
+		b := binary.BigEndian.AppendUint16(nil, tag)
+		return append(binary.BigEndian.AppendUint16(b, uint16(len(value))), value...)
+	}
+	ucs2 := smstext.Message{}
+	ucs2, _ = smstext.EncodeAs("id:u1 stat:UNDELIV err:0A1", smstext.UCS2)
+	for name, each := range map[string]struct {
+		body []byte
+		want provider.Receipt
+		kind delivery
+	}{
+		"plain":           {body("233241234567", "K", 4, 0, []byte("id:7 sub:001 dlvrd:001 submit date:x done date:y stat:DELIVRD err:000 Text:Hello")), provider.Receipt{UpstreamID: "7", State: provider.Delivered, Code: "000", To: "233241234567"}, matchable},
+		"capitals":        {body("+233241234567", "K", 4, 0, []byte("ID:AB7 STAT:Delivrd ERR:001")), provider.Receipt{UpstreamID: "ab7", State: provider.Delivered, Code: "001", To: "233241234567"}, matchable},
+		"a lying text":    {body("233241234567", "K", 4, 0, []byte("id:7 stat:UNDELIV text: id:8 stat:DELIVRD")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryFailed, To: "233241234567"}, matchable},
+		"turned round":    {body("Kejetia", "233241234567", 4, 0, []byte("id:7 stat:REJECTD")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryRejected, To: "233241234567"}, matchable},
+		"no number":       {body("", "", 4, 0, []byte("id:7 stat:ENROUTE")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryPending}, matchable},
+		"parameters":      {body("233241234567", "K", 0, 0, nil, append(tlv(0x1e, 'z', '9', 0), append(tlv(0x427, 5), tlv(0x423, 3, 1, 2)...)...)...), provider.Receipt{UpstreamID: "z9", State: provider.DeliveryFailed, Code: "258", To: "233241234567"}, matchable},
+		"payload":         {body("233241234567", "K", 4, 0, nil, tlv(0x424, []byte("id:7 stat:EXPIRED")...)...), provider.Receipt{UpstreamID: "7", State: provider.DeliveryExpired, To: "233241234567"}, matchable},
+		"two octets":      {body("233241234567", "K", 4, 8, ucs2.Segments[0]), provider.Receipt{UpstreamID: "u1", State: provider.DeliveryFailed, Code: "0A1", To: "233241234567"}, matchable},
+		"unknown word":    {body("233241234567", "K", 4, 0, []byte("id:7 stat:WHATEVER")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryUnknown, To: "233241234567"}, matchable},
+		"odd parameter":   {body("233241234567", "K", 4, 0, []byte("id:7 stat:DELIVRD"), 0x04, 0x27, 0xff, 0xff, 1), provider.Receipt{UpstreamID: "7", State: provider.Delivered, To: "233241234567"}, matchable},
+		"intermediate":    {body("233241234567", "K", 0x20, 0, []byte("id:7 stat:ENROUTE")), provider.Receipt{}, incoming},
+		"from a handset":  {body("233241234567", "K", 0, 0, []byte("id:7 stat:DELIVRD")), provider.Receipt{}, incoming},
+		"without an id":   {body("233241234567", "K", 4, 0, []byte("stat:DELIVRD")), provider.Receipt{}, unreadable},
+		"nothing":         {nil, provider.Receipt{}, unreadable},
+		"an id of spaces": {body("233241234567", "K", 4, 0, []byte("id: stat:DELIVRD")), provider.Receipt{}, unreadable},
+	} {
+		got, kind := parseReceipt(each.body, Bind{}.withDefaults(), noon)
+		if kind != each.kind {
+			t.Errorf("%s: kind %d, expected %d; %+v", name, kind, each.kind, got)
+			continue
+		}
+		each.want.At = noon
+		if kind == matchable && got != each.want {
+			t.Errorf("%s: got  %+v\nwant %+v", name, got, each.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package smpp
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	gosmpp "github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
+)
+
+// FuzzReadPDU holds that no stream of a peer makes the reader fail otherwise than with an error, that it
+// never makes room for more than a unit may be long, and that what it reads it writes alike.
+func FuzzReadPDU(f *testing.F) {
+	f.Add(pdu{id: submitSM | answerBit, sequence: 7, body: []byte("id\x00")}.appendTo(nil))
+	f.Add(pdu{id: enquireLink, sequence: 1}.appendTo(nil))
+	f.Add([]byte{0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := bytes.NewReader(stream)
+		for {
+			before := len(stream) - r.Len()
+			p, err := readPDU(r)
+			if err != nil {
+				return
+			}
+			read := stream[before : len(stream)-r.Len()]
+			if len(read) > maxPDUBytes || !bytes.Equal(p.appendTo(nil), read) {
+				t.Fatalf("%x is read as %+v", read, p)
+			}
+		}
+	})
+}
+
+// FuzzParseReceipt holds that no body of a deliver_sm breaks the parser, and that what it takes for a
+// receipt can be stored.
+func FuzzParseReceipt(f *testing.F) {
+	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x11id:7 stat:DELIVRD"), byte(0))
+	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x04\x00i\x00d"), byte(1))
+	f.Add([]byte("\x00\x01\x01x\x00\x01\x01K\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x1e\x00\x03ab\x00"), byte(2))
+	f.Fuzz(func(t *testing.T, body []byte, form byte) {
+		b := Bind{ReceiptIDs: []IDForm{IDText, IDHex, IDDecimal}[form%3]}
+		r, kind := parseReceipt(body, b, noon)
+		if kind != matchable {
+			return
+		}
+		if r.UpstreamID == "" || len(r.UpstreamID) > 128 || len([]rune(r.Code)) > 200 {
+			t.Fatalf("%q is read as %+v", body, r)
+		}
+		if r.To != "" {
+			if again, err := msisdn.Parse(string(r.To)); err != nil || again != r.To {
+				t.Fatalf("%q is of the number %q", body, r.To)
+			}
+		}
+	})
+}
+
+// FuzzSubmitBody holds that the other codec reads every submit that the client writes, as it was meant.
+func FuzzSubmitBody(f *testing.F) {
+	f.Add("Kejetia", "hello", true)
+	f.Add("233302123456", "ɛyɛ €[]", false)
+	f.Add("a\x00b", "a text that is so long that it needs more than one part: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", true)
+	f.Fuzz(func(t *testing.T, from, text string, udh bool) {
+		b := Bind{Concatenation: SAR}
+		if udh {
+			b.Concatenation = UDH
+		}
+		m := smstext.Encode(text)
+		if len(m.Segments) > 10 {
+			return
+		}
+		for i, octets := range m.Segments {
+			s := provider.Segment{From: from, To: "233241234567", Encoding: m.Encoding, Octets: octets, Part: i + 1, Parts: len(m.Segments), Group: 99}
+			unit := pdu{id: submitSM, sequence: 1, body: submitBody(b, s)}.appendTo(nil)
+			read, err := gosmpp.Parse(bytes.NewReader(unit))
+			if err != nil {
+				t.Fatalf("part %d of %q from %q: %v", i+1, text, from, err)
+			}
+			got, ok := read.(*gosmpp.SubmitSM)
+			if !ok {
+				t.Fatalf("read as %T", read)
+			}
+			if back, err := got.Message.GetMessageData(); err != nil || !bytes.Equal(back, octets) || got.DestAddr.Address() != "233241234567" {
+				t.Fatalf("part %d of %q from %q is read as %x, %v", i+1, text, from, back, errors.Join(err))
+			}
+		}
+	})
+}
