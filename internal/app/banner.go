@@ -30,11 +30,14 @@ func (a *App) greet() {
 	if a.sim != nil {
 		line("Simulator", "%s        control: %s", a.sim.url, a.ready.SimURL)
 	}
-	line("Providers", "simulator: mobile money (MTN, Telecel, AirtelTigo), banks, airtime, data")
+	line("Providers", "simulator: mobile money (MTN, Telecel, AirtelTigo), banks, airtime, data, SMS")
+	if a.ready.SenderID != "" {
+		line("Sender ID", "%s  %s        handset: %s/handsets/0240000001/messages", a.ready.SenderID, demoSender, a.ready.SimURL)
+	}
 	text.WriteByte('\n')
 	key := a.ready.APIKey
 	if key != "" {
-		line("Test key", "%s        (demo account %q, GHS %s)", key, demoName, demoMoney)
+		line("Test key", "%s        (demo account %q, GHS %s, %d SMS)", key, demoName, demoMoney, demoCredits)
 		line("Webhooks", "signed with %s", a.ready.WebhookSecret)
 	} else {
 		line("Test key", "made at the first start; another: %s key create --tenant %s", program(), a.ready.TenantID)

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
@@ -30,18 +31,20 @@ const (
 
 // parts is the domain, built and wired.
 type parts struct {
-	db       *db.DB
-	ledger   *ledger.Ledger
-	tenants  *tenant.Store
-	access   *access.Access
-	jobs     *jobs.Queue
-	webhooks *webhook.Webhooks
-	routes   *route.Table
-	payments *payments.Payments
-	api      *api.API
-	meters   *meters
-	rails    []provider.Rail
-	closers  []func()
+	db        *db.DB
+	ledger    *ledger.Ledger
+	tenants   *tenant.Store
+	access    *access.Access
+	jobs      *jobs.Queue
+	webhooks  *webhook.Webhooks
+	routes    *route.Table
+	payments  *payments.Payments
+	messaging *messaging.Messaging
+	sms       []*smsRail // that of test money is the last
+	api       *api.API
+	meters    *meters
+	rails     []provider.Rail
+	closers   []func()
 }
 
 // openDatabase opens and, on SQLite, locks and migrates. PostgreSQL is migrated by `makola migrate up`,
@@ -98,6 +101,9 @@ func (a *App) buildParts(ctx context.Context) error {
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
+	if err := a.buildMessaging(); err != nil {
+		return err
+	}
 	a.meters = newMeters(a)
 	return nil
 }
@@ -114,6 +120,7 @@ func (a *App) startParts(ctx context.Context) error {
 		return err
 	}
 	a.later(a.jobs.Stop)
+	a.startMessaging(ctx)
 	return nil
 }
 

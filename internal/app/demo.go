@@ -9,7 +9,9 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -19,7 +21,18 @@ const (
 	demoMoney = 5_000 * money.Cedi
 	demoActor = "makola serve"
 	demoBank  = "040100" // GCB, by sort code
+
+	demoCredits = 1_000
+	demoSender  = "AdomStores"
+	demoGroup   = "Customers"
 )
+
+// demoContacts are the members of the demo's group: test numbers that get a text at once.
+var demoContacts = []messaging.NewContact{
+	{Phone: "0240000001", FirstName: "Ama", LastName: "Owusu"},
+	{Phone: "0200000001", FirstName: "Kwame", LastName: "Mensah"},
+	{Phone: "0270000001", FirstName: "Esi", LastName: "Boateng"},
+}
 
 // demoTenant is its id: the same everywhere, so that two nodes that start at once make one.
 var demoTenant = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/makola/makola/demo")).String()
@@ -58,13 +71,61 @@ func (a *App) loadDemo(ctx context.Context) error {
 		return a.endow(tx)
 	})
 	if errors.Is(err, db.ErrUnique) {
-		return nil // it is there
+		return a.demoMessages(ctx) // the tenant is there
 	}
 	if err != nil {
 		return err
 	}
 	a.ready.APIKey, a.ready.WebhookSecret = key.Text, secret
-	return a.bookFloats(ctx)
+	if err := a.bookFloats(ctx); err != nil {
+		return err
+	}
+	return a.demoMessages(ctx)
+}
+
+// demoMessages finds the sender ID and the contacts of the demo tenant, or makes them when it has never
+// asked for a sender ID.
+func (a *App) demoMessages(ctx context.Context) error {
+	senders, err := a.messaging.Senders(ctx, demoTenant)
+	if err != nil {
+		return err
+	}
+	if len(senders) == 0 {
+		made, err := a.makeDemoMessages(ctx)
+		if err != nil && !problem.Is(err, problem.Duplicate) { // another node was first
+			return err
+		}
+		senders = []messaging.Sender{made}
+	}
+	if senders[0].Status == messaging.SenderApproved {
+		a.ready.SenderID = senders[0].ID
+	}
+	groups, err := a.messaging.Groups(ctx, demoTenant)
+	for _, g := range groups {
+		if g.Name == demoGroup {
+			a.ready.GroupID = g.ID
+		}
+	}
+	return err
+}
+
+func (a *App) makeDemoMessages(ctx context.Context) (messaging.Sender, error) {
+	sender, err := a.messaging.RequestSender(ctx, demoTenant, demoSender, "Offers and receipts of a demo shop")
+	if err != nil {
+		return sender, err
+	}
+	if err := a.db.Write(ctx, func(tx *db.Tx) error {
+		sender, err = a.messaging.ReviewSender(tx, demoTenant, sender.ID, messaging.SenderApproved, "", demoActor)
+		return err
+	}); err != nil {
+		return sender, err
+	}
+	group, err := a.messaging.AddGroup(ctx, demoTenant, demoGroup, "")
+	if err != nil {
+		return sender, err
+	}
+	_, err = a.messaging.AddContacts(ctx, demoTenant, group.ID, demoContacts)
+	return sender, err
 }
 
 // endow gives the demo tenant its money, in the transaction that made its wallet.
@@ -80,6 +141,9 @@ func (a *App) endow(tx *db.Tx) error {
 	err = page.Add(ledger.Transfer{Asset: wallet.Asset, From: ledger.Funding, To: wallet.ID,
 		Amount: int64(demoMoney), Subject: "demo", Leg: "fund", Kind: "fund", At: a.clock.Now()})
 	page.Post()
+	if err == nil {
+		_, err = a.messaging.SellCredits(tx, demoTenant, "demo", demoCredits)
+	}
 	return err
 }
 

@@ -41,6 +41,16 @@ func newMeters(a *App) *meters {
 	m.registry.MustRegister(build)
 	m.registry.MustRegister(a.routes.Collectors()...)
 	m.registry.MustRegister(a.payments.Collectors()...)
+	m.registry.MustRegister(a.messaging.Collectors()...)
+	for _, r := range a.sms {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_sms_connected", ConstLabels: prometheus.Labels{"mode": string(r.mode)},
+			Help: "Whether this node is connected with a message centre: 1 on one node at most."}, func() float64 {
+			if r.Ready("") != nil {
+				return 0
+			}
+			return 1
+		}))
+	}
 	m.gauge("makola_ledger_faults", "What the last check of the ledger found wrong; must be 0.", func() float64 { return float64(m.faults.Load()) })
 	m.gauge("makola_ledger_last_check_timestamp_seconds", "When this node last checked the ledger.", func() float64 { return float64(m.checked.Load()) })
 	m.queue(a)

@@ -15,6 +15,7 @@ type Ready struct {
 	PID           int    `json:"pid"`
 	APIURL        string `json:"api_url"`
 	SimURL        string `json:"sim_url,omitempty"`
+	SMPPAddress   string `json:"smpp_address,omitempty"` // of the simulator's message centre
 	DocsURL       string `json:"docs_url,omitempty"`
 	MetricsURL    string `json:"metrics_url,omitempty"`
 	TenantID      string `json:"tenant_id,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,12 +25,16 @@ const simFolder = "simulator"
 // simListen is where a development server's simulator speaks the providers' protocols.
 const simListen = "127.0.0.1:8090"
 
+// smscListen is where its message centre speaks SMPP.
+const smscListen = "127.0.0.1:2775"
+
 // simControl is the path of the simulator's own interface.
 const simControl = "/sim/v1"
 
 // simulator is the one that test money goes to: in this process, or reached at a URL.
 type simulator struct {
 	url     string       // where the adapters find the providers
+	smpp    string       // where the message centre listens; empty when it is another process
 	control http.Handler // /sim/v1, as this server mounts it
 	local   *sim.Sim     // nil when it is another process
 }
@@ -54,16 +59,25 @@ func (a *App) startSimulator(context.Context) error {
 		return err
 	}
 	a.later(func(context.Context) error { return local.Close() })
-	address := simListen
+	address, smscAddress := simListen, smscListen
 	if strings.HasSuffix(a.cfg.Listen, ":0") {
-		address = "127.0.0.1:0"
+		address, smscAddress = "127.0.0.1:0", "127.0.0.1:0"
 	}
 	l, err := listen("the simulator", address, true, local.Handler())
 	if err != nil {
 		return err
 	}
 	a.serve(l)
-	a.sim = &simulator{url: l.url(), control: local.Handler(), local: local}
+	centre, err := listen("the simulator's message centre", smscAddress, true, nil)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := local.ServeSMPP(centre.net); err != nil { // ends when the simulator is closed
+			a.failed <- err
+		}
+	}()
+	a.sim = &simulator{url: l.url(), smpp: centre.net.Addr().String(), control: local.Handler(), local: local}
 	return nil
 }
 
@@ -88,9 +102,9 @@ func remoteControl(target *url.URL, c *clock.Clock) http.Handler {
 
 // SimulatorOptions is what `makola sim` needs.
 type SimulatorOptions struct {
-	Listen, Data, ReadyFile string
-	Out                     io.Writer
-	Log                     *slog.Logger
+	Listen, SMPPListen, Data, ReadyFile string
+	Out                                 io.Writer
+	Log                                 *slog.Logger
 }
 
 // RunSimulator serves a simulator alone until ctx ends: several Makolas share it, and it outlives them.
@@ -104,14 +118,23 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
+	if strings.HasSuffix(o.Listen, ":0") {
+		o.SMPPListen = "127.0.0.1:0" // who asks for a free port gets free ports
+	}
+	centre, err := listen("the simulator's message centre", o.SMPPListen, true, nil)
+	if err != nil {
+		return errors.Join(err, l.net.Close())
+	}
+	served := make(chan error, 2)
 	go func() { served <- l.serve() }()
+	go func() { served <- s.ServeSMPP(centre.net) }()
+	smsc := centre.net.Addr().String()
 	if o.ReadyFile != "" {
-		if err := (Ready{SimURL: l.url() + simControl}).write(o.ReadyFile); err != nil {
+		if err := (Ready{SimURL: l.url() + simControl, SMPPAddress: smsc}).write(o.ReadyFile); err != nil {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s\nUse it: makola serve --sim %s\n", l.url(), l.url()); err != nil {
+	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\n", l.url(), smsc, l.url()); err != nil {
 		return err
 	}
 	select {

@@ -111,16 +111,17 @@ func Version() string {
 // simCommand runs the simulator alone.
 type simCommand struct {
 	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Where the providers' protocols and the control interface are served; port 0 takes a free one."`
+	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Where its message centre speaks SMPP; a free port when this one is busy."`
 	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of its book."`
 	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with its URL here once it listens."`
 }
 
 // Run serves the simulator until an interrupt.
 func (c *simCommand) Run(e *env) error {
-	if !config.Loopback(c.Listen) {
+	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
 		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it.")
 	}
-	return app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")})
+	return app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")})
 }
 
 // versionCommand prints the version.

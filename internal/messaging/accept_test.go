@@ -139,7 +139,7 @@ func TestIdempotencyKey(t *testing.T) {
 		other := caller
 		other.BodyHash = "another body"
 		_, _, err = h.Send(t.Context(), other, small)
-		if p := wantKind(t, err, problem.Duplicate); p.Code != "idempotency_key_reused" {
+		if p := wantKind(t, err, problem.Invalid); p.Code != "idempotency_key_mismatch" {
 			t.Errorf("another body is refused as %s", p.Code)
 		}
 		// Staged campaigns replay, too, and leave no chunks behind.

@@ -90,8 +90,8 @@ func (m *Messaging) otpText(c Campaign, length int) string {
 }
 
 // SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
-// Errors: Invalid (senderId, message, length, expiry), InsufficientCredits with Shortage as Data,
-// RateLimited, Duplicate (an idempotency key with another body), Unavailable (no SMS rail).
+// Errors: Invalid (senderId, message, length, expiry, an idempotency key with another body), InsufficientCredits with Shortage as Data,
+// RateLimited, Unavailable (no SMS rail).
 func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTPSent, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {

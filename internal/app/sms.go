@@ -1,0 +1,229 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
+)
+
+const (
+	// lookForSMSC is how often a node that is not connected asks for the message centre's account again.
+	lookForSMSC = 2 * time.Second
+	// bindWithin is how long a start waits for the simulator of its own to be connected.
+	bindWithin = 2 * time.Second
+)
+
+// smsRail is the SMS rail of one mode. Operators count connections, and receipts come to whoever has
+// one: so one node at a time connects, for all operators of the mode, because a campaign's numbers are
+// of all networks. The others say provider.ErrElsewhere and leave the delivery to it.
+type smsRail struct {
+	mode    tenant.Mode
+	find    func(context.Context) ([]smpp.Bind, error)
+	options smpp.Options // but for the binds
+	holds   atomic.Bool
+	client  atomic.Pointer[smpp.Client]
+}
+
+var errNoSMSC = errors.New("app: no message centre is known yet")
+
+// Submit implements provider.SMSSender.
+func (r *smsRail) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
+	if client := r.client.Load(); client != nil {
+		client.Submit(ctx, s, done)
+		return
+	}
+	done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: errNoSMSC.Error(), RetryAfter: time.Second})
+}
+
+// Ready implements provider.SMSSender.
+func (r *smsRail) Ready(n msisdn.Network) error {
+	if !r.holds.Load() {
+		return provider.ErrElsewhere
+	}
+	if client := r.client.Load(); client != nil {
+		return client.Ready(n)
+	}
+	return errNoSMSC
+}
+
+// buildMessaging makes the SMS rails and what sends through them.
+func (a *App) buildMessaging() error {
+	binds, err := liveBinds(a.cfg.SMPP)
+	if err != nil {
+		return err
+	}
+	if len(binds) > 0 {
+		a.sms = append(a.sms, &smsRail{mode: tenant.Live, find: func(context.Context) ([]smpp.Bind, error) { return binds, nil }})
+	}
+	if a.sim != nil {
+		a.sms = append(a.sms, &smsRail{mode: tenant.Test, find: a.sim.binds})
+	}
+	senders := map[tenant.Mode]provider.SMSSender{}
+	for _, r := range a.sms {
+		senders[r.mode] = r
+	}
+	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Clock: a.clock, Log: a.log,
+		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend})
+	a.later(func(context.Context) error { a.messaging.Close(); return nil })
+	for _, r := range a.sms {
+		r.options = smpp.Options{Clock: a.clock, Log: a.log, Receipt: a.messaging.Receive}
+	}
+	return nil
+}
+
+// startMessaging asks for the connections of each mode, from now until the queue stops.
+func (a *App) startMessaging(ctx context.Context) {
+	for _, r := range a.sms {
+		go func() {
+			err := a.jobs.Hold(context.WithoutCancel(ctx), "smpp/"+string(r.mode), func(held context.Context) { a.keepConnected(held, r) })
+			select {
+			case <-a.draining:
+			default:
+				a.log.ErrorContext(ctx, "nobody sends SMS from this node any more", "mode", r.mode, "error", err)
+			}
+		}()
+	}
+	if a.sim == nil || a.sim.local == nil {
+		return
+	}
+	// A first message that is sent by hand should not have to wait for a second look.
+	for until := time.Now().Add(bindWithin); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		if a.sms[len(a.sms)-1].Ready("") == nil {
+			return
+		}
+	}
+}
+
+// keepConnected runs the client of a mode while this node holds it. Where a simulator in another process
+// has its message centre may be learned late, and changes when it starts again.
+func (a *App) keepConnected(held context.Context, r *smsRail) {
+	r.holds.Store(true)
+	defer r.holds.Store(false)
+	for binds := a.otherBinds(held, r, nil); binds != nil; {
+		options := r.options
+		options.Binds = binds
+		client := smpp.New(options)
+		r.client.Store(client)
+		running, stop := context.WithCancel(held)
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			client.Run(running)
+		}()
+		binds = a.otherBinds(held, r, binds)
+		stop()
+		<-stopped
+	}
+}
+
+// otherBinds waits until the message centre is known and is another than before; nil says that held has
+// ended. A connected node does not ask.
+func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) []smpp.Bind {
+	look := time.NewTicker(lookForSMSC)
+	defer look.Stop()
+	for {
+		if before == nil || r.Ready("") != nil {
+			binds, err := r.find(held)
+			if err == nil && !reflect.DeepEqual(binds, before) {
+				return binds
+			}
+			if err != nil && held.Err() == nil {
+				a.log.WarnContext(held, "the message centre is not known", "mode", r.mode, "error", err)
+			}
+		}
+		select {
+		case <-held.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+// liveBinds are the operator's binds as the client takes them.
+func liveBinds(c config.SMPP) ([]smpp.Bind, error) {
+	listed, err := c.Binds()
+	if err != nil {
+		return nil, err
+	}
+	var binds []smpp.Bind
+	for _, b := range listed {
+		bind := smpp.Bind{Name: b.Name, Address: b.Address, SystemID: b.SystemID, Password: b.Password.Reveal(), SystemType: b.SystemType,
+			Mode: smpp.BindMode(b.Mode), Connections: b.Connections, Window: b.Window, Rate: b.Rate, ServiceType: b.ServiceType,
+			SubmitIDs: smpp.IDForm(b.SubmitIDs), ReceiptIDs: smpp.IDForm(b.ReceiptIDs), Concatenation: smpp.Concatenation(b.Concatenation)}
+		if b.TLS {
+			host, _, err := net.SplitHostPort(b.Address)
+			if err != nil {
+				return nil, fmt.Errorf("the SMPP bind %q: %w", b.Name, err)
+			}
+			bind.TLS = &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+		}
+		for _, name := range b.Networks {
+			network, ok := msisdn.ParseNetwork(name)
+			if !ok {
+				return nil, fmt.Errorf("the SMPP bind %q serves the network %q, which nobody knows", b.Name, name)
+			}
+			bind.Networks = append(bind.Networks, network)
+		}
+		binds = append(binds, bind)
+	}
+	return binds, nil
+}
+
+// simWindow is how many segments the simulator is sent without an answer: its latency is none.
+const simWindow = 100
+
+// binds asks the simulator for its message centre's account.
+func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
+	account, err := s.account(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if account.Address == "" {
+		return nil, errNoSMSC
+	}
+	return []smpp.Bind{{Name: "simulator", Address: account.Address, SystemID: account.SystemID, Password: account.Password, Window: simWindow}}, nil
+}
+
+func (s *simulator) account(ctx context.Context) (sim.SMPPAccount, error) {
+	if s.local != nil {
+		account := s.local.SMPP()
+		account.Address = s.smpp
+		return account, nil
+	}
+	var body struct {
+		Data sim.SMPPAccount `json:"data"`
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookForSMSC)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+simControl+"/smsc", nil)
+	if err != nil {
+		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return body.Data, fmt.Errorf("the simulator's message centre: answered %s", answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+	}
+	return body.Data, nil
+}
