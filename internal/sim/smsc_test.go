@@ -1,0 +1,710 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+	"pgregory.net/rapid"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+// newCentre is a simulator whose message centre listens.
+func newCentre(t testing.TB, o SMSCOptions) (*Sim, *clock.Clock) {
+	t.Helper()
+	s, c := newSim(t, Options{SMSC: o})
+	listen(t, s)
+	return s, c
+}
+
+func listen(t testing.TB, s *Sim) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.ServeSMPP(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the listener", func() bool { return s.SMPP().Address != "" })
+}
+
+func eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !yes(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("no", what, "within a minute")
+		}
+	}
+}
+
+// line is the client's end of a connection, unit by unit.
+type line struct {
+	t    testing.TB
+	conn net.Conn
+	next int32
+}
+
+func dial(t testing.TB, s *Sim) *line {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.SMPP().Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return &line{t: t, conn: conn}
+}
+
+// bound is a connection that is bound.
+func bound(t testing.TB, s *Sim, mode pdu.BindingType) *line {
+	t.Helper()
+	l := dial(t, s)
+	if status := l.bind(mode, smscSystemID, smscPassword); status != data.ESME_ROK {
+		t.Fatalf("bind: %x", status)
+	}
+	return l
+}
+
+func (l *line) send(p pdu.PDU) int32 {
+	l.t.Helper()
+	l.next++
+	p.SetSequenceNumber(l.next)
+	b := pdu.NewBuffer(nil)
+	p.Marshal(b)
+	l.write(b.Bytes()...)
+	return l.next
+}
+
+func (l *line) write(octets ...byte) {
+	l.t.Helper()
+	if _, err := l.conn.Write(octets); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *line) read() pdu.PDU {
+	l.t.Helper()
+	p, err := pdu.Parse(l.conn)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+// ask sends a request and reads its answer.
+func (l *line) ask(p pdu.PDU) pdu.PDU {
+	l.t.Helper()
+	sequence := l.send(p)
+	answer := l.read()
+	if answer.GetSequenceNumber() != sequence {
+		l.t.Fatalf("%+v answers %d", answer, sequence)
+	}
+	return answer
+}
+
+func (l *line) bind(mode pdu.BindingType, id, password string) data.CommandStatusType {
+	l.t.Helper()
+	b := pdu.NewBindRequest(mode)
+	b.SystemID, b.Password = id, password
+	return l.ask(b).GetHeader().CommandStatus
+}
+
+// closed reports whether the centre ends the connection.
+func (l *line) closed() bool {
+	_, err := l.conn.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
+}
+
+// message is a submit_sm.
+func message(to, text string) *pdu.SubmitSM {
+	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
+	setAddress(&p.SourceAddr, "ADOM")
+	setAddress(&p.DestAddr, to)
+	octets, err := data.GSM7BIT.Encode(text)
+	if err != nil {
+		panic(err)
+	}
+	_ = p.Message.SetMessageDataWithEncoding(octets, data.GSM7BIT)
+	p.RegisteredDelivery = 1
+	return p
+}
+
+func (l *line) submit(p *pdu.SubmitSM) (status data.CommandStatusType, id string) {
+	l.t.Helper()
+	a := l.ask(p).(*pdu.SubmitSMResp)
+	return a.CommandStatus, a.MessageID
+}
+
+func TestSMSPlans(t *testing.T) {
+	for code, want := range map[string]Plan{
+		"000": {Delay: 2 * time.Second, Then: Success},
+		"001": {Then: Success},
+		"002": {Delay: 45 * time.Second, Then: Success},
+		"003": {Delay: 2 * time.Second, Then: Success, Wait: true},
+		"005": {Delay: 2 * time.Second, Then: Success},
+		"006": {Delay: 3 * time.Second, Then: Success, Lost: true},
+		"007": {Delay: 3 * time.Second, Then: Failed, Reason: Internal, Lost: true},
+		"020": {Delay: 2 * time.Second, Then: Success, Refuse: Refused},
+		"021": {Delay: 10 * time.Second, Then: Failed, Reason: Expired},
+		"022": {Delay: 2 * time.Second, Then: Success},
+		"024": {Delay: 2 * time.Second, Then: Failed, Reason: NotRegistered},
+		"026": {Delay: 2 * time.Second, Then: Failed, Reason: Barred},
+	} {
+		if got := SMSPlanFor("233240000" + code); got != want {
+			t.Errorf("%s: %+v", code, got)
+		}
+	}
+}
+
+// TestSMSCStates: what may be asked when, and what makes no sense.
+func TestSMSCStates(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	l := dial(t, s)
+	if status, _ := l.submit(message("233244123456", "x")); status != data.ESME_RINVBNDSTS {
+		t.Errorf("a submit before the bind: %x", status)
+	}
+	if status := l.bind(pdu.Transceiver, "nobody", smscPassword); status != data.ESME_RINVSYSID {
+		t.Errorf("a stranger: %x", status)
+	}
+	if status := l.bind(pdu.Transceiver, smscSystemID, "wrong"); status != data.ESME_RINVPASWD {
+		t.Errorf("a wrong password: %x", status)
+	}
+	if status := l.bind(pdu.Receiver, smscSystemID, smscPassword); status != data.ESME_ROK {
+		t.Errorf("a receiver: %x", status)
+	}
+	if status := l.bind(pdu.Transceiver, smscSystemID, smscPassword); status != data.ESME_RALYBND {
+		t.Errorf("a second bind: %x", status)
+	}
+	if status, _ := l.submit(message("233244123456", "x")); status != data.ESME_RINVBNDSTS {
+		t.Errorf("a receiver submits: %x", status)
+	}
+	if a := l.ask(pdu.NewEnquireLink()); a.GetHeader().CommandID != data.ENQUIRE_LINK_RESP {
+		t.Errorf("%+v", a)
+	}
+	if a := l.ask(pdu.NewQuerySM()); !a.IsGNack() || a.GetHeader().CommandStatus != data.ESME_RINVCMDID {
+		t.Errorf("a query: %+v", a)
+	}
+	if a := l.ask(pdu.NewUnbind()); a.GetHeader().CommandID != data.UNBIND_RESP || !l.closed() {
+		t.Errorf("%+v", a)
+	}
+	eventually(t, "the unbind", func() bool { return s.SMSCTotals().Bound == 0 })
+	if got := s.SMSCTotals(); got.Binds != 1 || got.NotBound != 3 || got.Accepted != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestSMSCBrokenUnits: a unit that cannot be read is refused, a length that cannot be ends the connection.
+func TestSMSCBrokenUnits(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	l := bound(t, s, pdu.Transceiver)
+	l.write(0, 0, 0, 20, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 9, 'a', 'b', 'c', 'd')
+	if a, ok := l.read().(*pdu.SubmitSMResp); !ok || a.CommandStatus != data.ESME_RINVCMDLEN || a.SequenceNumber != 9 {
+		t.Errorf("%+v", a)
+	}
+	if status, id := l.submit(message("233244123456", "x")); status != data.ESME_ROK || id == "" {
+		t.Errorf("afterwards: %x", status)
+	}
+	for _, length := range []uint32{0, 15, 1 << 20, 1 << 31} {
+		l := bound(t, s, pdu.Transceiver)
+		l.write(binary.BigEndian.AppendUint32(nil, length)...)
+		l.write(0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 7)
+		if a := l.read(); !a.IsGNack() || a.GetHeader().CommandStatus != data.ESME_RINVCMDLEN || !l.closed() {
+			t.Errorf("%d: %+v", length, a)
+		}
+	}
+}
+
+// TestSMSCTakesAnything: no unit of a right length brings the centre down.
+func TestSMSCTakesAnything(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	ids := []uint32{1, 2, 4, 4, 4, 4, 5, 9, 0x15, 0x103, 0x80000000, 0x80000005, 0x80000015, 0x777}
+	rapid.Check(t, func(t *rapid.T) {
+		c := s.smsc
+		near, far := net.Pipe()
+		defer far.Close()
+		go io.Copy(io.Discard, far)
+		c.start(near)
+		good := pdu.NewBuffer(nil)
+		message("233244123456", "x").Marshal(good)
+		for range 20 {
+			body := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "body")
+			if rapid.Bool().Draw(t, "like a submit") {
+				body = bytes.Clone(good.Bytes()[16:])
+				body[rapid.IntRange(0, len(body)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "octet")
+				body = append(body, rapid.SliceOfN(rapid.Byte(), 0, 30).Draw(t, "more")...)
+			}
+			unit := binary.BigEndian.AppendUint32(nil, uint32(16+len(body)))
+			unit = binary.BigEndian.AppendUint32(unit, rapid.SampledFrom(ids).Draw(t, "id"))
+			unit = append(append(unit, 0, 0, 0, 0, 0, 0, 0, 1), body...)
+			c.mu.Lock()
+			session := c.sessions[len(c.sessions)-1]
+			c.mu.Unlock()
+			session.sends.Store(true)
+			session.take(pdu.ParseHeader([16]byte(unit)), unit)
+		}
+	})
+}
+
+// TestSMSCIsStrict: it takes what operators take.
+func TestSMSCIsStrict(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	l := bound(t, s, pdu.Transmitter)
+	raw := func(coding data.Encoding, n int, udh pdu.UDH) *pdu.SubmitSM {
+		p := message("233244123456", "x")
+		_ = p.Message.SetMessageDataWithEncoding(bytes.Repeat([]byte{'a'}, n), coding)
+		if udh != nil {
+			p.Message.SetUDH(udh)
+			p.EsmClass = data.SM_UDH_GSM
+		}
+		return p
+	}
+	part := pdu.UDH{pdu.NewIEConcatMessage(2, 1, 7)}
+	wide := pdu.UDH{{ID: 8, Data: []byte{1, 2, 2, 1}}}
+	for name, c := range map[string]struct {
+		p    *pdu.SubmitSM
+		want data.CommandStatusType
+	}{
+		"160 septets":                 {raw(data.GSM7BIT, 160, nil), data.ESME_ROK},
+		"161 septets":                 {raw(data.GSM7BIT, 161, nil), data.ESME_RINVMSGLEN},
+		"153 septets of a part":       {raw(data.GSM7BIT, 153, part), data.ESME_ROK},
+		"154 septets of a part":       {raw(data.GSM7BIT, 154, part), data.ESME_RINVMSGLEN},
+		"152 septets, wide reference": {raw(data.GSM7BIT, 152, wide), data.ESME_ROK},
+		"153 septets, wide reference": {raw(data.GSM7BIT, 153, wide), data.ESME_RINVMSGLEN},
+		"140 octets":                  {raw(data.UCS2, 140, nil), data.ESME_ROK},
+		"142 octets":                  {raw(data.UCS2, 142, nil), data.ESME_RINVMSGLEN},
+		"134 octets of a part":        {raw(data.UCS2, 134, part), data.ESME_ROK},
+		"136 octets of a part":        {raw(data.UCS2, 136, part), data.ESME_RINVMSGLEN},
+		"no recipient":                {message("", "x"), data.ESME_RINVDSTADR},
+		"a word as recipient":         {message("MAKOLA", "x"), data.ESME_RINVDSTADR},
+		"a long sender":               {from("ABCDEFGHIJKL"), data.ESME_RINVSRCADR},
+		"the longest sender":          {from("ABCDEFGHIJK"), data.ESME_ROK},
+		"a number as sender":          {from("233244123456"), data.ESME_ROK},
+	} {
+		if got, _ := l.submit(c.p); got != c.want {
+			t.Errorf("%s: %x", name, got)
+		}
+	}
+	// A text in message_payload is cut by the centre itself.
+	p := message("233244000001", "")
+	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessagePayload, Data: bytes.Repeat([]byte{'b'}, 1000)})
+	if status, _ := l.submit(p); status != data.ESME_ROK || len(s.Messages("233244000001")[0].Text) != 1000 {
+		t.Errorf("%x, %v", status, s.Messages("233244000001"))
+	}
+}
+
+func from(sender string) *pdu.SubmitSM {
+	p := message("233244123456", "x")
+	setAddress(&p.SourceAddr, sender)
+	return p
+}
+
+// TestSMSCAsksForReceipts: a receipt is sent when it was asked for.
+func TestSMSCAsksForReceipts(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	l := bound(t, s, pdu.Transceiver)
+	s.ScriptSMS("0244000002", Plan{Then: Failed, Reason: NoWord})
+	for _, c := range []struct {
+		to    string
+		wants byte
+		word  string
+	}{
+		{"233240000001", 0, ""}, {"233240000001", 1, "DELIVRD"}, {"233240000001", 2, ""}, {"233240000001", 3, "DELIVRD"},
+		{"233244000002", 0, ""}, {"233244000002", 1, "UNKNOWN"}, {"233244000002", 2, "UNKNOWN"}, {"233244000002", 3, ""},
+	} {
+		p := message(c.to, "x")
+		p.RegisteredDelivery = c.wants
+		_, id := l.submit(p)
+		l.send(pdu.NewEnquireLink())
+		got := ""
+		answer := l.read()
+		if d, ok := answer.(*pdu.DeliverSM); ok {
+			got, _ = d.Message.GetMessage()
+			l.answer(d, data.ESME_ROK)
+			answer = l.read()
+			if tlv := d.OptionalParameters[pdu.TagReceiptedMessageID]; tlv.String() != id || !strings.HasPrefix(got, "id:"+id+" ") {
+				t.Errorf("%s, %q", id, got)
+			}
+		}
+		if _, ok := answer.(*pdu.EnquireLinkResp); !ok {
+			t.Fatalf("%+v", answer)
+		}
+		if !strings.Contains(got, c.word) || c.word == "" && got != "" {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+func (l *line) answer(request pdu.PDU, status data.CommandStatusType) {
+	l.t.Helper()
+	a := pdu.NewDeliverSMResp().(*pdu.DeliverSMResp)
+	a.CommandStatus, a.SequenceNumber = status, request.GetSequenceNumber()
+	b := pdu.NewBuffer(nil)
+	a.Marshal(b)
+	l.write(b.Bytes()...)
+}
+
+// TestSMSCRefusedReceipts: one that is refused for good is dropped, for now is sent again.
+func TestSMSCRefusedReceipts(t *testing.T) {
+	s, c := newCentre(t, SMSCOptions{})
+	l := bound(t, s, pdu.Transceiver)
+	l.submit(message("233240000001", "x"))
+	l.answer(l.read(), data.ESME_RX_P_APPN)
+	eventually(t, "the drop", func() bool { return s.SMSCTotals().Dropped == 1 })
+	l.submit(message("233240000001", "y"))
+	l.answer(l.read(), data.ESME_RX_T_APPN)
+	eventually(t, "the refusal", func() bool { return s.SMSCTotals().Repeated == 1 && !s.schedule.idleAt(c.Now().Add(retryReceipt)) })
+	c.Advance(retryReceipt)
+	l.answer(l.read(), data.ESME_ROK)
+	eventually(t, "the confirmation", func() bool { return s.SMSCTotals().Confirmed == 1 })
+	if got := s.SMSCTotals(); got.Receipts != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// idleAt is idle at another moment.
+func (q *scheduler) idleAt(t time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waits) == 0 || q.waits[0].due.After(t)
+}
+
+// TestSMSCSilentClient: one that shows no sign of life is given up.
+func TestSMSCSilentClient(t *testing.T) {
+	s, c := newCentre(t, SMSCOptions{EnquireEvery: time.Minute})
+	l := bound(t, s, pdu.Transceiver)
+	for range maxSilence {
+		c.Advance(time.Minute)
+		if p, ok := l.read().(*pdu.EnquireLink); !ok {
+			t.Fatalf("%+v", p)
+		}
+	}
+	c.Advance(time.Minute)
+	if !l.closed() {
+		t.Error("the connection is still there")
+	}
+}
+
+// TestAssembly: parts in any order, twice, of messages with the same reference, and none that fill the memory.
+func TestAssembly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := newAssembly()
+		n := rapid.IntRange(2, 6).Draw(t, "parts")
+		var order []int
+		for part := 1; part <= n; part++ {
+			for range rapid.IntRange(1, 2).Draw(t, "times") {
+				order = append(order, part)
+			}
+		}
+		last := rapid.IntRange(1, n).Draw(t, "last") // comes once, at the end
+		rest := order[:0:0]
+		for _, part := range rapid.Permutation(order).Draw(t, "order") {
+			if part != last {
+				rest = append(rest, part)
+			}
+		}
+		for i, part := range append(rest, last) {
+			whole := a.add("A", "1", joint{reference: 3, part: byte(part), parts: byte(n)}, plainText(fmt.Sprint(part)))
+			if (whole != nil) != (i == len(rest)) {
+				t.Fatalf("after %d of %v: %v", i, order, whole)
+			}
+			for j, c := range whole {
+				if c.text() != fmt.Sprint(j+1) {
+					t.Fatalf("%v", whole)
+				}
+			}
+		}
+		if len(a.open) != 0 {
+			t.Fatal("something is left")
+		}
+	})
+	a := newAssembly()
+	a.add("A", "1", joint{reference: 1, part: 1, parts: 2}, plainText("old"))
+	a.add("A", "1", joint{reference: 1, part: 1, parts: 2}, plainText("new"))
+	if whole := a.add("A", "1", joint{reference: 1, part: 2, parts: 2}, plainText("x")); len(whole) != 2 || whole[0].text() != "new" {
+		t.Errorf("a reference that came again: %v", whole)
+	}
+	for i := range 3 * maxOpen {
+		a.add("A", fmt.Sprint(i), joint{part: 1, parts: 2}, plainText("x"))
+	}
+	if len(a.open) != maxOpen || a.add("A", fmt.Sprint(3*maxOpen-1), joint{part: 2, parts: 2}, plainText("y")) == nil {
+		t.Errorf("%d are open", len(a.open))
+	}
+}
+
+// TestReceiptQueue holds the queue against a slice.
+func TestReceiptQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q receiptQueue
+		var model []uint64
+		next := uint64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch n := rapid.IntRange(0, 80).Draw(t, "n"); rapid.SampledFrom([]string{"push", "pop", "unpop"}).Draw(t, "step") {
+			case "push":
+				for range n * 40 {
+					next++
+					q.push(receipt{id: next})
+					model = append(model, next)
+				}
+			case "pop":
+				for range min(n*30, len(model)) {
+					if got := q.pop(); got.id != model[0] {
+						t.Fatalf("%d, not %d", got.id, model[0])
+					}
+					model = model[1:]
+				}
+			case "unpop":
+				owed := map[int32]receipt{}
+				var ids []uint64
+				for i := range n {
+					next++
+					owed[int32(i)] = receipt{id: next}
+					ids = append(ids, next)
+				}
+				q.unpop(owed)
+				model = append(ids, model...)
+			}
+			if q.len() != len(model) {
+				t.Fatalf("%d, not %d", q.len(), len(model))
+			}
+		}
+	})
+	var q receiptQueue
+	for range maxReceipts {
+		q.list = append(q.list, receipt{})
+	}
+	if dropped := q.push(receipt{id: 1}, receipt{id: 2}); dropped != 2 || q.len() != maxReceipts {
+		t.Errorf("%d dropped, %d left", dropped, q.len())
+	}
+}
+
+// TestHandsetsAreBounded: one handset shows its newest, and all together no more than so many.
+func TestHandsetsAreBounded(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	for i := range handsetTotal {
+		s.Deliver(fmt.Sprintf("2332440%05d", i%1000), "A", fmt.Sprint(i))
+	}
+	if got := s.Messages("233244000007"); len(got) != min(handsetHistory, handsetTotal/1000) || got[0].Text != "7" {
+		t.Errorf("%d messages", len(got))
+	}
+	for i := range 2 * handsetTotal {
+		s.Deliver("233244999999", "A", fmt.Sprint(i))
+	}
+	if got := s.Messages("233244999999"); len(got) != handsetHistory || got[handsetHistory-1].Text != fmt.Sprint(2*handsetTotal-1) {
+		t.Errorf("%d messages", len(got))
+	}
+	if len(s.handsets.messages) != 1 || len(s.handsets.oldest) != handsetTotal {
+		t.Errorf("%d handsets, %d remembered", len(s.handsets.messages), len(s.handsets.oldest))
+	}
+}
+
+// TestContent: each alphabet, and what cannot be read.
+func TestContent(t *testing.T) {
+	for want, c := range map[string]content{
+		"a€b":        {data.GSM7BIT, []byte{'a', 0x1b, 0x65, 'b'}},
+		"\uFFFD":     {data.GSM7BIT, []byte{'a', 0x1b}},
+		"é":          {data.LATIN1, []byte{0xe9}},
+		"è":          {nil, []byte{0xe8}},
+		"₵😀":         {data.UCS2, []byte{0x20, 0xb5, 0xd8, 0x3d, 0xde, 0x00}},
+		"₵\uFFFD":    {data.UCS2, []byte{0x20, 0xb5, 0xd8, 0x3d}},
+		"":           {data.GSM7BIT, nil},
+		"ab\x00":     {data.BINARY8BIT1, []byte{'a', 'b', 0}},
+		"plain text": plainText("plain text"),
+	} {
+		if got := c.text(); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// TestSMSCFaultsAreItsOwn: faults of payments and of messages do not use up each other.
+func TestSMSCFaultsAreItsOwn(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	next := func(provider, op string) string { return fmt.Sprint(s.faults.next(provider, op).kinds) }
+	for _, f := range []Fault{{Kind: CallbackMissing}, {Kind: Outage}, {Operation: "*", Kind: Slow}, {Provider: SMSC, Kind: Throttle, Count: 2, Every: 3}, {Kind: Silent}} {
+		if err := s.Inject(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for range 7 {
+		got = append(got, next(SMSC, OpSubmit))
+	}
+	if fmt.Sprint(got) != "[[silent] [] [throttle] [] [] [throttle] []]" {
+		t.Errorf("%v", got)
+	}
+	if got := next(MTN, OpCollect); got != "[callback_missing outage slow]" {
+		t.Errorf("%s", got)
+	}
+	for kind, op := range map[FaultKind]string{Unauthorized: OpBind, Outage: OpBind, AnswerLost: OpSubmit} {
+		if err := s.Inject(Fault{Provider: SMSC, Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(SMSC, op); got != fmt.Sprintf("[%s]", kind) {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	if err := s.Inject(Fault{Operation: OpSubmit, Kind: RefuseOutright}); err != nil || next(SMSC, OpSubmit) != "[refuse]" {
+		t.Error("an operation of the centre's names it too")
+	}
+	for _, f := range []Fault{{Provider: SMSC, Kind: Reverse}, {Provider: SMSC, Kind: StatementOff}, {Provider: SMSC, Kind: Throttle, Every: -1}} {
+		if s.Inject(f) == nil {
+			t.Errorf("took %+v", f)
+		}
+	}
+}
+
+func TestSMSCControl(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	url := server.URL + "/sim/v1"
+	var view struct {
+		Address   string
+		SystemID  string `json:"system_id"`
+		Password  string
+		SubmitIDs string `json:"submit_ids"`
+		MaxBinds  int    `json:"max_binds"`
+		LatencyMS int    `json:"latency_ms"`
+		Bound     int
+		Accepted  int
+		Counting  bool
+		Segments  int
+		Again     int
+	}
+	ask(t, url, "GET", "/smsc", "", &view)
+	if view.Address != s.SMPP().Address || view.SystemID != smscSystemID || view.Password != smscPassword || view.SubmitIDs != "text" || view.Counting {
+		t.Errorf("%+v", view)
+	}
+	if got := ask(t, url, "POST", "/smsc", `{"submit_ids":"hex","max_binds":2,"latency_ms":20,"counting":true}`, &view); got != 200 ||
+		view.SubmitIDs != "hex" || view.MaxBinds != 2 || view.LatencyMS != 20 || !view.Counting || s.SMSCOptions().Latency != 20*time.Millisecond {
+		t.Errorf("%d, %+v", got, view)
+	}
+	if got := ask(t, url, "POST", "/smsc", `{"latency_ms":0}`, &view); got != 200 || view.SubmitIDs != "hex" {
+		t.Errorf("%d, %+v", got, view)
+	}
+	for _, body := range []string{`{"submit_ids":"octal"}`, `{"rate":-1}`, `{"latency_ms":-1}`} {
+		if got := ask(t, url, "POST", "/smsc", body, nil); got != 422 {
+			t.Errorf("%s: %d", body, got)
+		}
+	}
+	l := bound(t, s, pdu.Transmitter)
+	l.submit(message("233244123456", "Hello"))
+	l.submit(message("233244123456", "Hello"))
+	l.submit(message("233244123457", "Hello"))
+	ask(t, url, "GET", "/smsc", "", &view)
+	if view.Bound != 1 || view.Accepted != 3 || view.Segments != 2 || view.Again != 1 {
+		t.Errorf("%+v", view)
+	}
+	var segments []struct {
+		To, From, Text string
+		Accepted       int
+	}
+	for path, want := range map[string]string{
+		"/smsc/segments": "[{233244123456 ADOM Hello 2}]", "/smsc/segments?to=0244123457": "[{233244123457 ADOM Hello 1}]",
+	} {
+		ask(t, url, "GET", path, "", &segments)
+		if fmt.Sprint(segments) != want {
+			t.Errorf("%s: %v", path, segments)
+		}
+	}
+	if got := ask(t, url, "POST", "/faults", `{"provider":"smpp","fault":"rthrottled","every":2,"count":1}`, nil); got != 200 ||
+		s.Faults()[0].Provider != SMSC || s.Faults()[0].Every != 2 || s.Faults()[0].Kind != Throttle {
+		t.Errorf("%d, %+v", got, s.Faults())
+	}
+	if got := ask(t, url, "POST", "/smsc", `{"disconnect":true,"counting":false}`, nil); got != 200 || !l.closed() || len(s.SegmentsTo("233244123456")) != 0 {
+		t.Errorf("%d", got)
+	}
+}
+
+// TestSMSCCloses: a simulator that is closed unbinds, and serves nobody any more.
+func TestSMSCCloses(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	l := bound(t, s, pdu.Transceiver)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	if p, ok := l.read().(*pdu.Unbind); !ok || !l.closed() {
+		t.Errorf("%+v", p)
+	}
+	l.conn.Close()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.ServeSMPP(other) == nil {
+		t.Error("a closed simulator serves")
+	}
+}
+
+// BenchmarkSMSC is a submit and its answer over TCP, and its receipt, with as many under way as the
+// client likes.
+func BenchmarkSMSC(b *testing.B) {
+	s, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	listen(b, s)
+	l := bound(b, s, pdu.Transceiver)
+	l.conn.SetReadDeadline(time.Time{})
+	const window = 100
+	var units [][]byte
+	for range 1000 {
+		buf := pdu.NewBuffer(nil)
+		message(fmt.Sprintf("23324%07d", rand.IntN(1e7)), "Your order is ready, come before six. Adom shop").Marshal(buf)
+		units = append(units, buf.Bytes())
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	buffer := make([]byte, 0, 64<<10)
+	in := make([]byte, 64<<10)
+	answers := 0
+	var head []byte
+	for sent := 0; answers < b.N; {
+		buffer = buffer[:0]
+		for ; sent < b.N && sent-answers < window; sent++ {
+			buffer = append(buffer, units[sent%len(units)]...)
+		}
+		l.write(buffer...)
+		n, err := l.conn.Read(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		head = append(head, in[:n]...)
+		for len(head) >= 16 && len(head) >= int(binary.BigEndian.Uint32(head)) {
+			h := pdu.ParseHeader([16]byte(head))
+			switch h.CommandID {
+			case data.SUBMIT_SM_RESP:
+				answers++
+			case data.DELIVER_SM:
+				l.write(binary.BigEndian.AppendUint32([]byte{0, 0, 0, 17, 0x80, 0, 0, 5, 0, 0, 0, 0}, uint32(h.SequenceNumber))...)
+				l.write(0)
+			}
+			head = head[h.CommandLength:]
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}
