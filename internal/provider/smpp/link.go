@@ -25,7 +25,7 @@ type link struct {
 	log      *slog.Logger
 	receipt  func(context.Context, provider.Receipt) error
 	rate     *bucket
-	receipts chan struct{} // one token a receipt that is being stored
+	receipts chan struct{}           // one token a receipt that is being stored
 	session  atomic.Pointer[session] // nil while there is none, and on a receiver
 	current  atomic.Pointer[session] // every session, for drain
 	draining atomic.Bool
