@@ -137,7 +137,7 @@ type smsc struct {
 var errSMSCClosed = errors.New("the simulator's message centre is closed")
 
 func newSMSC(s *Sim, o SMSCOptions) *smsc {
-	c := &smsc{s: s, parts: newAssembly(), scripts: map[string]Plan{}, slots: map[int64][]func(){}}
+	c := &smsc{s: s, parts: newAssembly(), scripts: map[string]Plan{}, queue: receiptQueue{limit: maxReceipts}, slots: map[int64][]func(){}}
 	c.still = sync.NewCond(&c.mu)
 	o = o.withDefaults()
 	c.options.Store(&o)

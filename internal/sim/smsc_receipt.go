@@ -16,8 +16,8 @@ import (
 type receipt struct {
 	id        uint64
 	to, from  string // of the message: the handset and the sender
-	submitted time.Time
-	verdict   verdict
+	submitted int64  // microseconds since 1970
+	verdict   *verdict
 	text      string // not empty: this is no receipt but a handset's message
 	tries     uint8
 	odd       bool
@@ -33,9 +33,9 @@ type verdict struct {
 
 // The verdicts by why a message failed.
 var (
-	verdictDelivered = verdict{"DELIVRD", data.SM_STATE_DELIVERED, "000"}
-	verdictFailed    = verdict{"UNDELIV", data.SM_STATE_UNDELIVERABLE, "005"}
-	verdicts         = map[Reason]verdict{
+	verdictDelivered = &verdict{"DELIVRD", data.SM_STATE_DELIVERED, "000"}
+	verdictFailed    = &verdict{"UNDELIV", data.SM_STATE_UNDELIVERABLE, "005"}
+	verdicts         = map[Reason]*verdict{
 		Expired:       {"EXPIRED", data.SM_STATE_EXPIRED, "034"},
 		NotRegistered: {"UNDELIV", data.SM_STATE_UNDELIVERABLE, "001"},
 		Barred:        {"REJECTD", data.SM_STATE_REJECTED, "013"},
@@ -45,7 +45,7 @@ var (
 )
 
 // verdictOf is what the receipt of a plan says.
-func verdictOf(p Plan) verdict {
+func verdictOf(p Plan) *verdict {
 	if p.Then == Success {
 		return verdictDelivered
 	}
@@ -61,8 +61,9 @@ const maxReceipts = 1_000_000
 
 // receiptQueue is a queue of receipts.
 type receiptQueue struct {
-	list []receipt
-	head int
+	list  []receipt
+	head  int
+	limit int
 }
 
 func (q *receiptQueue) len() int { return len(q.list) - q.head }
@@ -70,7 +71,7 @@ func (q *receiptQueue) len() int { return len(q.list) - q.head }
 // push adds receipts and says how many of the oldest it dropped for them.
 func (q *receiptQueue) push(receipts ...receipt) (dropped int64) {
 	q.list = append(q.list, receipts...)
-	for q.len() > maxReceipts {
+	for q.len() > q.limit {
 		q.pop()
 		dropped++
 	}
@@ -157,7 +158,7 @@ func (r receipt) words(id string, now time.Time) []byte {
 	text := make([]byte, 0, 160)
 	text = append(append(text, "id:"...), id...)
 	text = append(append(text, " sub:001 dlvrd:"...), count...)
-	text = r.submitted.AppendFormat(append(text, " submit date:"...), receiptTime)
+	text = time.UnixMicro(r.submitted).UTC().AppendFormat(append(text, " submit date:"...), receiptTime)
 	text = now.AppendFormat(append(text, " done date:"...), receiptTime)
 	text = append(append(text, " stat:"...), r.verdict.word...)
 	text = append(append(text, " err:"...), r.verdict.code...)

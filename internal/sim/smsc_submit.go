@@ -155,28 +155,13 @@ func (c *smsc) promise(g segment, id uint64, plan Plan, hit hit) {
 	if plan.Wait || plan.NoCallback || g.wants == 0 || g.wants == 2 && delivered || g.wants == 3 && !delivered {
 		return
 	}
-	truth := receipt{id: id, to: g.to, from: g.from, submitted: c.s.clock.Now(), verdict: verdictOf(plan), odd: hit.has(OddReceipt)}
-	lie := truth
-	lie.verdict = verdictFailed
-	if !delivered {
-		lie.verdict = verdictDelivered
-	}
-	report := func() {
+	truth := receipt{id: id, to: g.to, from: g.from, submitted: c.s.clock.Now().UnixMicro(), verdict: verdictOf(plan), odd: hit.has(OddReceipt)}
+	report := func() { // of most: little is kept of each
 		c.waiting.Add(-1)
-		receipts := make([]receipt, 0, 3)
-		if plan.Forged {
-			stranger := lie
-			stranger.id = c.lastID.Add(1)
-			receipts = append(receipts, stranger)
-		}
-		receipts = append(receipts, truth)
-		if plan.Twice {
-			receipts = append(receipts, truth)
-		}
-		c.offer(receipts...)
-		if plan.Stale {
-			c.later(time.Second, func() { c.offer(lie) })
-		}
+		c.offer(truth)
+	}
+	if plan.Forged || plan.Twice || plan.Stale {
+		report = func() { c.reportBadly(truth, plan) }
 	}
 	c.waiting.Add(1)
 	if delay := plan.Delay + plan.CallAfter; delay > 0 {
@@ -184,6 +169,30 @@ func (c *smsc) promise(g segment, id uint64, plan Plan, hit hit) {
 		return
 	}
 	report()
+}
+
+// reportBadly sends a receipt with those that a plan adds to it.
+func (c *smsc) reportBadly(truth receipt, plan Plan) {
+	c.waiting.Add(-1)
+	lie := truth
+	lie.verdict = verdictFailed
+	if truth.verdict != verdictDelivered {
+		lie.verdict = verdictDelivered
+	}
+	var receipts []receipt
+	if plan.Forged {
+		stranger := lie
+		stranger.id = c.lastID.Add(1)
+		receipts = append(receipts, stranger)
+	}
+	receipts = append(receipts, truth)
+	if plan.Twice {
+		receipts = append(receipts, truth)
+	}
+	c.offer(receipts...)
+	if plan.Stale {
+		c.later(time.Second, func() { c.offer(lie) })
+	}
 }
 
 // refuse answers a submit with a status.

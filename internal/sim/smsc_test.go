@@ -207,6 +207,7 @@ func TestSMSCStates(t *testing.T) {
 	if a := l.ask(pdu.NewUnbind()); a.GetHeader().CommandID != data.UNBIND_RESP || !l.closed() {
 		t.Errorf("%+v", a)
 	}
+	l.conn.Close()
 	eventually(t, "the unbind", func() bool { return s.SMSCTotals().Bound == 0 })
 	if got := s.SMSCTotals(); got.Binds != 1 || got.NotBound != 3 || got.Accepted != 0 {
 		t.Errorf("%+v", got)
@@ -454,7 +455,7 @@ func TestAssembly(t *testing.T) {
 // TestReceiptQueue holds the queue against a slice.
 func TestReceiptQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q receiptQueue
+		q := receiptQueue{limit: 1_000_000}
 		var model []uint64
 		next := uint64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -488,11 +489,8 @@ func TestReceiptQueue(t *testing.T) {
 			}
 		}
 	})
-	var q receiptQueue
-	for range maxReceipts {
-		q.list = append(q.list, receipt{})
-	}
-	if dropped := q.push(receipt{id: 1}, receipt{id: 2}); dropped != 2 || q.len() != maxReceipts {
+	q := receiptQueue{limit: 3}
+	if dropped := q.push(receipt{id: 1}, receipt{id: 2}, receipt{id: 3}, receipt{id: 4}, receipt{id: 5}); dropped != 2 || q.len() != 3 || q.pop().id != 3 {
 		t.Errorf("%d dropped, %d left", dropped, q.len())
 	}
 }
