@@ -46,3 +46,11 @@ echo "$MAKOLA_TEST_POSTGRES"
 
 step "tests"
 go test -count=1 -timeout 40m "$@" ./...
+
+case " $* " in *" -race "*)
+	# What is too slow under the race detector to be as long as it must be: the whole simulation, and the
+	# built program killed under load.
+	step "the whole simulation and the built program"
+	go test -count=1 -timeout 40m ./internal/app -run '^(TestSimulation|TestKilled|TestStopped|TestPaused|TestRevocation|TestManyCallers|TestLone|TestProgram)'
+	;;
+esac

@@ -1,3 +1,8 @@
+//go:build !race
+
+// The program under test is built as it ships: the race detector would make it ten times slower, and
+// watches the same code in every other test.
+
 package app_test
 
 import (

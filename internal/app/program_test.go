@@ -28,7 +28,7 @@ import (
 // machine must not make a right program look wrong.
 const patience = 3 * time.Minute
 
-// builtProgram builds cmd/makola once a test run, with the race detector when the test has it.
+// builtProgram builds cmd/makola once a test run.
 var builtProgram = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("MAKOLA_TEST_BENCH_BINARY"); given != "" {
 		return given, nil
@@ -38,11 +38,7 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(folder, "makola")
-	args := []string{"build", "-buildvcs=false", "-o", path}
-	if raceEnabled {
-		args = append(args, "-race")
-	}
-	build := exec.Command("go", append(args, "github.com/makola/makola/cmd/makola")...)
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/makola/makola/cmd/makola")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -27,7 +27,7 @@ import (
 // weather clears, everything is followed to its end, and the books are held against each other.
 
 var (
-	simulationOps  = flag.Int("simulation.ops", 10_000, "operations of the simulation, on each engine")
+	simulationOps  = flag.Int("simulation.ops", simulationOpsDefault, "operations of the simulation, on each engine")
 	simulationSeed = flag.Uint64("simulation.seed", 1, "seed of the simulation")
 	simulationLog  = flag.Bool("simulation.log", false, "show the errors that the nodes of the simulation log")
 )
