@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -28,14 +29,15 @@ import (
 
 // Deps is what the interface stands on.
 type Deps struct {
-	Access   *access.Access
-	Tenants  *tenant.Store
-	Ledger   *ledger.Ledger
-	Payments *payments.Payments
-	Routes   *route.Table
-	Clock    *clock.Clock
-	Log      *slog.Logger
-	Secret   config.Secret
+	Access    *access.Access
+	Tenants   *tenant.Store
+	Ledger    *ledger.Ledger
+	Payments  *payments.Payments
+	Messaging *messaging.Messaging
+	Routes    *route.Table
+	Clock     *clock.Clock
+	Log       *slog.Logger
+	Secret    config.Secret
 
 	// PublicURL is the address that links carry, without a slash at its end.
 	PublicURL string
@@ -46,6 +48,8 @@ type Deps struct {
 	// GeneralLimit is how many requests a minute a tenant may make over all
 	// endpoints; 0 is no limit.
 	GeneralLimit int64
+	// USSDCode is the ussd_code of otp/send, a text of the operator's.
+	USSDCode string
 	// Development also takes callback URLs over http to loopback.
 	Development bool
 	// Observe is told of every request when it is over; nil for nobody. It

@@ -422,7 +422,8 @@ func TestPages(t *testing.T) {
 }
 
 // operators are codes that only the command line can meet.
-var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url"}
+var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
+	"campaign_over", "sender_id_reviewed", "sender_id_not_found"}
 
 func TestThePageKnowsEveryCodeAndReason(t *testing.T) {
 	page := string(testingPage)
@@ -438,6 +439,8 @@ func TestThePageKnowsEveryCodeAndReason(t *testing.T) {
 	}{
 		{"*.go", `problem\.(?:New|Wrap)\((?:err, )?problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
 		{"../payments/*.go", `problem\.(?:New|Wrap)\((?:err, )?problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
+		{"../messaging/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
+		{"../messaging/*.go", `Code: "([a-z_]+)"`, 5},
 		{"../access/keys.go", `problem\.New\(problem\.Unauthenticated, "([a-z_]+)"`, 1},
 		{"../route/route.go", `problem\.New\(problem\.Unavailable, "([a-z_]+)"`, 2},
 		{"../db/errors.go", `problem\.New\(problem\.Unavailable, "([a-z_]+)"`, 2},

@@ -114,18 +114,8 @@ func (f *form) line(name string, need bool, limit int) string {
 	return text
 }
 
-// label is an optional text for people. What is too long is cut.
-func (f *form) label(name string) string {
-	text, ok := f.string(name, false)
-	if !ok {
-		return ""
-	}
-	if hasControl(text, false) {
-		f.bad(name, badText)
-		return ""
-	}
-	return cut(text, labelMax)
-}
+// label is an optional text for people.
+func (f *form) label(name string) string { return f.short(name, false, labelMax) }
 
 // cut keeps the first limit characters of a text.
 func cut(text string, limit int) string {

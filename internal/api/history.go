@@ -46,7 +46,7 @@ func (c *call) history(kind payments.Kind) error {
 		w.row(p)
 	}
 	w.end()
-	c.links(filter, page)
+	c.links(filters(filter), int64(page.Page), page.LastPage)
 	w.object("meta")
 	w.integer("current_page", int64(page.Page))
 	w.integer("from", page.From)
@@ -59,8 +59,8 @@ func (c *call) history(kind payments.Kind) error {
 	return nil
 }
 
-// links writes the links of a page, with its filters kept.
-func (c *call) links(f payments.Filter, page payments.Page) {
+// filters are what the links of a page keep.
+func filters(f payments.Filter) url.Values {
 	query := url.Values{}
 	keep := func(name, value string) {
 		if value != "" {
@@ -78,24 +78,5 @@ func (c *call) links(f payments.Filter, page payments.Page) {
 	if f.Size != payments.DefaultPageSize {
 		keep("page_size", strconv.Itoa(f.Size))
 	}
-	link := func(number int64) string {
-		query.Set("page", strconv.FormatInt(number, 10))
-		return c.api.PublicURL + prefix + c.route.Path + "?" + query.Encode()
-	}
-	w := &c.out
-	w.object("links")
-	w.text("first", link(1))
-	w.text("last", link(page.LastPage))
-	at := int64(page.Page)
-	if at > 1 {
-		w.text("prev", link(min(at-1, page.LastPage)))
-	} else {
-		w.null("prev")
-	}
-	if at < page.LastPage {
-		w.text("next", link(at+1))
-	} else {
-		w.null("next")
-	}
-	w.end()
+	return query
 }

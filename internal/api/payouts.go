@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
@@ -40,7 +41,11 @@ func (c *call) asker(f *form) payments.Caller {
 	}
 	h := sha256.New()
 	h.Write([]byte(c.route.Path + "\n"))
-	h.Write(c.body)
+	if c.r.Method == http.MethodGet {
+		h.Write([]byte(c.r.URL.RawQuery))
+	} else {
+		h.Write(c.body)
+	}
 	who.IdempotencyKey, who.BodyHash = key, hex.EncodeToString(h.Sum(nil)[:16])
 	return who
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 )
@@ -115,6 +116,11 @@ func (c *call) refusalData(data any) {
 	case payments.Payment:
 		c.out.object("data")
 		c.out.existing(d)
+		c.out.end()
+	case messaging.Shortage:
+		c.out.object("data")
+		c.out.integer("balance", d.Balance)
+		c.out.integer("smsCost", d.Cost)
 		c.out.end()
 	case payments.Shortfall:
 		c.out.object("data")

@@ -28,9 +28,9 @@ func (a *App) listen(context.Context) error {
 		public = l.url()
 	}
 	a.api = api.New(api.Deps{
-		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Routes: a.routes, Clock: a.clock, Log: a.log,
+		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
-		GeneralLimit: a.cfg.GeneralLimit, Development: !a.production, Observe: a.meters.seen,
+		GeneralLimit: a.cfg.GeneralLimit, USSDCode: a.cfg.USSDCode, Development: !a.production, Observe: a.meters.seen,
 	})
 	l.server.Handler = a.handler()
 	a.serve(l)

@@ -13,7 +13,12 @@ import (
 var samples = map[string]string{
 	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "url": `"https://shop.example/hook"`,
 	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`,
+	"request": `"00000000-0000-0000-0000-000000000000"`, "code": `"1234"`, "message": `"Your order is ready"`, "otp": `"Your code is <%otp_code%>"`, "sender": `"AdomStores"`,
+	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "number": "5",
 }
+
+// idle are operations that may change nothing.
+var idle = []string{"updateContact"}
 
 func sample(o Operation) Example {
 	e := Example{Path: map[string]string{}, Query: map[string]string{}, Body: map[string]string{}}
@@ -46,7 +51,8 @@ func load(t *testing.T) *Document {
 }
 
 func TestTheDocumentIsWhole(t *testing.T) {
-	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number"}
+	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number",
+		"request", "code", "message", "otp", "sender", "numbers", "ids", "objects"}
 	for _, o := range load(t).Operations {
 		if o.ID == "" || o.op.Summary == "" || len(o.op.Tags) != 1 {
 			t.Errorf("%s %s lacks an id, a summary or a tag", o.Method, o.Path)
@@ -87,7 +93,7 @@ func TestExamplesOfTheDocumentAreGood(t *testing.T) {
 		if err := d.CheckRequest(o, g.body("", "")); err != nil {
 			t.Errorf("%s: the samples are no good request: %v", o.ID, err)
 		}
-		if err := d.CheckRequest(o, []byte(`{}`)); err == nil {
+		if err := d.CheckRequest(o, []byte(`{}`)); err == nil && !slices.Contains(idle, o.ID) {
 			t.Errorf("%s: an empty object passes", o.ID)
 		}
 	}

@@ -38,8 +38,12 @@ var unprocessable = []int{http.StatusUnprocessableEntity}
 // of each, with ids that exist.
 func (d *Document) BadInput(example func(operation string) Example) []Case {
 	var all []Case
+	taken := map[string][]string{} // methods by path
 	for _, o := range d.Operations {
-		g := generator{o: o, good: example(o.ID)}
+		taken[o.Path] = append(taken[o.Path], o.Method)
+	}
+	for _, o := range d.Operations {
+		g := generator{o: o, good: example(o.ID), taken: taken[o.Path]}
 		for _, f := range o.Fields {
 			g.field(f)
 		}
@@ -56,6 +60,7 @@ func (d *Document) BadInput(example func(operation string) Example) []Case {
 type generator struct {
 	o     Operation
 	good  Example
+	taken []string // the methods of its path
 	cases []Case
 }
 
@@ -67,7 +72,7 @@ func (g *generator) add(c Case) {
 	if c.URL == "" {
 		c.URL = g.url("", "")
 	}
-	if c.Body == nil && c.Method == http.MethodPost {
+	if c.Body == nil && c.Method == g.o.Method && g.o.op.RequestBody != nil {
 		c.Body = g.body("", "")
 	}
 	g.cases = append(g.cases, c)
@@ -149,9 +154,13 @@ func (g *generator) bodyField(f Field) {
 		bad("blank", `"   "`)
 	}
 	bad("a boolean", "true")
-	bad("a list", `["x"]`)
 	bad("an object", `{"a":1}`)
-	bad("an empty list", `[]`)
+	if f.Kind != "ids" {
+		bad("a list", `["x"]`)
+	}
+	if f.Kind != "ids" && f.Kind != "numbers" {
+		bad("an empty list", `[]`)
+	}
 	if f.Kind != "amount" {
 		bad("a number", "1234567890123")
 	}
@@ -159,7 +168,9 @@ func (g *generator) bodyField(f Field) {
 	bad("with a bare NUL", "\"240000\x00000\"")
 	bad("with a control character", `"240000\u0007000"`)
 	bad("with a bare control character", "\"240000\x01000\"")
-	bad("with a new line", `"24000\n0000"`)
+	if f.Kind != "message" {
+		bad("with a new line", `"24000\n0000"`)
+	}
 	bad("with DEL", `"24000\u007f0000"`)
 	bad("with bad UTF-8", "\"24000\xff0000\"")
 	bad("with overlong UTF-8", "\"24000\xc0\xaf0000\"")
@@ -177,6 +188,10 @@ func (g *generator) bodyField(f Field) {
 			body.Status = []int{http.StatusNotFound, http.StatusUnprocessableEntity}
 			body.Field = ""
 		}
+		if f.Kind == "request" { // a request that is not open says no more than that
+			body.Status = []int{http.StatusUnauthorized, http.StatusUnprocessableEntity}
+			body.Field = ""
+		}
 		g.add(body)
 	}
 }
@@ -192,6 +207,11 @@ func texts(f Field) map[string]string {
 	raws := func(values ...string) {
 		for _, v := range values {
 			q["the number "+shorten(v)] = v
+		}
+	}
+	lists := func(pairs ...string) {
+		for i := 0; i < len(pairs); i += 2 {
+			q["that lists "+pairs[i]] = pairs[i+1]
 		}
 	}
 	switch f.Kind {
@@ -221,7 +241,29 @@ func texts(f Field) map[string]string {
 		strs("other", strings.Repeat("x", 5000))
 	case "account":
 		strs("123456", "12345678901234567", "1234567;", "12345é7890", "../../etc", strings.Repeat("1", 5000))
-	case "id", "lookup":
+	case "number":
+		raws("0", "-1", "1.5", "1e1", "99999999999999999999", "1000000000000")
+		strs("0", "-1", "1.5", "1e1", "abc", "+1", "0x1", "²", "ten")
+	case "message":
+		strs(strings.Repeat("x", 50_001), strings.Repeat("x", 255*153+1), strings.Repeat("₵", 255*67+1))
+	case "otp":
+		strs("Your code", "Your code is <otp_code>", "Your code is <%OTP_CODE%>")
+	case "sender":
+		strs("Twelve chars", "123456", "Adom_Stores", "Adom's", "Adom😀", "MTN", "mtn", "M7N", "MoMo Pay", "TELECEL", "Voda-fone", "Makola", strings.Repeat("x", 5000))
+	case "code":
+		strs("12345678901", "12 34", "abcd", "-123", "12.4", "１２３４", strings.Repeat("1", 5000))
+	case "numbers":
+		lists("a number", "[240000001]", "null", "[null]", "an object", "[{}]", "a list", `[["0240000001"]]`, "NUL", `["0240000001","02400\u0000002"]`,
+			"bad UTF-8", "[\"0240000001\",\"\xff\"]", "a new line", `["0240000001","024\n0000"]`, "no number at all", `["12345","abc","+14155550100"]`)
+		strs("0240000001", "0240000001,0240000002")
+	case "ids":
+		lists("a number", "[7]", "null", "[null]", "an object", "[{}]", "a list", `[["x"]]`, "NUL", `["x\u0000"]`, "bad UTF-8", "[\"\xff\"]")
+		strs("unknown")
+	case "objects":
+		lists("a number", "[7]", "null", "[null]", "a string", `["0240000001"]`, "a list", "[[]]", "no number", `[{"first_name":"Ama"}]`, "a bad number", `[{"phone_number":"12345"}]`,
+			"a number as a number", `[{"phone_number":240000001}]`, "NUL", `[{"phone_number":"0240000001","first_name":"A\u0000"}]`,
+			"a member twice", `[{"phone_number":"0240000001","phone_number":"0240000002"}]`, "bad UTF-8", "[{\"phone_number\":\"0240000001\",\"email\":\"\xff\"}]")
+	case "id", "lookup", "request":
 		strs("unknown", "00000000-0000-4000-8000-000000000001", "'; DROP TABLE payments; --", "../..", "é", strings.Repeat("x", 5000))
 	}
 	return q
@@ -261,11 +303,22 @@ func (g *generator) queryField(f Field) {
 	if v, ok := g.good.Query[f.Name]; ok {
 		good = url.QueryEscape(v)
 	}
-	bad("twice", good+"&"+f.Name+"="+good)
+	if f.Kind != "numbers" && f.Kind != "ids" {
+		bad("twice", good+"&"+f.Name+"="+good)
+	}
 	bad("with NUL", "2%000")
 	bad("with a control character", "2%070")
-	bad("with a new line", "2%0a0")
+	if f.Kind != "message" {
+		bad("with a new line", "2%0a0")
+	}
 	bad("with bad UTF-8", "2%ff0")
+	if f.Kind == "numbers" {
+		bad("such as no number", "12345")
+		bad("such as no numbers", "abc,12345")
+	}
+	if f.Kind == "numbers" || f.Kind == "ids" { // the lists of a body do not come here
+		return
+	}
 	for what, value := range texts(f) {
 		var text string
 		if err := json.Unmarshal([]byte(value), &text); err != nil {
@@ -278,9 +331,6 @@ func (g *generator) queryField(f Field) {
 	}
 	switch f.Kind {
 	case "number":
-		for _, v := range []string{"0", "-1", "1.5", "1e1", "abc", "%2B1", "0x1", "99999999999999999999", "%C2%B2"} {
-			bad("such as "+v, v)
-		}
 		if f.Maximum != "" {
 			bad("above its maximum", f.Maximum+"1")
 		}
@@ -317,7 +367,7 @@ func (g *generator) headerField(f Field) {
 // methods makes every method that the path does not take.
 func (g *generator) methods() {
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "TRACE", "BREW"} {
-		if m == g.o.Method {
+		if slices.Contains(g.taken, m) {
 			continue
 		}
 		g.add(Case{Name: "method " + m, Method: m, Body: []byte("{}"), Status: []int{http.StatusMethodNotAllowed}, Code: "method_not_allowed"})
@@ -351,7 +401,11 @@ func (g *generator) bodies() {
 	} {
 		g.add(Case{Name: "body " + what, Body: []byte(body), Status: broken, Code: "malformed_json"})
 	}
-	large := good[:len(good)-1] + `,"padding":"` + strings.Repeat("x", 64<<10) + `"}`
+	limit := 64 << 10
+	if n, ok := g.o.op.Extensions["x-body-limit"].(float64); ok {
+		limit = int(n)
+	}
+	large := good[:len(good)-1] + `,"padding":"` + strings.Repeat("x", limit) + `"}`
 	g.add(Case{Name: "body over the limit", Body: []byte(large), Status: []int{http.StatusRequestEntityTooLarge}, Code: "body_too_large"})
 }
 

@@ -1,0 +1,264 @@
+package api
+
+import (
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/problem"
+)
+
+// contactPage is how many contacts a page has when nothing is said: clients that know of no pages should
+// see small groups whole.
+const contactPage = 100
+
+// groups lists the contact groups with their counts.
+func groups(c *call) error {
+	all, err := c.api.Messaging.Groups(c.ctx, c.caller.Tenant)
+	if err != nil {
+		return err
+	}
+	w := c.success("Contact groups fetched successfully")
+	w.list("data")
+	for _, g := range all {
+		w.object("")
+		w.group(g)
+		w.end()
+	}
+	w.end()
+	w.end()
+	return nil
+}
+
+// group writes the members of a contact group.
+func (w *writer) group(g messaging.Group) {
+	w.text("id", g.ID)
+	w.text("name", g.Name)
+	w.text("group_icon", g.Icon)
+	w.integer("contacts_count", g.Contacts)
+	w.time("created_at", g.CreatedAt)
+}
+
+// contact writes the members of a contact.
+func (w *writer) contact(m messaging.Contact) {
+	w.text("id", m.ID)
+	w.text("first_name", m.FirstName)
+	w.text("last_name", m.LastName)
+	w.text("phone_number", m.MSISDN.International())
+	w.text("email", m.Email)
+	w.text("contact_group_id", m.GroupID)
+	w.time("created_at", m.CreatedAt)
+}
+
+func addGroup(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	name, icon := f.short("name", true, textMax), f.label("group_icon")
+	if err := f.err(); err != nil {
+		return err
+	}
+	return c.told("Contact group created successfully")(c.api.Messaging.AddGroup(c.ctx, c.caller.Tenant, name, icon))
+}
+
+// told answers with a contact group.
+func (c *call) told(message string) func(messaging.Group, error) error {
+	return func(g messaging.Group, err error) error {
+		if err != nil {
+			return err
+		}
+		w := c.success(message)
+		w.object("data")
+		w.group(g)
+		w.end()
+		w.end()
+		return nil
+	}
+}
+
+// groupID is the group in the path.
+func (f *form) groupID(name string) (string, error) {
+	return f.id(name, problem.New(problem.NotFound, "group_not_found", "Contact group not found"))
+}
+
+// contactID is the contact in the path.
+func (f *form) contactID() (string, error) {
+	return f.id("id", problem.New(problem.NotFound, "contact_not_found", "Contact not found"))
+}
+
+func updateGroup(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id, unknown := f.groupID("id")
+	name, icon := f.short("name", true, textMax), f.label("group_icon")
+	if err := f.err(); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return unknown
+	}
+	return c.told("Contact group updated successfully")(c.api.Messaging.UpdateGroup(c.ctx, c.caller.Tenant, id, name, icon))
+}
+
+func deleteGroup(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id, err := f.groupID("groupId")
+	if bad := f.err(); bad != nil {
+		return bad
+	}
+	if err == nil {
+		err = c.api.Messaging.DeleteGroup(c.ctx, c.caller.Tenant, id)
+	}
+	return c.gone("Contact group deleted successfully", err)
+}
+
+// gone answers that something was deleted.
+func (c *call) gone(message string, err error) error {
+	if err != nil {
+		return err
+	}
+	w := c.success(message)
+	w.null("data")
+	w.end()
+	return nil
+}
+
+// contacts lists a page of a group.
+func contacts(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id, unknown := f.groupID("groupId")
+	number, size := f.number("page", 1, 1, maxPage), f.number("page_size", contactPage, 1, maxPageSize)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return unknown
+	}
+	all, total, err := c.api.Messaging.Contacts(c.ctx, c.caller.Tenant, id, int64(number), int64(size))
+	if err != nil {
+		return err
+	}
+	w := c.success("Contacts fetched successfully")
+	w.list("data")
+	for _, m := range all {
+		w.object("")
+		w.contact(m)
+		w.end()
+	}
+	w.end()
+	c.pages(number, size, contactPage, total, len(all))
+	w.end()
+	return nil
+}
+
+// newContact reads the members of a contact; the number is the domain's to read.
+func (f *form) newContact(needNumber bool) messaging.NewContact {
+	n := messaging.NewContact{FirstName: f.short("first_name", false, textMax), LastName: f.short("last_name", false, textMax), Email: f.line("email", false, textMax)}
+	if _, there := f.string("phone_number", false); there || needNumber {
+		n.Phone = string(f.phone("phone_number"))
+	}
+	return n
+}
+
+func addContact(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	group, n := f.line("contact_group_id", true, idMax), f.newContact(true)
+	if err := f.err(); err != nil {
+		return err
+	}
+	return c.known("Contact added successfully")(c.api.Messaging.AddContact(c.ctx, c.caller.Tenant, group, n))
+}
+
+// known answers with a contact.
+func (c *call) known(message string) func(messaging.Contact, error) error {
+	return func(m messaging.Contact, err error) error {
+		if err != nil {
+			return blame(err, "phone_number", "contact_exists")
+		}
+		w := c.success(message)
+		w.object("data")
+		w.contact(m)
+		w.end()
+		w.end()
+		return nil
+	}
+}
+
+// addContacts adds many contacts at once: the good are added, the bad are reported by their row.
+func addContacts(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	group := f.line("contact_group_id", true, idMax)
+	rows := f.objects("contacts")
+	list := make([]messaging.NewContact, len(rows))
+	for i, row := range rows {
+		list[i] = messaging.NewContact{Phone: row.plain("phone_number"), FirstName: row.plain("first_name"), LastName: row.plain("last_name"), Email: row.plain("email")}
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	added, err := c.api.Messaging.AddContacts(c.ctx, c.caller.Tenant, group, list)
+	if err != nil {
+		return err
+	}
+	if len(added.Contacts) == 0 && added.Duplicates == 0 {
+		return problem.Field("contacts", "must have at least one contact that can be added: "+added.Bad[0].Text)
+	}
+	w := c.success("Contacts added successfully")
+	w.object("data")
+	w.integer("added", int64(len(added.Contacts)))
+	w.integer("duplicates", int64(added.Duplicates))
+	w.list("invalid")
+	for _, b := range added.Bad {
+		w.object("")
+		w.integer("row", int64(b.Row))
+		w.text("error", b.Text)
+		w.end()
+	}
+	w.end()
+	w.end()
+	w.end()
+	return nil
+}
+
+func updateContact(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id, unknown := f.contactID()
+	n := f.newContact(false)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return unknown
+	}
+	return c.known("Contact updated successfully")(c.api.Messaging.UpdateContact(c.ctx, c.caller.Tenant, id, n))
+}
+
+func deleteContact(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id, err := f.contactID()
+	if bad := f.err(); bad != nil {
+		return bad
+	}
+	if err == nil {
+		err = c.api.Messaging.DeleteContact(c.ctx, c.caller.Tenant, id)
+	}
+	return c.gone("Contact deleted successfully", err)
+}

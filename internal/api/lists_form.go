@@ -1,0 +1,144 @@
+package api
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// Texts about fields that hold several values.
+const (
+	notTexts   = "must be a list of strings"
+	notObjects = "must be a list of objects"
+)
+
+// message is the text of an SMS as it was sent: line ends are welcome, and nothing is cut off.
+func (f *form) message(name string) string {
+	text, present := f.raw(name)
+	switch {
+	case f.fields.Has(name):
+	case !present || strings.TrimSpace(text) == "":
+		f.bad(name, required)
+	case !utf8.ValidString(text):
+		f.bad(name, badUnicode)
+	case hasControl(text, true):
+		f.bad(name, badText)
+	case utf8.RuneCountInString(text) > messageMax:
+		f.bad(name, "is too long")
+	default:
+		return text
+	}
+	return ""
+}
+
+// short is a text for people on one line. What is too long is cut.
+func (f *form) short(name string, need bool, limit int) string {
+	text, ok := f.string(name, need)
+	if !ok {
+		return ""
+	}
+	if hasControl(text, false) {
+		f.bad(name, badText)
+		return ""
+	}
+	return cut(text, limit)
+}
+
+// list is an optional list of texts. In a query string it comes as name[]=a&name[]=b, as name=a&name=b or
+// as name=a,b.
+func (f *form) list(name string) []string {
+	var texts []string
+	if f.query != nil {
+		for _, value := range append(f.query[name], f.query[name+"[]"]...) {
+			texts = append(texts, strings.Split(value, ",")...)
+		}
+	} else {
+		value := f.object.find(name)
+		if value == nil || value[0] == 'n' || string(value) == `""` || f.fields.Has(name) {
+			return nil
+		}
+		if value[0] != '[' {
+			f.bad(name, notTexts)
+			return nil
+		}
+		for _, item := range items(value) {
+			if item[0] != '"' {
+				f.bad(name, notTexts)
+				return nil
+			}
+			texts = append(texts, unquote(item))
+		}
+	}
+	kept := texts[:0]
+	for _, text := range texts {
+		switch text = strings.TrimSpace(text); {
+		case !utf8.ValidString(text):
+			f.bad(name, badUnicode)
+		case hasControl(text, false):
+			f.bad(name, badText)
+		case text != "":
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}
+
+// objects is a list of objects, at least one.
+func (f *form) objects(name string) []row {
+	value := f.object.find(name)
+	if f.fields.Has(name) {
+		return nil
+	}
+	if value == nil || value[0] == 'n' || string(value) == `""` {
+		f.bad(name, required)
+		return nil
+	}
+	if value[0] != '[' {
+		f.bad(name, notObjects)
+		return nil
+	}
+	var rows []row
+	for _, item := range items(value) {
+		if item[0] != '{' {
+			f.bad(name, notObjects)
+			return nil
+		}
+		var noted problem.Fields // by the decoder of the whole body already
+		o, err := decode(item, &noted)
+		if err != nil {
+			f.bad(name, notObjects)
+			return nil
+		}
+		rows = append(rows, row{o})
+	}
+	if len(rows) == 0 {
+		f.bad(name, "must not be empty")
+	}
+	return rows
+}
+
+// row is one object of a list.
+type row struct{ object }
+
+// plain gives a text member; anything else is as good as absent, and a row without a number is reported.
+func (r row) plain(name string) string {
+	value := r.find(name)
+	if value == nil || value[0] != '"' {
+		return ""
+	}
+	return strings.TrimSpace(unquote(value))
+}
+
+// items gives the texts of the items of a list that the decoder has passed over.
+func items(list []byte) [][]byte {
+	var all [][]byte
+	s := &scanner{in: list, at: 1, faults: &problem.Fields{}}
+	for s.peek() != ']' {
+		all = append(all, s.value(1))
+		if s.peek() == ',' {
+			s.at++
+		}
+	}
+	return all
+}

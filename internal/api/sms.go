@@ -1,0 +1,292 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The sizes of what messages are made of. The domain's own limits are lower.
+const (
+	messageMax     = 50_000 // characters
+	descriptionMax = 500    // characters; what is longer is cut
+	codeMax        = 10     // digits
+)
+
+// texter is who asks, for messaging.
+func (c *call) texter(f *form) messaging.Caller {
+	who := c.asker(f)
+	return messaging.Caller{Tenant: who.Tenant, Key: who.Key, IdempotencyKey: who.IdempotencyKey, BodyHash: who.BodyHash}
+}
+
+// blame puts a field to a refusal of the domain, which does not know what the interface calls it.
+func blame(err error, field, code string) error {
+	e := problem.From(err)
+	if e == nil || e.Code != code || len(e.Fields) > 0 {
+		return err
+	}
+	blamed := *e
+	blamed.Fields = map[string][]string{field: {e.Message}}
+	return &blamed
+}
+
+// requestSender asks for a sender ID, which an operator reviews.
+func requestSender(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	name, description := f.line("name", true, textMax), f.short("desc", true, descriptionMax)
+	if err := f.err(); err != nil {
+		return err
+	}
+	s, err := c.api.Messaging.RequestSender(c.ctx, c.caller.Tenant, name, description)
+	if err != nil {
+		return blame(err, "name", "sender_id_exists")
+	}
+	w := c.success("Sender ID requested successfully")
+	w.object("data")
+	w.sender(s)
+	w.end()
+	w.end()
+	return nil
+}
+
+// senders lists the sender IDs, those that can be used first.
+func senders(c *call) error {
+	all, err := c.api.Messaging.Senders(c.ctx, c.caller.Tenant)
+	if err != nil {
+		return err
+	}
+	w := c.success("Sender IDs fetched successfully")
+	w.list("data")
+	for _, s := range all {
+		w.object("")
+		w.sender(s)
+		w.end()
+	}
+	w.end()
+	w.end()
+	return nil
+}
+
+// sender writes the members of a sender ID.
+func (w *writer) sender(s messaging.Sender) {
+	w.text("id", s.ID)
+	w.text("name", s.Name)
+	w.text("desc", s.Description)
+	w.text("status", string(s.Status))
+	w.optional("reason", s.Reason)
+	w.time("created_at", s.CreatedAt)
+}
+
+// sendSMS sends one text to numbers and groups. It comes as a GET too, which is as little to be cut off
+// by an impatient client as any other purchase.
+func sendSMS(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := messaging.Send{
+		SenderID:   f.line("sender_id", true, idMax),
+		Message:    f.message("message"),
+		Recipients: f.list("recipients"),
+		Groups:     f.list("group_id_list"),
+	}
+	who := c.texter(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), answerWithin)
+	defer cancel()
+	campaign, replayed, err := c.api.Messaging.Send(ctx, who, in)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("Request Sent")
+	w.object("data")
+	w.text("campaignId", campaign.ID)
+	w.text("campaign_id", campaign.ID) // clients read either
+	w.integer("recipients", campaign.Recipients)
+	w.integer("invalid", campaign.Invalid)
+	w.integer("excluded", campaign.Excluded)
+	w.integer("smsCost", campaign.Cost())
+	w.end()
+	w.end()
+	return nil
+}
+
+// sendOTP makes a code and sends it.
+func sendOTP(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := messaging.OTP{
+		Phone:    f.phone("phoneNumber"),
+		SenderID: f.line("senderId", true, idMax),
+		Message:  f.message("message"),
+		Length:   f.number("length", messaging.OTPLeastLength, messaging.OTPLeastLength, messaging.OTPMostLength),
+		Expiry: time.Minute * time.Duration(f.number("expiry", int(messaging.OTPDefaultExpiry/time.Minute),
+			int(messaging.OTPLeastExpiry/time.Minute), int(messaging.OTPMostExpiry/time.Minute))),
+	}
+	who := c.texter(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	sent, replayed, err := c.api.Messaging.SendOTP(c.ctx, who, in)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success("OTP sent")
+	w.object("data")
+	w.object("otp")
+	w.text("prefix", sent.Prefix)
+	w.text("requestId", sent.RequestID)
+	w.text("ussd_code", c.api.USSDCode)
+	w.end()
+	w.end()
+	w.end()
+	return nil
+}
+
+// verifyOTP compares a code.
+func verifyOTP(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	request, phone, code := f.line("requestId", true, idMax), f.phone("phoneNumber"), f.line("code", true, codeMax)
+	if strings.Trim(code, "0123456789") != "" {
+		f.bad("code", "must consist of digits")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	if err := c.api.Messaging.VerifyOTP(c.ctx, c.caller.Tenant, request, phone, code); err != nil {
+		return err
+	}
+	w := c.success("OTP verification successful")
+	w.null("data")
+	w.end()
+	return nil
+}
+
+// defaultPage and maxPageSize bound the pages of lists.
+const (
+	defaultPage = 15
+	maxPageSize = 100
+)
+
+// campaignMessages answers what became of each recipient.
+func campaignMessages(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	unknown := problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
+	id, err := f.id("campaignId", unknown)
+	number, size := f.number("page", 1, 1, maxPage), f.number("page_size", defaultPage, 1, maxPageSize)
+	if bad := f.err(); bad != nil {
+		return bad
+	}
+	if err != nil {
+		return err
+	}
+	page, err := c.api.Messaging.CampaignMessages(c.ctx, c.caller.Tenant, id, int64(number), int64(size))
+	if err != nil {
+		return err
+	}
+	w := &c.out
+	w.object("")
+	w.list("data")
+	for _, m := range page.Messages {
+		w.object("")
+		w.text("recipient", m.Recipient)
+		w.text("status", string(m.Status))
+		w.integer("segments", m.Segments)
+		w.text("encoding", string(m.Encoding))
+		w.integer("credits", m.Credits)
+		w.moment("submitted_at", m.SubmittedAt)
+		w.moment("delivered_at", m.DeliveredAt)
+		if m.Error == "" {
+			w.null("error")
+		} else {
+			w.text("error", m.Error)
+		}
+		w.end()
+	}
+	w.end()
+	c.pages(number, size, defaultPage, page.Total, len(page.Messages))
+	w.end()
+	return nil
+}
+
+// moment writes a time that may not have come: then it is null.
+func (w *writer) moment(name string, at time.Time) {
+	if at.IsZero() {
+		w.null(name)
+		return
+	}
+	w.time(name, at)
+}
+
+// pages writes the links and the numbers of a page of rows that has no filters.
+func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
+	last := max(1, (total+int64(size)-1)/int64(size))
+	from, to := int64(0), int64(0)
+	if rows > 0 {
+		from = int64(number-1)*int64(size) + 1
+		to = from + int64(rows) - 1
+	}
+	query := url.Values{}
+	if size != defaultSize {
+		query.Set("page_size", strconv.Itoa(size))
+	}
+	c.links(query, int64(number), last)
+	w := &c.out
+	w.object("meta")
+	w.integer("current_page", int64(number))
+	w.integer("from", from)
+	w.integer("last_page", last)
+	w.integer("per_page", int64(size))
+	w.integer("to", to)
+	w.integer("total", total)
+	w.end()
+}
+
+// links writes the links from one page to the others, with its filters kept.
+func (c *call) links(filters url.Values, at, last int64) {
+	query := maps.Clone(filters)
+	path := c.route.Path
+	for i, name := range c.route.params() {
+		path = strings.Replace(path, "{"+name+"}", c.params[i], 1)
+	}
+	link := func(number int64) string {
+		query.Set("page", strconv.FormatInt(number, 10))
+		return c.api.PublicURL + prefix + path + "?" + query.Encode()
+	}
+	w := &c.out
+	w.object("links")
+	w.text("first", link(1))
+	w.text("last", link(last))
+	if at > 1 {
+		w.text("prev", link(min(at-1, last)))
+	} else {
+		w.null("prev")
+	}
+	if at < last {
+		w.text("next", link(at+1))
+	} else {
+		w.null("next")
+	}
+	w.end()
+}
