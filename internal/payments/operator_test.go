@@ -301,6 +301,45 @@ func TestContradictions(t *testing.T) {
 	})
 }
 
+// TestACollectionPaidLate: however it had ended, money that comes after all is
+// credited, once, less the charges, and told.
+func TestACollectionPaidLate(t *testing.T) {
+	for status, reason := range map[Status]string{
+		StatusFailed: provider.ReasonFunds, StatusDeclined: provider.ReasonExpired, StatusInvalid: provider.ReasonPayerNotFound,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				h.first.script(always(pending), always(provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: reason}))
+				in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(10 * time.Second)
+				ended := n.must(KindCollection, in.ID)
+				if ended.Status != status || n.balance() != funds {
+					t.Fatalf("at first it is %s, the wallet has %s", ended.Status, n.balance())
+				}
+				h.first.script(always(pending), always(success))
+				for range 2 {
+					if _, err := n.lookAgain(t.Context(), ended); err != nil {
+						t.Fatal(err)
+					}
+				}
+				n.quiet()
+				if got := n.must(KindCollection, in.ID); got.Status != StatusSuccess || n.balance() != funds+in.Net() {
+					t.Errorf("then it is %s, the wallet has %s", got.Status, n.balance())
+				}
+				if told := h.hooks.of(in.Reference); !slices.Equal(told, []string{"failed", "success"}) {
+					t.Errorf("the customer was told %v", told)
+				}
+				n.books()
+			})
+		})
+	}
+}
+
 // TestReversedCollection takes back what the wallet covers, and no more; the
 // tenant's payouts are stopped.
 func TestReversedCollection(t *testing.T) {

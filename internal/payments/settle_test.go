@@ -416,6 +416,34 @@ func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestAMismatchedAnswerToAPostIsNotBelieved: the same of what a provider answers
+// to the request itself.
+func TestAMismatchedAnswerToAPostIsNotBelieved(t *testing.T) {
+	for _, word := range []provider.Outcome{success, failed} {
+		t.Run(word.State.String(), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				word.Echo = &provider.Echo{Amount: 1, AmountTold: true}
+				h.first.script(always(word), always(unknown))
+				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(time.Hour)
+				got := n.must(KindPayout, pay.ID)
+				if got.Status != StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
+					t.Errorf("%s, escalated %v, reason %q", got.Status, got.EscalatedAt, got.Reason)
+				}
+				if n.balance() != funds-pay.Held() {
+					t.Errorf("the wallet has %s", n.balance())
+				}
+				n.books()
+			})
+		})
+	}
+}
+
 // TestHintsMoveAQuestionForward: at once, but not twice within two seconds, and
 // whatever they claim.
 func TestHintsMoveAQuestionForward(t *testing.T) {
@@ -668,6 +696,12 @@ func TestArrowsAreWhole(t *testing.T) {
 			for _, p := range a.Postings {
 				account(p.From, Payment{Tenant: "t", Rail: "r"})
 				account(p.To, Payment{Tenant: "t", Rail: "r"})
+			}
+			// Whoever settles an open payment posts the leg that all others
+			// would post: the ledger lets one of them win.
+			if a.From == StatusPending && !a.To[0].Open() && len(a.Postings) > 0 &&
+				!slices.ContainsFunc(a.Postings, func(p Posting) bool { return p.Leg == LegFinal }) {
+				t.Errorf("%v settles without the leg %s", s, LegFinal)
 			}
 			// Nobody who is final becomes open again.
 			if !a.From.Open() && a.From != "" {
