@@ -278,6 +278,34 @@ func TestStatement(t *testing.T) {
 }
 
 // The check is worth what it finds: each break of the books is reported.
+// TestTheTablesGuardThemselves: what the program would never write, the tables
+// do not take either.
+func TestTheTablesGuardThemselves(t *testing.T) {
+	writes := map[string]string{
+		"a balance below the floor":   `UPDATE wallets SET balance = floor - 1 WHERE id = 'wallet:kojo'`,
+		"a floor above the balance":   `UPDATE wallets SET floor = balance + 1 WHERE id = 'wallet:kojo'`,
+		"a transfer of nothing":       `UPDATE transfers SET amount = 0 WHERE subject = 'p1'`,
+		"a transfer to where it was":  `UPDATE transfers SET to_account = from_account WHERE subject = 'p1'`,
+		"a wallet's number twice":     `UPDATE transfers SET sequence = 1 WHERE subject = 'p1'`,
+		"a wallet that takes no part": `UPDATE transfers SET wallet = 'wallet:abena' WHERE subject = 'p1'`,
+	}
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		l := book(t, d, "kojo", "abena")
+		if err := move(t.Context(), d, l, move1("p1", "hold", ledger.Wallet("kojo"), ledger.Clearing, 50)); err != nil {
+			t.Fatal(err)
+		}
+		for name, sql := range writes {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(sql)
+				return err
+			}); err == nil {
+				t.Errorf("%s was written", name)
+			}
+		}
+		sound(t, l)
+	})
+}
+
 func TestCheckFindsWhatIsBroken(t *testing.T) {
 	breaks := map[string]string{
 		"a wallet's balance":        `UPDATE wallets SET balance = balance + 1 WHERE id = 'wallet:kojo'`,
