@@ -36,6 +36,10 @@ type commands struct {
 	Providers providersCommands `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
 	Catalogue catalogueCommands `cmd:"" help:"Airtime networks, data services and banks: list, change."`
 	Webhooks  webhooksCommands  `cmd:"" help:"Events sent to customers: list, attempts, replay, secret."`
+	Senders   sendersCommands   `cmd:"" help:"Sender IDs: list, approve, reject."`
+	Credits   creditsCommands   `cmd:"" help:"SMS credits: sell, refund, report."`
+	Campaigns campaignsCommands `cmd:"" help:"Campaigns: list, messages, stop."`
+	Contacts  contactsCommands  `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`
 	Jobs      jobsCommands      `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`
 }
 

@@ -2,17 +2,19 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 )
 
 type ledgerCommands struct {
-	Check     ledgerCheck     `cmd:"" help:"Hold the ledger against itself and against every payment; fails when something is wrong."`
+	Check     ledgerCheck     `cmd:"" help:"Hold the ledger against itself, every payment and every message; fails when something is wrong."`
 	Balance   ledgerBalance   `cmd:"" help:"Print the trial balance."`
 	Statement ledgerStatement `cmd:"" help:"Print a customer's statement: opening, rows, closing."`
 }
@@ -22,14 +24,15 @@ func pesewas(n int64) money.Pesewas { return money.Pesewas(n) }
 
 type ledgerCheck struct{ common }
 
-// checked is the outcome of both checks.
+// checked is the outcome of all checks.
 type checked struct {
 	ledger   ledger.Report
 	payments payments.Report
+	messages messaging.Report
 }
 
 func (c checked) problems() []string {
-	return append(append([]string{}, c.ledger.Problems...), c.payments.Problems...)
+	return slices.Concat(c.ledger.Problems, c.payments.Problems, c.messages.Problems)
 }
 
 // Run checks. What is wrong is printed and makes the command fail.
@@ -43,11 +46,18 @@ func (c *ledgerCheck) Run(e *env) error {
 		if found.payments, err = p.Check(e.ctx); err != nil {
 			return err
 		}
+		m := o.messaging()
+		defer m.Close()
+		if found.messages, err = m.Check(e.ctx); err != nil {
+			return err
+		}
 		if err := printOne(e.stdout, c.Output, []column[checked]{
 			{"at", func(c checked) any { return c.ledger.At }},
 			{"wallets", func(c checked) any { return c.ledger.Wallets }},
 			{"transfers", func(c checked) any { return c.ledger.Transfers }},
 			{"payments", func(c checked) any { return int64(c.payments.Payments) }},
+			{"campaigns", func(c checked) any { return c.messages.Campaigns }},
+			{"messages", func(c checked) any { return c.messages.Messages }},
 			{"ok", func(c checked) any { return len(c.problems()) == 0 }},
 			{"problems", func(c checked) any { return c.problems() }},
 		}, found); err != nil {

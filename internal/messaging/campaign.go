@@ -100,8 +100,8 @@ type Send struct {
 
 // Send accepts a campaign: it is charged, stored and committed when Send returns; delivery follows.
 // replayed says that the caller's idempotency key had accepted it before. Errors: Invalid (sender_id,
-// message, recipients, group_id_list, an idempotency key with another body), Forbidden (a group that is not the caller's), InsufficientCredits
-// with Shortage as Data, Unavailable (no SMS rail).
+// message, recipients, group_id_list, an idempotency key with another body), Forbidden (a group that is
+// not the caller's), InsufficientCredits with Shortage as Data, Unavailable (no SMS rail).
 func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {

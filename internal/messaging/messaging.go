@@ -74,10 +74,13 @@ type Messaging struct {
 }
 
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
-// delivers nothing, gives no SMS.
+// delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
 	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend,
-		otp: otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}, metrics: newMetrics()}
+		metrics: newMetrics()}
+	if !d.Secret.Empty() {
+		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}
+	}
 	m.groups.Store(rand.Uint32()) //nolint:gosec // not a secret
 	m.senders = fresh.New(d.Clock, freshness, cached, m.loadSender)
 	m.states = fresh.New(d.Clock, freshness, cached, m.loadStatus)

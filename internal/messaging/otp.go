@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -84,15 +85,21 @@ func (k otpKeys) hashed(id, code string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
+// errNoSecret is a mistake of the program: a domain made without a secret was asked about codes.
+var errNoSecret = errors.New("messaging: one-time passwords need the installation's secret")
+
 // otpText is the message of a request with its code.
 func (m *Messaging) otpText(c Campaign, length int) string {
 	return strings.ReplaceAll(c.Message, Placeholder, m.otp.of(c.ID, length))
 }
 
 // SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
-// Errors: Invalid (senderId, message, length, expiry, an idempotency key with another body), InsufficientCredits with Shortage as Data,
-// RateLimited, Unavailable (no SMS rail).
+// Errors: Invalid (senderId, message, length, expiry, an idempotency key with another body),
+// InsufficientCredits with Shortage as Data, RateLimited, Unavailable (no SMS rail).
 func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTPSent, replayed bool, err error) {
+	if m.otp.code == nil {
+		return OTPSent{}, false, errNoSecret
+	}
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
 		return OTPSent{}, false, err
@@ -182,6 +189,9 @@ const (
 // expired, used, void or out of tries is Unauthenticated. The try is committed before the comparison,
 // so that no number of connections at once gives a sixth.
 func (m *Messaging) VerifyOTP(ctx context.Context, tenant, requestID string, phone msisdn.MSISDN, code string) error {
+	if m.otp.hash == nil {
+		return errNoSecret
+	}
 	if _, err := uuid.Parse(requestID); err != nil {
 		return noTry()
 	}

@@ -134,6 +134,24 @@ func (m *Messaging) querySenders(ctx context.Context, sql string, args ...any) (
 	return all, err
 }
 
+const findSender = `SELECT ` + senderColumns + ` FROM sender_ids WHERE id = $1`
+
+// Sender gives a sender ID of anybody, for operators.
+func (m *Messaging) Sender(ctx context.Context, id string) (Sender, error) {
+	list, err := m.querySenders(ctx, findSender, id)
+	if err != nil {
+		return Sender{}, err
+	}
+	if len(list) == 0 {
+		return Sender{}, noSender()
+	}
+	return list[0], nil
+}
+
+func noSender() error {
+	return problem.New(problem.NotFound, "sender_id_not_found", "Sender id not found")
+}
+
 const selectSender = `SELECT ` + senderColumns + ` FROM sender_ids WHERE tenant = $1 AND id = $2`
 
 const reviewSender = `UPDATE sender_ids SET status = $3, reason = $4, reviewed_at = $5, reviewer = $6
@@ -158,7 +176,7 @@ func (m *Messaging) ReviewSender(tx *db.Tx, tenant, id string, to SenderStatus, 
 		return Sender{}, err
 	}
 	if !found {
-		return Sender{}, problem.New(problem.NotFound, "sender_id_not_found", "Sender id not found")
+		return Sender{}, noSender()
 	}
 	if s.Status != SenderPending {
 		return Sender{}, problem.New(problem.Duplicate, "sender_id_reviewed", "This sender id was reviewed before: it is "+string(s.Status))

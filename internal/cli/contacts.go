@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+type contactsCommands struct {
+	Groups  contactsGroups  `cmd:"" help:"List a customer's contact groups."`
+	Import  contactsImport  `cmd:"" help:"Read contacts from a CSV file into a group; every bad row is reported."`
+	Optouts contactsOptouts `cmd:"" help:"List the numbers that a customer may not send campaigns to."`
+	Optout  contactsOptout  `cmd:"" help:"Put numbers on that list."`
+	Optin   contactsOptin   `cmd:"" help:"Take a number off that list."`
+}
+
+type contactsGroups struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+}
+
+// Run lists groups.
+func (c *contactsGroups) Run(e *env) error {
+	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
+		groups, err := m.Groups(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		return printAll(e.stdout, c.Output, []column[messaging.Group]{
+			{"id", func(g messaging.Group) any { return g.ID }},
+			{"name", func(g messaging.Group) any { return g.Name }},
+			{"contacts", func(g messaging.Group) any { return g.Contacts }},
+			{"created_at", func(g messaging.Group) any { return g.CreatedAt }},
+		}, groups)
+	})
+}
+
+type contactsImport struct {
+	common
+	Tenant   string `arg:"" help:"Id of the customer."`
+	File     string `arg:"" help:"The file; - reads from the standard input. Columns phone_number, first_name, last_name, email, by a heading or in this order."`
+	Group    string `name:"group" xor:"group" placeholder:"ID" help:"Group that the contacts go to."`
+	NewGroup string `name:"new-group" xor:"group" placeholder:"NAME" help:"Make a group for them."`
+}
+
+// importView is what an import came to.
+type importView struct {
+	group string
+	messaging.Imported
+}
+
+var importColumns = []column[importView]{
+	{"group", func(v importView) any { return v.group }},
+	{"rows", func(v importView) any { return int64(v.Rows) }},
+	{"added", func(v importView) any { return int64(v.Added) }},
+	{"duplicates", func(v importView) any { return int64(v.Duplicates) }},
+	{"bad", func(v importView) any { return int64(len(v.Bad)) }},
+	{"bad_rows", func(v importView) any {
+		texts := make([]string, len(v.Bad))
+		for i, b := range v.Bad {
+			texts[i] = fmt.Sprintf("line %d: %s", b.Row, b.Text)
+		}
+		return texts
+	}},
+}
+
+// Run imports. The table goes to stdout, bad rows to stderr line by line; JSON and CSV hold both.
+func (c *contactsImport) Run(e *env) error {
+	if c.Group == "" && c.NewGroup == "" {
+		return problem.New(problem.Malformed, "usage", "Say which group: --group ID or --new-group NAME")
+	}
+	file, size, err := c.openFile()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		view := importView{group: c.Group}
+		if c.NewGroup != "" {
+			g, err := m.AddGroup(e.ctx, c.Tenant, c.NewGroup, "")
+			if err != nil {
+				return err
+			}
+			view.group = g.ID
+		}
+		bar := newProgress(e.stderr, file, size)
+		view.Imported, err = m.Import(e.ctx, c.Tenant, view.group, bar, func(i messaging.Imported) { bar.show(i.Rows) })
+		bar.end()
+		entry := access.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
+		if audit := o.act(e.ctx, entry, func(*db.Tx) (any, error) {
+			return map[string]any{"rows": view.Rows, "added": view.Added, "duplicates": view.Duplicates, "bad": len(view.Bad)}, nil
+		}); err == nil {
+			err = audit
+		}
+		if err != nil {
+			return err
+		}
+		columns := importColumns
+		if c.Output == "table" {
+			columns = columns[:len(columns)-1]
+			for _, b := range view.Bad {
+				fmt.Fprintf(e.stderr, "line %d: %s\n", b.Row, cell(b.Text))
+			}
+		}
+		return printOne(e.stdout, c.Output, columns, view)
+	})
+}
+
+// openFile opens what to read and says how long it is, 0 when nobody knows.
+func (c *contactsImport) openFile() (io.ReadCloser, int64, error) {
+	if c.File == "-" {
+		return io.NopCloser(os.Stdin), 0, nil
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return nil, 0, problem.Wrap(err, problem.Malformed, "no_file", "The file cannot be opened: "+err.Error())
+	}
+	size := int64(0)
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	return file, size, nil
+}
+
+// progress is a reader that draws how far it is, on a terminal only.
+type progress struct {
+	from  io.Reader
+	to    io.Writer // nil: nowhere
+	size  int64
+	read  int64
+	drawn bool
+}
+
+func newProgress(to io.Writer, from io.Reader, size int64) *progress {
+	p := &progress{from: from, size: size}
+	if file, ok := to.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			p.to = to
+		}
+	}
+	return p
+}
+
+// Read reads.
+func (p *progress) Read(b []byte) (int, error) {
+	n, err := p.from.Read(b)
+	p.read += int64(n)
+	return n, err
+}
+
+const barWidth = 40
+
+// show draws the bar.
+func (p *progress) show(rows int) {
+	if p.to == nil {
+		return
+	}
+	p.drawn = true
+	if p.size == 0 {
+		fmt.Fprintf(p.to, "\r%d rows", rows)
+		return
+	}
+	done := int(min(p.read, p.size) * barWidth / p.size)
+	fmt.Fprintf(p.to, "\r[%s%s] %3d %%  %d rows", strings.Repeat("#", done), strings.Repeat(".", barWidth-done), min(p.read, p.size)*100/p.size, rows)
+}
+
+// end leaves the bar's line.
+func (p *progress) end() {
+	if p.drawn {
+		fmt.Fprintln(p.to)
+	}
+}
+
+func optoutColumns() []column[messaging.OptedOut] {
+	return []column[messaging.OptedOut]{
+		{"number", func(o messaging.OptedOut) any { return string(o.MSISDN) }},
+		{"reason", func(o messaging.OptedOut) any { return o.Reason }},
+		{"created_at", func(o messaging.OptedOut) any { return o.CreatedAt }},
+	}
+}
+
+type contactsOptouts struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+	After  string `name:"after" placeholder:"NUMBER" help:"Only those that follow this number."`
+	Limit  int    `name:"limit" default:"1000" help:"Most that are listed."`
+}
+
+// Run lists.
+func (c *contactsOptouts) Run(e *env) error {
+	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
+		list, err := m.OptOuts(e.ctx, c.Tenant, msisdn.MSISDN(c.After), c.Limit)
+		if err != nil {
+			return err
+		}
+		return printAll(e.stdout, c.Output, optoutColumns(), list)
+	})
+}
+
+type contactsOptout struct {
+	common
+	Tenant  string   `arg:"" help:"Id of the customer."`
+	Numbers []string `arg:"" help:"Mobile numbers."`
+	Reason  string   `name:"reason" placeholder:"TEXT" help:"Why, such as how the number asked for it."`
+}
+
+// Run puts numbers on the list.
+func (c *contactsOptout) Run(e *env) error {
+	numbers, err := parseNumbers(c.Numbers...)
+	if err != nil {
+		return err
+	}
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		entry := access.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
+		return o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			m.OptOut(tx, c.Tenant, c.Reason, numbers...)
+			return map[string]any{"numbers": masked(numbers)}, nil
+		})
+	})
+}
+
+type contactsOptin struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+	Number string `arg:"" help:"Mobile number."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run takes a number off the list.
+func (c *contactsOptin) Run(e *env) error {
+	numbers, err := parseNumbers(c.Number)
+	if err != nil {
+		return err
+	}
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		entry := access.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
+		return o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			was, err := m.OptIn(tx, c.Tenant, numbers[0])
+			if err == nil && !was {
+				err = problem.New(problem.NotFound, "not_opted_out", "The number is not on the list")
+			}
+			return map[string]any{"numbers": masked(numbers)}, err
+		})
+	})
+}
+
+func parseNumbers(texts ...string) ([]msisdn.MSISDN, error) {
+	numbers := make([]msisdn.MSISDN, len(texts))
+	for i, text := range texts {
+		var err error
+		if numbers[i], err = msisdn.Parse(text); err != nil {
+			return nil, problem.Field(text, err.Error()+".")
+		}
+	}
+	return numbers, nil
+}
+
+func masked(numbers []msisdn.MSISDN) []string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = n.Masked()
+	}
+	return texts
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/smstext"
+)
+
+type creditsCommands struct {
+	Sell   creditsSell   `cmd:"" help:"Give a customer SMS credits that it paid for outside of Makola."`
+	Refund creditsRefund `cmd:"" help:"Take SMS credits back that were sold by mistake or returned."`
+	Report creditsReport `cmd:"" help:"Credits, segments and encodings side by side, with cost, margin and deliveries."`
+}
+
+type creditsSell struct {
+	common
+	Tenant  string `arg:"" help:"Id of the customer."`
+	Credits int64  `arg:"" help:"How many."`
+	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer paid, for the audit log; 0 for a gift."`
+	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Why, such as the number of the invoice."`
+}
+
+// Run sells credits.
+func (c *creditsSell) Run(e *env) error {
+	return c.sell(e, c.Tenant, c.Credits, c.Price, c.Reason, "credits.sell", (*messaging.Messaging).SellCredits)
+}
+
+type creditsRefund struct {
+	common
+	Tenant  string `arg:"" help:"Id of the customer."`
+	Credits int64  `arg:"" help:"How many."`
+	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer got back, for the audit log."`
+	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Why."`
+}
+
+// Run takes credits back.
+func (c *creditsRefund) Run(e *env) error {
+	return c.sell(e, c.Tenant, c.Credits, c.Price, c.Reason, "credits.refund", (*messaging.Messaging).TakeCredits)
+}
+
+// sell books credits and their price.
+func (c *common) sell(e *env, tenant string, credits int64, price amount, reason, action string, book func(*messaging.Messaging, *db.Tx, string, string, int64) (int64, error)) error {
+	if strings.TrimSpace(reason) == "" {
+		return problem.Field("reason", "is required.")
+	}
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		sale := newID()
+		entry := access.Entry{Action: action, Tenant: tenant, Subject: sale, Reason: reason}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			balance, err := book(m, tx, tenant, sale, credits)
+			return map[string]any{"credits": credits, "price": price.or(0).String(), "balance": balance}, err
+		})
+		if err != nil {
+			return err
+		}
+		return printWallet(e, o, c.Output, tenant)
+	})
+}
+
+type creditsReport struct {
+	common
+	Tenant  string          `name:"tenant" placeholder:"ID" help:"One customer; without it all."`
+	Mode    string          `name:"mode" enum:"live,test" default:"live" help:"live or test."`
+	From    day             `name:"from" placeholder:"DATE" help:"First day, in UTC; by default the first of this month."`
+	To      day             `name:"to" placeholder:"DATE" help:"Last day, in UTC; by default today."`
+	Credit  rate            `name:"credit" placeholder:"PESEWAS" help:"What a credit is sold for, such as 3.5 pesewas."`
+	Segment rate            `name:"segment" placeholder:"PESEWAS" help:"What an operator takes for a segment, such as 2.25 pesewas."`
+	Network map[string]rate `name:"network" placeholder:"NETWORK=PESEWAS" help:"What a segment to one network costs. May be repeated."`
+}
+
+func useColumns() []column[messaging.UseLine] {
+	return []column[messaging.UseLine]{
+		{"network", func(l messaging.UseLine) any { return l.Network }},
+		{"encoding", func(l messaging.UseLine) any { return string(l.Encoding) }},
+		{"messages", func(l messaging.UseLine) any { return l.Messages }},
+		{"accepted", func(l messaging.UseLine) any { return l.Accepted }},
+		{"delivered", func(l messaging.UseLine) any { return l.Delivered }},
+		{"failed", func(l messaging.UseLine) any { return l.Failed }},
+		{"unknown", func(l messaging.UseLine) any { return l.Unsure + l.Undecided }},
+		{"refused", func(l messaging.UseLine) any { return l.Refused }},
+		{"delivery_rate", func(l messaging.UseLine) any {
+			if r := l.DeliveryRate(); r >= 0 {
+				return fmt.Sprintf("%d.%02d %%", r/100, r%100)
+			}
+			return ""
+		}},
+		{"credits", func(l messaging.UseLine) any { return l.Credits }},
+		{"segments", func(l messaging.UseLine) any { return l.Segments }},
+		{"paid", func(l messaging.UseLine) any { return l.Paid }},
+		{"cost", func(l messaging.UseLine) any { return l.Cost }},
+		{"margin", func(l messaging.UseLine) any { return l.Margin() }},
+	}
+}
+
+// Run reports.
+func (c *creditsReport) Run(e *env) error {
+	prices := messaging.Prices{Credit: c.Credit.value, Segment: c.Segment.value, Networks: map[msisdn.Network]messaging.Rate{}}
+	for name, r := range c.Network {
+		n, ok := msisdn.ParseNetwork(name)
+		if !ok {
+			return problem.Field("network", msisdn.ErrNetwork.Error()+".")
+		}
+		prices.Networks[n] = r.value
+	}
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		now := o.clock.Now()
+		from, to := c.From.or(now.AddDate(0, 0, 1-now.Day())), c.To.or(now).AddDate(0, 0, 1)
+		lines, err := m.Use(e.ctx, c.Tenant, c.Mode, from, to, prices)
+		if err != nil {
+			return err
+		}
+		if len(lines) > 1 {
+			lines = append(lines, totalOf(lines))
+		}
+		return printAll(e.stdout, c.Output, useColumns(), lines)
+	})
+}
+
+// totalOf adds lines up.
+func totalOf(lines []messaging.UseLine) messaging.UseLine {
+	total := messaging.UseLine{Network: "all", Encoding: smstext.Encoding("all")}
+	for _, l := range lines {
+		total.Messages += l.Messages
+		total.Accepted += l.Accepted
+		total.Delivered += l.Delivered
+		total.Failed += l.Failed
+		total.Unsure += l.Unsure
+		total.Refused += l.Refused
+		total.Undecided += l.Undecided
+		total.Credits += l.Credits
+		total.Segments += l.Segments
+		total.Paid += l.Paid
+		total.Cost += l.Cost
+	}
+	return total
+}
+
+// day is a flag with a date, or nothing.
+type day struct{ value time.Time }
+
+// UnmarshalText reads the flag.
+func (d *day) UnmarshalText(text []byte) (err error) {
+	if d.value, err = time.Parse(time.DateOnly, string(text)); err != nil {
+		return fmt.Errorf("must be a date such as 2026-01-31")
+	}
+	return nil
+}
+
+// or gives the beginning of the day that was said, or else of the other.
+func (d day) or(otherwise time.Time) time.Time {
+	if !d.value.IsZero() {
+		otherwise = d.value
+	}
+	return otherwise.UTC().Truncate(24 * time.Hour)
+}
+
+// rate is a flag with a price in pesewas with at most two decimals.
+type rate struct{ value messaging.Rate }
+
+// UnmarshalText reads the flag.
+func (r *rate) UnmarshalText(text []byte) error {
+	p, err := money.Parse(string(text)) // hundredths, of a pesewa here
+	if err != nil {
+		return fmt.Errorf("must be pesewas with at most two decimals, such as %s", strconv.Quote("2.25"))
+	}
+	r.value = messaging.Rate(p)
+	return nil
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// shelf is an SMS rail that takes nothing.
+type shelf struct{}
+
+func (shelf) Ready(msisdn.Network) error { return provider.ErrElsewhere }
+
+func (shelf) Submit(_ context.Context, _ provider.Segment, done func(provider.Outcome)) {
+	done(provider.Outcome{Class: provider.NotSent})
+}
+
+// messaging is the domain as a server has it.
+func (w where) messaging() *messaging.Messaging {
+	c := clock.Real()
+	l := ledger.New(w.db, c, "server")
+	m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Clock: c,
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: shelf{}}})
+	w.t.Cleanup(m.Close)
+	return m
+}
+
+func TestSenders(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id, m := w.tenant(), w.messaging()
+		var asked []messaging.Sender
+		for _, name := range []string{"Kejetia", "Adum"} {
+			s, err := m.RequestSender(t.Context(), id, name, "our shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked = append(asked, s)
+		}
+		if list := w.list("senders", "list"); len(list) != 2 || list[0]["name"] != "Kejetia" || list[0]["tenant"] != id {
+			t.Errorf("waiting: %v", list)
+		}
+		has(t, w.object("senders", "approve", asked[0].ID, "--reason", "papers seen"), map[string]any{"status": "approved", "name": "Kejetia"})
+		w.run(exitUsage, "senders", "reject", asked[1].ID, "--reason", " ")
+		has(t, w.object("senders", "reject", asked[1].ID, "--reason", "not yours"), map[string]any{"status": "rejected", "reason": "not yours"})
+		w.run(exitConflict, "senders", "approve", asked[1].ID)
+		w.run(exitNotFound, "senders", "approve", "nobody's")
+		if list := w.list("senders", "list"); len(list) != 0 {
+			t.Errorf("waiting: %v", list)
+		}
+		if list := w.list("senders", "list", "--tenant", id); len(list) != 2 || list[0]["status"] != "approved" {
+			t.Errorf("all: %v", list)
+		}
+		log := w.list("audit", "list", "--tenant", id)
+		if log[0]["action"] != "sender.rejected" || log[0]["reason"] != "not yours" || log[1]["action"] != "sender.approved" {
+			t.Errorf("the log is %v", log)
+		}
+	})
+}
+
+func TestCredits(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		has(t, w.object("credits", "sell", id, "1000", "--price", "35.00", "--reason", "invoice 7"), map[string]any{"sms_credits": 1000})
+		has(t, w.object("credits", "refund", id, "200", "--price", "7", "--reason", "returned"), map[string]any{"sms_credits": 800})
+		w.run(exitFunds, "credits", "refund", id, "801", "--price", "0", "--reason", "too many")
+		w.run(exitUsage, "credits", "sell", id, "0", "--price", "0", "--reason", "nothing")
+		w.run(exitUsage, "credits", "sell", id, "5", "--price", "0", "--reason", " ")
+		w.run(exitNotFound, "credits", "sell", "nobody", "5", "--price", "0", "--reason", "x")
+		log := w.list("audit", "list", "--tenant", id)
+		if len(log) != 3 || log[1]["action"] != "credits.sell" {
+			t.Fatalf("the log is %v", log)
+		}
+		has(t, log[1]["details"].(map[string]any), map[string]any{"credits": 1000, "price": "35.00", "balance": 1000})
+		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "campaigns": 0})
+	})
+}
+
+func TestCampaigns(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
+	each(t, func(t *testing.T, w where) {
+		id, m := w.tenant(), w.messaging()
+		s, err := m.RequestSender(t.Context(), id, "Kejetia", "our shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitOK, "senders", "approve", s.ID)
+		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x")
+		c, _, err := m.Send(t.Context(), messaging.Caller{Tenant: id}, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001", "0241000002"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := w.list("campaigns", "list", id); len(list) != 1 || list[0]["id"] != c.ID || list[0]["status"] != "active" || list[0]["chunks_left"] != 1.0 {
+			t.Errorf("campaigns: %v", list)
+		}
+		if list := w.list("campaigns", "messages", id, c.ID); len(list) != 2 || list[0]["recipient"] != "233241000001" || list[0]["status"] != "queued" {
+			t.Errorf("messages: %v", list)
+		}
+		has(t, w.object("campaigns", "stop", c.ID, "--reason", "a mistake"), map[string]any{"status": "stopped"})
+		w.run(exitConflict, "campaigns", "stop", c.ID, "--reason", "again")
+		w.run(exitNotFound, "campaigns", "stop", "nobody's", "--reason", "x")
+		w.run(exitNotFound, "campaigns", "list", "nobody")
+		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "campaign.stop" || log[0]["subject"] != c.ID {
+			t.Errorf("the log is %v", log)
+		}
+		// The books notice what is wrong with messages, too.
+		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "campaigns": 1})
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error { _, err := tx.Exec("UPDATE campaigns SET credits = 2"); return err }); err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitInternal, "ledger", "check")
+	})
+}
+
+func TestCreditsReport(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		day := time.Now().UTC().Format(time.DateOnly)
+		if lines := w.list("credits", "report", "--from", day, "--to", day, "--credit", "3.5", "--segment", "2.25", "--network", "mtn=2"); len(lines) != 0 {
+			t.Errorf("%v", lines)
+		}
+		w.run(exitUsage, "credits", "report", "--from", "yesterday")
+		w.run(exitUsage, "credits", "report", "--network", "nobody=1")
+		w.run(exitUsage, "credits", "report", "--credit", "0.001")
+	})
+}
+
+func TestContacts(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		file := filepath.Join(t.TempDir(), "contacts.csv")
+		var text strings.Builder
+		text.WriteString("phone_number,first_name\n")
+		for i := range 1_200 {
+			fmt.Fprintf(&text, "024%07d,Ama %d\n", i, i)
+		}
+		text.WriteString("nobody,Kofi\n0240000000,again\n")
+		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done := w.object("contacts", "import", id, file, "--new-group", "Customers")
+		has(t, done, map[string]any{"rows": 1202, "added": 1200, "duplicates": 1, "bad": 1,
+			"bad_rows": []string{"line 1202: the phone number must be a Ghanaian mobile number such as 0241234567"}})
+		group := done["group"].(string)
+		out, errs := w.run(exitOK, "contacts", "import", id, file, "--group", group)
+		if !strings.Contains(out, "1201") || !strings.Contains(errs, "line 1202: ") || strings.Contains(errs, "[#") {
+			t.Errorf("again: %s%s", out, errs)
+		}
+		if list := w.list("contacts", "groups", id); len(list) != 1 || list[0]["contacts"] != 1200.0 || list[0]["id"] != group {
+			t.Errorf("groups: %v", list)
+		}
+		w.run(exitUsage, "contacts", "import", id, file)
+		w.run(exitUsage, "contacts", "import", id, file+"x", "--group", group)
+		w.run(exitNotFound, "contacts", "import", id, file, "--group", "nobody's")
+
+		w.run(exitOK, "contacts", "optout", id, "0241234567", "+233 50 123 4567", "--reason", "asked by telephone")
+		w.run(exitUsage, "contacts", "optout", id, "nobody")
+		w.run(exitOK, "contacts", "optin", id, "0241234567", "--reason", "asked again")
+		w.run(exitNotFound, "contacts", "optin", id, "0241234567", "--reason", "twice")
+		if list := w.list("contacts", "optouts", id); len(list) != 1 || list[0]["number"] != "233501234567" || list[0]["reason"] != "asked by telephone" {
+			t.Errorf("opt-outs: %v", list)
+		}
+		for _, entry := range w.list("audit", "list", "--tenant", id) {
+			if strings.Contains(fmt.Sprint(entry), "241234567") {
+				t.Errorf("the audit log holds a whole number: %v", entry)
+			}
+		}
+	})
+}
+
+func TestProgressIsDrawnByShare(t *testing.T) {
+	var to strings.Builder
+	p := newProgress(&to, strings.NewReader("12345678"), 8)
+	if p.to != nil {
+		t.Error("a bar is drawn where there is no terminal")
+	}
+	p.to = &to
+	if _, err := p.Read(make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	p.show(3)
+	p.end()
+	if got := to.String(); got != "\r["+strings.Repeat("#", 30)+strings.Repeat(".", 10)+"]  75 %  3 rows\n" {
+		t.Errorf("drawn: %q", got)
+	}
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
+)
+
+type sendersCommands struct {
+	List    sendersList    `cmd:"" help:"List the sender IDs that wait for a review, or all of one customer."`
+	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
+	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
+}
+
+func senderColumns() []column[messaging.Sender] {
+	return []column[messaging.Sender]{
+		{"id", func(s messaging.Sender) any { return s.ID }},
+		{"tenant", func(s messaging.Sender) any { return s.Tenant }},
+		{"name", func(s messaging.Sender) any { return s.Name }},
+		{"status", func(s messaging.Sender) any { return string(s.Status) }},
+		{"description", func(s messaging.Sender) any { return s.Description }},
+		{"reason", func(s messaging.Sender) any { return s.Reason }},
+		{"created_at", func(s messaging.Sender) any { return s.CreatedAt }},
+		{"reviewed_at", func(s messaging.Sender) any { return s.ReviewedAt }},
+		{"reviewer", func(s messaging.Sender) any { return s.Reviewer }},
+	}
+}
+
+type sendersList struct {
+	common
+	Tenant string `name:"tenant" placeholder:"ID" help:"All of this customer, approved ones first, instead of what waits."`
+	Limit  int    `name:"limit" default:"100" help:"Most that are listed of what waits."`
+}
+
+// Run lists sender IDs.
+func (c *sendersList) Run(e *env) error {
+	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
+		list, err := m.PendingSenders(e.ctx, c.Limit)
+		if c.Tenant != "" {
+			list, err = m.Senders(e.ctx, c.Tenant)
+		}
+		if err != nil {
+			return err
+		}
+		return printAll(e.stdout, c.Output, senderColumns(), list)
+	})
+}
+
+// review decides a sender ID.
+func (c *common) review(e *env, id string, to messaging.SenderStatus, reason string) error {
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		s, err := m.Sender(e.ctx, id)
+		if err != nil {
+			return err
+		}
+		entry := access.Entry{Action: "sender." + string(to), Tenant: s.Tenant, Subject: id, Reason: reason}
+		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			var err error
+			s, err = m.ReviewSender(tx, s.Tenant, id, to, reason, actor())
+			return map[string]any{"name": s.Name}, err
+		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, senderColumns(), s)
+	})
+}
+
+type sendersApprove struct {
+	common
+	ID     string `arg:"" help:"Id of the sender ID."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run approves.
+func (c *sendersApprove) Run(e *env) error {
+	return c.review(e, c.ID, messaging.SenderApproved, c.Reason)
+}
+
+type sendersReject struct {
+	common
+	ID     string `arg:"" help:"Id of the sender ID."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why; the customer reads it."`
+}
+
+// Run rejects.
+func (c *sendersReject) Run(e *env) error {
+	return c.review(e, c.ID, messaging.SenderRejected, c.Reason)
+}
