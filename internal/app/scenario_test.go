@@ -105,7 +105,6 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	if s.sim, err = sim.New(sim.Options{Clock: s.clock}); err != nil {
 		t.Fatal(err)
 	}
-	serveSMPP(t, s.sim)
 	server := httptest.NewServer(s.sim.Handler())
 	t.Cleanup(func() { server.Close(); _ = s.sim.Close() })
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: server.URL, Connections: 8, DrainFor: time.Minute,
@@ -125,7 +124,6 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 			t.Errorf("stop: %v", err)
 		}
 	})
-	connected(t, s.app)
 	return s
 }
 
@@ -169,7 +167,6 @@ func (s *stage) play(t *testing.T, sc scenario) {
 	a.vars["hook"] = s.inbox.server.URL + a.hook
 	a.vars["today"] = s.clock.Now().Format(time.DateOnly)
 	a.vars["yesterday"] = s.clock.Now().AddDate(0, 0, -1).Format(time.DateOnly)
-	a.begun = s.clock.Now()
 	a.vars["unknown"] = "00000000-0000-4000-8000-000000000001"
 	a.catalogue()
 	a.enter(sc.tenant)
@@ -194,7 +191,6 @@ type actor struct {
 	secret string
 	hook   string
 	vars   map[string]string
-	begun  time.Time
 	told   int // webhooks that were expected so far
 	last   *httptest.ResponseRecorder
 }
@@ -256,13 +252,6 @@ func (a *actor) enter(settings map[string]string) {
 		delete(settings, "fund")
 	}
 	a.fund(fund)
-	credits := int64(usualCredits)
-	if given, ok := settings["credits"]; ok {
-		credits, err = strconv.ParseInt(given, 10, 64)
-		a.must(err)
-		delete(settings, "credits")
-	}
-	a.sell(credits)
 	a.set(settings)
 }
 
@@ -469,7 +458,6 @@ func (a *actor) leave() {
 	if report, err := s.app.payments.Check(ctx); err != nil || !report.OK() {
 		a.t.Errorf("the payments do not agree with the ledger: %v %+v", err, report)
 	}
-	a.textsAddUp()
 	for _, rail := range s.sim.Providers() {
 		theirs := s.sim.Float(rail)
 		if off, err := s.app.payments.CheckFloat(ctx, rail, string(tenant.Test), theirs); err != nil || off != 0 {
