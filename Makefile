@@ -3,6 +3,7 @@
 GO      ?= go
 BENCH   ?= .
 COUNT   ?= 3
+MUTANT  ?= .
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
@@ -37,8 +38,8 @@ fuzz: ## Run every fuzz test for ten seconds.
 	@scripts/fuzz.sh 10s
 
 .PHONY: mutate
-mutate: ## Break each money rule on purpose and see that a scenario fails.
-	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) MAKOLA_TEST_MUTATE=1 $(GO) test ./internal/app -count=1 -timeout 60m -v -run '^TestMutants$$'
+mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=).
+	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
 .PHONY: bench
 bench: ## Benchmarks beside pgbench on a PostgreSQL with full durability (BENCH=, COUNT=).

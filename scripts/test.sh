@@ -38,6 +38,7 @@ go mod tidy -diff
 
 step "vet"
 go vet ./...
+go vet -tags mutate ./internal/app
 
 step "PostgreSQL"
 MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)
