@@ -256,7 +256,7 @@ func TestLongMessages(t *testing.T) {
 			}
 			for _, text := range []string{
 				strings.Repeat("a", 160), strings.Repeat("a", 161), strings.Repeat("a", 152) + "€" + strings.Repeat("b", 30),
-				strings.Repeat("ɛ", 70), strings.Repeat("ɛ", 66) + "😀" + strings.Repeat("ɔ", 10), strings.Repeat("GH₵ 5 ", 1000),
+				strings.Repeat("ɛ", 70), strings.Repeat("ɛ", 71), strings.Repeat("ɛ", 135), strings.Repeat("ɛ", 66) + "😀" + strings.Repeat("ɔ", 10), strings.Repeat("GH₵ 5 ", 1000),
 				strings.Repeat("0123456789", 1000), strings.Repeat("^{}[]~|\\€", 100), "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ ¤¡ÄÖÑÜ§¿äöñüà",
 			} {
 				arrives(t, text)
