@@ -1,0 +1,74 @@
+package payments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/provider"
+)
+
+// TestAMismatchedAnswerIsNotBelieved: the provider speaks of another amount,
+// account or reference; an operator is called and no money moves.
+func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
+	strange := map[string]provider.Echo{
+		"amount":    {Amount: 1, AmountTold: true},
+		"currency":  {Reference: "", Amount: 1000, AmountTold: true, Currency: "EUR"},
+		"party":     {Amount: 1000, AmountTold: true, Party: "233240000001"},
+		"reference": {Reference: "00000000-0000-4000-8000-000000000000"},
+	}
+	for name, echo := range strange {
+		for _, word := range []provider.Outcome{success, failed} {
+			t.Run(name+" "+word.State.String(), func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					h := newHouse(t, d)
+					n := h.node("a")
+					word.Echo = &echo
+					h.first.script(always(pending), always(word))
+					pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+					if err != nil {
+						t.Fatal(err)
+					}
+					n.pass(time.Hour)
+					got := n.must(KindPayout, pay.ID)
+					if got.Status != StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
+						t.Errorf("%s, escalated %v, reason %q", got.Status, got.EscalatedAt, got.Reason)
+					}
+					if n.balance() != funds-pay.Held() {
+						t.Errorf("the wallet has %s", n.balance())
+					}
+					n.books()
+				})
+			})
+		}
+	}
+}
+
+// TestAMismatchedAnswerToAPostIsNotBelieved: the same of what a provider answers
+// to the request itself.
+func TestAMismatchedAnswerToAPostIsNotBelieved(t *testing.T) {
+	for _, word := range []provider.Outcome{success, failed} {
+		t.Run(word.State.String(), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				word.Echo = &provider.Echo{Amount: 1, AmountTold: true}
+				h.first.script(always(word), always(unknown))
+				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(time.Hour)
+				got := n.must(KindPayout, pay.ID)
+				if got.Status != StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
+					t.Errorf("%s, escalated %v, reason %q", got.Status, got.EscalatedAt, got.Reason)
+				}
+				if n.balance() != funds-pay.Held() {
+					t.Errorf("the wallet has %s", n.balance())
+				}
+				n.books()
+			})
+		})
+	}
+}
