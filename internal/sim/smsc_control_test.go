@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+)
+
+// TestSMSCFaultsAreItsOwn: faults of payments and of messages do not use up each other.
+func TestSMSCFaultsAreItsOwn(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	next := func(provider, op string) string { return fmt.Sprint(s.faults.next(provider, op).kinds) }
+	for _, f := range []Fault{{Kind: CallbackMissing}, {Kind: Outage}, {Operation: "*", Kind: Slow}, {Provider: SMSC, Kind: Throttle, Count: 2, Every: 3}, {Kind: Silent}} {
+		if err := s.Inject(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for range 7 {
+		got = append(got, next(SMSC, OpSubmit))
+	}
+	if fmt.Sprint(got) != "[[silent] [] [throttle] [] [] [throttle] []]" {
+		t.Errorf("%v", got)
+	}
+	if got := next(MTN, OpCollect); got != "[callback_missing outage slow]" {
+		t.Errorf("%s", got)
+	}
+	for kind, op := range map[FaultKind]string{Unauthorized: OpBind, Outage: OpBind, AnswerLost: OpSubmit} {
+		if err := s.Inject(Fault{Provider: SMSC, Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(SMSC, op); got != fmt.Sprintf("[%s]", kind) {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	if err := s.Inject(Fault{Operation: OpSubmit, Kind: RefuseOutright}); err != nil || next(SMSC, OpSubmit) != "[refuse]" {
+		t.Error("an operation of the centre's names it too")
+	}
+	for _, f := range []Fault{{Provider: SMSC, Kind: Reverse}, {Provider: SMSC, Kind: StatementOff}, {Provider: SMSC, Kind: Throttle, Every: -1}} {
+		if s.Inject(f) == nil {
+			t.Errorf("took %+v", f)
+		}
+	}
+}
+
+func TestSMSCControl(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	url := server.URL + "/sim/v1"
+	var view struct {
+		Address   string
+		SystemID  string `json:"system_id"`
+		Password  string
+		SubmitIDs string `json:"submit_ids"`
+		MaxBinds  int    `json:"max_binds"`
+		LatencyMS int    `json:"latency_ms"`
+		Bound     int
+		Accepted  int
+		Counting  bool
+		Segments  int
+		Again     int
+	}
+	ask(t, url, "GET", "/smsc", "", &view)
+	if view.Address != s.SMPP().Address || view.SystemID != smscSystemID || view.Password != smscPassword || view.SubmitIDs != "text" || view.Counting {
+		t.Errorf("%+v", view)
+	}
+	if got := ask(t, url, "POST", "/smsc", `{"submit_ids":"hex","max_binds":2,"latency_ms":20,"counting":true}`, &view); got != 200 ||
+		view.SubmitIDs != "hex" || view.MaxBinds != 2 || view.LatencyMS != 20 || !view.Counting || s.SMSCOptions().Latency != 20*time.Millisecond {
+		t.Errorf("%d, %+v", got, view)
+	}
+	if got := ask(t, url, "POST", "/smsc", `{"latency_ms":0}`, &view); got != 200 || view.SubmitIDs != "hex" {
+		t.Errorf("%d, %+v", got, view)
+	}
+	for _, body := range []string{`{"submit_ids":"octal"}`, `{"rate":-1}`, `{"latency_ms":-1}`} {
+		if got := ask(t, url, "POST", "/smsc", body, nil); got != 422 {
+			t.Errorf("%s: %d", body, got)
+		}
+	}
+	l := bound(t, s, pdu.Transmitter)
+	l.submit(message("233244123456", "Hello"))
+	l.submit(message("233244123456", "Hello"))
+	l.submit(message("233244123457", "Hello"))
+	ask(t, url, "GET", "/smsc", "", &view)
+	if view.Bound != 1 || view.Accepted != 3 || view.Segments != 2 || view.Again != 1 {
+		t.Errorf("%+v", view)
+	}
+	var segments []struct {
+		To, From, Text string
+		Accepted       int
+	}
+	for path, want := range map[string]string{
+		"/smsc/segments": "[{233244123456 ADOM Hello 2}]", "/smsc/segments?to=0244123457": "[{233244123457 ADOM Hello 1}]",
+	} {
+		ask(t, url, "GET", path, "", &segments)
+		if fmt.Sprint(segments) != want {
+			t.Errorf("%s: %v", path, segments)
+		}
+	}
+	if got := ask(t, url, "POST", "/faults", `{"provider":"smpp","fault":"rthrottled","every":2,"count":1}`, nil); got != 200 ||
+		s.Faults()[0].Provider != SMSC || s.Faults()[0].Every != 2 || s.Faults()[0].Kind != Throttle {
+		t.Errorf("%d, %+v", got, s.Faults())
+	}
+	if got := ask(t, url, "POST", "/smsc", `{"disconnect":true,"counting":false}`, nil); got != 200 || !l.closed() || len(s.SegmentsTo("233244123456")) != 0 {
+		t.Errorf("%d", got)
+	}
+}
+
+// TestSMSCCloses: a simulator that is closed unbinds, and serves nobody any more.
+func TestSMSCCloses(t *testing.T) {
+	s, _ := newCentre(t, SMSCOptions{})
+	l := bound(t, s, pdu.Transceiver)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	if p, ok := l.read().(*pdu.Unbind); !ok || !l.closed() {
+		t.Errorf("%+v", p)
+	}
+	l.conn.Close()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.ServeSMPP(other) == nil {
+		t.Error("a closed simulator serves")
+	}
+}
+
+// BenchmarkSMSC is a submit and its answer over TCP, and its receipt, with as many under way as the
+// client likes.
+func BenchmarkSMSC(b *testing.B) {
+	s, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	listen(b, s)
+	l := bound(b, s, pdu.Transceiver)
+	l.conn.SetReadDeadline(time.Time{})
+	const window = 100
+	var units [][]byte
+	for range 1000 {
+		buf := pdu.NewBuffer(nil)
+		message(fmt.Sprintf("23324%07d", rand.IntN(1e7)), "Your order is ready, come before six. Adom shop").Marshal(buf)
+		units = append(units, buf.Bytes())
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	buffer := make([]byte, 0, 64<<10)
+	in := make([]byte, 64<<10)
+	answers := 0
+	var head []byte
+	for sent := 0; answers < b.N; {
+		buffer = buffer[:0]
+		for ; sent < b.N && sent-answers < window; sent++ {
+			buffer = append(buffer, units[sent%len(units)]...)
+		}
+		l.write(buffer...)
+		n, err := l.conn.Read(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		head = append(head, in[:n]...)
+		for len(head) >= 16 && len(head) >= int(binary.BigEndian.Uint32(head)) {
+			h := pdu.ParseHeader([16]byte(head))
+			switch h.CommandID {
+			case data.SUBMIT_SM_RESP:
+				answers++
+			case data.DELIVER_SM:
+				l.write(binary.BigEndian.AppendUint32([]byte{0, 0, 0, 17, 0x80, 0, 0, 5, 0, 0, 0, 0}, uint32(h.SequenceNumber))...)
+				l.write(0)
+			}
+			head = head[h.CommandLength:]
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}
