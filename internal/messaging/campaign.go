@@ -222,19 +222,26 @@ func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (re
 			given = append(given, n)
 		}
 	}
+	some, err := m.optOuts.Get(ctx, tenantID)
+	if err != nil {
+		return recipientList{}, err
+	}
+	list.numbers = given
 	read := m.db.Read
 	if len(s.Groups) > 0 {
 		read = m.db.ReadWhole // a group is there whole or, when it is deleted meanwhile, not at all
 	}
-	err := read(ctx, func(tx *db.Tx) error {
-		numbers, err := withGroups(tx, tenantID, s.Groups, given, seen)
-		if err != nil {
+	if some || len(s.Groups) > 0 {
+		err = read(ctx, func(tx *db.Tx) error {
+			numbers, err := withGroups(tx, tenantID, s.Groups, given, seen)
+			if err != nil {
+				return err
+			}
+			out, err := optedOut(tx, tenantID, numbers)
+			list.numbers, list.excluded = without(numbers, out), len(out)
 			return err
-		}
-		out, err := optedOut(tx, tenantID, numbers)
-		list.numbers, list.excluded = without(numbers, out), len(out)
-		return err
-	})
+		})
+	}
 	if err != nil {
 		return recipientList{}, err
 	}

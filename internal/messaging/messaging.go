@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// freshness is how old a cached sender ID or state of a campaign may be.
+	// freshness is how old what is cached may be.
 	freshness = time.Second
 	// cached is how many of each a node remembers.
 	cached = 10_000
@@ -68,6 +68,7 @@ type Messaging struct {
 	metrics    metrics
 	senders    *fresh.Cache[senderKey, Sender]
 	states     *fresh.Cache[campaignKey, CampaignStatus]
+	optOuts    *fresh.Cache[string, bool]
 	admissions *lane.Lane[*admission, admitted]
 	steps      *lane.Lane[*step, stepped]
 	receipts   *lane.Lane[earlyReceipt, took]
@@ -84,6 +85,7 @@ func New(d Deps) *Messaging {
 	m.groups.Store(rand.Uint32()) //nolint:gosec // not a secret
 	m.senders = fresh.New(d.Clock, freshness, cached, m.loadSender)
 	m.states = fresh.New(d.Clock, freshness, cached, m.loadStatus)
+	m.optOuts = fresh.New(d.Clock, freshness, cached, m.loadOptOuts)
 	m.admissions = lane.New(lane.Options{Systemic: systemic}, m.admit)
 	m.steps = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.advance)
 	m.receipts = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.takeReceipts)

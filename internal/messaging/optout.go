@@ -11,9 +11,10 @@ import (
 const insertOptOut = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (tenant, msisdn) DO NOTHING`
 
-// OptOut puts numbers on the tenant's list of those that are never sent a campaign. One-time passwords
-// reach them still: they asked for those themselves.
+// OptOut puts numbers on the tenant's list of those that are never sent a campaign; every node heeds it
+// within a second. One-time passwords reach them still: they asked for those themselves.
 func (m *Messaging) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISDN) {
+	tx.AfterCommit(func() { m.optOuts.Forget(tenant) })
 	for _, n := range numbers {
 		tx.Defer(insertOptOut, -1, tenant, string(n), cut(reason, maxDescription), m.clock.Now())
 	}
@@ -25,6 +26,18 @@ const deleteOptOut = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2`
 func (m *Messaging) OptIn(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, error) {
 	rows, err := tx.Exec(deleteOptOut, tenant, string(number))
 	return rows > 0, err
+}
+
+const anyOptOut = `SELECT 1 FROM opt_outs WHERE tenant = $1 LIMIT 1`
+
+// loadOptOuts says whether the tenant has a list at all: most have none, and no question for each send.
+func (m *Messaging) loadOptOuts(ctx context.Context, tenant string) (found bool, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		var one int64
+		found, err = tx.One(anyOptOut, []any{tenant}, &one)
+		return err
+	})
+	return found, err
 }
 
 const findOptOuts = `SELECT o.msisdn FROM texts($2) JOIN opt_outs o ON o.tenant = $1 AND o.msisdn = texts.value`

@@ -1,0 +1,142 @@
+package messaging
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+
+	"context"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// instant is a rail that takes everything at once, and reports it delivered when told to.
+type instant struct {
+	mu   sync.Mutex
+	n    int
+	told func(id string, s provider.Segment)
+}
+
+func (i *instant) Ready(msisdn.Network) error { return nil }
+
+func (i *instant) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {
+	i.mu.Lock()
+	i.n++
+	id := strconv.Itoa(i.n)
+	i.mu.Unlock()
+	done(provider.Outcome{Class: provider.Accepted, UpstreamID: id})
+	if i.told != nil {
+		i.told(id, s)
+	}
+}
+
+// BenchmarkSend measures a message from Send to its stored answer, durable: charged, marked, submitted
+// and recorded. One operation is one message.
+func BenchmarkSend(b *testing.B) {
+	for _, engine := range dbtest.Engines() {
+		for _, size := range []int{1, 100} {
+			for _, reported := range []bool{false, true} {
+				b.Run(fmt.Sprintf("%s/recipients=%d/receipts=%v", engine, size, reported), func(b *testing.B) { benchSend(b, engine, size, reported) })
+			}
+		}
+	}
+}
+
+func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
+	ctx := context.Background()
+	o := dbtest.Options(b, engine)
+	o.MaxConns = 16
+	d := dbtest.OpenWith(b, o)
+	c := clock.Real()
+	log := slog.New(slog.DiscardHandler)
+	l := ledger.New(d, c, "one")
+	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
+	if err != nil {
+		b.Fatal(err)
+	}
+	q := jobs.New(d, c, log, jobs.Options{Node: "one"})
+	rail := &instant{}
+	m := New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, c), Jobs: q, Clock: c, Log: log, Secret: secret, SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}})
+	var reports sync.WaitGroup
+	if reported {
+		rail.told = func(id string, s provider.Segment) {
+			reports.Add(1)
+			go func() {
+				defer reports.Done()
+				if err := m.Receive(ctx, provider.Receipt{UpstreamID: id, State: provider.Delivered, At: c.Now(), To: s.To}); err != nil {
+					b.Error(err)
+				}
+			}()
+		}
+	}
+	if err := q.Start(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = q.Stop(ctx)
+		m.Close()
+	})
+	var sender Sender
+	err = d.Write(ctx, func(tx *db.Tx) error {
+		_, err := m.tenants.Create(tx, tenant.Tenant{ID: "shop", Name: "shop", Mode: tenant.Live})
+		return err
+	})
+	if err == nil {
+		sender, err = m.RequestSender(ctx, "shop", "Kejetia", "bench")
+	}
+	if err == nil {
+		err = d.Write(ctx, func(tx *db.Tx) error {
+			if _, err := m.SellCredits(tx, "shop", "sale", maxSale); err != nil {
+				return err
+			}
+			_, err := m.ReviewSender(tx, "shop", sender.ID, SenderApproved, "", "bench")
+			return err
+		})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	to := numbers(size)
+	b.ResetTimer()
+	work := make(chan struct{}, 128)
+	var wait sync.WaitGroup
+	for range 128 {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for range work {
+				if _, _, err := m.Send(ctx, Caller{Tenant: "shop", Key: "k"}, Send{SenderID: sender.ID, Message: "Your order is ready", Recipients: to}); err != nil {
+					b.Error(err)
+				}
+			}
+		}()
+	}
+	for range (b.N + size - 1) / size {
+		work <- struct{}{}
+	}
+	close(work)
+	wait.Wait()
+	if err := q.Quiet(ctx); err != nil {
+		b.Fatal(err)
+	}
+	reports.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	var left int64
+	if err := d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One("SELECT count(*) FROM messages WHERE status NOT IN ('submitted', 'delivered')", nil, &left)
+		return err
+	}); err != nil || left != 0 {
+		b.Errorf("%d messages are not over: %v", left, err)
+	}
+}
