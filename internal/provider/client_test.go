@@ -331,6 +331,8 @@ func TestMismatch(t *testing.T) {
 		{final(&Echo{Reference: "5D6A0BD70F024A5CA3B41AD2B1D8EF0C"}), false},
 		{final(&Echo{Amount: 100, AmountTold: true}), false},
 		{final(&Echo{Amount: 0, AmountTold: true}), true},
+		{final(&Echo{Amount: 99, AmountTold: true}), true},
+		{final(&Echo{Amount: 101, AmountTold: true}), true},
 		{final(&Echo{Reference: want.Reference, Amount: -1, AmountTold: true}), true},
 		{final(&Echo{Party: "0244123456"}), false},
 		{final(&Echo{Party: "+233 24 412 3457"}), true},
