@@ -116,6 +116,15 @@ func TestMoneyBetweenWallets(t *testing.T) {
 		wantKind(t, err, problem.Invalid)
 		_, err = n.Transfer(t.Context(), h.tenant.ID, "nobody", 1, "to nobody", "ama")
 		wantKind(t, err, problem.NotFound)
+		var live tenant.Tenant
+		if err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			live, err = n.tenants.Create(tx, tenant.Tenant{Name: "Adom Stores, live", Mode: tenant.Live})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = n.Transfer(t.Context(), h.tenant.ID, live.ID, 1, "test money into live", "ama")
+		wantKind(t, err, problem.Invalid)
 		n.sound()
 	})
 }
