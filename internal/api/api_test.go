@@ -326,6 +326,14 @@ func TestBodiesWithoutALengthAreBounded(t *testing.T) {
 	}
 }
 
+func TestListsMayBeLong(t *testing.T) {
+	h := open(t, nil)
+	for path, limit := range map[string]int{"sms-api/send": 4 << 20, "sms-api/contact/addBulkContact": 4 << 20, "sms-api/otp/send": 64 << 10} {
+		h.ask("POST", prefix+path, strings.Repeat(" ", limit), "X-Api-Key", "").want(t, 401, "invalid_api_key")
+		h.ask("POST", prefix+path, strings.Repeat(" ", limit+1), "X-Api-Key", "").want(t, 413, "body_too_large")
+	}
+}
+
 type repeat struct{}
 
 func (repeat) Read(p []byte) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -28,6 +29,8 @@ func TestBadInput(t *testing.T) {
 			a := &actor{stage: s, t: t, vars: map[string]string{"ref": "bad-input-0001"}}
 			a.catalogue()
 			a.enter(map[string]string{"fund": "20000.00"})
+			a.sender("AdomStores")
+			a.group()
 			host := s.app.ready.APIURL[:len(s.app.ready.APIURL)-len("/api/v1")]
 			client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 			t.Cleanup(client.CloseIdleConnections)
@@ -79,6 +82,7 @@ func (a *actor) example(operation string) apitest.Example {
 		"bankName":   query("account_number", "0011223344556", "bank_id", a.vars["bank"]),
 		"walletName": query("phone_number", "0240000001"),
 	}
+	maps.Copy(examples, a.textExamples())
 	e, ok := examples[operation]
 	if !ok {
 		a.t.Fatalf("no good request of %s is known: add one here", operation)
@@ -121,6 +125,15 @@ func (a *actor) unharmed() {
 	for _, path := range []string{"/payment-api/collections/history", "/payment-api/transfers/history"} {
 		a.ask("GET", path, "", nil)
 		a.answered(200, nil, `{"data":[],"meta":{"total":0,"...":0},"...":0}`)
+	}
+	a.ask("GET", "/account-api/balance", "", nil)
+	a.answered(200, nil, `{"message":"*","data":{"sms_balance":100,"...":0}}`)
+	a.ask("GET", "/sms-api/contact/getGroups", "", nil)
+	a.answered(200, nil, `{"message":"*","data":[{"name":"Customers","group_icon":"group_icon_1","contacts_count":1,"...":0}]}`)
+	a.ask("GET", "/sms-api/senderIds", "", nil)
+	a.answered(200, nil, `{"message":"*","data":[{"id":"$sender","...":0}]}`)
+	if taken := a.stage.sim.SMSCTotals().Submitted; taken != 0 {
+		a.t.Errorf("an operator was sent %d segments", taken)
 	}
 	if entries := a.stage.sim.All(); len(entries) != 0 {
 		a.t.Errorf("a provider was sent %+v", entries)

@@ -39,6 +39,7 @@ import (
 //	callback mtn {...}                  a callback by somebody who knows the address
 //	refuse webhooks 2                   the receiver answers 500 so many times
 //	let total = $a                      names a text
+//	sender, credits, handset, ...       about messages: scenario_sms_test.go
 //
 // In requests and expectations $name is a text that was set or learned. In an expectation "*" is any text
 // that is not empty, "$name" learns a text that was not known, "~..." is a regular expression, and a
@@ -212,6 +213,9 @@ func simple(word, rest string) (func(*actor), error) {
 		return func(a *actor) { a.transfer(rest) }, nil
 	case word == "let" && len(fields) == 3:
 		return func(a *actor) { a.vars[fields[0]] = a.fill(fields[2]) }, nil
+	}
+	if do, err := smsStep(word, rest); do != nil || err != nil {
+		return do, err
 	}
 	return nil, fmt.Errorf("%q is no step", word+" "+rest)
 }

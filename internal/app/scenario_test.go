@@ -102,9 +102,10 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	t.Helper()
 	s := &stage{engine: engine, document: document, clock: clock.NewManual(scenarioNow), inbox: newInbox(t)}
 	var err error
-	if s.sim, err = sim.New(sim.Options{Clock: s.clock}); err != nil {
+	if s.sim, err = sim.New(sim.Options{Clock: s.clock, SMSC: sim.SMSCOptions{EnquireEvery: quietCentre}}); err != nil {
 		t.Fatal(err)
 	}
+	serveSMPP(t, s.sim)
 	server := httptest.NewServer(s.sim.Handler())
 	t.Cleanup(func() { server.Close(); _ = s.sim.Close() })
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: server.URL, Connections: 8, DrainFor: time.Minute,
@@ -124,6 +125,7 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 			t.Errorf("stop: %v", err)
 		}
 	})
+	connected(t, s.app)
 	return s
 }
 
@@ -144,6 +146,10 @@ func (s *stage) settle(t *testing.T) {
 		}
 	}
 }
+
+// quietCentre keeps the message centre from asking for signs of life: minutes of the stage pass faster than
+// any client can give one.
+const quietCentre = 10_000 * time.Hour
 
 const patienceOfScenarios = 3 * time.Minute
 
@@ -167,6 +173,7 @@ func (s *stage) play(t *testing.T, sc scenario) {
 	a.vars["hook"] = s.inbox.server.URL + a.hook
 	a.vars["today"] = s.clock.Now().Format(time.DateOnly)
 	a.vars["yesterday"] = s.clock.Now().AddDate(0, 0, -1).Format(time.DateOnly)
+	a.begun = s.clock.Now()
 	a.vars["unknown"] = "00000000-0000-4000-8000-000000000001"
 	a.catalogue()
 	a.enter(sc.tenant)
@@ -191,6 +198,7 @@ type actor struct {
 	secret string
 	hook   string
 	vars   map[string]string
+	begun  time.Time
 	told   int // webhooks that were expected so far
 	last   *httptest.ResponseRecorder
 }
@@ -252,6 +260,13 @@ func (a *actor) enter(settings map[string]string) {
 		delete(settings, "fund")
 	}
 	a.fund(fund)
+	credits := int64(usualCredits)
+	if given, ok := settings["credits"]; ok {
+		credits, err = strconv.ParseInt(given, 10, 64)
+		a.must(err)
+		delete(settings, "credits")
+	}
+	a.sell(credits)
 	a.set(settings)
 }
 
@@ -458,6 +473,7 @@ func (a *actor) leave() {
 	if report, err := s.app.payments.Check(ctx); err != nil || !report.OK() {
 		a.t.Errorf("the payments do not agree with the ledger: %v %+v", err, report)
 	}
+	a.textsAddUp()
 	for _, rail := range s.sim.Providers() {
 		theirs := s.sim.Float(rail)
 		if off, err := s.app.payments.CheckFloat(ctx, rail, string(tenant.Test), theirs); err != nil || off != 0 {

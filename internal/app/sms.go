@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
@@ -81,7 +82,12 @@ func (a *App) buildMessaging() error {
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {
-		r.options = smpp.Options{Clock: a.clock, Log: a.log, Receipt: a.messaging.Receive}
+		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes
+		// at the hour at which its message went.
+		r.options = smpp.Options{Clock: clock.Real(), Log: a.log, Receipt: func(ctx context.Context, receipt provider.Receipt) error {
+			receipt.At = a.clock.Now()
+			return a.messaging.Receive(ctx, receipt)
+		}}
 	}
 	return nil
 }

@@ -289,6 +289,10 @@ func nudge(limit string, by int64) string {
 	return fmt.Sprintf("%d.%02d", n/100, n%100)
 }
 
+// maxAddress is the longest text in a query string: an address that is longer than a server's header takes
+// never reaches the interface.
+const maxAddress = 16 << 10
+
 // queryField makes what can be wrong with a parameter of the query string.
 func (g *generator) queryField(f Field) {
 	bad := func(what, escaped string) {
@@ -327,7 +331,9 @@ func (g *generator) queryField(f Field) {
 		if f.Kind == "lookup" { // a filter that finds nothing
 			continue
 		}
-		bad(what, url.QueryEscape(text))
+		if escaped := url.QueryEscape(text); len(escaped) <= maxAddress {
+			bad(what, escaped)
+		}
 	}
 	switch f.Kind {
 	case "number":
