@@ -20,7 +20,7 @@ const (
 	readTimeout       = 30 * time.Second
 	writeTimeout      = 60 * time.Second // a payout's answer is bounded by eight seconds
 	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
+	maxHeaderBytes    = 256 << 10 // sms-api/send takes its fields from the query too
 )
 
 // listener is one address with its server.
