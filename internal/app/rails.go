@@ -36,8 +36,8 @@ func (a *App) buildRails(record func(provider.Exchange)) error {
 			a.rails = append(a.rails, adapter.Rail())
 		}
 	}
-	if len(a.rails) == 0 {
-		return errors.New("no provider is configured: set MAKOLA_MTN_URL or MAKOLA_HUBTEL_CLIENT_ID with their credentials, or name a simulator with --sim for test money alone")
+	if len(a.rails) == 0 && !a.cfg.SMPP.Enabled() {
+		return errors.New("no provider is configured: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID or MAKOLA_SMPP_ADDRESS with their credentials, or name a simulator with --sim for test money alone")
 	}
 	return nil
 }

@@ -142,14 +142,16 @@ func (a *App) keepConnected(held context.Context, r *smsRail) {
 func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) []smpp.Bind {
 	look := time.NewTicker(lookForSMSC)
 	defer look.Stop()
+	told := ""
 	for {
 		if before == nil || r.Ready("") != nil {
 			binds, err := r.find(held)
 			if err == nil && !reflect.DeepEqual(binds, before) {
 				return binds
 			}
-			if err != nil && held.Err() == nil {
+			if err != nil && held.Err() == nil && err.Error() != told {
 				a.log.WarnContext(held, "the message centre is not known", "mode", r.mode, "error", err)
+				told = err.Error()
 			}
 		}
 		select {

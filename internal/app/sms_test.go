@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// smsSite is a simulator that can be replaced, and what is sent through it.
+type smsSite struct {
+	t       *testing.T
+	current atomic.Pointer[sim.Sim]
+	url     string
+	sender  string
+}
+
+func newSMSSite(t *testing.T) *smsSite {
+	s := &smsSite{t: t}
+	s.replace()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().Handler().ServeHTTP(w, r) }))
+	t.Cleanup(func() { server.Close(); _ = s.current.Load().Close() })
+	s.url = server.URL
+	return s
+}
+
+// replace starts another simulator in the place of the one before, which ends.
+func (s *smsSite) replace() {
+	s.t.Helper()
+	fresh, err := sim.New(sim.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	serveSMPP(s.t, fresh)
+	if old := s.current.Swap(fresh); old != nil {
+		if err := old.Close(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *smsSite) node(name, database string) *App {
+	s.t.Helper()
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: s.url, Connections: 4, DrainFor: time.Minute, Node: name,
+		Storage: config.Storage{Data: s.t.TempDir(), Database: database}}
+	a, err := Start(context.Background(), cfg, Options{Version: name, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := a.Stop(context.Background()); err != nil {
+			s.t.Errorf("stop %s: %v", name, err)
+		}
+	})
+	return a
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for until := time.Now().Add(patienceOfScenarios); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// send sends from the demo tenant through a node and waits until the text is on its handset, once.
+func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
+	s.t.Helper()
+	_, _, err := through.messaging.Send(context.Background(), messaging.Caller{Tenant: demoTenant},
+		messaging.Send{SenderID: s.sender, Message: text, Recipients: []string{string(to)}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	texts := func() (n int) {
+		for _, m := range s.current.Load().Messages(string(to)) {
+			if m.Text == text {
+				n++
+			}
+		}
+		return n
+	}
+	await(s.t, text, func() bool { return texts() > 0 })
+	if n := texts(); n != 1 {
+		s.t.Errorf("%q came %d times", text, n)
+	}
+}
+
+// One node of two has the connections; what the other accepts goes out through it, and when it leaves the
+// other connects. A simulator that starts again at another address is found.
+func TestOneNodeSendsForAll(t *testing.T) {
+	t.Parallel()
+	site, database := newSMSSite(t), dbtest.URL(t)
+	first := site.node("first", database)
+	connected(t, first)
+	second := site.node("second", database)
+	site.sender = second.ready.SenderID
+	if err := second.sms[0].Ready(""); err != provider.ErrElsewhere { //nolint:errorlint // exactly this one
+		t.Fatalf("the second node says %v", err)
+	}
+	site.send(first, "233240000001", "from the node that is connected")
+	site.send(second, "233240000001", "from the other")
+	if bound := site.current.Load().SMSCTotals().PeakBound; bound != 1 {
+		t.Errorf("%d connections were bound at once", bound)
+	}
+	if err := first.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	connected(t, second)
+	site.send(second, "233240000001", "from the one that is left")
+	site.replace()
+	site.send(second, "233240000001", "to another simulator")
+	if n := site.current.Load().SMSCTotals().Binds; n != 1 {
+		t.Errorf("the new simulator was bound %d times", n)
+	}
+	if report, err := second.messaging.Check(context.Background()); err != nil || !report.OK() {
+		t.Errorf("the messages do not agree with the ledger: %v %v", err, report.Problems)
+	}
+}
+
+// Live messages go through the configured binds and nowhere else; without any they are refused.
+func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
+	t.Parallel()
+	operator, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = operator.Close() })
+	serveSMPP(t, operator)
+	account := operator.SMPP()
+	site := newSMSSite(t)
+	for _, configured := range []bool{true, false} {
+		cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: site.url, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
+		if configured {
+			cfg.SMPP = config.SMPP{SMPPBind: config.SMPPBind{Name: "mtn", Address: account.Address, SystemID: account.SystemID,
+				Password: config.Credential(account.Password), Mode: "transmitter", Networks: []string{"mtn", "vodafone", "tigo"}}}
+		}
+		a, err := Start(context.Background(), cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		connected(t, a)
+		id := uuid.NewString()
+		live := &actor{stage: &stage{app: a}, t: t, vars: map[string]string{}}
+		live.write(func(tx *db.Tx) error {
+			var err error
+			live.tenant, err = a.tenants.Create(tx, tenant.Tenant{ID: id, Name: "Live", Mode: tenant.Live})
+			return err
+		})
+		live.sell(5)
+		live.sender("Kofi Shop")
+		c, _, err := a.messaging.Send(context.Background(), messaging.Caller{Tenant: id},
+			messaging.Send{SenderID: live.vars["sender"], Message: "real", Recipients: []string{"0240000001"}})
+		if !configured {
+			if err == nil || !strings.Contains(err.Error(), "no operator is connected") {
+				t.Errorf("without a bind a live message is answered %v", err)
+			}
+		} else {
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the receipt", func() bool {
+				p, err := a.messaging.CampaignMessages(context.Background(), id, c.ID, 1, 1)
+				return err == nil && p.Messages[0].Status == messaging.StatusDelivered
+			})
+		}
+		if err := a.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(operator.Messages("0240000001")); n != 1 {
+		t.Errorf("the operator has %d messages", n)
+	}
+	if n := len(site.current.Load().Messages("0240000001")); n != 0 {
+		t.Errorf("the simulator for test money has %d live messages", n)
+	}
+}
+
+func TestLiveBinds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "binds.json")
+	write := func(text string) config.SMPP {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return config.SMPP{File: path}
+	}
+	binds, err := liveBinds(write(`[{"address":"smsc.example:2776","tls":true,"system_id":"shop","password":"x","networks":["vdf","ATL"],"submit_ids":"hex","rate":50}]`))
+	if err != nil || len(binds) != 1 {
+		t.Fatal(binds, err)
+	}
+	b := binds[0]
+	if b.TLS == nil || b.TLS.ServerName != "smsc.example" || b.Password != "x" || len(b.Networks) != 2 || b.Networks[0] != msisdn.Telecel ||
+		b.SubmitIDs != smpp.IDHex || b.ReceiptIDs != smpp.IDText || b.Rate != 50 || b.Concatenation != smpp.UDH {
+		t.Errorf("the bind is %+v", b)
+	}
+	if _, err := liveBinds(write(`[{"address":"smsc.example:2776","system_id":"shop","networks":["GLO"]}]`)); err == nil || !strings.Contains(err.Error(), "GLO") {
+		t.Errorf("an unknown network is answered %v", err)
+	}
+}
