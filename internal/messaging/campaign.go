@@ -277,7 +277,7 @@ func tooManyRecipients() error {
 	return problem.Field("recipients", fmt.Sprintf("must have at most %d numbers in one request, groups included.", MaxRecipients))
 }
 
-const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 5000`
+const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 1000`
 
 // groupNumbers reads a group's numbers. A group that is not the tenant's is Forbidden, an unknown one
 // too: the request may not be used to find out which exist.
