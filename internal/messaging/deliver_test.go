@@ -318,9 +318,10 @@ func kill(t *testing.T, d *db.DB, name string) {
 // TestANodeDiesWhileItSends lets a node be taken for dead with a slice at the operator. Another takes over;
 // then the first comes back with its answers and must not touch anything.
 func TestANodeDiesWhileItSends(t *testing.T) {
-	for _, resend := range []bool{false, true} {
-		t.Run(fmt.Sprintf("resend %v", resend), func(t *testing.T) {
-			each(t, func(t *testing.T, d *db.DB) {
+	for _, engine := range dbtest.Engines() {
+		t.Run(engine.String(), func(t *testing.T) {
+			for _, resend := range []bool{false, true} {
+				d := dbtest.Open(t, engine)
 				h := open(t, d, options{credits: 1_000, resend: resend})
 				begun, goOn := make(chan struct{}), make(chan struct{})
 				h.operator.script(func(int, provider.Segment) provider.Outcome {
@@ -372,7 +373,7 @@ func TestANodeDiesWhileItSends(t *testing.T) {
 				}
 				h.wantStatus(c, want)
 				h.sound()
-			})
+			}
 		})
 	}
 }
