@@ -398,7 +398,7 @@ func creditRules() []mutant {
 			byTest("messaging", "TestANodeDiesWhileItSends/SQLite")},
 		{"sms-one-owner", "a chunk has one owner", "internal/messaging/step.go",
 			`case !there, at.turn != s.turn:`, `case !there:`,
-			byTest("messaging", "TestANodeDiesWhileItSends/SQLite")},
+			byTest("messaging", "TestAStepOfAnOldTurnIsRefused/SQLite")},
 		{"sms-late-password", "a one-time password that is over is not sent", "internal/messaging/submit.go",
 			`case w.expired(begun):`, `case w.expired(begun) && w.until.IsZero():`,
 			byTest("messaging", "TestOTPThatExpiresBeforeItIsSentIsRefunded/SQLite")},

@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -584,4 +585,45 @@ func (b *blockingRail) Submit(_ context.Context, s provider.Segment, done func(p
 	id := fmt.Sprint("b", b.n)
 	b.mu.Unlock()
 	done(provider.Outcome{Class: provider.Accepted, UpstreamID: id})
+}
+
+func TestAStepOfAnOldTurnIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		h.operator.setReady(provider.ErrElsewhere)
+		first, second := h.mustSend("hello", "0241000001", "0241000002"), h.mustSend("hello", "0241000003")
+		read := func(c Campaign) *work {
+			t.Helper()
+			var w *work
+			err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
+				w, err = h.readWork(tx, chunkPayload{1, c.Tenant, c.ID, 0}, selectChunk)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		claim := func(w *work, place int) *step {
+			return &step{job: "none", work: w, turn: w.turn, next: newTurn(), claim: []message{w.message(place, StatusSending, h.clock.Now())}}
+		}
+		here, there, other := read(first), read(first), read(second)
+		mine := claim(here, 0)
+		if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
+			t.Fatal(v, err)
+		}
+		// Another owner read the chunk before, and stands in one batch with an honest step.
+		v, err := h.advance(t.Context(), []*step{claim(there, 1), claim(other, 0)})
+		if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
+			t.Errorf("an old turn: %v, %v", v, err)
+		}
+		// A step whose answer was lost comes again and changes nothing.
+		if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
+			t.Errorf("the same step again: %v, %v", v, err)
+		}
+		if n := h.count("SELECT count(*) FROM messages WHERE status = 'sending'"); n != 2 {
+			t.Errorf("%d messages are marked, expected 2", n)
+		}
+		h.sound()
+	})
 }

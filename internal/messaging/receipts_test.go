@@ -190,3 +190,24 @@ func TestEveryDeliveryHasAWord(t *testing.T) {
 		}
 	}
 }
+
+func TestAReceiptBeforeTheAnswerAndALostCommit(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{credits: 100})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			o := h.operator.accept()
+			h.receipt(o.UpstreamID, string(s.To), delivered)
+			return o
+		})
+		for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
+			for nth := 1; nth <= 4; nth++ {
+				f.At(db.BoundaryCommit, nth, fault)
+				h.wantStatus(h.mustSend("hello", "0241000001"), "1 delivered")
+				if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+					t.Errorf("%d receipts are kept for later", n)
+				}
+			}
+		}
+		h.sound()
+	})
+}
