@@ -46,15 +46,15 @@ export MAKOLA_TEST_POSTGRES
 echo "$MAKOLA_TEST_POSTGRES"
 
 # What is too slow under the race detector: the built program killed under load, and a lost COMMIT at every
-# step of a delivery. They run without it, and so does the whole length of the simulation.
-slow='^(TestKilled.*|TestStopped.*|TestPaused.*|TestRevocation.*|TestManyCallersFewConnections|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign)$'
+# step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulation.
+slow='^(TestKilled.*|TestStopped.*|TestPaused.*|TestRevocation.*|TestManyCallersFewConnections|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
 
 case " $* " in
 *" -race "*)
 	step "tests with the race detector"
 	go test -count=1 -timeout 40m "$@" -skip "$slow" ./...
 	step "the simulation and the built program, and what else is too slow for the race detector"
-	go test -count=1 -timeout 40m -parallel 4 -run "$slow|^TestSimulation\$" ./internal/app ./internal/messaging
+	go test -count=1 -timeout 40m -parallel 4 -run "$slow|^TestSimulation\$" ./internal/app ./internal/messaging ./internal/payments
 	;;
 *)
 	step "tests"
