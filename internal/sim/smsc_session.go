@@ -215,7 +215,7 @@ func (c *smsc) admit(s *smscSession, mode pdu.BindingType) data.CommandStatusTyp
 	s.bound = true
 	s.sends.Store(mode != pdu.Receiver)
 	c.bound++
-	c.peak = max(c.peak, c.bound)
+	c.peak = max(c.peak, c.staying())
 	c.binds.Add(1)
 	if mode != pdu.Transmitter {
 		c.receivers = append(c.receivers, s)
@@ -310,6 +310,20 @@ func (s *smscSession) enquire() {
 	}
 	request := pdu.NewEnquireLink()
 	s.send(request)
+}
+
+// staying counts the bound connections that the centre is not ending: a client that was cut off may be
+// back before the end of its old connection is on the books. It is called under the centre's lock.
+func (c *smsc) staying() int {
+	n := 0
+	for _, s := range c.sessions {
+		s.mu.Lock()
+		if s.bound && !s.parting && !s.gone {
+			n++
+		}
+		s.mu.Unlock()
+	}
+	return n
 }
 
 // unbind asks the client to leave and ends the connection.
