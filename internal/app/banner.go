@@ -58,7 +58,7 @@ func (a *App) where() string {
 	if a.db.Engine() == db.Postgres {
 		return "PostgreSQL"
 	}
-	path := filepath.Join(a.cfg.Data, DatabaseFile)
+	path := a.cfg.SQLite()
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
 	}

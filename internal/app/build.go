@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/makola/makola/internal/access"
@@ -18,9 +17,6 @@ import (
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
-
-// DatabaseFile is the SQLite database's name in the data folder.
-const DatabaseFile = "makola.db"
 
 // How long rows are kept that nobody needs for ever, and how often they are looked for.
 const (
@@ -57,7 +53,7 @@ func (a *App) openDatabase(ctx context.Context) error {
 		}
 		a.later(func(context.Context) error { return unlock() })
 	}
-	d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: filepath.Join(a.cfg.Data, DatabaseFile), MaxConns: a.cfg.Connections, Faults: a.opts.Faults})
+	d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Faults: a.opts.Faults})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/makola/makola/internal/access"
@@ -100,13 +101,7 @@ type walletFund struct {
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *env) error {
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "wallet.fund", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason, Details: map[string]any{"amount": c.Amount.or(0).String()}}
-		if err := p.Fund(e.ctx, c.Tenant, c.Amount.or(0), c.Reason, actor(), o.audited(entry)); err != nil {
-			return err
-		}
-		return printWallet(e, o, c.Output, c.Tenant)
-	})
+	return c.move(e, c.Tenant, c.Amount.or(0), c.Reason, "wallet.fund", (*payments.Payments).Fund)
 }
 
 type walletAdjust struct {
@@ -123,12 +118,20 @@ func (c *walletAdjust) Run(e *env) error {
 	if c.Take {
 		by = -by
 	}
+	return c.move(e, c.Tenant, by, c.Reason, "wallet.adjust", (*payments.Payments).Adjust)
+}
+
+// mover is an operator's verb that moves money into a customer's wallet.
+type mover func(p *payments.Payments, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
+
+// move runs such a verb with its audit entry and prints what the customer has then.
+func (c *common) move(e *env, tenant string, by money.Pesewas, reason, action string, verb mover) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "wallet.adjust", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason, Details: map[string]any{"amount": by.String()}}
-		if err := p.Adjust(e.ctx, c.Tenant, by, c.Reason, actor(), o.audited(entry)); err != nil {
+		entry := access.Entry{Action: action, Tenant: tenant, Subject: tenant, Reason: reason, Details: map[string]any{"amount": by.String()}}
+		if err := verb(p, e.ctx, tenant, by, reason, actor(), o.audited(entry)); err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, c.Tenant)
+		return printWallet(e, o, c.Output, tenant)
 	})
 }
 
