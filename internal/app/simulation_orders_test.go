@@ -79,6 +79,22 @@ func (w *world) makeCustomers() {
 	}
 }
 
+// readCatalogue reads the ids that orders name, in fair weather, as a client does that keeps a list.
+func (w *world) readCatalogue() {
+	ctx := context.Background()
+	all, err := w.nodes[0].routes.Networks(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.networks = map[string]string{}
+	for _, n := range all {
+		w.networks[string(n.Network)] = n.ID
+	}
+	if w.services, err = w.nodes[0].routes.Services(ctx); err != nil || len(w.services) == 0 {
+		w.t.Fatalf("no data services: %v", err)
+	}
+}
+
 var (
 	simNetworks = []string{"MTN", "TELECEL", "AIRTELTIGO"}
 	simPrefix   = map[string]string{"MTN": "024", "TELECEL": "020", "AIRTELTIGO": "027"}
@@ -144,28 +160,14 @@ func (o *order) collection(network, phone string) {
 	o.body = map[string]any{"amount": o.amount.Float(), "network": network, "phone_number": phone, "transaction_id": o.reference, "reference": "label"}
 }
 
-func (w *world) networkID(network string) string {
-	all, err := w.nodes[0].routes.Networks(context.Background())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, n := range all {
-		if string(n.Network) == network {
-			return n.ID
-		}
-	}
-	w.t.Fatalf("no network %s", network)
-	return ""
-}
-
 func (o *order) topUp(w *world, network, phone string) {
 	o.kind, o.path = "topup", "/airtime-api/sendAirtime"
-	o.body = map[string]any{"amount": o.amount.Float(), "network_id": w.networkID(network), "phone_number": phone, "transaction_id": o.reference}
+	o.body = map[string]any{"amount": o.amount.Float(), "network_id": w.networks[network], "phone_number": phone, "transaction_id": o.reference}
 }
 
 func (o *order) buy(w *world, network, phone string) {
 	o.kind, o.path = "buy", "/airtime-api/buy"
-	o.body = map[string]any{"amount": o.amount.Float(), "network_id": w.networkID(network), "network": network, "phoneNumber": phone,
+	o.body = map[string]any{"amount": o.amount.Float(), "network_id": w.networks[network], "network": network, "phoneNumber": phone,
 		"destination": simPrefix[network] + "5551234", "type": "momo", "transaction_id": o.reference}
 }
 
@@ -183,11 +185,7 @@ func (o *order) bundle(w *world) {
 
 // offer asks what a number is offered; weather may keep the answer away.
 func (w *world) offer(c *customer) (offerSeen, bool) {
-	services, err := w.nodes[0].routes.Services(context.Background())
-	if err != nil || len(services) == 0 {
-		w.t.Fatalf("no data services: %v", err)
-	}
-	s := services[w.random.IntN(len(services))]
+	s := w.services[w.random.IntN(len(w.services))]
 	phone := simPrefix[string(s.Network)] + "5550" + fmt.Sprintf("%03d", w.random.IntN(1000))
 	answer := call(w.node(), c.key, http.MethodGet, "/databundle-api-v2/offers/"+s.ID+"/"+phone, "")
 	var body struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -66,6 +67,8 @@ type world struct {
 	inbox  *simInbox
 
 	customers []*customer
+	networks  map[string]string // ids by name
+	services  []route.Service
 	asked     int
 	rounds    int
 	storms    int // rounds with a provider's fault
@@ -112,6 +115,7 @@ func newWorld(t *testing.T, engine db.Engine, seed uint64) *world {
 		}
 	})
 	w.makeCustomers()
+	w.readCatalogue()
 	return w
 }
 
