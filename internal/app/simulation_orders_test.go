@@ -35,6 +35,7 @@ type order struct {
 	data    json.RawMessage
 	again   bool // repeats an earlier order
 	first   *order
+	unclear bool // asked again, and answered in a way that may have left a row
 }
 
 // offerSeen is a package that a customer was offered.
@@ -278,6 +279,7 @@ func (w *world) keep(o *order) {
 		if o.status == http.StatusOK {
 			o.first.status, o.first.data = o.status, o.data
 		}
+		o.first.unclear = o.first.unclear || o.status != http.StatusUnprocessableEntity
 		return
 	}
 	w.orders = append(w.orders, o)

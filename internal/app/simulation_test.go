@@ -36,6 +36,10 @@ var (
 // callersAtOnce is how many customers ask at the same time in one round.
 const callersAtOnce = 128
 
+// simulationPatience is how long everything may take to come to rest: the limit of a broken program, not
+// of a slow machine.
+const simulationPatience = 10 * time.Minute
+
 // roundsBetweenRestarts is how often a node leaves gracefully and another comes.
 const roundsBetweenRestarts = 16
 
@@ -45,9 +49,11 @@ func TestSimulation(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, engine, *simulationSeed+uint64(engine))
 			for w.asked < *simulationOps && !t.Failed() {
+				w.changeWeather()
 				w.round()
 			}
 			w.clearUp()
+			w.cover()
 			w.verify()
 		})
 	}
@@ -75,7 +81,6 @@ type world struct {
 	started   int // nodes
 	orders    []*order
 	offers    []offerSeen
-	pairs     map[pair]int
 	weather   weather
 	takenBack bool // some success was, so that payouts of a tenant may be stopped
 }
@@ -88,7 +93,7 @@ type customer struct {
 
 func newWorld(t *testing.T, engine db.Engine, seed uint64) *world {
 	t.Logf("seed %d; repeat with -args -simulation.seed=%d", seed, *simulationSeed)
-	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{}, pairs: map[pair]int{},
+	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{},
 		clock: clock.NewManual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))}
 	var err error
 	if w.sim, err = sim.New(sim.Options{Clock: w.clock}); err != nil {
@@ -166,7 +171,6 @@ func (w *world) node() *App { return w.nodes[w.random.IntN(len(w.nodes))] }
 // round is one stretch of weather: customers ask all at once, operators act, time passes.
 func (w *world) round() {
 	w.rounds++
-	w.changeWeather()
 	orders := make([]*order, callersAtOnce)
 	for i := range orders {
 		orders[i] = w.draw()
@@ -205,7 +209,7 @@ func (w *world) pass(steps int, step time.Duration) {
 // settle waits until nobody has anything to do at this moment.
 func (w *world) settle() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), simulationPatience)
 	defer cancel()
 	for range 2 { // what one finishes may wake the other
 		for _, n := range w.nodes {

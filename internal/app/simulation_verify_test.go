@@ -4,13 +4,10 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sort"
-	"strconv"
 	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -51,6 +48,17 @@ func (w *world) rows() []row {
 	return all
 }
 
+// references finds what customers asked for by the reference under which they did.
+func references(rows []row) map[string]*row {
+	byReference := map[string]*row{}
+	for i := range rows {
+		if r := &rows[i]; r.parent == "" {
+			byReference[r.reference] = r
+		}
+	}
+	return byReference
+}
+
 func moment(us *int64) *time.Time {
 	if us == nil || *us == 0 {
 		return nil
@@ -63,12 +71,7 @@ func moment(us *int64) *time.Time {
 func (w *world) verify() {
 	w.t.Helper()
 	rows := w.rows()
-	byReference := map[string]*row{}
-	for i := range rows {
-		if r := &rows[i]; r.parent == "" {
-			byReference[r.reference] = r
-		}
-	}
+	byReference := references(rows)
 	w.checkAnswers(byReference)
 	outcome := map[string]int{}
 	for i := range rows {
@@ -78,7 +81,6 @@ func (w *world) verify() {
 	w.checkWallets(rows)
 	w.checkWebhooks(rows, byReference)
 	w.checkHouse()
-	w.cover(byReference)
 	w.t.Logf("%d operations in %d rounds on %v: %v", w.asked, w.rounds, w.engine, outcome)
 }
 
@@ -93,14 +95,11 @@ func (w *world) checkAnswers(rows map[string]*row) {
 			w.t.Errorf("%s %s: %d pesewas of %s, asked for %d", o.kind, o.reference, r.amount, r.tenant, o.amount)
 		case o.status == http.StatusBadRequest && r != nil && r.status != "failed" && r.turned == nil:
 			w.t.Errorf("%s %s was answered with 400 %s and is %s (%s)", o.kind, o.reference, o.message, r.status, o.weather)
-		case o.status == http.StatusUnprocessableEntity && r != nil && !w.askedAgain(o):
+		case o.status == http.StatusUnprocessableEntity && r != nil && o.weather == "fair" && !o.unclear:
 			w.t.Errorf("%s %s was answered with 422 %s and has a row: %+v", o.kind, o.reference, o.message, *r)
 		}
 	}
 }
-
-// askedAgain says whether the reference was taken by a request whose answer the customer got as an error.
-func (w *world) askedAgain(o *order) bool { return o.weather != "fair" }
 
 // checkBook holds one row against the providers' book.
 func (w *world) checkBook(r *row) {
@@ -239,80 +238,4 @@ func (w *world) checkHouse() {
 			w.t.Errorf("jobs are left: %+v", d)
 		}
 	}
-}
-
-// pair is a transition seen in some weather.
-type pair struct {
-	event   payments.Event
-	weather string
-}
-
-// cover counts which transitions were reached in which weather, and fails on one of the table that
-// never was.
-func (w *world) cover(rows map[string]*row) {
-	for _, o := range w.orders {
-		if r := rows[o.reference]; r != nil {
-			for _, e := range events(r) {
-				w.pairs[pair{e, o.weather}]++
-			}
-		}
-	}
-	if w.asked < 5_000 {
-		w.t.Logf("a run of %d operations is too short for the table of transitions", w.asked)
-		return
-	}
-	var lines []string
-	for p, n := range w.pairs {
-		lines = append(lines, string(p.event)+" x "+p.weather+": "+strconv.Itoa(n))
-	}
-	sort.Strings(lines)
-	w.t.Logf("transitions by weather: %v", lines)
-	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict"}, faultNames()...) {
-		w.mustReach(payments.EventAccepted, f)
-		w.mustReach(payments.EventSucceeded, f)
-		if f != string(sim.Outage) && f != string(sim.Unauthorized) && f != string(sim.Forbidden) && f != string(sim.Throttle) {
-			w.mustReach(payments.EventFailed, f)
-		}
-	}
-	for _, p := range []pair{
-		{payments.EventRepeated, string(sim.RequestLost)}, {payments.EventDoubted, string(sim.RequestLost)},
-		{payments.EventReversed, string(sim.Reverse)}, {payments.EventUnsent, string(sim.Unauthorized)},
-	} {
-		w.mustReach(p.event, p.weather)
-	}
-}
-
-func faultNames() []string {
-	var names []string
-	for _, f := range simFaults {
-		if f != sim.RefuseOutright && f != sim.FailLater && f != sim.OffersChange {
-			names = append(names, string(f))
-		}
-	}
-	return names
-}
-
-func (w *world) mustReach(e payments.Event, weather string) {
-	if w.pairs[pair{e, weather}] == 0 {
-		w.t.Errorf("no payment took the transition %q in the weather %q", e, weather)
-	}
-}
-
-// events are the transitions that a row proves.
-func events(r *row) []payments.Event {
-	all := []payments.Event{payments.EventAccepted}
-	add := func(yes bool, e payments.Event) {
-		if yes {
-			all = append(all, e)
-		}
-	}
-	add(r.posts > 1, payments.EventRepeated)
-	add(r.attempt > 1, payments.EventRerouted)
-	add(r.unsent > 0, payments.EventUnsent)
-	add(r.note != "", payments.EventDoubted) // an operator ended it, for whom it had been called
-	add(r.status == "success", payments.EventSucceeded)
-	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", payments.EventFailed)
-	add(r.turned != nil && r.status == "success", payments.EventReversed)
-	add(r.turned != nil && r.status == "failed", payments.EventFoundPaid)
-	return all
 }

@@ -49,24 +49,31 @@ var databaseFaults = []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}
 
 // changeWeather draws the round's weather. The providers' faults come in turn, so that every one comes.
 func (w *world) changeWeather() {
-	w.calm()
+	var next weather
 	switch w.rounds % 5 {
 	case 0: // fair
 	case 1, 2:
-		w.weather.provider = w.nextFault()
+		next.provider = w.nextFault()
 	case 3:
-		w.weather.database = databaseFaults[w.rounds/5%len(databaseFaults)]
+		next.database = databaseFaults[w.rounds/5%len(databaseFaults)]
 	case 4:
-		w.weather.provider = w.nextFault()
-		w.weather.database = databaseFaults[w.random.IntN(len(databaseFaults))]
+		next.provider = w.nextFault()
+		next.database = databaseFaults[w.random.IntN(len(databaseFaults))]
 	}
-	w.takenBack = w.takenBack || w.weather.provider == sim.Reverse
-	if w.weather.provider != "" {
-		if err := w.sim.Inject(sim.Fault{Kind: w.weather.provider, Count: 1 + w.random.IntN(callersAtOnce/2)}); err != nil {
+	w.blow(next, 1+w.random.IntN(callersAtOnce/2))
+}
+
+// blow makes a weather; so many requests meet the providers' fault.
+func (w *world) blow(next weather, requests int) {
+	w.calm()
+	w.weather = next
+	w.takenBack = w.takenBack || next.provider == sim.Reverse
+	if next.provider != "" {
+		if err := w.sim.Inject(sim.Fault{Kind: next.provider, Count: requests}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	if fault := w.weather.database; fault != db.FaultNone {
+	if fault := next.database; fault != db.FaultNone {
 		dice := rand.New(rand.NewPCG(w.random.Uint64(), 1))
 		var broken atomic.Int64
 		w.faults.Decide(func(db.Boundary) db.Fault {

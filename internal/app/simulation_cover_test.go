@@ -1,0 +1,136 @@
+package app
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/sim"
+)
+
+// pair is a transition seen in some weather.
+type pair struct {
+	event   payments.Event
+	weather string
+}
+
+const (
+	// tableFrom is how many operations a run must have to be held to the table of transitions.
+	tableFrom = 5_000
+	// moreRounds is how many rounds a run goes on at most for what the table still lacks.
+	moreRounds = 60
+	// breakersRest is time enough for a provider's breaker to try again, however often it has failed.
+	breakersRest = 6 * time.Minute
+)
+
+// table is every transition that a run must reach, with the weather in which it must.
+func table() []pair {
+	var all []pair
+	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict"}, faultNames()...) {
+		all = append(all, pair{payments.EventAccepted, f}, pair{payments.EventSucceeded, f})
+		if f != string(sim.Outage) && f != string(sim.Unauthorized) && f != string(sim.Forbidden) && f != string(sim.Throttle) {
+			all = append(all, pair{payments.EventFailed, f})
+		}
+	}
+	return append(all,
+		pair{payments.EventRepeated, string(sim.RequestLost)}, pair{payments.EventDoubted, string(sim.RequestLost)},
+		pair{payments.EventReversed, string(sim.Reverse)}, pair{payments.EventUnsent, string(sim.Unauthorized)})
+}
+
+func faultNames() []string {
+	var names []string
+	for _, f := range simFaults {
+		if f != sim.RefuseOutright && f != sim.FailLater && f != sim.OffersChange {
+			names = append(names, string(f))
+		}
+	}
+	return names
+}
+
+// weatherCalled is the weather with one fault and a name of the table.
+func weatherCalled(name string) weather {
+	for _, f := range databaseFaults {
+		if w := (weather{database: f}); w.name() == name {
+			return w
+		}
+	}
+	if name == (weather{}).name() {
+		return weather{}
+	}
+	return weather{provider: sim.FaultKind(name)}
+}
+
+// cover holds a run to the table. What a seed and the speed of a machine make rare is no matter of luck:
+// the run goes on in the weather of each pair that is missing, and fails only when that does not help.
+func (w *world) cover() {
+	if w.asked < tableFrom {
+		w.t.Logf("a run of %d operations is too short for the table of transitions", w.asked)
+		return
+	}
+	for more := 0; ; {
+		missing, seen := w.missing()
+		if len(missing) == 0 || w.t.Failed() {
+			w.t.Logf("transitions by weather: %v", seen)
+			return
+		}
+		if more >= moreRounds {
+			for _, p := range missing {
+				w.t.Errorf("no payment took the transition %q in the weather %q", p.event, p.weather)
+			}
+			return
+		}
+		w.t.Logf("after %d rounds these are missing: %v", w.rounds, missing)
+		var tried []string
+		for _, p := range missing {
+			if slices.Contains(tried, p.weather) {
+				continue
+			}
+			tried = append(tried, p.weather)
+			w.pass(1, breakersRest)
+			// Every request meets the fault, those that ask for a token, a name or a status as well.
+			w.blow(weatherCalled(p.weather), 8*callersAtOnce)
+			w.round()
+			more++
+		}
+		w.clearUp()
+	}
+}
+
+// missing are the pairs of the table that no payment has shown yet, beside those that some have.
+func (w *world) missing() (missing []pair, shown []string) {
+	seen := map[pair]int{}
+	rows := references(w.rows())
+	for _, o := range w.orders {
+		if r := rows[o.reference]; r != nil {
+			for _, e := range events(r) {
+				seen[pair{e, o.weather}]++
+			}
+		}
+	}
+	for p, n := range seen {
+		shown = append(shown, string(p.event)+" x "+p.weather+": "+strconv.Itoa(n))
+	}
+	sort.Strings(shown)
+	return slices.DeleteFunc(table(), func(p pair) bool { return seen[p] > 0 }), shown
+}
+
+// events are the transitions that a row proves.
+func events(r *row) []payments.Event {
+	all := []payments.Event{payments.EventAccepted}
+	add := func(yes bool, e payments.Event) {
+		if yes {
+			all = append(all, e)
+		}
+	}
+	add(r.posts > 1, payments.EventRepeated)
+	add(r.attempt > 1, payments.EventRerouted)
+	add(r.unsent > 0, payments.EventUnsent)
+	add(r.note != "", payments.EventDoubted) // an operator ended it, for whom it had been called
+	add(r.status == "success", payments.EventSucceeded)
+	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", payments.EventFailed)
+	add(r.turned != nil && r.status == "success", payments.EventReversed)
+	add(r.turned != nil && r.status == "failed", payments.EventFoundPaid)
+	return all
+}
