@@ -1,0 +1,448 @@
+//go:build !race
+
+// The program under test is built as it ships: the race detector would make it ten times slower, and
+// watches the same code in every other test.
+
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+const (
+	// smsKills is how often the server is killed under a load of messages.
+	smsKills = 5
+	// smsCallers is how many clients send at once.
+	smsCallers = 4
+	// smsDelay is how long an octet takes to the message centre, and back.
+	smsDelay = 20 * time.Millisecond
+	// smsCredits are more than the load can use.
+	smsCredits = 10_000_000
+	// bulkEvery and bulkSize are the load's large campaigns: of more slices than one.
+	bulkEvery, bulkSize = 50, 150
+	otpEvery            = 9
+)
+
+// smsOutcomes are recipients by what the simulator does with their messages.
+var smsOutcomes = []string{
+	"0240000001", "0240000001", "0240000000", "0240000004", // delivered: at once, after two seconds, reported twice
+	"0240000020", "0240000024", // refused, reported as failed
+}
+
+// farAway passes connections on to an address, each octet late, as a network with distance does: what a
+// killed program had written still arrives.
+func farAway(t testing.TB, address string, delay time.Duration) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", address)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			go late(near, far, delay)
+			go late(far, near, delay)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// late copies from one connection to another with a delay, the end included.
+func late(from, to net.Conn, delay time.Duration) {
+	type parcel struct {
+		octets []byte
+		due    time.Time
+	}
+	road := make(chan parcel, 4096)
+	go func() {
+		defer close(road)
+		for {
+			octets := make([]byte, 16<<10)
+			n, err := from.Read(octets)
+			road <- parcel{octets[:n], time.Now().Add(delay)}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for p := range road {
+		pause(time.Until(p.due))
+		_, _ = to.Write(p.octets) // nobody is there any more: the rest is lost
+	}
+	_ = to.Close()
+}
+
+// text is what the load knows of one message or one-time password that was answered with 200.
+type text struct {
+	id       string // in its text, more than once where the text is long
+	campaign string // empty: a one-time password
+	to       []string
+	cost     int64 // credits
+}
+
+// smsLoad sends messages until it is stopped. A request whose answer was lost is sent again with its
+// Idempotency-Key until an answer comes.
+type smsLoad struct {
+	t      testing.TB
+	name   string
+	sender string
+	target atomic.Pointer[client]
+	stop   atomic.Bool
+	sent   atomic.Int64
+	done   sync.WaitGroup
+	mu     sync.Mutex
+	texts  []text
+}
+
+func startSMSLoad(t testing.TB, name, sender string, target *client) *smsLoad {
+	l := &smsLoad{t: t, name: name, sender: sender}
+	l.target.Store(target)
+	for caller := range smsCallers {
+		l.done.Add(1)
+		go func() {
+			defer l.done.Done()
+			for n := 0; !l.stop.Load(); n++ {
+				l.send(caller, n)
+			}
+		}()
+	}
+	return l
+}
+
+func (l *smsLoad) end() []text {
+	l.stop.Store(true)
+	l.done.Wait()
+	return l.texts
+}
+
+// send makes the n-th request of a caller and asks until it is answered.
+func (l *smsLoad) send(caller, n int) {
+	m := text{id: fmt.Sprintf("%s-%02d-%06d", l.name, caller, n), to: []string{smsOutcomes[(caller+n)%len(smsOutcomes)]}}
+	path, body := "/sms-api/send", map[string]any{"sender_id": l.sender, "message": "Order #" + m.id + "."}
+	switch {
+	case n%bulkEvery == bulkEvery-1:
+		m.to = m.to[:0]
+		for i := range bulkSize {
+			m.to = append(m.to, fmt.Sprintf("0245550%03d", i))
+		}
+	case n%otpEvery == otpEvery-1:
+		m.to = []string{fmt.Sprintf("02466%05d", n/otpEvery*smsCallers+caller)} // a number may be sent few
+		path, body = "/sms-api/otp/send", map[string]any{"senderId": l.sender, "phoneNumber": m.to[0], "message": "<%otp_code%> for #" + m.id + "."}
+	case n%7 == 6: // two segments
+		body["message"] = strings.Repeat("#"+m.id+". ", 240/len(m.id))
+	}
+	if path == "/sms-api/send" {
+		body["recipients"] = m.to
+	}
+	payload, err := json.Marshal(body)
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	for {
+		status, answer, err := l.post(path, m.id, payload)
+		switch {
+		case err != nil || status >= 500:
+			pause(20 * time.Millisecond)
+			continue
+		case status != http.StatusOK:
+			l.t.Errorf("%s: %d %s", m.id, status, answer)
+			return
+		}
+		var envelope struct {
+			Data struct {
+				Campaign string `json:"campaignId"`
+				Cost     int64  `json:"smsCost"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(answer, &envelope); err != nil {
+			l.t.Errorf("%s: %v", m.id, err)
+			return
+		}
+		if m.campaign, m.cost = envelope.Data.Campaign, envelope.Data.Cost; m.campaign == "" {
+			m.cost = 1 // a one-time password of one segment
+		}
+		l.sent.Add(1)
+		l.mu.Lock()
+		l.texts = append(l.texts, m)
+		l.mu.Unlock()
+		return
+	}
+}
+
+func (l *smsLoad) post(path, key string, payload []byte) (status int, answer []byte, err error) {
+	target := l.target.Load()
+	request, err := http.NewRequest(http.MethodPost, target.base+path, bytes.NewReader(payload))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("x-api-key", target.key)
+	request.Header.Set("Idempotency-Key", key)
+	response, err := target.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// smsTenant is a customer with live messages, whose key and sender ID it gives.
+func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
+	t.Helper()
+	var tenant, asked struct {
+		ID string `json:"id"`
+	}
+	var made struct {
+		Key string `json:"key"`
+	}
+	decode(t, where.command(t, "tenant", "create", "Kejetia Market", "--mode", "live", "-o", "json"), &tenant)
+	decode(t, where.command(t, "key", "create", "--tenant", tenant.ID, "-o", "json"), &made)
+	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load")
+	answer, err := newClient(server.ready.APIURL, made.Key).call(http.MethodPost, "/sms-api/requestSenderId", map[string]any{"name": "Kejetia", "desc": "load"})
+	if err != nil || answer.status != http.StatusOK {
+		t.Fatalf("a sender ID was asked for: %v %+v", err, answer)
+	}
+	decode(t, answer.data, &asked)
+	where.command(t, "senders", "approve", asked.ID, "--reason", "load")
+	return made.Key, asked.ID
+}
+
+// Nothing that was accepted is lost or charged wrongly when the server is killed with submits under way,
+// and no handset has anything twice unless the installation asked for it; a one-time password never.
+func TestKilledWhileSending(t *testing.T) {
+	for _, run := range []struct {
+		name   string
+		engine db.Engine
+		resend bool
+	}{{"sqlite", db.SQLite, false}, {"postgres", db.Postgres, false}, {"sqlite-resend", db.SQLite, true}} {
+		t.Run(run.name, func(t *testing.T) {
+			t.Parallel()
+			sim, where := startSim(t), newSite(t, run.engine)
+			centre := &client{base: sim.ready.SimURL, http: newClient("", "").http}
+			var account struct {
+				Address  string `json:"address"`
+				SystemID string `json:"system_id"`
+				Password string `json:"password"`
+			}
+			centre.get(t, "/smsc", &account)
+			if a, err := centre.call(http.MethodPost, "/smsc", map[string]any{"counting": true}); err != nil || a.status != http.StatusOK {
+				t.Fatalf("the message centre does not count: %v %+v", err, a)
+			}
+			// One name for all starts: each takes over from the one before without waiting for its lease.
+			args := []string{"--node", "one", "--smpp-address", farAway(t, account.Address, smsDelay), "--smpp-window", "100",
+				"--smpp-system-id", account.SystemID, "--smpp-password", account.Password, fmt.Sprintf("--smpp-resend=%v", run.resend)}
+			server := where.serve(t, "makola", sim, args...)
+			key, sender := smsTenant(t, where, server)
+			l := startSMSLoad(t, run.name, sender, newClient(server.ready.APIURL, key))
+			random := rand.New(rand.NewPCG(2, uint64(run.engine)))
+			for n := range smsKills {
+				// Enough answers that submits are certainly under way, then a moment at random.
+				before, bound := l.sent.Load(), accepted(t, centre)
+				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+20*smsCallers })
+				waitFor(t, "messages to go out", func() bool { return accepted(t, centre) > bound })
+				pause(time.Duration(random.IntN(200)) * time.Millisecond)
+				server.kill()
+				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim, args...)
+				l.target.Store(newClient(server.ready.APIURL, key))
+			}
+			texts := l.end()
+			v := smsVerification{t: t, resend: run.resend, centre: centre, api: newClient(server.ready.APIURL, key)}
+			v.verify(texts)
+			where.command(t, "ledger", "check")
+		})
+	}
+}
+
+// accepted is how many segments the message centre took.
+func accepted(t testing.TB, centre *client) int64 {
+	t.Helper()
+	var totals struct {
+		Accepted int64 `json:"accepted"`
+	}
+	centre.get(t, "/smsc", &totals)
+	return totals.Accepted
+}
+
+// smsVerification is what a run of messages is held against.
+type smsVerification struct {
+	t      testing.TB
+	resend bool
+	centre *client // the simulator's own interface
+	api    *client
+
+	taken map[string]map[string]map[int]int // id -> number -> part -> how often it was accepted
+	asked map[string]bool                   // numbers of which that is known
+}
+
+// smsRow is a message as the interface tells it.
+type smsRow struct {
+	Recipient string `json:"recipient"`
+	Status    string `json:"status"`
+	Segments  int    `json:"segments"`
+	Credits   int64  `json:"credits"`
+}
+
+// verify waits until every message has its end, then holds each against the handsets and all of them
+// against the credits.
+func (v *smsVerification) verify(texts []text) {
+	v.t.Helper()
+	if len(texts) < smsKills*smsCallers {
+		v.t.Fatalf("only %d requests were answered", len(texts))
+	}
+	v.taken, v.asked = map[string]map[string]map[int]int{}, map[string]bool{}
+	rows := make([][]smsRow, len(texts))
+	for i, m := range texts {
+		if m.campaign != "" {
+			waitFor(v.t, "the end of "+m.id, func() bool { rows[i] = v.rows(m); return over(rows[i]) })
+		}
+	}
+	counts := map[string]int{}
+	charged, twice := int64(0), 0
+	for i, m := range texts {
+		if m.campaign == "" {
+			charged += m.cost
+			twice += v.password(m)
+			continue
+		}
+		if len(rows[i]) != len(m.to) {
+			v.t.Errorf("%s went to %d numbers and has %d rows", m.id, len(m.to), len(rows[i]))
+		}
+		for _, r := range rows[i] {
+			counts[r.Status]++
+			charged += r.Credits
+			twice += v.message(m, r)
+		}
+	}
+	var b struct {
+		Credits int64 `json:"sms_balance"`
+	}
+	v.api.get(v.t, "/account-api/balance", &b)
+	if b.Credits != smsCredits-charged {
+		v.t.Errorf("%d credits are left, the messages leave %d", b.Credits, smsCredits-charged)
+	}
+	var smsc struct {
+		Again int `json:"again"`
+		Lost  int `json:"not_counted"`
+	}
+	v.centre.get(v.t, "/smsc", &smsc)
+	if smsc.Again > 0 && !v.resend || smsc.Lost > 0 {
+		v.t.Errorf("the handsets got %d segments again, %d were not counted", smsc.Again, smsc.Lost)
+	}
+	v.t.Logf("%d requests: %v; segments that came again: %d (%d)", len(texts), counts, smsc.Again, twice)
+}
+
+func over(rows []smsRow) bool {
+	for _, r := range rows {
+		if r.Status == "queued" || r.Status == "submitted" {
+			return false
+		}
+	}
+	return len(rows) > 0
+}
+
+// rows asks the interface for all messages of a campaign.
+func (v *smsVerification) rows(m text) (rows []smsRow) {
+	v.t.Helper()
+	for page := 1; len(rows) < len(m.to); page++ {
+		var some []smsRow
+		v.api.get(v.t, fmt.Sprintf("/sms-api/campaignMessages/%s?page_size=100&page=%d", m.campaign, page), &some)
+		if len(some) == 0 {
+			break
+		}
+		rows = append(rows, some...)
+	}
+	return rows
+}
+
+// message holds one message against its handset and says how many of its segments came again.
+func (v *smsVerification) message(m text, r smsRow) (again int) {
+	v.t.Helper()
+	parts := v.received(m.id, r.Recipient)
+	for _, n := range parts {
+		again += n - 1
+	}
+	whole := len(parts) == r.Segments
+	right := false
+	switch r.Status {
+	case "delivered":
+		right = whole && r.Credits > 0
+	case "failed": // reported so by the handset's network
+		right = whole && r.Credits > 0 && strings.HasSuffix(r.Recipient, "0000024")
+	case "rejected":
+		right = len(parts) == 0 && r.Credits == 0 && strings.HasSuffix(r.Recipient, "0000020")
+	case "unknown": // it may have been taken or not, and is not sent again
+		right = !v.resend
+	}
+	if !right {
+		v.t.Errorf("%s to %s is %s at %d credits, and its handset took %v of %d segments", m.id, r.Recipient, r.Status, r.Credits, parts, r.Segments)
+	}
+	return again
+}
+
+// password holds a one-time password against its handset: it is never sent twice.
+func (v *smsVerification) password(m text) (again int) {
+	v.t.Helper()
+	for _, n := range v.received(m.id, m.to[0]) {
+		again += n - 1
+	}
+	if again > 0 {
+		v.t.Errorf("the one-time password %s came %d times again", m.id, again)
+	}
+	return again
+}
+
+var idInText = regexp.MustCompile(`#([a-z0-9-]+)\.`)
+
+// received says which parts of a text a number's handset took, and how often.
+func (v *smsVerification) received(id, number string) map[int]int {
+	v.t.Helper()
+	if !v.asked[number] {
+		v.asked[number] = true
+		var segments []struct {
+			Part     int    `json:"part"`
+			Text     string `json:"text"`
+			Accepted int    `json:"accepted"`
+		}
+		v.centre.get(v.t, "/smsc/segments?to="+url.QueryEscape(number), &segments)
+		for _, s := range segments {
+			m := idInText.FindStringSubmatch(s.Text)
+			if m == nil {
+				v.t.Fatalf("%s got %q, which nobody sent", number, s.Text)
+			}
+			found := m[1]
+			if v.taken[found] == nil {
+				v.taken[found] = map[string]map[int]int{}
+			}
+			if v.taken[found][number] == nil {
+				v.taken[found][number] = map[int]int{}
+			}
+			v.taken[found][number][s.Part] += s.Accepted
+		}
+	}
+	return v.taken[id][number]
+}
