@@ -28,15 +28,17 @@ const (
 // table is every transition that a run must reach, with the weather in which it must.
 func table() []pair {
 	var all []pair
-	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict"}, faultNames()...) {
+	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict", unreachable}, faultNames()...) {
 		all = append(all, pair{payments.EventAccepted, f}, pair{payments.EventSucceeded, f})
-		if f != string(sim.Outage) && f != string(sim.Unauthorized) && f != string(sim.Forbidden) && f != string(sim.Throttle) {
+		if !slices.Contains([]string{string(sim.Outage), string(sim.Unauthorized), string(sim.Forbidden), string(sim.Throttle), unreachable}, f) {
 			all = append(all, pair{payments.EventFailed, f})
 		}
 	}
 	return append(all,
 		pair{payments.EventRepeated, string(sim.RequestLost)}, pair{payments.EventDoubted, string(sim.RequestLost)},
-		pair{payments.EventReversed, string(sim.Reverse)}, pair{payments.EventUnsent, string(sim.Unauthorized)})
+		pair{payments.EventReversed, string(sim.Reverse)}, pair{payments.EventUnsent, string(sim.Unauthorized)},
+		pair{payments.EventUnsent, unreachable}, pair{payments.EventRerouted, unreachable},
+		pair{payments.EventPaidLate, string(sim.Stuck)}, pair{payments.EventFoundPaid, string(sim.Stuck)})
 }
 
 func faultNames() []string {
@@ -58,6 +60,9 @@ func weatherCalled(name string) weather {
 	}
 	if name == (weather{}).name() {
 		return weather{}
+	}
+	if name == unreachable {
+		return weather{unreachable: true}
 	}
 	return weather{provider: sim.FaultKind(name)}
 }
@@ -88,6 +93,7 @@ func (w *world) cover() {
 				continue
 			}
 			tried = append(tried, p.weather)
+			w.settleRoutes()
 			w.pass(1, breakersRest)
 			// Every request meets the fault, those that ask for a token, a name or a status as well.
 			w.blow(weatherCalled(p.weather), 8*callersAtOnce)
@@ -130,6 +136,7 @@ func events(r *row) []payments.Event {
 	add(r.note != "", payments.EventDoubted) // an operator ended it, for whom it had been called
 	add(r.status == "success", payments.EventSucceeded)
 	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", payments.EventFailed)
+	add(r.paidLate > 0, payments.EventPaidLate)
 	add(r.turned != nil && r.status == "success", payments.EventReversed)
 	add(r.turned != nil && r.status == "failed", payments.EventFoundPaid)
 	return all

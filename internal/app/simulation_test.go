@@ -67,7 +67,7 @@ type world struct {
 	clock  *clock.Clock
 	faults *db.Faults
 	sim    *sim.Sim
-	simURL string
+	door   *door
 	nodes  []*App
 	cfg    config.Server
 	inbox  *simInbox
@@ -82,7 +82,8 @@ type world struct {
 	orders    []*order
 	offers    []offerSeen
 	weather   weather
-	takenBack bool // some success was, so that payouts of a tenant may be stopped
+	changes   [7]int // what operators rearranged, by kind
+	takenBack bool   // some success was, so that payouts of a tenant may be stopped
 }
 
 // customer is a tenant with a key, and the money that the test gave it.
@@ -99,11 +100,10 @@ func newWorld(t *testing.T, engine db.Engine, seed uint64) *world {
 	if w.sim, err = sim.New(sim.Options{Clock: w.clock}); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(w.sim.Handler())
-	w.simURL = server.URL
-	t.Cleanup(func() { server.Close(); _ = w.sim.Close() })
+	t.Cleanup(func() { _ = w.sim.Close() })
+	w.door = newDoor(t, w.sim.Handler())
 	w.inbox = newSimInbox(t)
-	w.cfg = config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: w.simURL, Connections: 8, DrainFor: time.Minute,
+	w.cfg = config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: w.door.url(), Connections: 8, DrainFor: time.Minute,
 		Storage: config.Storage{Data: t.TempDir()}}
 	if engine == db.Postgres {
 		w.cfg.Database = dbtest.URL(t)

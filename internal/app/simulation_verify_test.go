@@ -17,13 +17,14 @@ type row struct {
 	external, attemptReference, callback                                         string
 	amount, charges                                                              int64
 	bearer                                                                       string
-	attempt, posts, unsent                                                       int64
+	attempt, posts, unsent, paidLate                                             int64
 	refused                                                                      bool
 	turned                                                                       *time.Time
 }
 
 const allRows = `SELECT tenant, kind, id, reference, status, reason, rail, parent, child, mode, provider_reference, attempt_reference, callback_url,
-	amount, charges, fee_bearer, attempt, posts, unsent, refused, note, turned_at FROM payments ORDER BY tenant, kind, seq`
+	amount, charges, fee_bearer, attempt, posts, unsent, refused, note, turned_at,
+	(SELECT count(*) FROM transfers t WHERE t.subject = payments.id AND t.leg = 'final' AND t.kind = 'collection paid_late') FROM payments ORDER BY tenant, kind, seq`
 
 func (w *world) rows() []row {
 	var all []row
@@ -33,7 +34,7 @@ func (w *world) rows() []row {
 			var p row
 			var turned *int64
 			err := r.Scan(&p.tenant, &p.kind, &p.id, &p.reference, &p.status, &p.reason, &p.rail, &p.parent, &p.child, &p.mode, &p.external,
-				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &p.note, &turned)
+				&p.attemptReference, &p.callback, &p.amount, &p.charges, &p.bearer, &p.attempt, &p.posts, &p.unsent, &p.refused, &p.note, &turned, &p.paidLate)
 			p.turned = moment(turned)
 			if p.attemptReference == "" {
 				p.attemptReference = p.external // of the first attempt
@@ -81,7 +82,7 @@ func (w *world) verify() {
 	w.checkWallets(rows)
 	w.checkWebhooks(rows, byReference)
 	w.checkHouse()
-	w.t.Logf("%d operations in %d rounds on %v: %v", w.asked, w.rounds, w.engine, outcome)
+	w.t.Logf("%d operations in %d rounds on %v: %v; operators rearranged %v", w.asked, w.rounds, w.engine, outcome, w.changes)
 }
 
 // checkAnswers holds what customers were told against the rows.

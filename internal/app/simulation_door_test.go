@@ -1,0 +1,71 @@
+package app
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// door is the address at which the providers are reached. While it is shut, connections are refused, so
+// that not one byte of a request leaves.
+type door struct {
+	t       *testing.T
+	handler http.Handler
+	address string
+	server  *httptest.Server // nil while the door is shut
+}
+
+func newDoor(t *testing.T, handler http.Handler) *door {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{t: t, handler: handler, address: l.Addr().String()}
+	// A socket that is bound and never listens keeps others from the port while the door is shut.
+	if keeper, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); err == nil {
+		place := &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
+		if err := unix.SetsockoptInt(keeper, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(keeper) })
+		l.Close() // it may not listen while the keeper takes its place
+		if err := unix.Bind(keeper, place); err != nil {
+			t.Logf("the port is not kept: %v", err)
+		}
+	}
+	d.open()
+	t.Cleanup(d.shut)
+	return d
+}
+
+func (d *door) url() string { return "http://" + d.address }
+
+// open lets connections in.
+func (d *door) open() {
+	if d.server != nil {
+		return
+	}
+	l, err := net.Listen("tcp", d.address)
+	for until := time.Now().Add(simulationPatience); err != nil; l, err = net.Listen("tcp", d.address) {
+		if time.Now().After(until) {
+			d.t.Fatalf("the door does not open: %v", err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	d.server = httptest.NewUnstartedServer(d.handler)
+	d.server.Listener.Close()
+	d.server.Listener = l
+	d.server.Start()
+}
+
+// shut refuses connections, and ends those that there are.
+func (d *door) shut() {
+	if d.server != nil {
+		d.server.Close()
+		d.server = nil
+	}
+}
