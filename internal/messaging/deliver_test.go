@@ -613,7 +613,8 @@ func TestAStepOfAnOldTurnIsRefused(t *testing.T) {
 			t.Fatal(v, err)
 		}
 		// Another owner read the chunk before, and stands in one batch with an honest step.
-		v, err := h.advance(t.Context(), []*step{claim(there, 1), claim(other, 0)})
+		theirs := claim(other, 0)
+		v, err := h.advance(t.Context(), []*step{claim(there, 1), theirs})
 		if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
 			t.Errorf("an old turn: %v, %v", v, err)
 		}
@@ -623,6 +624,22 @@ func TestAStepOfAnOldTurnIsRefused(t *testing.T) {
 		}
 		if n := h.count("SELECT count(*) FROM messages WHERE status = 'sending'"); n != 2 {
 			t.Errorf("%d messages are marked, expected 2", n)
+		}
+		// The end of a chunk is not looked at before: one of an old turn is refused all the same, the honest
+		// one beside it stands, and comes again for nothing.
+		submitted := other.message(0, StatusSubmitted, h.clock.Now())
+		submitted.Accepted = 1
+		end := &step{job: "none", work: other, turn: theirs.next, next: newTurn(), results: []result{{message: submitted}}, last: true}
+		stale := &step{job: "none", work: there, turn: there.turn, next: newTurn(), last: true}
+		if v, err = h.advance(t.Context(), []*step{stale, end}); err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
+			t.Errorf("the end of an old turn: %v, %v", v, err)
+		}
+		if v, err = h.advance(t.Context(), []*step{end}); err != nil || v[0].Err != nil {
+			t.Errorf("the same end again: %v, %v", v, err)
+		}
+		h.wantStatus(second, "1 submitted")
+		if s := h.status(second); s != CampaignDone {
+			t.Errorf("the campaign is %s", s)
 		}
 		h.sound()
 	})
