@@ -75,6 +75,8 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 			length = lifeFor
 		}
 		address := strings.TrimSuffix(strings.TrimPrefix(server.ready.APIURL, "http://"), "/api/v1")
+		pids := map[string]int{"server": server.cmd.Process.Pid, "simulator": sim.cmd.Process.Pid}
+		cpu := cpuOf(b, pids)
 		b.StartTimer()
 		begun := time.Now()
 		l.run(b, address, w, length)
@@ -86,6 +88,7 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 		}
 		waitFor(b, "the drain", func() bool { return l.delivered.Load() >= l.accepted.Load() })
 		drained := time.Since(begun)
+		cpuOf(b, pids).report(b, cpu, float64(l.delivered.Load()))
 		after := tpcb(b)
 		rate := done / took.Seconds()
 		b.ReportMetric(rate, "payouts/s")

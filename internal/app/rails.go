@@ -42,5 +42,6 @@ func (a *App) buildRails(record func(provider.Exchange)) error {
 	return nil
 }
 
-// providerConnections is how many connections a node keeps with one host of a provider.
-const providerConnections = 128
+// providerConnections is how many connections a node keeps with one host of a provider at most. A
+// provider that takes 200 ms answers five requests a second on each.
+const providerConnections = 384

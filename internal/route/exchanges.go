@@ -202,8 +202,8 @@ func (t *Table) readExchanges(ctx context.Context, sql string, arg any) ([]Excha
 	return list, err
 }
 
-const sqlPrune = `DELETE FROM provider_exchanges WHERE id IN
-	(SELECT id FROM provider_exchanges WHERE at < $1 ORDER BY at LIMIT $2)`
+const sqlPrune = `DELETE FROM provider_exchanges WHERE (at, id) IN
+	(SELECT at, id FROM provider_exchanges WHERE at < $1 ORDER BY at, id LIMIT $2)`
 
 // Prune removes exchanges from before the given time, a thousand rows in a
 // transaction, and answers how many went. Package app calls it periodically.

@@ -38,7 +38,7 @@ CREATE TABLE provider_routes (
 
 -- What was said to providers and what they answered, redacted. Pruned by age.
 CREATE TABLE provider_exchanges (
-  id        TEXT    NOT NULL PRIMARY KEY,
+  id        TEXT    NOT NULL,
   reference TEXT    NOT NULL, -- ProviderReference without hyphens; empty when it is about no payment
   at        INTEGER NOT NULL,
   took      INTEGER NOT NULL,
@@ -51,10 +51,10 @@ CREATE TABLE provider_exchanges (
   request   TEXT    NOT NULL,
   answer    TEXT    NOT NULL,
   written   INTEGER NOT NULL CHECK (written IN (0, 1)),
-  error     TEXT    NOT NULL
+  error     TEXT    NOT NULL,
+  PRIMARY KEY (at, id) -- by time, in which it is read and pruned: a busy table has as few indexes as it can
 );
 CREATE INDEX provider_exchanges_by_reference ON provider_exchanges (reference, at);
-CREATE INDEX provider_exchanges_by_time ON provider_exchanges (at);
 
 -- The catalogues. The key is ours for ever; the id is what clients send and operators may change.
 CREATE TABLE airtime_networks (
