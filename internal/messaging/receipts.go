@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,7 +94,8 @@ type openPart struct {
 }
 
 // earlyQuery applies the receipts that were quicker than the answers to the parts of one transaction, by
-// their ids, and notes which it used.
+// their ids, and notes which it used. One that came twice is used up with the first: what is kept would
+// be taken for the receipt of another message to that number, whose answer was lost.
 func earlyQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 	ids := make([]string, 0, len(byID))
 	for id := range byID {
@@ -104,13 +106,21 @@ func earlyQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 		if err := e.scan(r); err != nil {
 			return err
 		}
+		repeats := false
 		for _, candidate := range byID[e.UpstreamID] {
 			p := &candidate.of.parts[candidate.part]
-			if p.State == partOpen && p.may(e) {
+			switch {
+			case !p.may(e):
+			case p.State == partOpen:
 				candidate.of.receive(p, e)
 				*used = append(*used, e)
-				break
+				return nil
+			default:
+				repeats = e.Recipient != ""
 			}
+		}
+		if repeats {
+			*used = append(*used, e)
 		}
 		return nil
 	}}
@@ -134,6 +144,19 @@ func (r *result) receive(p *part, e earlyReceipt) {
 	if r.message.Status == StatusDelivered {
 		r.message.DeliveredAt = e.ReceivedAt
 	}
+}
+
+// earlyBird is when this node last kept a receipt that was quicker than the answer to its submit. Receipts come
+// to the node that submits, so that without one nothing need be looked for; what another node has kept, the
+// pass over early receipts finds.
+type earlyBird struct{ at atomic.Int64 }
+
+func (e *earlyBird) note(now time.Time) { e.at.Store(db.Micros(now)) }
+
+// lately says that one may still wait for its part.
+func (e *earlyBird) lately(now time.Time) bool {
+	at := e.at.Load()
+	return at > 0 && now.Sub(db.FromMicros(at)) < earlyPassOver
 }
 
 func forgetEarly(tx *db.Tx, used []earlyReceipt) {
@@ -241,6 +264,7 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verd
 		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(closingColumns, ends))
 	}
 	if len(early) > 0 {
+		m.early.note(m.clock.Now())
 		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
 	}
 	forgetEarly(tx, used)
@@ -324,12 +348,13 @@ func match(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 }
 
 // The pass over receipts that nobody knew when they came. A step and a receipt that are committed at once
-// miss each other; one of later passes finds both.
+// miss each other; one of later passes finds both, also where the receipt repeats one that was not missed.
 const (
 	earlyPassEvery = 5 * time.Second
 	earlyPassOver  = 10 * time.Minute // age of the receipts that a frequent pass looks at
 	earlyAtOnce    = 500
-	knownEarly     = `SELECT DISTINCT ` + earlyFields + ` FROM early_receipts e JOIN parts p ON p.upstream_id = e.upstream_id AND p.state = 'open'
+	knownEarly     = `SELECT DISTINCT ` + earlyFields + ` FROM early_receipts e JOIN parts p ON p.upstream_id = e.upstream_id
+		AND (p.state = 'open' OR p.recipient = e.recipient AND p.submitted_at > $3 AND p.submitted_at <= e.received_at + $4)
 		WHERE e.received_at > $1 ORDER BY e.received_at LIMIT $2`
 )
 
@@ -342,7 +367,7 @@ func (m *Messaging) takeEarly(ctx context.Context, since time.Time) error {
 	var list []earlyReceipt
 	err := m.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
-		return tx.Query(knownEarly, []any{since, earlyAtOnce}, func(r *db.Row) error {
+		return tx.Query(knownEarly, []any{since, earlyAtOnce, m.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
 			var e earlyReceipt
 			err := e.scan(r)
 			list = append(list, e)

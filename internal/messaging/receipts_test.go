@@ -56,6 +56,44 @@ func TestAReceiptThatAStepMissed(t *testing.T) {
 	})
 }
 
+// A receipt that came twice is counted once, however early: the second is not taken for that of another
+// message to the number, whose answer was lost.
+func TestARepeatedReceiptSpeaksForNoOtherMessage(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return provider.Outcome{Class: provider.Unknown} })
+		lost := h.mustSend("hello", "0241000001")
+		h.wantStatus(lost, "1 unknown")
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			o := h.operator.accept()
+			h.receipt(o.UpstreamID, string(s.To), delivered)
+			h.receipt(o.UpstreamID, string(s.To), delivered)
+			return o
+		})
+		told := h.mustSend("hello again", "0241000001")
+		h.wantStatus(told, "1 delivered")
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d repeated receipts are kept", n)
+		}
+		// The same, where the step and the second receipt were committed at once.
+		id := h.operator.all()[1].outcome.UpstreamID
+		h.write(func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at) VALUES ($1, 'r1', '233241000001', 'delivered', '000', $2)`, id, h.clock.Now())
+			return err
+		})
+		h.pass(earlyPassEvery)
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d missed receipts are kept", n)
+		}
+		h.pass(time.Hour)
+		h.wantStatus(lost, "1 unknown")
+		h.pass(2 * receiptWindow)
+		h.wantStatus(lost, "1 failed")
+		h.wantBalance(9)
+		h.sound()
+	})
+}
+
 func TestReceiptsLateRepeatedAndContradicting(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
