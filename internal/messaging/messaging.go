@@ -66,6 +66,7 @@ type Messaging struct {
 	otp        otpKeys
 	groups     atomic.Uint32 // numbers that join the parts of a message
 	metrics    metrics
+	early      earlyBird
 	senders    *fresh.Cache[senderKey, Sender]
 	states     *fresh.Cache[campaignKey, CampaignStatus]
 	optOuts    *fresh.Cache[string, bool]

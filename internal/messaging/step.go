@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/lane"
@@ -45,6 +46,12 @@ func (s *step) queued() []message {
 	return waiting
 }
 
+// whole says that the step marks all of a chunk whose campaign was accepted so lately that nobody asks whether
+// it was stopped meanwhile.
+func (s *step) whole(now time.Time) bool {
+	return s.turn == 0 && len(s.claim) == len(s.work.chunk.Recipients) && now.Sub(s.work.campaign.CreatedAt) < freshness
+}
+
 func (s *step) key() chunkKey {
 	return chunkKey{s.work.chunk.Tenant, s.work.chunk.Campaign, s.work.chunk.No}
 }
@@ -66,8 +73,8 @@ const (
 		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
 	selectTurn = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	turnChunks = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
-		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no`
-	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.to_turn FROM rows($1) AS r)`
+		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
+	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
@@ -84,16 +91,17 @@ type chunkKey struct {
 	no               int64
 }
 
-// chunkTurn is a chunk with its next turn, or with the last one where it ends.
+// chunkTurn is a chunk with its last turn and the next one.
 type chunkTurn struct {
 	chunkKey
-	turn int64
+	was, turn int64
 }
 
 var chunkTurnColumns = []db.Column[chunkTurn]{
 	{Name: "of_tenant", Text: func(c chunkTurn) string { return c.tenant }},
 	{Name: "of_campaign", Text: func(c chunkTurn) string { return c.campaign }},
 	{Name: "of_no", Int: func(c chunkTurn) int64 { return c.no }},
+	{Name: "of_turn", Int: func(c chunkTurn) int64 { return c.was }},
 	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
 }
 
@@ -169,8 +177,8 @@ func (m *Messaging) advance(ctx context.Context, batch []*step) ([]lane.Verdict[
 			return err
 		})
 	}
-	// The owner of a chunk knows its row: that a last step is what ends it is guarded where the row goes,
-	// and looked at only when a guard says no.
+	// The owner of a chunk knows its row: the turn is guarded where the row changes, and looked at only
+	// when a guard says no.
 	err := try(true)
 	if errors.Is(err, db.ErrGuard) {
 		err = try(false)
@@ -200,7 +208,7 @@ type ready struct {
 	stopped bool
 }
 
-// advanceIn is one transaction. Trusting, it does not look at the chunks of last steps.
+// advanceIn is one transaction. Trusting, it does not look at chunks of which their steps know enough.
 func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Verdict[stepped], error) {
 	// A run that comes again must find the results as they were.
 	outcomes := make([][]result, len(batch))
@@ -258,12 +266,12 @@ func copyResults(results []result) []result {
 }
 
 // look locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
-// receipts that were quicker than the answers. Trusting, it takes the word of last steps for their chunks.
+// receipts that were quicker than the answers. Trusting, it takes the word of steps that know enough.
 func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]ready, error) {
 	chunks := map[chunkKey]ready{}
 	var asked []chunkTurn
 	for _, s := range batch {
-		if trusting && s.last {
+		if trusting && (s.last || s.whole(m.clock.Now())) {
 			chunks[s.key()] = ready{turn: s.turn}
 		} else {
 			asked = append(asked, chunkTurn{chunkKey: s.key()})
@@ -292,7 +300,7 @@ func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting
 		}
 	}
 	var used []earlyReceipt
-	if len(byID) > 0 {
+	if len(byID) > 0 && m.early.lately(m.clock.Now()) {
 		queries = append(queries, earlyQuery(byID, &used))
 	}
 	if len(queries) > 0 {
@@ -343,11 +351,12 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 	} else {
 		w.born, w.again = append(w.born, s.claim...), append(w.again, s.again...)
 	}
+	turn := chunkTurn{s.key(), s.turn, s.next}
 	switch {
 	case halted || s.last:
-		w.ends, w.finished = append(w.ends, chunkTurn{s.key(), s.turn}), append(w.finished, s.job)
+		w.ends, w.finished = append(w.ends, turn), append(w.finished, s.job)
 	case !s.still():
-		w.turns = append(w.turns, chunkTurn{s.key(), s.next})
+		w.turns = append(w.turns, turn)
 	}
 	return back, first
 }
