@@ -94,6 +94,36 @@ func TestARepeatedReceiptSpeaksForNoOtherMessage(t *testing.T) {
 	})
 }
 
+// Of two unknown messages to one number, a receipt with an id that nobody knows speaks for one, however
+// often it comes.
+func TestAStrangersReceiptSpeaksForOneMessage(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
+		first, second := h.mustSend("hello", "0241000001"), h.mustSend("hello again", "0241000001")
+		again := func() { h.receipt("an id that nobody told us", "233241000001", delivered) }
+		h.pass(time.Minute)
+		again()
+		again()
+		h.pass(time.Hour)
+		h.wantStatus(first, "1 delivered")
+		h.wantStatus(second, "1 unknown")
+		again()
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d repeated receipts are kept", n)
+		}
+		h.pass(time.Hour)
+		h.wantStatus(second, "1 unknown")
+		h.receipt("another id", "233241000001", undelivered)
+		h.pass(time.Hour)
+		h.wantStatus(first, "1 delivered")
+		h.wantStatus(second, "1 failed")
+		h.pass(2 * receiptWindow)
+		h.wantBalance(8) // an operator took both
+		h.sound()
+	})
+}
+
 func TestReceiptsLateRepeatedAndContradicting(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

@@ -105,9 +105,10 @@ func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more b
 }
 
 const (
-	strangers = `SELECT u.tenant, u.campaign, u.message, c.segments, ` + earlyFields + ` FROM unsure u
+	strangers = `SELECT u.tenant, u.campaign, u.message, u.since, c.segments, ` + earlyFields + ` FROM unsure u
 		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign
 		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
+		WHERE e.upstream_id = '' OR NOT EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND p.recipient = e.recipient AND p.submitted_at > $3)
 		ORDER BY u.since, e.received_at LIMIT $2`
 	tellUnsure = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
 		error = r.why FROM rows($1) AS r WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
@@ -115,23 +116,35 @@ const (
 )
 
 // believeStrangers takes a receipt with an id that nobody knows for that of the oldest unknown message to
-// the same number: its submit was answered to nobody. An operator that reports on a segment has taken it.
+// the same number: its submit was answered to nobody. An operator that reports on a segment has taken it,
+// and from then on its id is known, so that the same receipt again speaks for no second message.
 func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (more bool, err error) {
 	err = m.db.Write(ctx, func(tx *db.Tx) error {
 		told := map[messageKey]*closing{}
-		gone := map[[2]string]bool{}
+		gone := map[[2]string]bool{}    // receipts, by upstream id and their own
+		claimed := map[[2]string]bool{} // segments, by upstream id and number
 		var used []earlyReceipt
+		var parts []part
 		rows := 0
-		if err := tx.Query(strangers, []any{before, sweepAtOnce}, func(r *db.Row) error {
+		if err := tx.Query(strangers, []any{before, sweepAtOnce, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
 			var k messageKey
 			var e earlyReceipt
 			var segments int64
-			if err := r.Scan(&k.tenant, &k.campaign, &k.no, &segments, &e.UpstreamID, &e.ID, &e.Recipient, &e.State, &e.Code, &e.ReceivedAt); err != nil {
+			var since time.Time
+			if err := r.Scan(&k.tenant, &k.campaign, &k.no, &since, &segments, &e.UpstreamID, &e.ID, &e.Recipient, &e.State, &e.Code, &e.ReceivedAt); err != nil {
 				return err
 			}
 			rows++
+			receipt, segment := [2]string{e.UpstreamID, e.ID}, [2]string{e.UpstreamID, e.Recipient}
 			c := told[k]
-			if gone[[2]string{e.UpstreamID, e.ID}] || c != nil && c.open == segments {
+			switch {
+			case gone[receipt]:
+				return nil
+			case e.UpstreamID != "" && claimed[segment]: // the same again
+				gone[receipt] = true
+				used = append(used, e)
+				return nil
+			case c != nil && c.open == segments:
 				return nil
 			}
 			if c == nil {
@@ -143,8 +156,10 @@ func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (mor
 			if c.status = worst(string(c.status), e.State); e.State != string(StatusDelivered) {
 				c.why = e.Code
 			}
-			gone[[2]string{e.UpstreamID, e.ID}] = true
+			gone[receipt], claimed[segment] = true, true
 			used = append(used, e)
+			parts = append(parts, part{UpstreamID: e.UpstreamID, Tenant: k.tenant, Campaign: k.campaign, Message: k.no, Part: c.open,
+				Recipient: e.Recipient, State: e.State, SubmittedAt: since})
 			return nil
 		}); err != nil || rows == 0 {
 			return err
@@ -158,6 +173,7 @@ func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (mor
 		slices.SortFunc(ends, func(a, b closing) int { return a.compare(b.messageKey) })
 		tx.Defer(tellUnsure, int64(len(ends)), db.RowsOf(closingColumns, ends))
 		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		db.Insert(tx, "parts", partColumns, parts)
 		forgetEarly(tx, used)
 		return nil
 	})
