@@ -31,8 +31,6 @@ const (
 	smsCallers = 4
 	// smsDelay is how long an octet takes to the message centre, and back.
 	smsDelay = 20 * time.Millisecond
-	// smsCredits are more than the load can use.
-	smsCredits = 10_000_000
 	// bulkEvery and bulkSize are the load's large campaigns: of more slices than one.
 	bulkEvery, bulkSize = 50, 150
 	otpEvery            = 9
@@ -209,27 +207,6 @@ func (l *smsLoad) post(path, key string, payload []byte) (status int, answer []b
 	defer response.Body.Close()
 	answer, err = io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
-}
-
-// smsTenant is a customer with live messages, whose key and sender ID it gives.
-func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
-	t.Helper()
-	var tenant, asked struct {
-		ID string `json:"id"`
-	}
-	var made struct {
-		Key string `json:"key"`
-	}
-	decode(t, where.command(t, "tenant", "create", "Kejetia Market", "--mode", "live", "-o", "json"), &tenant)
-	decode(t, where.command(t, "key", "create", "--tenant", tenant.ID, "-o", "json"), &made)
-	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load")
-	answer, err := newClient(server.ready.APIURL, made.Key).call(http.MethodPost, "/sms-api/requestSenderId", map[string]any{"name": "Kejetia", "desc": "load"})
-	if err != nil || answer.status != http.StatusOK {
-		t.Fatalf("a sender ID was asked for: %v %+v", err, answer)
-	}
-	decode(t, answer.data, &asked)
-	where.command(t, "senders", "approve", asked.ID, "--reason", "load")
-	return made.Key, asked.ID
 }
 
 // Nothing that was accepted is lost or charged wrongly when the server is killed with submits under way,

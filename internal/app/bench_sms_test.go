@@ -1,0 +1,382 @@
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+const (
+	// smsCredits are more than any load of messages uses.
+	smsCredits = 10_000_000
+	// smsClients is how many keep-alive clients send messages at once, to Makola and to Kannel.
+	smsClients = 64
+	// smsWindow is how many submits either may have on the way to the message centre.
+	smsWindow = 100
+	smsText   = "Your order is ready to be fetched"
+)
+
+// BenchmarkMessages sends messages over HTTP until the message centre has answered every submit, over one
+// connection with it, with Makola and then with Kannel: the same simulator, clients and window, and both
+// ask for receipts. Makola has committed the charge and the message with full durability when it answers;
+// Kannel has given the message to its file store, which is never synced. It reports messages a second and
+// their ratio to Kannel's.
+func BenchmarkMessages(b *testing.B) {
+	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
+		for _, c := range []struct{ recipients, requests int }{{1, 30_000}, {100, 600}} {
+			b.Run(fmt.Sprintf("%s/%d", engine, c.recipients), func(b *testing.B) {
+				for range b.N {
+					benchmarkMessages(b, engine, c.recipients, c.requests)
+				}
+			})
+		}
+	}
+}
+
+func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int) {
+	b.StopTimer()
+	defer b.ReportMetric(0, "ns/op")
+	sim := startSim(b)
+	centre := messageCentre(b, sim)
+	kannel := 0.0
+	if boxes := startKannel(b, centre); boxes != nil {
+		kannel = boxes.run(b, centre, recipients, requests)
+		boxes.stop()
+		b.ReportMetric(kannel, "kannel-messages/s")
+	}
+	where := newSite(b, engine)
+	durable(b, engine)
+	server := where.serve(b, "makola", sim, centre.flags("--smpp-window", strconv.Itoa(smsWindow))...)
+	key, sender := smsTenant(b, where, server)
+	waitFor(b, "the connection", func() bool { return centre.totals(b).Bound == 2 }) // test money has one as well
+	pids := map[string]int{"server": server.ready.PID, "simulator": sim.cmd.Process.Pid}
+	cpu := cpuOf(b, pids)
+	b.StartTimer()
+	l := &texters{address: host(server.ready.APIURL), status: http.StatusOK, request: smsRequest(key, sender, recipients)}
+	rate := l.run(b, centre, recipients, requests)
+	b.StopTimer()
+	cpuOf(b, pids).report(b, cpu, float64(recipients*requests))
+	b.ReportMetric(rate, "messages/s")
+	b.ReportMetric(l.accepted, "accepted/s")
+	if kannel > 0 {
+		b.ReportMetric(rate/kannel, "of-kannel")
+	}
+	b.ReportMetric(float64(l.percentile(0.5).Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(l.percentile(0.99).Microseconds())/1000, "p99-ms")
+	b.ReportMetric(peakMemory(b, server.ready.PID), "MB-peak")
+	server.kill()
+	if n := rowsOf(b, where); n != int64(recipients*requests) {
+		b.Errorf("%d messages have a row", n)
+	}
+	sim.kill()
+}
+
+// rowsOf gives how many messages a site has, after its books were found right.
+func rowsOf(b *testing.B, where site) int64 {
+	b.Helper()
+	var checked struct {
+		Messages int64 `json:"messages"`
+	}
+	decode(b, where.command(b, "ledger", "check", "-o", "json"), &checked)
+	return checked.Messages
+}
+
+// recipientsOf gives the numbers of the n-th request: ordinary ones, each told of after two seconds.
+func recipientsOf(n, many int) []string {
+	list := make([]string, many)
+	for i := range list {
+		list[i] = strconv.Itoa(233_241_000_000 + (n*many+i)%1_000_000)
+	}
+	return list
+}
+
+func host(url string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/api/v1")
+}
+
+// durable refuses a PostgreSQL that may lose what it committed.
+func durable(b *testing.B, engine db.Engine) {
+	b.Helper()
+	if engine != db.Postgres {
+		return
+	}
+	d, err := db.Open(context.Background(), db.Options{URL: os.Getenv(dbtest.Environment)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	var fsync string
+	if err := d.Read(context.Background(), func(tx *db.Tx) error {
+		_, err := tx.One("SHOW fsync", nil, &fsync)
+		return err
+	}); err != nil || fsync != "on" {
+		b.Fatalf("the benchmark wants a durable PostgreSQL (scripts/postgres.sh --durable start), this one has fsync %q (%v)", fsync, err)
+	}
+}
+
+// texters are keep-alive clients that send messages on bare connections.
+type texters struct {
+	address  string
+	status   int // of a good answer
+	request  func(to []byte, n int) []byte
+	accepted float64 // messages a second, as answered
+	lives
+}
+
+// run sends so many requests and gives the messages a second, from the first request to the message
+// centre's answer to the last submit.
+func (l *texters) run(b *testing.B, c *centre, recipients, requests int) float64 {
+	b.Helper()
+	before := c.totals(b).Accepted
+	begun := time.Now()
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range smsClients {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if err := l.client(&next, int64(requests)); err != nil {
+				b.Error(err)
+			}
+		}()
+	}
+	group.Wait()
+	if b.Failed() {
+		b.FailNow()
+	}
+	l.accepted = float64(recipients*requests) / time.Since(begun).Seconds()
+	waitFor(b, "the last submit", func() bool { return c.totals(b).Accepted >= before+int64(recipients*requests) })
+	return float64(recipients*requests) / time.Since(begun).Seconds()
+}
+
+func (l *texters) client(next *atomic.Int64, requests int64) error {
+	connection, err := net.Dial("tcp", l.address)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	reader := bufio.NewReaderSize(connection, 8<<10)
+	var request []byte
+	var took []time.Duration
+	for {
+		n := next.Add(1) - 1
+		if n >= requests {
+			break
+		}
+		request = l.request(request[:0], int(n))
+		begun := time.Now()
+		if _, err := connection.Write(request); err != nil {
+			return err
+		}
+		status, err := readAnswer(reader)
+		if err != nil {
+			return err
+		}
+		if status != l.status {
+			return fmt.Errorf("a request was answered with %d", status)
+		}
+		took = append(took, time.Since(begun))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latencies = append(l.latencies, took...)
+	return nil
+}
+
+// centre is the simulator's message centre, asked from outside.
+type centre struct {
+	Address  string `json:"address"`
+	SystemID string `json:"system_id"`
+	Password string `json:"password"`
+	control  *client
+}
+
+func messageCentre(t testing.TB, sim *process) *centre {
+	t.Helper()
+	c := &centre{control: newClient(sim.ready.SimURL, "")}
+	c.control.get(t, "/smsc", c)
+	return c
+}
+
+// flags are those of a server that sends live messages through the centre.
+func (c *centre) flags(more ...string) []string {
+	return append([]string{"--smpp-address", c.Address, "--smpp-system-id", c.SystemID, "--smpp-password", c.Password}, more...)
+}
+
+// smscTotals are what the centre counted.
+type smscTotals struct {
+	Bound    int   `json:"bound"`
+	Accepted int64 `json:"accepted"`
+	Again    int   `json:"again"`       // segments that came more than once
+	Lost     int   `json:"not_counted"` // segments beyond what the count can hold
+}
+
+func (c *centre) totals(t testing.TB) (totals smscTotals) {
+	t.Helper()
+	c.control.get(t, "/smsc", &totals)
+	return totals
+}
+
+// kannel is a running Kannel: its bearerbox with a file store, and its smsbox.
+type kannel struct {
+	address string
+	boxes   []*exec.Cmd
+}
+
+const kannelSettings = `group = core
+admin-port = %[1]d
+admin-password = bench
+smsbox-port = %[2]d
+box-allow-ip = "127.0.0.1"
+store-type = file
+store-location = %[3]s/store
+log-level = 3
+log-file = %[3]s/bearerbox.log
+
+group = smsc
+smsc = smpp
+smsc-id = centre
+host = %[4]s
+port = %[5]s
+transceiver-mode = yes
+smsc-username = %[6]s
+smsc-password = %[7]s
+system-type = ""
+max-pending-submits = %[8]d
+
+group = smsbox
+bearerbox-host = 127.0.0.1
+sendsms-port = %[9]d
+log-level = 3
+log-file = %[3]s/smsbox.log
+
+group = sendsms-user
+username = bench
+password = bench
+`
+
+// startKannel starts Kannel, or says that it is not here.
+func startKannel(b *testing.B, c *centre) *kannel {
+	b.Helper()
+	binaries := map[string]string{}
+	for _, name := range []string{"bearerbox", "smsbox"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			path = "/usr/sbin/" + name // Debian's place, which not every PATH has
+		}
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			b.Log("Kannel is not here (Debian has it as kannel): Makola is measured alone")
+			return nil
+		}
+		binaries[name] = path
+	}
+	folder := b.TempDir()
+	centreHost, centrePort, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ports := freePorts(b, 3)
+	settings := fmt.Sprintf(kannelSettings, ports[0], ports[1], folder, centreHost, centrePort, c.SystemID, c.Password, smsWindow, ports[2])
+	file := filepath.Join(folder, "kannel.conf")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	k := &kannel{address: fmt.Sprintf("127.0.0.1:%d", ports[2])}
+	b.Cleanup(k.stop)
+	bound := c.totals(b).Bound
+	k.start(b, binaries["bearerbox"], file)
+	waitFor(b, "Kannel's connection", func() bool { return c.totals(b).Bound > bound })
+	k.start(b, binaries["smsbox"], file)
+	waitFor(b, "Kannel to listen", func() bool {
+		connection, err := net.Dial("tcp", k.address)
+		if err != nil {
+			return false
+		}
+		return connection.Close() == nil
+	})
+	return k
+}
+
+func (k *kannel) start(b *testing.B, binary, settings string) {
+	b.Helper()
+	box := exec.Command(binary, settings)
+	box.Dir = filepath.Dir(settings)
+	if err := box.Start(); err != nil {
+		b.Fatal(err)
+	}
+	k.boxes = append(k.boxes, box)
+}
+
+// stop kills the boxes, the younger first.
+func (k *kannel) stop() {
+	for _, box := range slices.Backward(k.boxes) {
+		_ = box.Process.Kill()
+		_ = box.Wait()
+	}
+	k.boxes = nil
+}
+
+// run gives Kannel's messages a second.
+func (k *kannel) run(b *testing.B, c *centre, recipients, requests int) float64 {
+	b.Helper()
+	l := &texters{address: k.address, status: http.StatusAccepted, request: func(to []byte, n int) []byte {
+		to = append(to, "GET /cgi-bin/sendsms?username=bench&password=bench&from=Kejetia&dlr-mask=3&text="+strings.ReplaceAll(smsText, " ", "+")+"&to="...)
+		to = append(to, strings.Join(recipientsOf(n, recipients), "+")...)
+		return append(to, " HTTP/1.1\r\nHost: kannel\r\n\r\n"...)
+	}}
+	rate := l.run(b, c, recipients, requests)
+	b.Logf("Kannel: %.0f messages a second, accepted at %.0f, p50 %v, p99 %v", rate, l.accepted, l.percentile(0.5), l.percentile(0.99))
+	return rate
+}
+
+// freePorts finds ports that nobody listens on now.
+func freePorts(b *testing.B, n int) []int {
+	b.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer listener.Close()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// smsTenant is a customer with live messages, whose key and sender ID it gives.
+func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
+	t.Helper()
+	var tenant, asked struct {
+		ID string `json:"id"`
+	}
+	var made struct {
+		Key string `json:"key"`
+	}
+	decode(t, where.command(t, "tenant", "create", "Kejetia Market", "--mode", "live", "-o", "json"), &tenant)
+	decode(t, where.command(t, "key", "create", "--tenant", tenant.ID, "-o", "json"), &made)
+	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load")
+	answer, err := newClient(server.ready.APIURL, made.Key).call(http.MethodPost, "/sms-api/requestSenderId", map[string]any{"name": "Kejetia", "desc": "load"})
+	if err != nil || answer.status != http.StatusOK {
+		t.Fatalf("a sender ID was asked for: %v %+v", err, answer)
+	}
+	decode(t, answer.data, &asked)
+	where.command(t, "senders", "approve", asked.ID, "--reason", "load")
+	return made.Key, asked.ID
+}
