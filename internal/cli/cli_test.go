@@ -27,16 +27,10 @@ type where struct {
 // each runs fn on a migrated database of each engine.
 func each(t *testing.T, fn func(t *testing.T, w where)) {
 	t.Run("SQLite", func(t *testing.T) {
-		folder := t.TempDir()
-		d, err := db.Open(t.Context(), db.Options{Path: config.Storage{Data: folder}.SQLite()})
-		if err == nil {
-			err = d.Migrate(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = d.Close() })
-		fn(t, where{t, []string{"--data", folder}, d})
+		storage := config.Storage{Data: t.TempDir()}
+		dbtest.File(t, storage.SQLite())
+		d := dbtest.OpenWith(t, db.Options{Path: storage.SQLite()})
+		fn(t, where{t, []string{"--data", storage.Data}, d})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url := dbtest.URL(t)

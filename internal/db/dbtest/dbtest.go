@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -82,19 +83,46 @@ func Options(t testing.TB, e db.Engine) db.Options {
 		return db.Options{URL: URL(t), MaxConns: connections}
 	}
 	path := filepath.Join(t.TempDir(), "makola.db")
-	d, err := db.Open(t.Context(), db.Options{Path: path})
-	if err != nil {
-		t.Fatalf("open the database: %v", err)
-	}
-	err = d.Migrate(t.Context())
-	if err = errors.Join(err, d.Close()); err != nil {
-		t.Fatalf("migrate the database: %v", err)
-	}
+	File(t, path)
 	return db.Options{Path: path}
 }
 
-// URL makes a fresh, migrated PostgreSQL database, a copy of a template that is
-// made once for each state of the migrations. It is dropped with the test.
+// File makes a fresh, migrated SQLite database at path.
+func File(t testing.TB, path string) {
+	t.Helper()
+	migrated, err := migratedFile()
+	if err == nil {
+		err = os.WriteFile(path, migrated, 0o600)
+	}
+	if err != nil {
+		t.Fatalf("make a SQLite database: %v", err)
+	}
+}
+
+// migratedFile is a migrated SQLite file, made once in a test run.
+var migratedFile = sync.OnceValues(func() ([]byte, error) {
+	folder, err := os.MkdirTemp("", "makola-template-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "makola.db")
+	d, err := db.Open(context.Background(), db.Options{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.Migrate(context.Background()), d.Close()); err != nil {
+		return nil, err
+	}
+	if left, _ := filepath.Glob(path + "-*"); len(left) > 0 {
+		return nil, fmt.Errorf("not everything is in the file: %v", left)
+	}
+	return os.ReadFile(path)
+})
+
+// URL gives the test a migrated PostgreSQL database without rows: a copy of a
+// template that is made once for each state of the migrations, or one that a
+// test before it has left.
 func URL(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Environment)
@@ -105,23 +133,19 @@ func URL(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("make the template database: %v", err)
 	}
-	return fresh(t, server, " TEMPLATE "+template)
+	return lease(t, server, template)
 }
 
-// EmptyURL makes a fresh PostgreSQL database without tables.
+// EmptyURL makes a fresh PostgreSQL database without tables. It is dropped with
+// the test.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Environment)
 	if server == "" {
 		t.Fatalf("%s is not set; run: export %s=$(scripts/postgres.sh start)", Environment, Environment)
 	}
-	return fresh(t, server, "")
-}
-
-func fresh(t testing.TB, server, template string) string {
-	t.Helper()
 	name := testPrefix + strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
-	if err := run(t.Context(), server, "CREATE DATABASE "+name+template); err != nil {
+	if err := run(t.Context(), server, "CREATE DATABASE "+name); err != nil {
 		t.Fatalf("make a database: %v", err)
 	}
 	t.Cleanup(func() {
@@ -132,7 +156,11 @@ func fresh(t testing.TB, server, template string) string {
 	return withName(server, name)
 }
 
-const testPrefix = "makola_t_"
+// The names of what tests make on the server begin with these.
+const (
+	testPrefix     = "makola_t_"
+	templatePrefix = "makola_template_"
+)
 
 func withName(server, name string) string {
 	u, err := url.Parse(server)
@@ -164,7 +192,7 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := "makola_template_" + sum
+	name := templatePrefix + sum
 	c, err := pgx.Connect(ctx, server)
 	if err != nil {
 		return "", err
@@ -200,12 +228,12 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	return name, run(ctx, server, "ALTER DATABASE "+building+" RENAME TO "+name)
 }
 
-// sweep drops what killed tests left behind, and templates of other states that
-// are a day old.
+// sweep drops what tests left behind that nobody uses, and templates of other
+// states that are a day old.
 func sweep(ctx context.Context, c *pgx.Conn, server string) error {
 	rows, err := c.Query(ctx, `SELECT datname FROM pg_database, pg_stat_file('base/' || oid || '/PG_VERSION', true) AS made
 WHERE starts_with(datname, $1) AND made.modification < now() - interval '2 hours'
-OR starts_with(datname, 'makola_template_') AND made.modification < now() - interval '1 day'`, testPrefix)
+OR starts_with(datname, $2) AND made.modification < now() - interval '1 day'`, testPrefix, templatePrefix)
 	if err != nil {
 		return err
 	}
@@ -214,6 +242,13 @@ OR starts_with(datname, 'makola_template_') AND made.modification < now() - inte
 		return err
 	}
 	for _, name := range names {
+		var free bool
+		if err := c.QueryRow(ctx, lockName, name).Scan(&free); err != nil {
+			return err
+		}
+		if !free {
+			continue
+		}
 		if err := run(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 			return err
 		}
