@@ -14,7 +14,7 @@ func sendAirtime(c *call) error {
 	}
 	in := payments.TopUp{
 		MSISDN:      f.phone("phone_number"),
-		Amount:      f.amount("amount", airtimeMin, airtimeMax),
+		Amount:      f.amount("amount", payments.MinTopUp, payments.MaxTopUp),
 		NetworkID:   f.line("network_id", true, idMax),
 		Reference:   f.reference("transaction_id", true),
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
@@ -49,7 +49,7 @@ func buyAirtime(c *call) error {
 		Destination: f.phone("destination"),
 		Payer:       f.phone("phoneNumber"),
 		Network:     f.network("network", true),
-		Amount:      f.amount("amount", airtimeMin, airtimeBuyMax),
+		Amount:      f.amount("amount", payments.MinTopUp, payments.MaxAirtimeBuy),
 		NetworkID:   f.line("network_id", true, idMax),
 		Name:        f.label("name"),
 		Reference:   f.reference("transaction_id", false),

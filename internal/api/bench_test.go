@@ -21,7 +21,7 @@ func BenchmarkPayout(b *testing.B) {
 			return err
 		}
 		p := payments.Payment{
-			Kind: payments.KindPayout, Amount: f.amount("amount", payoutMin, c.tenant.PayoutLimitWallet), Account: string(f.phone("account_number")),
+			Kind: payments.KindPayout, Amount: f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitWallet), Account: string(f.phone("account_number")),
 			AccountName: f.label("account_name"), Channel: string(f.network("channel", true)), Reference: f.reference("client_reference", true),
 			CallbackURL:       f.url("callback_url", func(string, bool) error { return nil }),
 			ProviderReference: "00000000-0000-4000-8000-000000000000", Charges: 10, CreatedAt: time.Time{},

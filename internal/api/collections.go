@@ -13,7 +13,7 @@ func collect(c *call) error {
 		return err
 	}
 	in := payments.Collect{
-		Amount:      f.amount("amount", collectMin, collectMax),
+		Amount:      f.amount("amount", payments.MinCollection, payments.MaxCollection),
 		MSISDN:      f.phone("phone_number"),
 		Network:     f.network("network", true),
 		Reference:   f.reference("transaction_id", true),

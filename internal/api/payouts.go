@@ -5,19 +5,8 @@ import (
 	"encoding/hex"
 	"net/http"
 
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/webhook"
-)
-
-// The amounts that the interface takes.
-const (
-	payoutMin     money.Pesewas = 50
-	collectMin    money.Pesewas = 10
-	collectMax                  = 15_000 * money.Cedi
-	airtimeMin    money.Pesewas = 50
-	airtimeMax                  = 100 * money.Cedi
-	airtimeBuyMax               = 5_000 * money.Cedi
 )
 
 const idempotencyHeader = "Idempotency-Key"
@@ -64,7 +53,7 @@ func payoutToWallet(c *call) error {
 		return err
 	}
 	in := payments.Payout{
-		Amount:      f.amount("amount", payoutMin, c.tenant.PayoutLimitWallet),
+		Amount:      f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitWallet),
 		MSISDN:      f.phone("account_number"),
 		Name:        f.label("account_name"),
 		Network:     f.network("channel", true),
@@ -86,7 +75,7 @@ func payoutToBank(c *call) error {
 		return err
 	}
 	in := payments.Payout{
-		Amount:        f.amount("amount", payoutMin, c.tenant.PayoutLimitBank),
+		Amount:        f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitBank),
 		AccountNumber: f.account("account_number"),
 		BankID:        f.line("bank_id", true, idMax),
 		Name:          f.label("account_name"),

@@ -295,7 +295,7 @@ func gateRules() []mutant {
 			`case r.Amount > limit:`, `case r.Amount > limit+1:`,
 			byTest("payments", "TestRefusalsLeaveNothing/SQLite")},
 		{"transfer-limit-of-wallets", "of its channel", "internal/api/payouts.go",
-			`f.amount("amount", payoutMin, c.tenant.PayoutLimitWallet)`, `f.amount("amount", payoutMin, c.tenant.PayoutLimitBank)`,
+			`f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitWallet)`, `f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitBank)`,
 			byScenario("send-mobilemoney", "The limits of amounts and references")},
 		{"collection-limits", "a collection has limits", "internal/payments/collection.go",
 			`if r.Amount < MinCollection || r.Amount > MaxCollection {`, `if r.Amount < MinCollection || r.Amount > MaxCollection+1 {`,

@@ -74,14 +74,14 @@ func (p *Payments) Collect(ctx context.Context, c Caller, r Collect) (pay Paymen
 func (p *Payments) customer(ctx context.Context, c Caller) (tenant.Tenant, error) {
 	t, err := p.tenants.Get(ctx, c.Tenant)
 	if err == nil && t.Blocked {
-		err = problem.New(problem.Forbidden, "account_blocked", "This account is blocked.")
+		err = tenant.Blocked()
 	}
 	return t, err
 }
 
 func mayCollect(t tenant.Tenant) error {
 	if !t.CollectionsEnabled {
-		return problem.New(problem.Forbidden, "collections_disabled", "This account is not allowed to collect mobile money.")
+		return tenant.NoCollections()
 	}
 	return nil
 }

@@ -106,6 +106,16 @@ func (t Tenant) SMSCredits() ledger.Key {
 	return ledger.Key{Asset: t.Credits(), ID: ledger.Credits(t.ID)}
 }
 
+// Blocked is the refusal of a tenant that may do nothing.
+func Blocked() error {
+	return problem.New(problem.Forbidden, "account_blocked", "Account is blocked")
+}
+
+// NoCollections is the refusal of a tenant that may not collect.
+func NoCollections() error {
+	return problem.New(problem.Forbidden, "collections_disabled", "Account not allowed for momo collection")
+}
+
 // Store keeps the tenants and their fee plans.
 type Store struct {
 	db      *db.DB
