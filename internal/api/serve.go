@@ -24,9 +24,9 @@ import (
 
 const (
 	prefix = "/api/v1/"
-	// answerWithin bounds a whole request. A POST keeps it even when the
+	// AnswerWithin bounds a whole request. A POST keeps it even when the
 	// client has gone: what was begun is finished and recorded.
-	answerWithin = 60 * time.Second
+	AnswerWithin = 60 * time.Second
 	keptBuffer   = 64 << 10 // bytes of a buffer that is used again
 )
 
@@ -59,17 +59,18 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	body, out := c.body[:0], c.out
 	*c = call{api: a, w: w, r: r, begun: a.Clock.Now(), where: "other", body: body, status: http.StatusOK, kind: "application/json"}
 	c.out = writer{buf: out.buf[:0], stack: out.stack[:0]}
-	c.id = requestID(r.Header.Get("X-Request-Id"))
+	c.id = RequestID(r)
 	ctx := r.Context()
 	if r.Method != http.MethodGet {
 		ctx = context.WithoutCancel(ctx)
 	}
-	c.ctx, c.cancel = context.WithTimeout(ctx, answerWithin)
+	c.ctx, c.cancel = context.WithTimeout(ctx, AnswerWithin)
 	return c
 }
 
-// requestID takes over the client's id if it is fit to be shown, else makes one.
-func requestID(given string) string {
+// RequestID takes over the client's id if it is fit to be shown, else makes one.
+func RequestID(r *http.Request) string {
+	given := r.Header.Get("X-Request-Id")
 	if len(given) >= 8 && len(given) <= 64 && wordy(given) {
 		return given
 	}
@@ -281,7 +282,7 @@ func (c *call) permitted() error {
 		return err
 	}
 	if c.tenant.Blocked && !c.route.Open {
-		return problem.New(problem.Forbidden, "account_blocked", "Account is blocked")
+		return tenant.Blocked()
 	}
 	if !c.caller.Can(c.route.Scope) {
 		return problem.New(problem.Forbidden, "scope_missing", "This API key does not have the scope "+string(c.route.Scope))
@@ -297,7 +298,7 @@ func (c *call) permitted() error {
 		}
 	}
 	if c.route.Collects && !c.tenant.CollectionsEnabled {
-		return problem.New(problem.Forbidden, "collections_disabled", "Account not allowed for momo collection")
+		return tenant.NoCollections()
 	}
 	return nil
 }

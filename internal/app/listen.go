@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"github.com/makola/makola/internal/api"
 )
 
 // ErrAddressInUse says that somebody else listens where this server should.
@@ -18,7 +20,7 @@ var ErrAddressInUse = errors.New("address in use")
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second // a payout's answer is bounded by eight seconds
+	writeTimeout      = api.AnswerWithin + 15*time.Second // so that the last refusal still arrives
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 256 << 10 // sms-api/send takes its fields from the query too
 )

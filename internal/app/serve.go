@@ -72,7 +72,7 @@ func (a *App) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/healthz":
-			probe(w, http.StatusOK, "ok")
+			probe(w, r, http.StatusOK, "ok")
 		case r.URL.Path == "/readyz":
 			a.readiness(w, r)
 		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
@@ -87,21 +87,22 @@ func (a *App) handler() http.Handler {
 func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-a.draining:
-		probe(w, http.StatusServiceUnavailable, "draining")
+		probe(w, r, http.StatusServiceUnavailable, "draining")
 		return
 	default:
 	}
 	if err := a.db.Ping(r.Context()); err != nil {
 		a.log.WarnContext(r.Context(), "not ready", "error", err)
-		probe(w, http.StatusServiceUnavailable, "the database does not answer")
+		probe(w, r, http.StatusServiceUnavailable, "the database does not answer")
 		return
 	}
-	probe(w, http.StatusOK, "ready")
+	probe(w, r, http.StatusOK, "ready")
 }
 
-func probe(w http.ResponseWriter, status int, message string) {
+func probe(w http.ResponseWriter, r *http.Request, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Request-Id", api.RequestID(r))
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(`{"message":"` + message + "\"}\n"))
 }

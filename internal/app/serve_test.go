@@ -1,0 +1,28 @@
+package app
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/makola/makola/internal/api"
+)
+
+// The probes carry a request id like every answer, and the last answer that a request may get leaves before
+// its connection is given up.
+func TestProbesAndTimes(t *testing.T) {
+	a := &App{draining: make(chan struct{})}
+	close(a.draining)
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("X-Request-Id", "probe-0001")
+		w := httptest.NewRecorder()
+		a.handler().ServeHTTP(w, r)
+		if got := w.Header().Get("X-Request-Id"); w.Code != want || got != "probe-0001" {
+			t.Errorf("%s: %d, request id %q", path, w.Code, got)
+		}
+	}
+	if writeTimeout <= api.AnswerWithin {
+		t.Errorf("the connection lives for %v, the answer may take %v", writeTimeout, api.AnswerWithin)
+	}
+}
