@@ -22,8 +22,8 @@ type acceptance struct {
 	// top-up of airtime paid by mobile money. Nil for every other kind.
 	child *Payment
 	// field is the request's field that a channel which nobody serves is
-	// blamed on.
-	field string
+	// blamed on, childField the one of the child.
+	field, childField string
 	// waits: somebody waits for the answer to the submission (payouts).
 	waits bool
 	// also runs in the same transaction: an operator's audit row.
@@ -105,7 +105,7 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 	p.mint(pay, now)
 	pay.Status = StatusPending
 	if c := a.child; c != nil {
-		if err := p.chooseRail(ctx, c, a.field); err != nil {
+		if err := p.chooseRail(ctx, c, a.childField); err != nil {
 			return err
 		}
 		p.mint(c, now)

@@ -171,6 +171,37 @@ func TestIdempotencyKeys(t *testing.T) {
 	})
 }
 
+// A payout that was sent is told again though payouts are stopped by now; nothing new is sent.
+func TestAReplayIsToldThoughPayoutsAreStopped(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		c, r := h.caller(), h.payout()
+		c.IdempotencyKey, c.BodyHash = "key-of-a-payout", "hash"
+		pay, _, err := n.Payout(t.Context(), c, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			yes := true
+			_, _, err := n.tenants.Set(tx, h.tenant.ID, tenant.Change{PayoutsStopped: &yes})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		again, replayed, err := n.Payout(t.Context(), c, r)
+		if err != nil || !replayed || again.ID != pay.ID {
+			t.Errorf("replayed %v: %s, %v", replayed, again.ID, err)
+		}
+		r.Reference, c.IdempotencyKey = h.reference(), "another-key"
+		_, _, err = n.Payout(t.Context(), c, r)
+		wantKind(t, err, problem.Forbidden)
+		_, _, err = n.Payout(t.Context(), h.caller(), h.payout())
+		wantKind(t, err, problem.Forbidden)
+		n.sound()
+	})
+}
+
 // TestRefusalsLeaveNothing: what is refused before acceptance may come again
 // with the same reference.
 func TestRefusalsLeaveNothing(t *testing.T) {

@@ -72,7 +72,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c Caller, r AirtimeBuy) (pay,
 	topUp.Reference, topUp.Details.Minted, topUp.CallbackURL = pay.Reference, pay.Details.Minted, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
 	topUp.Details.NetworkID, topUp.Details.Name = r.NetworkID, cut(r.Name, nameLength)
-	done, err := p.accept(ctx, &acceptance{payment: pay, child: &topUp, field: "network"})
+	done, err := p.accept(ctx, &acceptance{payment: pay, child: &topUp, field: "network", childField: "network_id"})
 	if err != nil || done.replayed {
 		return p.withChild(ctx, done.payment, err)
 	}

@@ -55,6 +55,10 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 		return Payment{}, false, err
 	}
 	if t.PayoutsStopped {
+		// What was sent before is still told: a replay moves no money.
+		if old, again, err := p.earlier(ctx, asked(c, t, KindPayout)); err != nil || again {
+			return p.replayed(old, err)
+		}
 		return Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped.")
 	}
 	if err := p.checkPayout(ctx, t, r); err != nil {

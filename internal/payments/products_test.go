@@ -298,6 +298,25 @@ func TestAirtimeRefusalsAndReplays(t *testing.T) {
 	})
 }
 
+// A network whose airtime nobody sells is told apart from one on which nobody collects.
+func TestAirtimeThatNobodySells(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first}}
+		n := h.node("a")
+		_, _, _, err := n.AirtimeBuy(t.Context(), h.caller(), n.airtime())
+		if names := wantKind(t, err, problem.Invalid).FieldNames(); !slices.Equal(names, []string{"network_id"}) {
+			t.Errorf("the bad fields are %v", names)
+		}
+		r := n.airtime()
+		r.Payer, r.Network = telecel, msisdn.Telecel
+		_, _, _, err = n.AirtimeBuy(t.Context(), h.caller(), r)
+		if names := wantKind(t, err, problem.Invalid).FieldNames(); !slices.Equal(names, []string{"network"}) {
+			t.Errorf("the bad fields are %v", names)
+		}
+	})
+}
+
 var oneGiga = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi}
 
 // offer fetches the packages of a number and gives the first.
