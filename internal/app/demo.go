@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -51,6 +53,10 @@ func (a *App) loadDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	floats, err := a.openingFloats(ctx)
+	if err != nil {
+		return err
+	}
 	var secret string
 	err = a.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := a.tenants.Create(tx, tenant.Tenant{ID: demoTenant, Name: demoName, Mode: tenant.Test, CollectionsEnabled: true}); err != nil {
@@ -68,7 +74,7 @@ func (a *App) loadDemo(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return a.endow(tx)
+		return a.endow(tx, floats)
 	})
 	if errors.Is(err, db.ErrUnique) {
 		return a.demoMessages(ctx) // the tenant is there
@@ -77,9 +83,6 @@ func (a *App) loadDemo(ctx context.Context) error {
 		return err
 	}
 	a.ready.APIKey, a.ready.WebhookSecret = key.Text, secret
-	if err := a.bookFloats(ctx); err != nil {
-		return err
-	}
 	return a.demoMessages(ctx)
 }
 
@@ -128,8 +131,10 @@ func (a *App) makeDemoMessages(ctx context.Context) (messaging.Sender, error) {
 	return sender, err
 }
 
-// endow gives the demo tenant its money, in the transaction that made its wallet.
-func (a *App) endow(tx *db.Tx) error {
+// endow gives the demo tenant its money, in the transaction that made its wallet, and books what the
+// simulator's providers hold as added float, so that the ledger agrees with their books from the first
+// payment on.
+func (a *App) endow(tx *db.Tx, floats []ledger.Transfer) error {
 	if err := tx.Flush(); err != nil { // the page below reads the wallet
 		return err
 	}
@@ -138,8 +143,8 @@ func (a *App) endow(tx *db.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = page.Add(ledger.Transfer{Asset: wallet.Asset, From: ledger.Funding, To: wallet.ID,
-		Amount: int64(demoMoney), Subject: "demo", Leg: "fund", Kind: "fund", At: a.clock.Now()})
+	err = page.Add(append(floats, ledger.Transfer{Asset: wallet.Asset, From: ledger.Funding, To: wallet.ID,
+		Amount: int64(demoMoney), Subject: "demo", Leg: "fund", Kind: "fund", At: a.clock.Now()})...)
 	page.Post()
 	if err == nil {
 		_, err = a.messaging.SellCredits(tx, demoTenant, "demo", demoCredits)
@@ -147,23 +152,31 @@ func (a *App) endow(tx *db.Tx) error {
 	return err
 }
 
-// bookFloats books what the simulator's providers hold at the beginning as added float, so that the
-// ledger agrees with their books from the first payment on.
-func (a *App) bookFloats(ctx context.Context) error {
+// openingFloats reads what the simulator's providers hold at the beginning. Once the demo tenant is there
+// nobody needs to know.
+func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err error) {
+	if _, err := a.tenants.Get(ctx, demoTenant); !problem.Is(err, problem.NotFound) {
+		return nil, err
+	}
 	for _, rail := range a.rails {
 		if rail.Mode != string(tenant.Test) || rail.Floats == nil {
 			continue
 		}
 		held, outcome := rail.Floats.Float(ctx)
-		if outcome.Message != "" {
-			a.log.WarnContext(ctx, "a provider's float could not be read", "provider", rail.Name, "answer", outcome.Message)
-			continue
+		if outcome.Class != provider.Accepted {
+			return nil, fmt.Errorf("the simulator does not say what %s holds: %s %s", rail.Name, outcome.Class, outcome.Message)
 		}
-		if err := a.payments.AddFloat(ctx, rail.Name, tenant.Test, held, "opening float of the simulator", demoActor); err != nil {
-			return err
+		// What a provider holds for us is a negative balance, as payments.AddFloat says.
+		t := ledger.Transfer{Asset: ledger.TestGHS, From: ledger.Float(rail.Name), To: ledger.Funding,
+			Amount: int64(held), Subject: "demo", Leg: "float/" + rail.Name, Kind: "add float", At: a.clock.Now()}
+		if held < 0 {
+			t.From, t.To, t.Amount = t.To, t.From, -t.Amount
+		}
+		if held != 0 {
+			list = append(list, t)
 		}
 	}
-	return nil
+	return list, nil
 }
 
 // demoBankID finds the bank that the demo's ready file names.

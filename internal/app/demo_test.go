@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// A first start that breaks off anywhere leaves a database on which the next one makes the demo tenant, whose
+// float agrees with the simulator's books.
+func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	const most = 60 // far more commits than a start has
+	breaks := 0
+	for nth := 1; ; nth++ {
+		if nth > most {
+			t.Fatal("a start never ends")
+		}
+		c := clock.NewManual(scenarioNow)
+		s, err := sim.New(sim.Options{Clock: c, SMSC: sim.SMSCOptions{EnquireEvery: quietCentre}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		serveSMPP(t, s)
+		server := httptest.NewServer(s.Handler())
+		cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: server.URL, Connections: 4, DrainFor: time.Minute,
+			Storage: config.Storage{Data: t.TempDir()}}
+		begin := func(f *db.Faults) (*App, error) {
+			return Start(context.Background(), cfg, Options{Clock: c, Lease: 10 * time.Minute, Faults: f})
+		}
+		faults, commits := &db.Faults{}, atomic.Int64{}
+		faults.Decide(func(b db.Boundary) db.Fault {
+			if b == db.BoundaryCommit && commits.Add(1) == int64(nth) {
+				return db.FaultBefore
+			}
+			return db.FaultNone
+		})
+		a, err := begin(faults)
+		reached := commits.Load() >= int64(nth)
+		if err != nil {
+			breaks++
+			if a, err = begin(nil); err != nil {
+				t.Fatalf("after a break at commit %d: %v", nth, err)
+			}
+		}
+		for _, rail := range a.rails {
+			if rail.Mode != string(tenant.Test) || rail.Floats == nil {
+				continue
+			}
+			held, o := rail.Floats.Float(t.Context())
+			if more, err := a.payments.CheckFloat(t.Context(), rail.Name, rail.Mode, held); err != nil || more != 0 || held == 0 {
+				t.Errorf("after a break at commit %d, %s has %s, %s more than the ledger says (%v, %v)", nth, rail.Name, held, more, o.Class, err)
+			}
+		}
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+		_ = s.Close()
+		if !reached {
+			break
+		}
+	}
+	if breaks == 0 {
+		t.Error("no start broke off")
+	}
+}
