@@ -108,6 +108,7 @@ func start(t testing.TB, name string, args ...string) *process {
 	p := &process{t: t, name: name, log: &tail{}, exited: make(chan struct{})}
 	p.cmd = exec.Command(program(t), append(args, "--ready-file", file)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	begun := time.Now()
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +132,7 @@ func start(t testing.TB, name string, args ...string) *process {
 		text, err := os.ReadFile(file)
 		return err == nil && json.Unmarshal(text, &p.ready) == nil
 	})
+	t.Logf("%s was ready after %v", name, time.Since(begun).Round(time.Millisecond))
 	return p
 }
 
