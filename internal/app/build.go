@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,9 +21,16 @@ import (
 
 // How long rows are kept that nobody needs for ever, and how often they are looked for.
 const (
-	keepExchanges  = 90 * 24 * time.Hour
-	pruneEvery     = time.Hour
-	ledgerCheckGap = 10 * time.Minute
+	keepExchanges = 90 * 24 * time.Hour
+	pruneEvery    = time.Hour
+)
+
+// How often the books are checked. A check reads everything that it is about: it may take so long, and
+// rests so many times as long as it took, so that it costs little however much there is to read.
+const (
+	booksCheckGap  = 10 * time.Minute
+	booksCheckTime = 5 * time.Minute
+	booksCheckRest = 20
 )
 
 // parts is the domain, built and wired.
@@ -111,7 +119,7 @@ func (a *App) startParts(ctx context.Context) error {
 	}
 	a.later(a.routes.Stop)
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
-	a.jobs.Periodic("ledger-check", ledgerCheckGap, a.checkLedger)
+	a.jobs.Periodic("ledger-check", booksCheckGap, a.checkBooks)
 	if err := a.jobs.Start(ctx); err != nil {
 		return err
 	}
@@ -129,15 +137,41 @@ func (a *App) prune(ctx context.Context) error {
 	return err
 }
 
-// checkLedger holds the ledger against itself and tells the metric and the log.
-func (a *App) checkLedger(ctx context.Context) error {
-	report, err := a.ledger.Check(ctx)
-	if err != nil {
-		return err
+// checkBooks makes every check of `makola ledger check` and tells the metrics and the log.
+func (a *App) checkBooks(ctx context.Context) error {
+	return errors.Join(
+		a.checkBook(ctx, bookLedger, func(ctx context.Context) ([]string, error) {
+			r, err := a.ledger.Check(ctx)
+			return r.Problems, err
+		}),
+		a.checkBook(ctx, bookPayments, func(ctx context.Context) ([]string, error) {
+			r, err := a.payments.Check(ctx)
+			return r.Problems, err
+		}),
+		a.checkBook(ctx, bookMessages, func(ctx context.Context) ([]string, error) {
+			r, err := a.messaging.Check(ctx)
+			return r.Problems, err
+		}))
+}
+
+// checkBook makes one check, unless it rests.
+func (a *App) checkBook(ctx context.Context, name string, check func(context.Context) ([]string, error)) error {
+	book := a.meters.books[name]
+	if a.clock.Now().Before(book.restsUntil) {
+		return nil
 	}
-	a.meters.ledgerChecked(report, a.clock.Now())
-	if !report.OK() {
-		a.log.ErrorContext(ctx, "the ledger does not add up", "problems", report.Problems)
+	ctx, cancel := context.WithTimeout(ctx, booksCheckTime)
+	defer cancel()
+	begun := time.Now()
+	problems, err := check(ctx)
+	book.restsUntil = a.clock.Now().Add(booksCheckRest * time.Since(begun))
+	if err != nil {
+		return fmt.Errorf("check of %s: %w", name, err)
+	}
+	book.faults.Store(int64(len(problems)))
+	book.checked.Store(a.clock.Now().Unix())
+	if len(problems) > 0 {
+		a.log.ErrorContext(ctx, "the books do not add up", "book", name, "problems", problems)
 	}
 	return nil
 }

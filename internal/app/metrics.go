@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -23,13 +22,27 @@ type meters struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	checked  atomic.Int64 // Unix seconds of the last check of the ledger
-	faults   atomic.Int64
+	books    map[string]*book
+}
+
+// The books that are checked.
+const (
+	bookLedger   = "ledger"
+	bookPayments = "payments"
+	bookMessages = "messages"
+)
+
+// book is what the last check of one of the books found.
+type book struct {
+	checked    atomic.Int64 // Unix seconds
+	faults     atomic.Int64
+	restsUntil time.Time // of the one that checks
 }
 
 func newMeters(a *App) *meters {
 	m := &meters{
 		registry: prometheus.NewRegistry(),
+		books:    map[string]*book{bookLedger: {}, bookPayments: {}, bookMessages: {}},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
@@ -51,8 +64,14 @@ func newMeters(a *App) *meters {
 			return 1
 		}))
 	}
-	m.gauge("makola_ledger_faults", "What the last check of the ledger found wrong; must be 0.", func() float64 { return float64(m.faults.Load()) })
-	m.gauge("makola_ledger_last_check_timestamp_seconds", "When this node last checked the ledger.", func() float64 { return float64(m.checked.Load()) })
+	for name, b := range m.books {
+		labels := prometheus.Labels{"book": name}
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_faults", ConstLabels: labels,
+			Help: "What this node's last check of the ledger, of the payments or of the messages against it found wrong; must be 0."},
+			func() float64 { return float64(b.faults.Load()) }))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_last_check_timestamp_seconds", ConstLabels: labels,
+			Help: "When this node last made that check."}, func() float64 { return float64(b.checked.Load()) }))
+	}
 	m.queue(a)
 	m.registry.MustRegister(&stored{app: a})
 	return m
@@ -88,11 +107,6 @@ func (m *meters) seen(s api.Seen) {
 	m.seconds.WithLabelValues(s.Route).Observe(s.Took.Seconds())
 }
 
-func (m *meters) ledgerChecked(r ledger.Report, at time.Time) {
-	m.checked.Store(at.Unix())
-	m.faults.Store(int64(len(r.Problems)))
-}
-
 // handler serves /metrics.
 func (m *meters) handler() http.Handler {
 	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime})
@@ -105,19 +119,20 @@ func (m *meters) handler() http.Handler {
 	})
 }
 
-// stored are the figures that only the database knows; a scrape asks for them.
+// stored are the figures that a scrape asks for, most of them of the database.
 type stored struct{ app *App }
 
 var (
 	queueDepth      = prometheus.NewDesc("makola_queue_depth", "Jobs that are not finished, on all nodes.", []string{"queue"}, nil)
 	queueDead       = prometheus.NewDesc("makola_queue_dead", "Dead letters, on all nodes.", []string{"queue"}, nil)
-	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "Age of the oldest job that is due.", []string{"queue"}, nil)
+	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "For how long the earliest unfinished job has been due by its row, on all nodes; of queue payment this is the age of the oldest open payment.", []string{"queue"}, nil)
+	jobsOverdue     = prometheus.NewDesc("makola_jobs_overdue_seconds", "For how long the job has been due that waits longest on this node to be begun.", []string{"queue"}, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, ledgerImbalance} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, ledgerImbalance} {
 		to <- d
 	}
 }
@@ -140,6 +155,9 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		gauge(queueOldest, age, d.Kind)
 	}
 	s.complain(err)
+	for kind, late := range s.app.jobs.Overdue() {
+		gauge(jobsOverdue, late.Seconds(), kind)
+	}
 	sums, err := s.app.ledger.Imbalance(ctx)
 	for asset, sum := range sums {
 		gauge(ledgerImbalance, float64(sum), string(asset))

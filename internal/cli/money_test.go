@@ -42,6 +42,15 @@ func TestWalletsAndFloats(t *testing.T) {
 		}
 		has(t, floats[0], map[string]any{"asset": "TEST_GHS", "account": "float/hubtel", "held": "900.00"})
 
+		w.run(exitUsage, "wallet", "recover", from, "--reason", "owes nothing")
+		w.owe(t, to, 100_00)
+		has(t, w.object("wallet", "show", to), map[string]any{"wallet": "49.60", "owes": "100.00"})
+		has(t, w.object("wallet", "recover", to, "--reason", "agreed"), map[string]any{"wallet": "0.00", "owes": "50.40"})
+		w.run(exitFunds, "wallet", "recover", to, "--reason", "nothing is left")
+		if audit := w.list("audit", "list", "--tenant", to); len(audit) != 2 || audit[0]["action"] != "wallet.recover" || audit[0]["details"].(map[string]any)["amount"] != "49.60" {
+			t.Errorf("audited: %v", audit)
+		}
+
 		list := w.list("payouts", "list", from)
 		if len(list) != 1 || list[0]["channel"] != "WALLET" {
 			t.Errorf("payouts: %v", list)
@@ -58,6 +67,23 @@ func TestWalletsAndFloats(t *testing.T) {
 		}
 		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "wallets": 4, "payments": 1})
 	})
+}
+
+// owe makes a tenant owe pesewas, as a reversal does that its wallet does not cover.
+func (w where) owe(t *testing.T, tenantID string, pesewas int64) {
+	t.Helper()
+	l := ledger.New(w.db, clock.Real(), "test")
+	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+		page, err := l.Open(tx)
+		if err == nil {
+			err = page.Add(ledger.Transfer{Asset: ledger.GHS, From: ledger.Receivable(tenantID), To: ledger.Float("mtn"), Amount: pesewas,
+				Subject: "reversal", Leg: payments.LegTurnedRest, Kind: "reversed", At: clock.Real().Now()})
+			page.Post()
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A lost is a provider that answers nothing.
@@ -77,6 +103,10 @@ func TestStuckPayouts(t *testing.T) {
 		paid, unpaid := w.stuck(t, id, "order-000000001"), w.stuck(t, id, "order-000000002")
 		if list := w.list("payouts", "stuck"); len(list) != 2 {
 			t.Fatalf("stuck: %v", list)
+		}
+		references := w.list("payouts", "references", id, "order-000000001", "--kind", "topup")
+		if len(references) != payments.MaxAttempts || references[0]["attempt_reference"] != paid.ProviderReference || references[1]["attempt_reference"] == paid.ProviderReference {
+			t.Errorf("references: %v, not %s", references, paid.ProviderReference)
 		}
 		w.run(exitUsage, "payouts", "resolve", paid.ID, "--reason", "neither nor")
 		w.run(exitUsage, "payouts", "resolve", paid.ID, "--unpaid", "--provider-fee", "1", "--reason", "both")

@@ -16,6 +16,8 @@ type payoutsCommands struct {
 	Show    payoutsShow    `cmd:"" help:"Show one payment with its ledger transfers."`
 	Resolve payoutsResolve `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
 	Decide  payoutsDecide  `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
+
+	References payoutsReferences `cmd:"" help:"Print under which references a request goes to providers, known here or not: to look for it in their statements."`
 }
 
 // paymentColumns are what an operator sees of a payment.
@@ -32,6 +34,8 @@ func paymentColumns() []column[payments.Payment] {
 		{"reason", func(p payments.Payment) any { return p.Reason }},
 		{"provider", func(p payments.Payment) any { return p.Rail }},
 		{"provider_reference", func(p payments.Payment) any { return p.ProviderReference }},
+		{"attempt", func(p payments.Payment) any { return int64(p.Attempt) }},
+		{"attempt_reference", func(p payments.Payment) any { return p.AttemptReference }},
 		{"upstream_id", func(p payments.Payment) any { return p.UpstreamID }},
 		{"created_at", func(p payments.Payment) any { return p.CreatedAt }},
 		{"settled_at", func(p payments.Payment) any { return p.SettledAt }},
@@ -56,6 +60,37 @@ func (c *payoutsList) Run(e *env) error {
 			return err
 		}
 		return printAll(e.stdout, c.Output, paymentColumns(), page.Rows)
+	})
+}
+
+type payoutsReferences struct {
+	common
+	Tenant    string `arg:"" help:"Id of the customer."`
+	Reference string `arg:"" help:"The customer's own reference of the request."`
+	Kind      string `name:"kind" enum:"payout,collection,topup,bundle" default:"payout" help:"payout, collection, topup or bundle."`
+}
+
+// attempt is one attempt of a request, as it would be made.
+type attempt struct {
+	number    int
+	reference string
+}
+
+// Run prints references.
+func (c *payoutsReferences) Run(e *env) error {
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		t, err := o.tenants.Get(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		var all []attempt
+		for i, reference := range p.References(t, payments.Kind(c.Kind), c.Reference) {
+			all = append(all, attempt{i + 1, reference})
+		}
+		return printAll(e.stdout, c.Output, []column[attempt]{
+			{"attempt", func(a attempt) any { return int64(a.number) }},
+			{"attempt_reference", func(a attempt) any { return a.reference }},
+		}, all)
 	})
 }
 

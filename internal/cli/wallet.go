@@ -20,6 +20,7 @@ type walletCommands struct {
 	Fund     walletFund     `cmd:"" help:"Put money into a wallet: the customer paid us outside of Makola."`
 	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet by an amount of either sign."`
 	Transfer walletTransfer `cmd:"" help:"Move money between two customers' wallets."`
+	Recover  walletRecover  `cmd:"" help:"Take back what a customer owes since a reversal, as far as the wallet covers it."`
 }
 
 // payments is what commands use of the domain: operators' verbs. Nothing is sent to a provider from
@@ -54,6 +55,7 @@ func (o *opened) audited(entry access.Entry) func(*db.Tx) error {
 type walletView struct {
 	tenant  tenant.Tenant
 	wallet  money.Pesewas
+	owes    money.Pesewas // since reversals that the wallet did not cover
 	credits int64
 }
 
@@ -62,6 +64,7 @@ var walletColumns = []column[walletView]{
 	{"name", func(w walletView) any { return w.tenant.Name }},
 	{"mode", func(w walletView) any { return string(w.tenant.Mode) }},
 	{"wallet", func(w walletView) any { return w.wallet }},
+	{"owes", func(w walletView) any { return w.owes }},
 	{"sms_credits", func(w walletView) any { return w.credits }},
 }
 
@@ -79,7 +82,11 @@ func printWallet(e *env, o *opened, format, id string) error {
 	if err != nil {
 		return err
 	}
-	return printOne(e.stdout, format, walletColumns, walletView{t, money.Pesewas(wallet), credits})
+	debt, err := o.ledger.Balance(e.ctx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, format, walletColumns, walletView{tenant: t, wallet: money.Pesewas(wallet), owes: money.Pesewas(-debt), credits: credits})
 }
 
 type walletShow struct {
@@ -152,6 +159,26 @@ func (c *walletTransfer) Run(e *env) error {
 			return err
 		}
 		return printOne(e.stdout, c.Output, paymentColumns(), pay)
+	})
+}
+
+type walletRecover struct {
+	common
+	Tenant string `arg:"" help:"Id of the customer."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run takes back what is owed.
+func (c *walletRecover) Run(e *env) error {
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		_, err := p.Recover(e.ctx, c.Tenant, c.Reason, actor(), func(tx *db.Tx, taken money.Pesewas) error {
+			return o.audited(access.Entry{Action: "wallet.recover", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason,
+				Details: map[string]any{"amount": taken.String()}})(tx)
+		})
+		if err != nil {
+			return err
+		}
+		return printWallet(e, o, c.Output, c.Tenant)
 	})
 }
 

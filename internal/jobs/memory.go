@@ -171,6 +171,16 @@ func (m *memory) ended(e *entry) {
 	e.kind.sweep(l)
 }
 
+// first gives the job of the line that has been ready for longest.
+func (l *line) first() *entry {
+	for _, e := range l.jobs.items[l.jobs.head:] {
+		if e.state == ready {
+			return e
+		}
+	}
+	return nil
+}
+
 // sweep forgets a line that nobody uses.
 func (k *kind) sweep(l *line) {
 	if l.running == 0 && !l.inRing && l.jobs.len() == 0 {

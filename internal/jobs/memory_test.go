@@ -55,6 +55,33 @@ func TestWhatDoesNotFitIntoMemoryIsFetchedLater(t *testing.T) {
 	})
 }
 
+func TestOverdueIsHowLongTheFirstHasWaited(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		gate, begun := make(chan struct{}), make(chan struct{}, 3)
+		q := start(t, newQueue(t, d, c, quietOptions("a"), Handler{Kind: "k", Workers: 1, Run: func(context.Context, Job) Outcome {
+			begun <- struct{}{}
+			<-gate
+			return Done()
+		}}))
+		add(t, d, q, Job{Kind: "k"})
+		<-begun
+		if late := q.Overdue(); len(late) != 1 || late["k"] != 0 {
+			t.Errorf("while the only job runs: %v", late)
+		}
+		add(t, d, q, Job{Kind: "k"}, Job{Kind: "k", RunAt: epochStart.Add(time.Hour)})
+		c.Advance(90 * time.Second)
+		if late := q.Overdue(); late["k"] != 90*time.Second {
+			t.Errorf("one waits for a worker: %v", late)
+		}
+		close(gate)
+		quiet(t, q)
+		if late := q.Overdue(); late["k"] != 0 {
+			t.Errorf("one is not due yet: %v", late)
+		}
+	})
+}
+
 func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)

@@ -30,13 +30,45 @@ func (q *Queue) Counts() Counts {
 	return c
 }
 
+// Overdue says of each kind, periodic work aside, for how long the job has been
+// due that waits longest on this node to be begun: for a worker, for the turn of
+// its key, or for the lease. It asks nothing of the database.
+func (q *Queue) Overdue() map[string]time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, late := q.clock.Now(), map[string]time.Duration{}
+	for name, k := range q.memory.kinds {
+		if strings.HasPrefix(name, periodicPrefix) {
+			continue
+		}
+		late[name] = 0
+		for _, l := range k.lines {
+			if first := l.first(); first != nil {
+				late[name] = max(late[name], now.Sub(first.due))
+			}
+		}
+	}
+	if w := q.memory.waiting; len(w) == 0 || w[0].due.After(now) {
+		return late
+	}
+	for _, e := range q.memory.waiting { // nobody has put them into their lines
+		if !strings.HasPrefix(e.job.Kind, periodicPrefix) {
+			late[e.job.Kind] = max(late[e.job.Kind], now.Sub(e.due))
+		}
+	}
+	return late
+}
+
 // Depth is the jobs of one kind on all nodes.
 type Depth struct {
-	Kind   string
-	Alive  int64     // not finished, dead letters aside
-	Due    int64     // of these, whose time has come
-	Dead   int64     // dead letters
-	Oldest time.Time // when the earliest due one was to run; zero when none is due
+	Kind  string
+	Alive int64 // not finished, dead letters aside
+	Due   int64 // of these, whose time has come
+	Dead  int64 // dead letters
+	// Oldest is when the earliest due one was to run by its row; zero when none is
+	// due. What a handler put off with Later is in memory alone: by its row such a
+	// job is due since it was made.
+	Oldest time.Time
 }
 
 const sqlDepth = `SELECT kind,

@@ -73,11 +73,11 @@ type scraped struct{ p *Payments }
 
 var (
 	unknownCount = prometheus.NewDesc("makola_unknown_outcome",
-		"Open payments that need an operator, on all nodes.", []string{"provider"}, nil)
+		"Open payments that need an operator, on all nodes.", []string{"provider", "mode"}, nil)
 	unknownOldest = prometheus.NewDesc("makola_unknown_outcome_oldest_seconds",
-		"Age of the oldest of them.", []string{"provider"}, nil)
+		"Age of the oldest of them.", []string{"provider", "mode"}, nil)
 	unknownCedis = prometheus.NewDesc("makola_unknown_outcome_ghs",
-		"Their amounts together, in cedis.", []string{"provider"}, nil)
+		"Their amounts together, in cedis.", []string{"provider", "mode"}, nil)
 	floatCedis = prometheus.NewDesc("makola_provider_float_ghs",
 		"What we have at a provider by our own books, in cedis.", []string{"provider", "mode"}, nil)
 )
@@ -99,9 +99,9 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	}
 	unknown, err := s.p.Unknown(ctx)
 	for rail, u := range unknown {
-		gauge(unknownCount, float64(u.Count), rail)
-		gauge(unknownOldest, max(0, s.p.clock.Since(u.Oldest).Seconds()), rail)
-		gauge(unknownCedis, u.Cedis, rail)
+		gauge(unknownCount, float64(u.Count), rail.Provider, rail.Mode)
+		gauge(unknownOldest, max(0, s.p.clock.Since(u.Oldest).Seconds()), rail.Provider, rail.Mode)
+		gauge(unknownCedis, u.Cedis, rail.Provider, rail.Mode)
 	}
 	if err == nil {
 		for _, rail := range s.p.routes.Rails() {
@@ -117,35 +117,39 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Unknown sums up the open payments that need an operator.
+// RailName names a rail: a provider in one mode.
+type RailName struct{ Provider, Mode string }
+
+// Unknown sums up the open payments of a rail that need an operator.
 type Unknown struct {
 	Count  int64
 	Cedis  float64   // amounts and charges together
 	Oldest time.Time // when the oldest was accepted
 }
 
-const unknownByRail = `SELECT rail, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
-WHERE escalated_at IS NOT NULL GROUP BY rail`
+const unknownByRail = `SELECT rail, mode, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
+WHERE escalated_at IS NOT NULL GROUP BY rail, mode`
 
-// Unknown sums up, by provider, the open payments that need an operator. Every
-// provider is in it.
-func (p *Payments) Unknown(ctx context.Context) (map[string]Unknown, error) {
-	var all map[string]Unknown
+// Unknown sums up, by rail, the open payments that need an operator. Every rail
+// of this node is in it.
+func (p *Payments) Unknown(ctx context.Context) (map[RailName]Unknown, error) {
+	var all map[RailName]Unknown
 	err := p.db.Read(ctx, func(tx *db.Tx) error {
-		all = map[string]Unknown{}
+		all = map[RailName]Unknown{}
 		return tx.Query(unknownByRail, nil, func(r *db.Row) error {
-			var rail string
+			var rail RailName
 			var pesewas int64
 			var u Unknown
-			err := r.Scan(&rail, &u.Count, &pesewas, &u.Oldest)
+			err := r.Scan(&rail.Provider, &rail.Mode, &u.Count, &pesewas, &u.Oldest)
 			u.Cedis = float64(pesewas) / 100
 			all[rail] = u
 			return err
 		})
 	})
 	for _, rail := range p.routes.Rails() {
-		if _, ok := all[rail.Name]; !ok && err == nil {
-			all[rail.Name] = Unknown{Oldest: p.clock.Now()}
+		name := RailName{rail.Name, rail.Mode}
+		if _, ok := all[name]; !ok && err == nil {
+			all[name] = Unknown{Oldest: p.clock.Now()}
 		}
 	}
 	return all, err

@@ -191,6 +191,57 @@ func (p *Payments) Adjust(ctx context.Context, tenantID string, amount money.Pes
 	return p.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
 }
 
+// Recover takes back what a tenant owes since a reversal that its wallet did not
+// cover: as much as the wallet has now, or all of it. also runs in the same
+// transaction and is told how much that is. Payouts that the reversal stopped
+// stay stopped.
+func (p *Payments) Recover(ctx context.Context, tenantID, reason, actor string, also func(tx *db.Tx, taken money.Pesewas) error) (taken money.Pesewas, err error) {
+	var bad problem.Fields
+	checkReason(&bad, reason, actor)
+	if err := bad.Err(); err != nil {
+		return 0, err
+	}
+	t, err := p.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return 0, err
+	}
+	wallet, debt := t.Wallet(), ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)}
+	m := movement{subject: uuid.Must(uuid.NewV7()).String(), leg: "recover"}
+	at := p.clock.Now()
+	err = p.db.WriteRecognising(ctx, p.booked(m), func(tx *db.Tx) error {
+		page, err := p.ledger.Open(tx, wallet)
+		if err != nil {
+			return err
+		}
+		// Under the wallet's lock nobody else takes it back.
+		owed, err := p.ledger.BalanceIn(tx, debt)
+		if err != nil {
+			return err
+		}
+		if owed >= 0 {
+			return problem.New(problem.Invalid, "nothing_owed", "The account owes nothing.")
+		}
+		taken = money.Pesewas(min(-owed, page.Available(wallet)))
+		if taken <= 0 {
+			return problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet has nothing to take it from")
+		}
+		if err := page.Add(ledger.Transfer{Asset: wallet.Asset, From: wallet.ID, To: debt.ID, Amount: int64(taken),
+			Subject: m.subject, Leg: m.leg, Kind: "recover", At: at}); err != nil {
+			return err
+		}
+		page.Post()
+		if also == nil {
+			return nil
+		}
+		return also(tx, taken)
+	})
+	if err != nil {
+		return 0, err
+	}
+	p.log.Warn("an operator took back what was owed", "tenant", t.ID, "amount", taken.String(), "actor", actor, "reason", reason)
+	return taken, nil
+}
+
 func (p *Payments) adjust(ctx context.Context, tenantID string, amount money.Pesewas, kind, reason, actor string, also []func(*db.Tx) error) error {
 	t, err := p.tenants.Get(ctx, tenantID)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/tenant"
 )
 
 // references makes ProviderReferences: an HMAC under the installation's secret,
@@ -43,6 +45,23 @@ func (r *references) make(p Payment, attempt int) string {
 	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80
 	return id.String()
+}
+
+// MaxAttempts is how many attempts References tells the references of: a payment
+// has one on each rail at most.
+const MaxAttempts = 4
+
+// References gives the ProviderReferences that the attempts of a client's request
+// have, the first one first, whether the request is known here or not. After a
+// restore an operator finds with them what a provider did for a request that the
+// backup does not know, or knows on another rail.
+func (p *Payments) References(t tenant.Tenant, k Kind, reference string) []string {
+	pay := Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference}
+	list := make([]string, MaxAttempts)
+	for i := range list {
+		list[i] = p.references.make(pay, i+1)
+	}
+	return list
 }
 
 // newID makes a UUIDv7 of a moment of our clock, in the order of moments to the

@@ -2,8 +2,11 @@ package payments
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
 )
 
 // TestReferences: the same request makes the same ProviderReference on every
@@ -37,4 +40,24 @@ func TestReferences(t *testing.T) {
 	differ("another kind", r, 1, func(p *Payment) { p.Kind = KindCollection })
 	differ("another Reference", r, 1, func(p *Payment) { p.Reference = "order-00000002" })
 	differ("a boundary that moved", r, 1, func(p *Payment) { p.Mode, p.Tenant = "testt", "1" })
+}
+
+// An operator finds a payment on the rail that it was rerouted to, also when only the request is known.
+func TestReferencesAreThoseOfTheAttempts(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(unsent), always(notFound))
+		h.second.script(always(pending), always(success))
+		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		all := n.References(h.tenant, KindPayout, pay.Reference)
+		got := n.must(KindPayout, pay.ID)
+		if got.Attempt != 2 || got.Rail != "hubtel" || len(all) != MaxAttempts || all[0] != got.ProviderReference || all[1] != got.AttemptReference {
+			t.Errorf("attempt %d at %s is %s of %s; the references are %v", got.Attempt, got.Rail, got.AttemptReference, got.ProviderReference, all)
+		}
+	})
 }
