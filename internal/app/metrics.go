@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"net/http"
+	"net/http/pprof"
+	"net/netip"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -107,16 +109,27 @@ func (m *meters) seen(s api.Seen) {
 	m.seconds.WithLabelValues(s.Route).Observe(s.Took.Seconds())
 }
 
-// handler serves /metrics.
+// handler serves /metrics, and Go's profiles under /debug/pprof/ to who is on this machine: a profile
+// takes a processor for as long as it is asked to.
 func (m *meters) handler() http.Handler {
-	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/metrics" {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime}))
+	mux.HandleFunc("GET /debug/pprof/", local(pprof.Index))
+	mux.HandleFunc("GET /debug/pprof/profile", local(pprof.Profile))
+	mux.HandleFunc("GET /debug/pprof/trace", local(pprof.Trace))
+	return mux
+}
+
+// local keeps a handler from every client that is not on this machine.
+func local(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !from.Addr().Unmap().IsLoopback() {
 			http.NotFound(w, r)
 			return
 		}
-		metrics.ServeHTTP(w, r)
-	})
+		handler(w, r)
+	}
 }
 
 // stored are the figures that a scrape asks for, most of them of the database.

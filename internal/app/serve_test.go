@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // The probes carry a request id like every answer, and the last answer that a request may get leaves before
@@ -24,5 +25,19 @@ func TestProbesAndTimes(t *testing.T) {
 	}
 	if writeTimeout <= api.AnswerWithin {
 		t.Errorf("the connection lives for %v, the answer may take %v", writeTimeout, api.AnswerWithin)
+	}
+}
+
+// Profiles are for who is on this machine.
+func TestProfilesAreLocal(t *testing.T) {
+	handler := (&meters{registry: prometheus.NewRegistry()}).handler()
+	for from, want := range map[string]int{"127.0.0.1:5000": http.StatusOK, "[::1]:5000": http.StatusOK, "192.0.2.1:5000": http.StatusNotFound} {
+		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/goroutine?debug=1", nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("a client at %s: %d, want %d", from, w.Code, want)
+		}
 	}
 }
