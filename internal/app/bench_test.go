@@ -64,7 +64,7 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 		w.keys = benchTenants(b, where, server, tenants)
 		if slow {
 			root := newClient(sim.ready.SimURL, "")
-			if a, err := root.call("POST", "/faults", map[string]any{"provider": "mtn", "operation": "disburse", "fault": "slow_200ms", "seconds": 600}); err != nil || a.status >= 300 {
+			if a, err := root.call("POST", "/faults", map[string]any{"provider": "mtn", "operation": "*", "fault": "slow", "delay_s": 0.2, "seconds": 600}); err != nil || a.status >= 300 {
 				b.Fatalf("the fault was not taken: %v %+v", err, a)
 			}
 		}
