@@ -50,7 +50,7 @@ func (w where) server() (*jobs.Queue, *webhook.Webhooks) {
 
 func (w where) quiet(q *jobs.Queue) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := q.Quiet(ctx); err != nil {
 		w.t.Fatal(err)
@@ -91,7 +91,7 @@ func TestWebhooks(t *testing.T) {
 
 		status.Store(http.StatusOK)
 		has(t, w.object("webhooks", "replay", "--tenant", id, "0192-event", "--reason", "they are back"), map[string]any{"replayed": 1})
-		for deadline := time.Now().Add(time.Minute); calls.Load() < 2; {
+		for deadline := time.Now().Add(3 * time.Minute); calls.Load() < 2; {
 			if time.Now().After(deadline) {
 				t.Fatal("the server never took the replay")
 			}
@@ -166,7 +166,7 @@ func TestJobs(t *testing.T) {
 		w.run(exitConflict, "jobs", "rerun", "0192-b")
 		w.run(exitNotFound, "jobs", "rerun", "nothing")
 		has(t, w.object("jobs", "rerun", "0192-a", "--reason", "mended"), map[string]any{"rerun": "0192-a"})
-		for deadline := time.Now().Add(time.Minute); q.Counts().Adopted == 0; {
+		for deadline := time.Now().Add(3 * time.Minute); q.Counts().Adopted == 0; {
 			if time.Now().After(deadline) {
 				t.Fatal("the server never took the rerun")
 			}

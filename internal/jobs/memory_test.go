@@ -128,7 +128,8 @@ func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
 		quiet(t, q)
 		look(t, q)
 		quiet(t, q)
-		if got := r.all()[before:]; len(got) != 1 || got[0].Subject != away {
+		// The keeper and this test may both take the hint, and then it runs twice.
+		if got := r.all()[before:]; len(got) == 0 || slices.ContainsFunc(got, func(j Job) bool { return j.Subject != away }) {
 			t.Errorf("the wake of %s ran %+v", away, got)
 		}
 		before = len(r.all())
@@ -200,11 +201,13 @@ func TestNoOutcomeIsLostWhenTheDatabaseFails(t *testing.T) {
 func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {
+			t.Parallel()
 			options := dbtest.Options(t, e)
 			faulty := options
 			faulty.Faults = &db.Faults{}
 			da, d := dbtest.OpenWith(t, faulty), dbtest.OpenWith(t, options)
-			short := Options{LeaseFor: 900 * time.Millisecond, Heartbeat: 50 * time.Millisecond}
+			// So long that a busy machine does not silence the first node before this test does.
+			short := Options{LeaseFor: 5 * time.Second, Heartbeat: 50 * time.Millisecond}
 			var r record
 			oa, ob := short, short
 			oa.Node, ob.Node = "a", "b"

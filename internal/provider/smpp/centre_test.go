@@ -205,7 +205,7 @@ func (c *centre) pass(d time.Duration) {
 // settle waits until every receipt that is due was answered.
 func (c *centre) settle() {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if err := c.Quiet(ctx); err != nil {
 		c.t.Fatal("the centre does not come to rest:", err)

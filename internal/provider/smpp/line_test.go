@@ -22,7 +22,7 @@ import (
 )
 
 // patience is reached by a failing test only.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // centre is a message centre whose every answer the test decides, for what the simulator never does. It
 // reads and writes with another codec than the client, so that the two cannot agree on one mistake.
