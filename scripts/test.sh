@@ -58,7 +58,8 @@ case " $* " in
 	step "tests with the race detector"
 	go test -count=1 -timeout 40m "$unwatched" "$@" -skip "$slow" ./...
 	step "the simulation and the built program, and what else is too slow for the race detector"
-	go test -count=1 -timeout 40m -parallel 4 -run "$slow|^TestSimulation\$" ./internal/app ./internal/messaging ./internal/payments
+	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together.
+	go test -count=1 -timeout 40m -parallel 10 -run "$slow|^TestSimulation\$" ./internal/app ./internal/messaging ./internal/payments
 	;;
 *)
 	step "tests"

@@ -163,6 +163,7 @@ func (in *inbox) statuses(reference string) []string {
 }
 
 func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel() // a test that is not would wait for its subtests before the next one begins
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +193,7 @@ func TestKilledUnderLoad(t *testing.T) {
 func TestStoppedUnderLoad(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
-	first := where.serve(t, "first", sim)
+	first := where.serve(t, "first", sim, "--drain-for", "5m") // however slow the machine is
 	second := where.serve(t, "second", sim)
 	key := first.ready.APIKey
 	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")

@@ -26,7 +26,7 @@ import (
 
 // patience bounds every wait of these tests. It is reached only when something is broken: a slow
 // machine must not make a right program look wrong.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // builtProgram builds cmd/makola once a test run.
 var builtProgram = sync.OnceValues(func() (string, error) {
