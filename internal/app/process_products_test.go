@@ -1,0 +1,279 @@
+//go:build !race
+
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// A product is one way to ask for money to move, as the load of every product uses it.
+type product struct {
+	name, path string
+	status     string // where its status is read, before the reference
+	most       int64  // requests at most in a run: some endpoints count them
+	success    int64  // pesewas that a success adds to the wallet, where nobody but the wallet pays
+	body       func(reference string, n int) map[string]any
+}
+
+// products is one of each that another test of the built program does not send; the last three digits of
+// a number decide what the simulator does, and Hubtel, which cannot tell a repeated request, serves most.
+func products(t *testing.T, server *process) []product {
+	t.Helper()
+	api := newClient(server.ready.APIURL, server.ready.APIKey)
+	network := catalogue(t, api, "/airtime-api/networks", http.StatusCreated)
+	service := catalogue(t, api, "/databundle-api-v2/services", http.StatusOK)
+	var offers struct {
+		Packages struct {
+			Data []struct{ ID, Amount string }
+		}
+	}
+	api.get(t, "/databundle-api-v2/offers/"+service[0]+"/0245550001", &offers)
+	offer := offers.Packages.Data[0]
+	var price float64
+	if _, err := fmt.Sscan(offer.Amount, &price); err != nil {
+		t.Fatal(err)
+	}
+	ends := []string{"001", "001", "000", "006", "007", "024"}
+	end := func(n int) string { return ends[n%len(ends)] }
+	return []product{
+		{"payout to a wallet of the second rail", "/payment-api/send/mobilemoney", "/payment-api/checkstatus/", math.MaxInt64, -60, func(reference string, n int) map[string]any {
+			return map[string]any{"amount": "0.50", "channel": "TELECEL", "account_number": "0200000" + end(n), "client_reference": reference}
+		}},
+		{"payout to a bank", "/payment-api/send/bank", "/payment-api/checkstatus/", math.MaxInt64, -60, func(reference string, n int) map[string]any {
+			return map[string]any{"amount": "0.50", "bank_id": server.ready.BankID, "account_number": "1040000000" + end(n&^1), "client_reference": reference}
+		}},
+		{"collection", "/payment-api/momopay", "/payment-api/checkstatus/", math.MaxInt64, 90, func(reference string, n int) map[string]any {
+			return map[string]any{"amount": 1, "network": "AIRTELTIGO", "phone_number": "0270000" + end(n), "transaction_id": reference}
+		}},
+		{"airtime", "/airtime-api/sendAirtime", "/airtime-api/checkstatus/", 30, -100, func(reference string, n int) map[string]any {
+			return map[string]any{"amount": 1, "network_id": network[0], "phone_number": "0240000" + end(n), "transaction_id": reference}
+		}},
+		{"airtime paid by mobile money", "/airtime-api/buy", "/airtime-api/checkstatus/", 30, 0, func(reference string, _ int) map[string]any {
+			return map[string]any{"amount": 1, "network_id": network[0], "network": "MTN", "phoneNumber": "0240000001", "destination": "0245551234",
+				"type": "momo", "transaction_id": reference}
+		}},
+		{"data package", "/databundle-api-v2/buy", "/databundle-api-v2/checkstatus/", 25, -int64(math.Round(price * 100)), func(reference string, _ int) map[string]any {
+			return map[string]any{"phone_number": "0245550001", "service_id": service[0], "package_id": offer.ID, "network": "MTN", "type": "e_wallet",
+				"client_reference": reference}
+		}},
+	}
+}
+
+// catalogue reads the ids of a list.
+func catalogue(t *testing.T, api *client, path string, status int) []string {
+	t.Helper()
+	a, err := api.call(http.MethodGet, path, nil)
+	var rows []struct{ ID string }
+	if err != nil || a.status != status || json.Unmarshal(a.data, &rows) != nil || len(rows) == 0 {
+		t.Fatalf("GET %s: %v %+v", path, err, a)
+	}
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	return ids
+}
+
+// asked is one request of the load and where its money is to be found.
+type asked struct {
+	*product
+	reference string
+	external  string // our provider reference; a data package is asked for by it
+	refused   bool
+}
+
+// everything is a load of every product. Like load, it asks again until an answer comes.
+type everything struct {
+	t        *testing.T
+	products []product
+	target   atomic.Pointer[client]
+	stop     atomic.Bool
+	sent     atomic.Int64
+	done     sync.WaitGroup
+	mu       sync.Mutex
+	counts   map[string]int64
+	all      []asked
+}
+
+func startEverything(t *testing.T, name string, products []product, target *client) *everything {
+	l := &everything{t: t, products: products, counts: map[string]int64{}}
+	l.target.Store(target)
+	for caller := range callers {
+		l.done.Add(1)
+		go func() {
+			defer l.done.Done()
+			for n := 0; !l.stop.Load(); n++ {
+				if p := &l.products[(caller+n)%len(l.products)]; l.take(p) {
+					l.ask(p, fmt.Sprintf("%s-%03d-%06d", name, caller, n), caller+n/len(l.products))
+				}
+			}
+		}()
+	}
+	return l
+}
+
+// take says whether one more of a product may be asked for.
+func (l *everything) take(p *product) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[p.name]++
+	return l.counts[p.name] <= p.most
+}
+
+func (l *everything) ask(p *product, reference string, n int) {
+	for {
+		a, err := l.target.Load().call(http.MethodPost, p.path, p.body(reference, n))
+		if err != nil || a.status >= 500 {
+			pause(20 * time.Millisecond)
+			continue
+		}
+		one := asked{product: p, reference: reference}
+		switch a.status {
+		case http.StatusOK:
+			if one.external = field(a.data, "ext_transaction_id"); one.external == "" {
+				one.external = nested(a.data, "payment", "ext_transaction_id")
+			}
+		case http.StatusBadRequest:
+			one.refused = true
+		case http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
+			one.external = field(a.data, "ext_transaction_id")
+		default:
+			l.t.Errorf("%s %s: %d %s", p.name, reference, a.status, a.message)
+			return
+		}
+		l.sent.Add(1)
+		l.mu.Lock()
+		l.all = append(l.all, one)
+		l.mu.Unlock()
+		return
+	}
+}
+
+func nested(data json.RawMessage, object, name string) string {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(data, &members)
+	return field(members[object], name)
+}
+
+// killsOfEverything is how often the server dies under this load, on each engine.
+const killsOfEverything = 5
+
+// Every product, through both rails, while the server dies again and again. A provider that refuses
+// duplicates in no words of its own leaves what was under way for an operator, whose statement is the
+// simulator's book.
+func TestKilledUnderEveryProduct(t *testing.T) {
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			sim, where := startSim(t), newSite(t, engine)
+			server := where.serve(t, "makola", sim)
+			key := server.ready.APIKey
+			where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load")
+			opening := balance(t, newClient(server.ready.APIURL, key))
+			l := startEverything(t, "every-"+engine.String(), products(t, server), newClient(server.ready.APIURL, key))
+			for n := range killsOfEverything {
+				before := l.sent.Load()
+				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+4*callers })
+				server.kill()
+				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim)
+				l.target.Store(newClient(server.ready.APIURL, key))
+			}
+			l.stop.Store(true)
+			l.done.Wait()
+			api := newClient(server.ready.APIURL, key)
+			decide(t, where, sim, server)
+			judge(t, sim, api, l.all, opening)
+			where.command(t, "ledger", "check")
+		})
+	}
+}
+
+// decide lets time pass until nothing is open, and ends by the simulator's book what nobody can know.
+func decide(t *testing.T, where site, sim, server *process) {
+	t.Helper()
+	control := newClient(server.ready.SimURL, "")
+	waitFor(t, "everything to be decided", func() bool {
+		a, err := control.call(http.MethodPost, "/clock", map[string]any{"advance_s": 61})
+		if err != nil || a.status != http.StatusOK {
+			t.Fatalf("the clock: %v %+v", err, a)
+		}
+		var stuck []struct {
+			ID        string `json:"id"`
+			Reference string `json:"attempt_reference"`
+		}
+		if err := json.Unmarshal(where.command(t, "payouts", "stuck", "-o", "json"), &stuck); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range stuck {
+			verdict := "--unpaid"
+			if inBook(t, sim, s.Reference) > 0 {
+				verdict = "--paid"
+			}
+			where.command(t, "payouts", "resolve", s.ID, verdict, "--reason", "the provider's statement")
+		}
+		return metric(t, server, `makola_queue_depth{queue="payment"}`) == 0
+	})
+}
+
+// inBook counts the successes that the simulator did under a provider reference.
+func inBook(t *testing.T, sim *process, reference string) int {
+	t.Helper()
+	var rows []struct{ Status string }
+	newClient(sim.ready.SimURL, "").get(t, "/transactions?reference="+reference, &rows)
+	done := 0
+	for _, r := range rows {
+		if r.Status == "success" {
+			done++
+		}
+	}
+	return done
+}
+
+// judge holds each request against the interface and the simulator's book, and their sum against the wallet.
+func judge(t *testing.T, sim *process, api *client, all []asked, opening float64) {
+	t.Helper()
+	want := int64(math.Round(opening * 100))
+	counts := map[string]int{}
+	for _, one := range all {
+		id := one.reference
+		if one.path == "/databundle-api-v2/buy" {
+			id = one.external
+		}
+		var seen struct {
+			Status   string `json:"status"`
+			External string `json:"ext_transaction_id"`
+		}
+		api.get(t, one.product.status+id, &seen)
+		counts[one.name+" "+seen.Status]++
+		done := 0
+		switch {
+		case seen.Status == "success" && !one.refused:
+			done, want = 1, want+one.success
+		case seen.Status != "failed" && seen.Status != "declined":
+			t.Errorf("%s %s is %s at the end", one.name, one.reference, seen.Status)
+		case one.path == "/airtime-api/buy":
+			var paid struct {
+				Status string `json:"status"`
+			}
+			if api.get(t, "/payment-api/checkstatus/"+id, &paid); paid.Status == "success" {
+				want += 100 // was paid for and given back
+			}
+		}
+		if got := inBook(t, sim, seen.External); got != done {
+			t.Errorf("%s %s is %s and the provider did it %d times", one.name, one.reference, seen.Status, got)
+		}
+	}
+	t.Logf("%d requests: %v", len(all), counts)
+	if got := int64(math.Round(balance(t, api) * 100)); got != want {
+		t.Errorf("the wallet holds %d pesewas, what succeeded leaves %d", got, want)
+	}
+}
