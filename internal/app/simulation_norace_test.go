@@ -2,4 +2,7 @@
 
 package app
 
-const simulationOpsDefault = 10_000
+const (
+	simulationOpsDefault = 10_000
+	simulationTextRounds = 24
+)

@@ -2,6 +2,9 @@
 
 package app
 
-// Under the race detector, which makes everything some ten times slower, the simulation is short: the
-// gate runs the whole of it without.
-const simulationOpsDefault = 1_200
+// Under the race detector, which makes everything some ten times slower, the simulations are short: the
+// gate runs the whole of them without.
+const (
+	simulationOpsDefault = 1_200
+	simulationTextRounds = 8
+)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func TestSimulation(t *testing.T) {
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, engine, *simulationSeed+uint64(engine))
+			w := newWorld(t, engine, *simulationSeed+uint64(engine), nil)
 			for w.asked < *simulationOps && !t.Failed() {
 				w.changeWeather()
 				w.round()
@@ -92,7 +93,8 @@ type customer struct {
 	given   int64
 }
 
-func newWorld(t *testing.T, engine db.Engine, seed uint64) *world {
+// newWorld makes a world; prepare, which may be nil, completes it before its first node starts.
+func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world)) *world {
 	t.Logf("seed %d; repeat with -args -simulation.seed=%d", seed, *simulationSeed)
 	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{},
 		clock: clock.NewManual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))}
@@ -107,6 +109,9 @@ func newWorld(t *testing.T, engine db.Engine, seed uint64) *world {
 		Storage: config.Storage{Data: t.TempDir()}}
 	if engine == db.Postgres {
 		w.cfg.Database = dbtest.URL(t)
+	}
+	if prepare != nil {
+		prepare(w)
 	}
 	w.startNode()
 	if engine == db.Postgres {
@@ -184,7 +189,7 @@ func (w *world) round() {
 			o.ask(node)
 		}()
 	}
-	group.Wait()
+	w.await(&group)
 	w.asked += len(orders)
 	for _, o := range orders {
 		w.keep(o)
@@ -194,6 +199,32 @@ func (w *world) round() {
 	if w.rounds%roundsBetweenRestarts == 0 {
 		w.calm()
 		w.restart()
+	}
+}
+
+// await waits for the customers' answers. A request may itself wait for a moment that only the clock
+// brings, such as the next try of a transaction that the database has lost.
+func (w *world) await(group *sync.WaitGroup) {
+	w.t.Helper()
+	answered := make(chan struct{})
+	go func() { group.Wait(); close(answered) }()
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for until := time.Now().Add(simulationPatience); ; {
+		select {
+		case <-answered:
+			return
+		case <-look.C:
+		}
+		if time.Now().After(until) {
+			w.t.Fatalf("round %d: requests are not answered", w.rounds)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		idle := !slices.ContainsFunc(w.nodes, func(n *App) bool { return n.jobs.Quiet(ctx) != nil })
+		cancel()
+		if idle {
+			w.clock.Advance(time.Second)
+		}
 	}
 }
 
@@ -215,6 +246,11 @@ func (w *world) settle() {
 		for _, n := range w.nodes {
 			if err := n.jobs.Quiet(ctx); err != nil {
 				w.t.Fatalf("round %d: jobs do not come to rest: %v; %+v", w.rounds, err, n.jobs.Counts())
+			}
+		}
+		for _, n := range w.nodes {
+			if err := n.payments.Quiet(ctx); err != nil {
+				w.t.Fatalf("round %d: second looks do not come to rest: %v", w.rounds, err)
 			}
 		}
 		if err := w.sim.Quiet(ctx); err != nil {

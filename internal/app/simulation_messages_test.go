@@ -1,0 +1,441 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/sim"
+)
+
+// The simulation of messages is the same bad year for texts: customers send campaigns and one-time
+// passwords over real SMPP connections to a message centre that throttles, refuses, cuts the line and
+// reports late, twice or never, while the database loses answers and nodes come and go. With an even seed
+// the installation on SQLite resends what a crash left unknown.
+
+const (
+	// textsAtOnce is how many requests customers make at the same time in one round.
+	textsAtOnce = 20
+	// textRoundsBetweenRestarts is how often a node leaves in the middle of a delivery.
+	textRoundsBetweenRestarts = 7
+	// moreTextRounds is how many rounds a run goes on at most for what its table still lacks.
+	moreTextRounds = 40
+)
+
+func TestSimulationMessages(t *testing.T) {
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newTexting(t, engine, *simulationSeed+uint64(engine))
+			for s.rounds < simulationTextRounds && !t.Failed() {
+				s.turn()
+				s.round()
+			}
+			s.clearUp()
+			s.cover()
+			s.verify()
+		})
+	}
+}
+
+// texting is a world whose customers send messages.
+type texting struct {
+	*world
+	texters []*texter
+	sends   []*send
+	keyed   []*send // of the last day, which may be asked for again
+	numbers int     // that got a one-time password
+	checked int     // one-time passwords that were verified
+}
+
+// texter is a customer as a sender of messages.
+type texter struct {
+	*customer
+	sender, pending string              // sender IDs, approved and not
+	groups          map[string][]string // numbers by group
+	optedOut        map[string]bool     // by number
+	credits         int64               // that were sold
+}
+
+func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
+	s := &texting{}
+	s.world = newWorld(t, engine, seed, func(w *world) {
+		serveSMPP(t, w.sim)
+		w.sim.SetSMSC(sim.SMSCOptions{EnquireEvery: quietCentre})
+		w.sim.CountSegments(true)
+		w.cfg.SMPP.Resend = engine == db.SQLite && *simulationSeed%2 == 0
+	})
+	n := s.nodes[0]
+	ctx := context.Background()
+	for i, c := range s.customers {
+		x := &texter{customer: c, groups: map[string][]string{}, optedOut: map[string]bool{}, credits: []int64{5_000_000, 5_000_000, 400}[i]}
+		for _, id := range []*string{&x.sender, &x.pending} {
+			asked, err := n.messaging.RequestSender(ctx, c.id, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
+			if err != nil {
+				t.Fatal(err)
+			}
+			*id = asked.ID
+		}
+		sale := uuid.NewString()
+		s.act(n, func(tx *db.Tx) error {
+			if _, err := n.messaging.ReviewSender(tx, c.id, x.sender, messaging.SenderApproved, "", "test"); err != nil {
+				return err
+			}
+			_, err := n.messaging.SellCredits(tx, c.id, sale, x.credits)
+			return err
+		})
+		s.texters = append(s.texters, x)
+		s.addGroup(x, 40)
+	}
+	s.rest()
+	return s
+}
+
+// addGroup makes a contact group of so many numbers.
+func (s *texting) addGroup(x *texter, size int) string {
+	s.t.Helper()
+	g, err := s.node().messaging.AddGroup(context.Background(), x.id, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var contacts []messaging.NewContact
+	for range size {
+		number := s.number()
+		contacts = append(contacts, messaging.NewContact{Phone: number})
+		x.groups[g.ID] = append(x.groups[g.ID], international(number))
+	}
+	if _, err := s.node().messaging.AddContacts(context.Background(), x.id, g.ID, contacts); err != nil {
+		s.t.Fatal(err)
+	}
+	return g.ID
+}
+
+// textMagic are the ends of numbers that do not just take what they are sent. What is never answered, and
+// a full queue, are left to the weather: their time is the machine's.
+var textMagic = []string{"001", "003", "004", "008", "020", "021", "024", "026"}
+
+// number draws a mobile number, as a person writes it.
+func (s *texting) number() string {
+	prefix := simPrefix[simNetworks[s.random.IntN(len(simNetworks))]]
+	if s.random.IntN(8) == 0 {
+		return prefix + "0000" + textMagic[s.random.IntN(len(textMagic))]
+	}
+	return fmt.Sprintf("%s55%05d", prefix, s.random.IntN(3_000))
+}
+
+func international(number string) string { return "233" + strings.TrimPrefix(number, "0") }
+
+// send is one request for messages, and what it was told.
+type send struct {
+	from     *texter
+	otp      bool
+	id       string // in every part of its text
+	text     string // as the campaign has it
+	path     string
+	body     map[string]any  // nil: everything is in the path
+	key      string          // Idempotency-Key
+	named    map[string]bool // numbers, those that opted out as well
+	to       map[string]bool
+	invalid  int
+	excluded int
+	wrong    string // why it must be refused
+	vanishes bool   // a group of it is deleted meanwhile
+	first    *send  // that it repeats
+	at       time.Time
+	weather  string
+
+	status   int
+	message  string
+	campaign string
+	cost     int64
+	unclear  bool // an answer was lost: it may have been accepted all the same
+}
+
+// draw makes a random request.
+func (s *texting) draw(place int) *send {
+	m := &send{from: s.texters[s.random.IntN(len(s.texters))], id: fmt.Sprintf("m%d-%dx", s.rounds, place), weather: s.weather.name(), at: s.clock.Now(),
+		named: map[string]bool{}, to: map[string]bool{}}
+	if s.random.IntN(4) == 0 {
+		m.key = uuid.NewString()
+	}
+	if s.random.IntN(6) == 0 {
+		s.drawOTP(m)
+		return m
+	}
+	sender, groups := s.drawText(m), []string(nil)
+	var numbers, recipients []string
+	for range []int{1, 1, 2, 3, 8, 20, 250}[s.random.IntN(7)] {
+		numbers = append(numbers, s.number())
+		if s.random.IntN(6) == 0 { // one that is there already
+			numbers = append(numbers, numbers[s.random.IntN(len(numbers))])
+		}
+		if s.random.IntN(12) == 0 {
+			recipients = append(recipients, []string{"12", "024", "not a number", "0555555555555"}[s.random.IntN(4)])
+			m.invalid++
+		}
+	}
+	for _, n := range numbers {
+		m.named[international(n)] = true
+		recipients = append(recipients, []string{n, international(n), "+" + international(n)}[s.random.IntN(3)])
+	}
+	if s.random.IntN(5) == 0 {
+		ids := slices.Sorted(maps.Keys(m.from.groups))
+		groups = append(groups, ids[s.random.IntN(len(ids))])
+		m.join(groups[0])
+	}
+	if other := s.texters[(slices.Index(s.texters, m.from)+1)%len(s.texters)]; m.wrong == "" && s.random.IntN(20) == 0 {
+		groups, m.wrong = append(groups, slices.Sorted(maps.Keys(other.groups))[0]), "the group of another"
+	}
+	m.exclude()
+	if len(m.to) == 0 {
+		m.wrong = "nobody to send to"
+	}
+	m.path = "/sms-api/send"
+	if len(recipients) < 20 && s.random.IntN(6) == 0 {
+		m.path += "?" + url.Values{"sender_id": {sender}, "message": {m.text}, "recipients": {strings.Join(recipients, ",")}, "group_id_list": groups}.Encode()
+		return m
+	}
+	m.body = map[string]any{"sender_id": sender, "message": m.text, "recipients": recipients}
+	if len(groups) > 0 {
+		m.body["group_id_list"] = groups
+	}
+	return m
+}
+
+// join adds the numbers of a group.
+func (m *send) join(group string) {
+	for _, n := range m.from.groups[group] {
+		m.named[n] = true
+	}
+}
+
+// exclude leaves out who wants no messages.
+func (m *send) exclude() {
+	m.to, m.excluded = map[string]bool{}, 0
+	for n := range m.named {
+		if m.from.optedOut[n] {
+			m.excluded++
+		} else {
+			m.to[n] = true
+		}
+	}
+}
+
+// drawText draws a text in which every part names the request, and who it is from.
+func (s *texting) drawText(m *send) (sender string) {
+	sender = m.from.sender
+	switch m.text = m.id; s.random.IntN(5) {
+	case 0:
+		m.text = m.filled(200) // two parts
+	case 1:
+		m.text = m.filled(400) // three
+	case 2:
+		m.text = "Akwaaba \u20b5 " + m.filled(100) // two of UCS-2
+	}
+	switch s.random.IntN(20) {
+	case 0:
+		sender, m.wrong = s.texters[(slices.Index(s.texters, m.from)+1)%len(s.texters)].sender, "the sender ID of another"
+	case 1:
+		sender, m.wrong = m.from.pending, "a sender ID that is not approved"
+	case 2:
+		m.text, m.wrong = m.id+"\a", "a control character"
+	}
+	return sender
+}
+
+// filled is a text of about so many characters.
+func (m *send) filled(characters int) string {
+	return strings.TrimSpace(strings.Repeat(m.id+" ", characters/(len(m.id)+1)))
+}
+
+// drawOTP makes a request for a one-time password, mostly to a number of its own.
+func (s *texting) drawOTP(m *send) {
+	s.numbers++
+	number := fmt.Sprintf("02477%05d", s.numbers)
+	if s.random.IntN(4) == 0 {
+		number = "0240000001"
+	}
+	m.otp, m.to[international(number)] = true, true
+	m.path, m.text = "/sms-api/otp/send", "Code "+messaging.Placeholder+" for "+m.id
+	m.body = map[string]any{"phoneNumber": number, "senderId": m.from.sender, "message": m.text, "length": 6, "expiry": messaging.OTPMostExpiry.Minutes()}
+}
+
+// ask makes the request.
+func (m *send) ask(n *App) {
+	method, body := http.MethodGet, ""
+	if m.body != nil {
+		text, err := json.Marshal(m.body)
+		if err != nil {
+			panic(err)
+		}
+		method, body = http.MethodPost, string(text)
+	}
+	var header []string
+	if m.key != "" {
+		header = []string{"Idempotency-Key", m.key}
+	}
+	answer := call(n, m.from.key, method, m.path, body, header...)
+	var envelope struct {
+		Message string `json:"message"`
+		Data    struct {
+			Campaign   string `json:"campaignId"`
+			Recipients int    `json:"recipients"`
+			Invalid    int    `json:"invalid"`
+			Excluded   int    `json:"excluded"`
+			Cost       int64  `json:"smsCost"`
+			OTP        struct {
+				Request string `json:"requestId"`
+			} `json:"otp"`
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(answer.Body.Bytes(), &envelope)
+	d := envelope.Data
+	m.status, m.message, m.campaign, m.cost = answer.Code, envelope.Message, d.Campaign+d.OTP.Request, d.Cost
+	if m.status == http.StatusOK && !m.otp && (d.Recipients != len(m.to) || d.Invalid != m.invalid || d.Excluded != m.excluded) {
+		m.message = fmt.Sprintf("%d recipients, %d invalid, %d excluded; want %d, %d, %d", d.Recipients, d.Invalid, d.Excluded, len(m.to), m.invalid, m.excluded)
+		m.status = 0
+	}
+}
+
+// turn draws the weather of the next round.
+func (s *texting) turn() {
+	var next weather
+	switch s.rounds % 4 {
+	case 0:
+		if s.rounds%8 == 4 {
+			next.database = databaseFaults[s.rounds/8%len(databaseFaults)]
+		}
+	case 1, 2:
+		next.provider = s.nextTextFault()
+	case 3:
+		next.provider = s.nextTextFault()
+		next.database = databaseFaults[s.random.IntN(len(databaseFaults))]
+	}
+	s.blow(next)
+}
+
+func (s *texting) nextTextFault() sim.FaultKind {
+	s.storms++
+	return textFaults[s.storms%len(textFaults)].Kind
+}
+
+// textFaults are the message centre's faults. What ends a connection is rare: the client waits longer
+// before each next try, by the machine's clock.
+var textFaults = []sim.Fault{
+	{Kind: sim.Throttle, Every: 3, Count: 20}, {Kind: sim.QueueFull, Every: 5, Count: 15}, {Kind: sim.RefuseOutright, Every: 2, Count: 500},
+	{Kind: sim.AnswerLost, Every: 50, Count: 1}, {Kind: sim.RequestLost, Every: 10, Count: 2}, {Kind: sim.Outage, Every: 30, Count: 1},
+	{Kind: sim.ErrorBefore, Every: 7, Count: 30}, {Kind: sim.ErrorAfter, Every: 7, Count: 30}, {Kind: sim.Malformed, Every: 60, Count: 1},
+	{Kind: sim.Silent, Every: 5, Count: 4}, {Kind: sim.Unbind, Every: 50, Count: 1},
+	{Kind: sim.CallbackEarly, Count: 5_000}, {Kind: sim.CallbackDuplicate, Count: 5_000}, {Kind: sim.CallbackLate, Count: 5_000, Delay: 40 * time.Second},
+	{Kind: sim.CallbackMissing, Every: 3, Count: 500}, {Kind: sim.CallbackStale, Every: 2, Count: 500}, {Kind: sim.FailLater, Every: 3, Count: 500},
+	{Kind: sim.OddReceipt, Count: 5_000},
+}
+
+// blow makes a weather at the message centre and the database.
+func (s *texting) blow(next weather) {
+	s.world.blow(weather{database: next.database}, 0)
+	s.weather = next
+	for _, f := range textFaults {
+		if f.Kind == next.provider {
+			f.Provider = sim.SMSC
+			if err := s.sim.Inject(f); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// round is one stretch of weather: customers ask all at once, an operator stops something, a node may
+// leave, time passes until everything is delivered or given up.
+func (s *texting) round() {
+	s.rounds++
+	s.keyed = slices.DeleteFunc(s.keyed, func(m *send) bool { return s.clock.Since(m.at) > keyLasts })
+	sends := make([]*send, textsAtOnce)
+	for i := range sends {
+		if sends[i] = s.draw(i); len(s.keyed) > 0 && s.random.IntN(8) == 0 {
+			sends[i] = s.again()
+		}
+	}
+	vanishing := s.vanish(sends)
+	var group sync.WaitGroup
+	for _, m := range sends {
+		node := s.node()
+		group.Go(func() { m.ask(node) })
+	}
+	group.Go(vanishing)
+	s.await(&group)
+	s.asked += len(sends)
+	for _, m := range sends {
+		s.keep(m)
+	}
+	s.stop(sends)
+	if s.rounds%textRoundsBetweenRestarts == 0 {
+		before := s.weather
+		s.calm()
+		still := s.passing()
+		s.restart()
+		still()
+		s.blow(before)
+	}
+	for range 40 { // the weather lasts while the messages go out
+		if s.still() && s.undelivered() == 0 || s.weather.provider == sim.Silent && len(s.sim.Faults()) == 0 {
+			break
+		}
+		s.wait(250 * time.Millisecond)
+	}
+	cut := s.weather.provider == sim.Silent
+	s.calm()
+	if cut { // who was never answered learns so
+		s.sim.Disconnect()
+	}
+	s.deliver()
+	s.enter(sends)
+	s.change()
+	for _, step := range []time.Duration{3 * time.Second, 5 * time.Second, 10 * time.Second} {
+		s.rest()
+		s.clock.Advance(step)
+	}
+	s.rest()
+}
+
+// keyLasts is how long an Idempotency-Key is used again here; it holds for a day.
+const keyLasts = 12 * time.Hour
+
+// again repeats an earlier request, as a client does that lost an answer.
+func (s *texting) again() *send {
+	first := s.keyed[s.random.IntN(len(s.keyed))]
+	m := *first
+	m.first, m.weather = first, s.weather.name()
+	return &m
+}
+
+// vanish makes a group, has it used by one of the requests, and gives what deletes it meanwhile.
+func (s *texting) vanish(sends []*send) func() {
+	m := sends[s.random.IntN(len(sends))]
+	if m.otp || m.body == nil || m.wrong != "" || m.first != nil || m.key != "" || s.weather.database != db.FaultNone || s.random.IntN(3) > 0 {
+		return func() {}
+	}
+	group, node := s.addGroup(m.from, 30), s.node()
+	m.join(group)
+	m.exclude()
+	all, _ := m.body["group_id_list"].([]string)
+	m.body["group_id_list"], m.vanishes = append(slices.Clone(all), group), true
+	delete(m.from.groups, group)
+	return func() {
+		if err := node.messaging.DeleteGroup(context.Background(), m.from.id, group); err != nil {
+			s.t.Errorf("delete a group: %v", err)
+		}
+	}
+}
