@@ -250,7 +250,7 @@ func productRules() []mutant {
 			byScenario("airtime", "Airtime from the wallet is debited exactly")},
 		{"package-price", "a package is not bought at another price", "internal/payments/bundle.go",
 			`if q.Value == o.Value && q.Amount == o.Amount {`, `if q.Value == o.Value {`,
-			byTest("payments", "TestBundleRefusals/SQLite")},
+			byScenario("bundles", "A price that changed")},
 		{"package-time", "an offer ends after sixty minutes", "internal/payments/offers.go",
 			`const offerTime = 60 * time.Minute`, `const offerTime = 61 * time.Minute`,
 			byScenario("bundles", "A package id is good for sixty minutes")},
