@@ -168,7 +168,39 @@ func (w *world) restart() {
 	if w.engine == db.SQLite {
 		w.startNode()
 	}
+	w.adopted()
 }
+
+// adopted waits until the nodes that run have the jobs of those that do not: they look by the machine's
+// clock, and the world's can be days further by then.
+func (w *world) adopted() {
+	w.t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for until := time.Now().Add(simulationPatience); ; <-look.C {
+		var owners []string
+		for _, n := range w.nodes {
+			owners = append(owners, fmt.Sprintf("%s/%d", n.jobs.Node(), n.jobs.Epoch()))
+		}
+		var left int64
+		err := w.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {
+			_, err := tx.One(nobodysJobs, []any{owners}, &left)
+			return err
+		})
+		switch {
+		case err != nil:
+			w.t.Fatal(err)
+		case left == 0:
+			return
+		case time.Now().After(until):
+			w.t.Fatalf("%d jobs are not those of %v", left, owners)
+		}
+	}
+}
+
+// nobodysJobs counts the jobs of nodes that are gone. Those that wait for a node that takes their kind are
+// not among them.
+const nobodysJobs = `SELECT count(*) FROM jobs WHERE owner <> 'dead' AND substr(owner, 1, 1) <> '?' AND owner NOT IN (SELECT value FROM texts($1))`
 
 // node gives one of the nodes.
 func (w *world) node() *App { return w.nodes[w.random.IntN(len(w.nodes))] }
