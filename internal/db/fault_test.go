@@ -31,6 +31,20 @@ func noted(key string) func(tx *db.Tx) (bool, error) {
 	}
 }
 
+// settledPurse is purse after the transactions that a server may still be at
+// although we have lost it.
+func settledPurse(t *testing.T, d *db.DB) (left, notes int64) {
+	t.Helper()
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT amount FROM items WHERE id = 'purse' FOR UPDATE`, nil, &left)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return purse(t, d)
+}
+
 func purse(t *testing.T, d *db.DB) (left, notes int64) {
 	t.Helper()
 	err := d.Read(t.Context(), func(tx *db.Tx) error {
