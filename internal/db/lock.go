@@ -38,7 +38,7 @@ func LockFolder(folder string) (unlock func() error, err error) {
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte(fmt.Sprint(os.Getpid())), 0)
 	}
-	return file.Close, nil
+	return func() error { return errors.Join(unlockFile(file), file.Close()) }, nil
 }
 
 var errHeld = errors.New("held")

@@ -16,3 +16,8 @@ func lockFile(f *os.File) error {
 	}
 	return err
 }
+
+// unlockFile ends the lock for a copy of the file too: a program that is just
+// being started has one until it becomes another program, and closing ours
+// would leave the lock with it.
+func unlockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
