@@ -131,15 +131,11 @@ func (l *lives) client(address string, w workload, n int, stop time.Time) error 
 		body = w.body(body[:0], reference)
 		request = head(request[:0], key, len(body))
 		request = append(request, body...)
-		begun := time.Now()
-		if _, err := connection.Write(request); err != nil {
-			return err
-		}
-		status, err := readAnswer(reader)
+		status, latency, err := exchange(connection, reader, request)
 		if err != nil {
 			return err
 		}
-		took = append(took, time.Since(begun))
+		took = append(took, latency)
 		switch {
 		case status == http.StatusOK:
 			l.accepted.Add(1)
@@ -149,10 +145,25 @@ func (l *lives) client(address string, w workload, n int, stop time.Time) error 
 			return fmt.Errorf("a payout was answered with %d", status)
 		}
 	}
-	l.mu.Lock()
-	l.latencies = append(l.latencies, took...)
-	l.mu.Unlock()
+	l.keep(took)
 	return nil
+}
+
+// keep adds one client's latencies.
+func (l *lives) keep(took []time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latencies = append(l.latencies, took...)
+}
+
+// exchange makes one request on a bare connection, and says how long its answer took.
+func exchange(connection net.Conn, reader *bufio.Reader, request []byte) (status int, took time.Duration, err error) {
+	begun := time.Now()
+	if _, err := connection.Write(request); err != nil {
+		return 0, 0, err
+	}
+	status, err = readAnswer(reader)
+	return status, time.Since(begun), err
 }
 
 func (w workload) body(to []byte, reference string) []byte {

@@ -56,10 +56,7 @@ func benchmarkMillion(b *testing.B, engine db.Engine) {
 	b.StartTimer()
 	begun := time.Now()
 	for n := range millionRequests {
-		if _, err := connection.Write(request(nil, n)); err != nil {
-			b.Fatal(err)
-		}
-		if status, err := readAnswer(reader); err != nil || status != http.StatusOK {
+		if status, _, err := exchange(connection, reader, request(nil, n)); err != nil || status != http.StatusOK {
 			b.Fatalf("request %d was answered with %d: %v", n, status, err)
 		}
 	}

@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -19,12 +18,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 )
 
 const (
-	// smsCredits are more than any load of messages uses.
-	smsCredits = 10_000_000
 	// smsClients is how many keep-alive clients send messages at once, to Makola and to Kannel.
 	smsClients = 64
 	// smsWindow is how many submits either may have on the way to the message centre.
@@ -113,26 +109,6 @@ func host(url string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/api/v1")
 }
 
-// durable refuses a PostgreSQL that may lose what it committed.
-func durable(b *testing.B, engine db.Engine) {
-	b.Helper()
-	if engine != db.Postgres {
-		return
-	}
-	d, err := db.Open(context.Background(), db.Options{URL: os.Getenv(dbtest.Environment)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer d.Close()
-	var fsync string
-	if err := d.Read(context.Background(), func(tx *db.Tx) error {
-		_, err := tx.One("SHOW fsync", nil, &fsync)
-		return err
-	}); err != nil || fsync != "on" {
-		b.Fatalf("the benchmark wants a durable PostgreSQL (scripts/postgres.sh --durable start), this one has fsync %q (%v)", fsync, err)
-	}
-}
-
 // texters are keep-alive clients that send messages on bare connections.
 type texters struct {
 	address  string
@@ -183,57 +159,17 @@ func (l *texters) client(next *atomic.Int64, requests int64) error {
 			break
 		}
 		request = l.request(request[:0], int(n))
-		begun := time.Now()
-		if _, err := connection.Write(request); err != nil {
-			return err
-		}
-		status, err := readAnswer(reader)
+		status, latency, err := exchange(connection, reader, request)
 		if err != nil {
 			return err
 		}
 		if status != l.status {
 			return fmt.Errorf("a request was answered with %d", status)
 		}
-		took = append(took, time.Since(begun))
+		took = append(took, latency)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.latencies = append(l.latencies, took...)
+	l.keep(took)
 	return nil
-}
-
-// centre is the simulator's message centre, asked from outside.
-type centre struct {
-	Address  string `json:"address"`
-	SystemID string `json:"system_id"`
-	Password string `json:"password"`
-	control  *client
-}
-
-func messageCentre(t testing.TB, sim *process) *centre {
-	t.Helper()
-	c := &centre{control: newClient(sim.ready.SimURL, "")}
-	c.control.get(t, "/smsc", c)
-	return c
-}
-
-// flags are those of a server that sends live messages through the centre.
-func (c *centre) flags(more ...string) []string {
-	return append([]string{"--smpp-address", c.Address, "--smpp-system-id", c.SystemID, "--smpp-password", c.Password}, more...)
-}
-
-// smscTotals are what the centre counted.
-type smscTotals struct {
-	Bound    int   `json:"bound"`
-	Accepted int64 `json:"accepted"`
-	Again    int   `json:"again"`       // segments that came more than once
-	Lost     int   `json:"not_counted"` // segments beyond what the count can hold
-}
-
-func (c *centre) totals(t testing.TB) (totals smscTotals) {
-	t.Helper()
-	c.control.get(t, "/smsc", &totals)
-	return totals
 }
 
 // kannel is a running Kannel: its bearerbox with a file store, and its smsbox.
@@ -361,25 +297,4 @@ func freePorts(b *testing.B, n int) []int {
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
 	}
 	return ports
-}
-
-// smsTenant is a customer with live messages, whose key and sender ID it gives.
-func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
-	t.Helper()
-	var tenant, asked struct {
-		ID string `json:"id"`
-	}
-	var made struct {
-		Key string `json:"key"`
-	}
-	decode(t, where.command(t, "tenant", "create", "Kejetia Market", "--mode", "live", "-o", "json"), &tenant)
-	decode(t, where.command(t, "key", "create", "--tenant", tenant.ID, "-o", "json"), &made)
-	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load")
-	answer, err := newClient(server.ready.APIURL, made.Key).call(http.MethodPost, "/sms-api/requestSenderId", map[string]any{"name": "Kejetia", "desc": "load"})
-	if err != nil || answer.status != http.StatusOK {
-		t.Fatalf("a sender ID was asked for: %v %+v", err, answer)
-	}
-	decode(t, answer.data, &asked)
-	where.command(t, "senders", "approve", asked.ID, "--reason", "load")
-	return made.Key, asked.ID
 }

@@ -74,7 +74,7 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 		if life {
 			length = lifeFor
 		}
-		address := strings.TrimSuffix(strings.TrimPrefix(server.ready.APIURL, "http://"), "/api/v1")
+		address := host(server.ready.APIURL)
 		pids := map[string]int{"server": server.cmd.Process.Pid, "simulator": sim.cmd.Process.Pid}
 		cpu := cpuOf(b, pids)
 		b.StartTimer()
@@ -143,20 +143,8 @@ func tpcb(b *testing.B) float64 {
 	if _, err := exec.LookPath(pgbench()); err != nil {
 		b.Fatal("pgbench is not here: it comes with PostgreSQL")
 	}
-	server := os.Getenv(dbtest.Environment)
-	d, err := db.Open(context.Background(), db.Options{URL: server})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer d.Close()
-	var fsync string
-	if err := d.Read(context.Background(), func(tx *db.Tx) error {
-		_, err := tx.One("SHOW fsync", nil, &fsync)
-		return err
-	}); err != nil || fsync != "on" {
-		b.Fatalf("the benchmark wants a durable PostgreSQL (scripts/postgres.sh --durable start), this one has fsync %q (%v)", fsync, err)
-	}
-	address := yardstick(b, server)
+	durable(b, db.Postgres)
+	address := yardstick(b, os.Getenv(dbtest.Environment))
 	if exec.Command(pgbench(), "-n", "-t", "1", address).Run() != nil { // not filled yet
 		if out, err := exec.Command(pgbench(), "-i", "-q", "-s", strconv.Itoa(tpcbScale), address).CombinedOutput(); err != nil {
 			b.Fatalf("pgbench -i: %v\n%s", err, out)
@@ -176,6 +164,26 @@ func tpcb(b *testing.B) float64 {
 	}
 	b.Logf("TPC-B: %.0f a second", tps)
 	return tps
+}
+
+// durable refuses a PostgreSQL that may lose what it committed.
+func durable(b *testing.B, engine db.Engine) {
+	b.Helper()
+	if engine != db.Postgres {
+		return
+	}
+	d, err := db.Open(context.Background(), db.Options{URL: os.Getenv(dbtest.Environment)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	var fsync string
+	if err := d.Read(context.Background(), func(tx *db.Tx) error {
+		_, err := tx.One("SHOW fsync", nil, &fsync)
+		return err
+	}); err != nil || fsync != "on" {
+		b.Fatalf("the benchmark wants a durable PostgreSQL (scripts/postgres.sh --durable start), this one has fsync %q (%v)", fsync, err)
+	}
 }
 
 // yardstick is the database of pgbench, kept between runs because filling it takes longer than using it.

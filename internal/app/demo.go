@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
@@ -166,14 +167,8 @@ func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err er
 		if outcome.Class != provider.Accepted {
 			return nil, fmt.Errorf("the simulator does not say what %s holds: %s %s", rail.Name, outcome.Class, outcome.Message)
 		}
-		// What a provider holds for us is a negative balance, as payments.AddFloat says.
-		t := ledger.Transfer{Asset: ledger.TestGHS, From: ledger.Float(rail.Name), To: ledger.Funding,
-			Amount: int64(held), Subject: "demo", Leg: "float/" + rail.Name, Kind: "add float", At: a.clock.Now()}
-		if held < 0 {
-			t.From, t.To, t.Amount = t.To, t.From, -t.Amount
-		}
 		if held != 0 {
-			list = append(list, t)
+			list = append(list, payments.AddedFloat(rail.Name, tenant.Test, held, "demo", "float/"+rail.Name, a.clock.Now()))
 		}
 	}
 	return list, nil

@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/makola/makola/internal/db"
 )
@@ -91,33 +88,20 @@ type asked struct {
 	refused   bool
 }
 
-// everything is a load of every product. Like load, it asks again until an answer comes.
+// everything is a crowd that asks for every product.
 type everything struct {
-	t        *testing.T
+	crowd[asked]
 	products []product
-	target   atomic.Pointer[client]
-	stop     atomic.Bool
-	sent     atomic.Int64
-	done     sync.WaitGroup
-	mu       sync.Mutex
 	counts   map[string]int64
-	all      []asked
 }
 
 func startEverything(t *testing.T, name string, products []product, target *client) *everything {
-	l := &everything{t: t, products: products, counts: map[string]int64{}}
-	l.target.Store(target)
-	for caller := range callers {
-		l.done.Add(1)
-		go func() {
-			defer l.done.Done()
-			for n := 0; !l.stop.Load(); n++ {
-				if p := &l.products[(caller+n)%len(l.products)]; l.take(p) {
-					l.ask(p, fmt.Sprintf("%s-%03d-%06d", name, caller, n), caller+n/len(l.products))
-				}
-			}
-		}()
-	}
+	l := &everything{crowd: crowd[asked]{t: t}, products: products, counts: map[string]int64{}}
+	l.begin(callers, target, func(caller, n int) {
+		if p := &l.products[(caller+n)%len(l.products)]; l.take(p) {
+			l.ask(p, fmt.Sprintf("%s-%03d-%06d", name, caller, n), caller+n/len(l.products))
+		}
+	})
 	return l
 }
 
@@ -130,32 +114,22 @@ func (l *everything) take(p *product) bool {
 }
 
 func (l *everything) ask(p *product, reference string, n int) {
-	for {
-		a, err := l.target.Load().call(http.MethodPost, p.path, p.body(reference, n))
-		if err != nil || a.status >= 500 {
-			pause(20 * time.Millisecond)
-			continue
+	a := l.insist(p.path, p.body(reference, n))
+	one := asked{product: p, reference: reference}
+	switch a.status {
+	case http.StatusOK:
+		if one.external = field(a.data, "ext_transaction_id"); one.external == "" {
+			one.external = nested(a.data, "payment", "ext_transaction_id")
 		}
-		one := asked{product: p, reference: reference}
-		switch a.status {
-		case http.StatusOK:
-			if one.external = field(a.data, "ext_transaction_id"); one.external == "" {
-				one.external = nested(a.data, "payment", "ext_transaction_id")
-			}
-		case http.StatusBadRequest:
-			one.refused = true
-		case http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
-			one.external = field(a.data, "ext_transaction_id")
-		default:
-			l.t.Errorf("%s %s: %d %s", p.name, reference, a.status, a.message)
-			return
-		}
-		l.sent.Add(1)
-		l.mu.Lock()
-		l.all = append(l.all, one)
-		l.mu.Unlock()
+	case http.StatusBadRequest:
+		one.refused = true
+	case http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
+		one.external = field(a.data, "ext_transaction_id")
+	default:
+		l.t.Errorf("%s %s: %d %s", p.name, reference, a.status, a.message)
 		return
 	}
+	l.keep(one)
 }
 
 func nested(data json.RawMessage, object, name string) string {
@@ -187,11 +161,9 @@ func TestKilledUnderEveryProduct(t *testing.T) {
 				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim)
 				l.target.Store(newClient(server.ready.APIURL, key))
 			}
-			l.stop.Store(true)
-			l.done.Wait()
-			api := newClient(server.ready.APIURL, key)
+			all := l.end()
 			decide(t, where, sim, server)
-			judge(t, sim, api, l.all, opening)
+			judge(t, sim, newClient(server.ready.APIURL, key), all, opening)
 			where.command(t, "ledger", "check")
 		})
 	}

@@ -6,18 +6,14 @@
 package app_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,42 +98,20 @@ type text struct {
 	cost     int64 // credits
 }
 
-// smsLoad sends messages until it is stopped. A request whose answer was lost is sent again with its
-// Idempotency-Key until an answer comes.
+// smsLoad is a crowd that sends messages and one-time passwords, each under an Idempotency-Key.
 type smsLoad struct {
-	t      testing.TB
+	crowd[text]
 	name   string
 	sender string
-	target atomic.Pointer[client]
-	stop   atomic.Bool
-	sent   atomic.Int64
-	done   sync.WaitGroup
-	mu     sync.Mutex
-	texts  []text
 }
 
 func startSMSLoad(t testing.TB, name, sender string, target *client) *smsLoad {
-	l := &smsLoad{t: t, name: name, sender: sender}
-	l.target.Store(target)
-	for caller := range smsCallers {
-		l.done.Add(1)
-		go func() {
-			defer l.done.Done()
-			for n := 0; !l.stop.Load(); n++ {
-				l.send(caller, n)
-			}
-		}()
-	}
+	l := &smsLoad{crowd: crowd[text]{t: t}, name: name, sender: sender}
+	l.begin(smsCallers, target, l.send)
 	return l
 }
 
-func (l *smsLoad) end() []text {
-	l.stop.Store(true)
-	l.done.Wait()
-	return l.texts
-}
-
-// send makes the n-th request of a caller and asks until it is answered.
+// send makes the n-th request of a caller.
 func (l *smsLoad) send(caller, n int) {
 	m := text{id: fmt.Sprintf("%s-%02d-%06d", l.name, caller, n), to: []string{smsOutcomes[(caller+n)%len(smsOutcomes)]}}
 	path, body := "/sms-api/send", map[string]any{"sender_id": l.sender, "message": "Order #" + m.id + "."}
@@ -156,57 +130,23 @@ func (l *smsLoad) send(caller, n int) {
 	if path == "/sms-api/send" {
 		body["recipients"] = m.to
 	}
-	payload, err := json.Marshal(body)
-	if err != nil {
-		l.t.Error(err)
+	a := l.insist(path, body, "Idempotency-Key", m.id)
+	var sent struct {
+		Campaign string `json:"campaignId"`
+		Cost     int64  `json:"smsCost"`
+	}
+	if a.status != http.StatusOK {
+		l.t.Errorf("%s: %d %s", m.id, a.status, a.message)
 		return
 	}
-	for {
-		status, answer, err := l.post(path, m.id, payload)
-		switch {
-		case err != nil || status >= 500:
-			pause(20 * time.Millisecond)
-			continue
-		case status != http.StatusOK:
-			l.t.Errorf("%s: %d %s", m.id, status, answer)
-			return
-		}
-		var envelope struct {
-			Data struct {
-				Campaign string `json:"campaignId"`
-				Cost     int64  `json:"smsCost"`
-			} `json:"data"`
-		}
-		if err := json.Unmarshal(answer, &envelope); err != nil {
-			l.t.Errorf("%s: %v", m.id, err)
-			return
-		}
-		if m.campaign, m.cost = envelope.Data.Campaign, envelope.Data.Cost; m.campaign == "" {
-			m.cost = 1 // a one-time password of one segment
-		}
-		l.sent.Add(1)
-		l.mu.Lock()
-		l.texts = append(l.texts, m)
-		l.mu.Unlock()
+	if err := json.Unmarshal(a.data, &sent); err != nil {
+		l.t.Errorf("%s: %v", m.id, err)
 		return
 	}
-}
-
-func (l *smsLoad) post(path, key string, payload []byte) (status int, answer []byte, err error) {
-	target := l.target.Load()
-	request, err := http.NewRequest(http.MethodPost, target.base+path, bytes.NewReader(payload))
-	if err != nil {
-		return 0, nil, err
+	if m.campaign, m.cost = sent.Campaign, sent.Cost; m.campaign == "" {
+		m.cost = 1 // a one-time password of one segment
 	}
-	request.Header.Set("x-api-key", target.key)
-	request.Header.Set("Idempotency-Key", key)
-	response, err := target.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	answer, err = io.ReadAll(response.Body)
-	return response.StatusCode, answer, err
+	l.keep(m)
 }
 
 // Nothing that was accepted is lost or charged wrongly when the server is killed with submits under way,
@@ -220,28 +160,22 @@ func TestKilledWhileSending(t *testing.T) {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
 			sim, where := startSim(t), newSite(t, run.engine)
-			centre := &client{base: sim.ready.SimURL, http: newClient("", "").http}
-			var account struct {
-				Address  string `json:"address"`
-				SystemID string `json:"system_id"`
-				Password string `json:"password"`
-			}
-			centre.get(t, "/smsc", &account)
-			if a, err := centre.call(http.MethodPost, "/smsc", map[string]any{"counting": true}); err != nil || a.status != http.StatusOK {
+			centre := messageCentre(t, sim)
+			if a, err := centre.control.call(http.MethodPost, "/smsc", map[string]any{"counting": true}); err != nil || a.status != http.StatusOK {
 				t.Fatalf("the message centre does not count: %v %+v", err, a)
 			}
 			// One name for all starts: each takes over from the one before without waiting for its lease.
-			args := []string{"--node", "one", "--smpp-address", farAway(t, account.Address, smsDelay), "--smpp-window", "100",
-				"--smpp-system-id", account.SystemID, "--smpp-password", account.Password, fmt.Sprintf("--smpp-resend=%v", run.resend)}
+			centre.Address = farAway(t, centre.Address, smsDelay)
+			args := centre.flags("--node", "one", "--smpp-window", "100", fmt.Sprintf("--smpp-resend=%v", run.resend))
 			server := where.serve(t, "makola", sim, args...)
 			key, sender := smsTenant(t, where, server)
 			l := startSMSLoad(t, run.name, sender, newClient(server.ready.APIURL, key))
 			random := rand.New(rand.NewPCG(2, uint64(run.engine)))
 			for n := range smsKills {
 				// Enough answers that submits are certainly under way, then a moment at random.
-				before, bound := l.sent.Load(), accepted(t, centre)
+				before, accepted := l.sent.Load(), centre.totals(t).Accepted
 				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+20*smsCallers })
-				waitFor(t, "messages to go out", func() bool { return accepted(t, centre) > bound })
+				waitFor(t, "messages to go out", func() bool { return centre.totals(t).Accepted > accepted })
 				pause(time.Duration(random.IntN(200)) * time.Millisecond)
 				server.kill()
 				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim, args...)
@@ -255,21 +189,11 @@ func TestKilledWhileSending(t *testing.T) {
 	}
 }
 
-// accepted is how many segments the message centre took.
-func accepted(t testing.TB, centre *client) int64 {
-	t.Helper()
-	var totals struct {
-		Accepted int64 `json:"accepted"`
-	}
-	centre.get(t, "/smsc", &totals)
-	return totals.Accepted
-}
-
 // smsVerification is what a run of messages is held against.
 type smsVerification struct {
 	t      testing.TB
 	resend bool
-	centre *client // the simulator's own interface
+	centre *centre
 	api    *client
 
 	taken map[string]map[string]map[int]int // id -> number -> part -> how often it was accepted
@@ -322,11 +246,7 @@ func (v *smsVerification) verify(texts []text) {
 	if b.Credits != smsCredits-charged {
 		v.t.Errorf("%d credits are left, the messages leave %d", b.Credits, smsCredits-charged)
 	}
-	var smsc struct {
-		Again int `json:"again"`
-		Lost  int `json:"not_counted"`
-	}
-	v.centre.get(v.t, "/smsc", &smsc)
+	smsc := v.centre.totals(v.t)
 	if smsc.Again > 0 && !v.resend || smsc.Lost > 0 {
 		v.t.Errorf("the handsets got %d segments again, %d were not counted", smsc.Again, smsc.Lost)
 	}
@@ -405,7 +325,7 @@ func (v *smsVerification) received(id, number string) map[int]int {
 			Text     string `json:"text"`
 			Accepted int    `json:"accepted"`
 		}
-		v.centre.get(v.t, "/smsc/segments?to="+url.QueryEscape(number), &segments)
+		v.centre.control.get(v.t, "/smsc/segments?to="+url.QueryEscape(number), &segments)
 		for _, s := range segments {
 			m := idInText.FindStringSubmatch(s.Text)
 			if m == nil {

@@ -47,76 +47,95 @@ type payout struct {
 	external  string // our provider reference, from the 200
 }
 
-// load sends payouts until it is stopped. A request whose answer was lost is sent again with the same
-// reference until an answer comes, as a careful merchant's program does.
-type load struct {
+// crowd is callers that send until they are stopped, whatever becomes of the server, and what they know
+// of each request that was answered.
+type crowd[T any] struct {
 	t        testing.TB
-	callback string
 	target   atomic.Pointer[client]
 	stop     atomic.Bool
 	sent     atomic.Int64
 	done     sync.WaitGroup
 	mu       sync.Mutex
-	payouts  []payout
+	answered []T
 }
 
-func startLoad(t testing.TB, name, callback string, target *client) *load {
-	l := &load{t: t, callback: callback}
-	l.target.Store(target)
+// begin starts the callers; send makes the n-th request of one of them.
+func (c *crowd[T]) begin(callers int, target *client, send func(caller, n int)) {
+	c.target.Store(target)
 	for caller := range callers {
-		l.done.Add(1)
+		c.done.Add(1)
 		go func() {
-			defer l.done.Done()
-			for n := 0; !l.stop.Load(); n++ {
-				l.send(payout{
-					reference: fmt.Sprintf("%s-%03d-%06d", name, caller, n),
-					payee:     outcomes[(caller+n)%len(outcomes)],
-				})
+			defer c.done.Done()
+			for n := 0; !c.stop.Load(); n++ {
+				send(caller, n)
 			}
 		}()
 	}
-	return l
+}
+
+// insist makes a POST again and again until the server has answered it, as a careful merchant's program
+// does: with the same reference or Idempotency-Key.
+func (c *crowd[T]) insist(path string, body any, header ...string) answer {
+	for {
+		a, err := c.target.Load().call(http.MethodPost, path, body, header...)
+		if err == nil && a.status < 500 {
+			return a
+		}
+		pause(20 * time.Millisecond)
+	}
+}
+
+// keep notes a request that was answered.
+func (c *crowd[T]) keep(one T) {
+	c.sent.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = append(c.answered, one)
 }
 
 // end stops the callers and waits until each has its last answer.
-func (l *load) end() []payout {
-	l.stop.Store(true)
-	l.done.Wait()
-	return l.payouts
+func (c *crowd[T]) end() []T {
+	c.stop.Store(true)
+	c.done.Wait()
+	return c.answered
+}
+
+// load is a crowd that sends payouts.
+type load struct {
+	crowd[payout]
+	callback string
+}
+
+func startLoad(t testing.TB, name, callback string, target *client) *load {
+	l := &load{crowd: crowd[payout]{t: t}, callback: callback}
+	l.begin(callers, target, func(caller, n int) {
+		l.send(payout{
+			reference: fmt.Sprintf("%s-%03d-%06d", name, caller, n),
+			payee:     outcomes[(caller+n)%len(outcomes)],
+		})
+	})
+	return l
 }
 
 func (l *load) send(p payout) {
-	for {
-		a, err := l.target.Load().call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{
-			"amount": "0.50", "account_number": p.payee, "channel": "MTN",
-			"client_reference": p.reference, "callback_url": l.callback,
-		})
-		if err != nil || a.status >= 500 {
-			if l.stop.Load() && l.target.Load() == nil {
-				return
-			}
-			pause(20 * time.Millisecond)
-			continue
-		}
-		switch {
-		case a.status == http.StatusOK:
-			p.accepted = true
-			p.external = field(a.data, "transaction_id")
-		case a.status == http.StatusBadRequest:
-			p.refused = true
-		case a.status == http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
-			p.accepted = true
-			p.external = field(a.data, "ext_transaction_id")
-		default:
-			l.t.Errorf("payout %s: %d %s", p.reference, a.status, a.message)
-			return
-		}
-		l.sent.Add(1)
-		l.mu.Lock()
-		l.payouts = append(l.payouts, p)
-		l.mu.Unlock()
+	a := l.insist("/payment-api/send/mobilemoney", map[string]any{
+		"amount": "0.50", "account_number": p.payee, "channel": "MTN",
+		"client_reference": p.reference, "callback_url": l.callback,
+	})
+	switch a.status {
+	case http.StatusOK:
+		p.accepted = true
+		p.external = field(a.data, "transaction_id")
+	case http.StatusBadRequest:
+		p.refused = true
+	case http.StatusUnprocessableEntity: // our own earlier try was accepted: it is told in data
+		p.accepted = true
+		p.external = field(a.data, "ext_transaction_id")
+	default:
+		l.t.Errorf("payout %s: %d %s", p.reference, a.status, a.message)
 		return
 	}
+	l.keep(p)
 }
 
 func field(data json.RawMessage, name string) string {

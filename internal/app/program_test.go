@@ -262,8 +262,8 @@ func newClient(base, key string) *client {
 	}}
 }
 
-// call makes one request; an error means that no answer came.
-func (c *client) call(method, path string, body any) (answer, error) {
+// call makes one request with more headers, name and value in turns; an error means that no answer came.
+func (c *client) call(method, path string, body any, header ...string) (answer, error) {
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -277,6 +277,9 @@ func (c *client) call(method, path string, body any) (answer, error) {
 		return answer{}, err
 	}
 	request.Header.Set("x-api-key", c.key)
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return answer{}, err

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -42,24 +41,14 @@ func serveSMPP(t testing.TB, s *sim.Sim) {
 		t.Fatal(err)
 	}
 	go func() { _ = s.ServeSMPP(l) }() // what goes wrong with it shows in the messages
-	for until := time.Now().Add(patienceOfScenarios); s.SMPP().Address == ""; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("the message centre does not listen")
-		}
-	}
+	await(t, "the message centre to listen", patienceOfScenarios, func() bool { return s.SMPP().Address != "" })
 }
 
 // connected waits until a Makola is bound with its simulator's message centre.
 func connected(t testing.TB, a *App) {
 	t.Helper()
-	until := time.Now().Add(patienceOfScenarios)
 	for _, r := range a.sms {
-		for r.Ready("") != nil {
-			if time.Now().After(until) {
-				t.Fatalf("no message centre is connected: %v", r.Ready(""))
-			}
-			time.Sleep(time.Millisecond)
-		}
+		await(t, "a message centre to be connected", patienceOfScenarios, func() bool { return r.Ready("") == nil })
 	}
 }
 

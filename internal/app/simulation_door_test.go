@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,13 +48,12 @@ func (d *door) open() {
 	if d.server != nil {
 		return
 	}
-	l, err := net.Listen("tcp", d.address)
-	for until := time.Now().Add(simulationPatience); err != nil; l, err = net.Listen("tcp", d.address) {
-		if time.Now().After(until) {
-			d.t.Fatalf("the door does not open: %v", err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	var l net.Listener
+	await(d.t, "the door to open", simulationPatience, func() (open bool) {
+		var err error
+		l, err = net.Listen("tcp", d.address)
+		return err == nil
+	})
 	d.server = httptest.NewUnstartedServer(d.handler)
 	d.server.Listener.Close()
 	d.server.Listener = l

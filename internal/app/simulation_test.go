@@ -175,27 +175,21 @@ func (w *world) restart() {
 // clock, and the world's can be days further by then.
 func (w *world) adopted() {
 	w.t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for until := time.Now().Add(simulationPatience); ; <-look.C {
-		var owners []string
-		for _, n := range w.nodes {
-			owners = append(owners, fmt.Sprintf("%s/%d", n.jobs.Node(), n.jobs.Epoch()))
-		}
+	owners := make([]string, len(w.nodes))
+	for i, n := range w.nodes {
+		owners[i] = fmt.Sprintf("%s/%d", n.jobs.Node(), n.jobs.Epoch())
+	}
+	await(w.t, fmt.Sprintf("every job to be of %v", owners), simulationPatience, func() bool {
 		var left int64
 		err := w.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {
 			_, err := tx.One(nobodysJobs, []any{owners}, &left)
 			return err
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			w.t.Fatal(err)
-		case left == 0:
-			return
-		case time.Now().After(until):
-			w.t.Fatalf("%d jobs are not those of %v", left, owners)
 		}
-	}
+		return left == 0
+	})
 }
 
 // nobodysJobs counts the jobs of nodes that are gone. Those that wait for a node that takes their kind are

@@ -73,9 +73,12 @@ func (s *smsSite) node(name, database string) *App {
 	return a
 }
 
-func await(t *testing.T, what string, done func() bool) {
+// await looks again and again for what gives no signal, until it is there.
+func await(t testing.TB, what string, patience time.Duration, done func() bool) {
 	t.Helper()
-	for until := time.Now().Add(patienceOfScenarios); !done(); time.Sleep(5 * time.Millisecond) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for until := time.Now().Add(patience); !done(); <-look.C {
 		if time.Now().After(until) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -98,7 +101,7 @@ func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 		}
 		return n
 	}
-	await(s.t, text, func() bool { return texts() > 0 })
+	await(s.t, text, patienceOfScenarios, func() bool { return texts() > 0 })
 	if n := texts(); n != 1 {
 		s.t.Errorf("%q came %d times", text, n)
 	}
@@ -177,7 +180,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the receipt", func() bool {
+			await(t, "the receipt", patienceOfScenarios, func() bool {
 				p, err := a.messaging.CampaignMessages(context.Background(), id, c.ID, 1, 1)
 				return err == nil && p.Messages[0].Status == messaging.StatusDelivered
 			})

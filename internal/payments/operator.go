@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -206,7 +207,7 @@ func (p *Payments) Recover(ctx context.Context, tenantID, reason, actor string, 
 		return 0, err
 	}
 	wallet, debt := t.Wallet(), ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)}
-	m := movement{subject: uuid.Must(uuid.NewV7()).String(), leg: "recover"}
+	m := movement{asset: wallet.Asset, from: wallet.ID, to: debt.ID, kind: "recover", subject: uuid.Must(uuid.NewV7()).String(), leg: "recover"}
 	at := p.clock.Now()
 	err = p.db.WriteRecognising(ctx, p.booked(m), func(tx *db.Tx) error {
 		page, err := p.ledger.Open(tx, wallet)
@@ -225,8 +226,8 @@ func (p *Payments) Recover(ctx context.Context, tenantID, reason, actor string, 
 		if taken <= 0 {
 			return problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet has nothing to take it from")
 		}
-		if err := page.Add(ledger.Transfer{Asset: wallet.Asset, From: wallet.ID, To: debt.ID, Amount: int64(taken),
-			Subject: m.subject, Leg: m.leg, Kind: "recover", At: at}); err != nil {
+		m.amount = taken
+		if err := page.Add(m.transfer(at)); err != nil {
 			return err
 		}
 		page.Post()
@@ -265,7 +266,19 @@ func (p *Payments) AddFloat(ctx context.Context, rail string, mode tenant.Mode, 
 	if _, ok := p.routes.Rail(rail, string(mode)); !ok && len(p.routes.Rails()) > 0 {
 		return problem.New(problem.NotFound, "provider_not_found", "Provider not found")
 	}
-	return p.book(ctx, movement{asset: asset(string(mode)), from: ledger.Float(rail), to: ledger.Funding, amount: amount, kind: "add float"}, reason, actor, also)
+	return p.book(ctx, addedFloat(rail, mode, amount), reason, actor, also)
+}
+
+// AddedFloat is the transfer of AddFloat, for who books it in a transaction of
+// their own under a subject and a leg; amount is not zero.
+func AddedFloat(rail string, mode tenant.Mode, amount money.Pesewas, subject, leg string, at time.Time) ledger.Transfer {
+	m := addedFloat(rail, mode, amount).forward()
+	m.subject, m.leg = subject, leg
+	return m.transfer(at)
+}
+
+func addedFloat(rail string, mode tenant.Mode, amount money.Pesewas) movement {
+	return movement{asset: asset(string(mode)), from: ledger.Float(rail), to: ledger.Funding, amount: amount, kind: "add float"}
 }
 
 // LegDecided is the leg by which an operator empties suspense.
@@ -309,15 +322,26 @@ type movement struct {
 	leg      string
 }
 
+// forward turns a movement of a negative amount round.
+func (m movement) forward() movement {
+	if m.amount < 0 {
+		m.from, m.to, m.amount = m.to, m.from, -m.amount
+	}
+	return m
+}
+
+// transfer is the movement in the ledger's words.
+func (m movement) transfer(at time.Time) ledger.Transfer {
+	return ledger.Transfer{Asset: m.asset, From: m.from, To: m.to, Amount: int64(m.amount), Subject: m.subject, Leg: m.leg, Kind: m.kind, At: at}
+}
+
 func (p *Payments) book(ctx context.Context, m movement, reason, actor string, also []func(*db.Tx) error) error {
 	var bad problem.Fields
 	checkReason(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
 		return err
 	}
-	if m.amount < 0 {
-		m.from, m.to, m.amount = m.to, m.from, -m.amount
-	}
+	m = m.forward()
 	if m.subject == "" {
 		m.subject, m.leg = uuid.Must(uuid.NewV7()).String(), m.kind
 	}
@@ -327,7 +351,7 @@ func (p *Payments) book(ctx context.Context, m movement, reason, actor string, a
 		if err != nil {
 			return err
 		}
-		err = page.Add(ledger.Transfer{Asset: m.asset, From: m.from, To: m.to, Amount: int64(m.amount), Subject: m.subject, Leg: m.leg, Kind: m.kind, At: at})
+		err = page.Add(m.transfer(at))
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,65 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// smsCredits are more than any load of messages uses.
+const smsCredits = 10_000_000
+
+// centre is the simulator's message centre, asked from outside.
+type centre struct {
+	Address  string `json:"address"`
+	SystemID string `json:"system_id"`
+	Password string `json:"password"`
+	control  *client
+}
+
+func messageCentre(t testing.TB, sim *process) *centre {
+	t.Helper()
+	c := &centre{control: newClient(sim.ready.SimURL, "")}
+	c.control.get(t, "/smsc", c)
+	return c
+}
+
+// flags are those of a server that sends live messages through the centre.
+func (c *centre) flags(more ...string) []string {
+	return append([]string{"--smpp-address", c.Address, "--smpp-system-id", c.SystemID, "--smpp-password", c.Password}, more...)
+}
+
+// smscTotals are what the centre counted.
+type smscTotals struct {
+	Bound    int   `json:"bound"`
+	Accepted int64 `json:"accepted"`
+	Again    int   `json:"again"`       // segments that came more than once
+	Lost     int   `json:"not_counted"` // segments beyond what the count can hold
+}
+
+func (c *centre) totals(t testing.TB) (totals smscTotals) {
+	t.Helper()
+	c.control.get(t, "/smsc", &totals)
+	return totals
+}
+
+// smsTenant is a customer with live messages, whose key and sender ID it gives.
+func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
+	t.Helper()
+	var tenant, asked struct {
+		ID string `json:"id"`
+	}
+	var made struct {
+		Key string `json:"key"`
+	}
+	decode(t, where.command(t, "tenant", "create", "Kejetia Market", "--mode", "live", "-o", "json"), &tenant)
+	decode(t, where.command(t, "key", "create", "--tenant", tenant.ID, "-o", "json"), &made)
+	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load")
+	answer, err := newClient(server.ready.APIURL, made.Key).call(http.MethodPost, "/sms-api/requestSenderId", map[string]any{"name": "Kejetia", "desc": "load"})
+	if err != nil || answer.status != http.StatusOK {
+		t.Fatalf("a sender ID was asked for: %v %+v", err, answer)
+	}
+	decode(t, answer.data, &asked)
+	where.command(t, "senders", "approve", asked.ID, "--reason", "load")
+	return made.Key, asked.ID
+}
