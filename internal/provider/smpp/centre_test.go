@@ -212,18 +212,18 @@ func (c *centre) settle() {
 	}
 }
 
-// until lets the clock run, faster than the machine's but tied to it, until something is true: on a
-// busy machine no time-out comes before the answer that is under way.
+// until lets the clock run, faster than the machine's but tied to it and in small steps, until something is
+// true: on a busy machine no time-out comes before the answer that is under way.
 func (c *centre) until(what string, yes func() bool) {
 	c.t.Helper()
-	const faster = 20
+	const faster, step = 20, time.Second
 	last := time.Now()
 	waitFor(c.t, what, func() bool {
 		if yes() {
 			return true
 		}
 		now := time.Now()
-		c.clock.Advance(faster * now.Sub(last))
+		c.clock.Advance(min(faster*now.Sub(last), step))
 		last = now
 		return false
 	})

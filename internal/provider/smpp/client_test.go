@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"strings"
@@ -185,14 +186,15 @@ func TestThrottlingIsNotSent(t *testing.T) {
 }
 
 func TestTheRateFallsAndComesBack(t *testing.T) {
-	b := newBucket(clock.Real(), 100)
+	now := clock.NewManual(noon)
+	b := newBucket(now, 100)
 	for range 20 {
 		b.slow() // one word for a window of submits
 	}
-	if b.now != 50 || !b.blocked.After(time.Now()) {
+	if b.now != 50 || !b.blocked.After(now.Now()) {
 		t.Errorf("after one word the rate is %v", b.now)
 	}
-	b.slowed = time.Now().Add(-2 * afterThrottle)
+	now.Advance(2 * afterThrottle)
 	b.slow()
 	if b.now != 25 {
 		t.Errorf("after two words the rate is %v", b.now)
@@ -202,14 +204,14 @@ func TestTheRateFallsAndComesBack(t *testing.T) {
 		t.Error("the rate comes back at once")
 	}
 	for range 8 {
-		b.slowed = time.Now().Add(-2 * time.Second)
+		now.Advance(2 * time.Second)
 		b.recover()
 	}
 	if b.now != 100 {
 		t.Errorf("after eight good seconds the rate is %v", b.now)
 	}
 	for range 30 {
-		b.slowed = time.Time{}
+		now.Advance(time.Second)
 		b.slow()
 	}
 	if b.now < 1 {
@@ -285,6 +287,8 @@ func TestDisconnects(t *testing.T) {
 		}()
 	}
 	callers.Wait()
+	mu.Lock() // the centre may still be at what it had read before it cut the line
+	defer mu.Unlock()
 	if len(outcomes) != 480 {
 		t.Errorf("%d of 480 messages have an outcome", len(outcomes))
 	}
@@ -310,12 +314,13 @@ func TestDisconnects(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
-	b.AnswerTimeout, b.Window, b.EnquireEvery = 100*time.Millisecond, 2, time.Hour
+	b.Window, b.EnquireEvery = 2, 100_000*time.Hour
 	sc.script(func(*line, *gosmpp.SubmitSM) {})
-	c, _ := run(t, make(receipts, 9).store, b)
+	now := clock.NewManual(noon)
+	c, _ := runAt(t, now, make(receipts, 9).store, b)
 	ready(t, c)
 	for range 6 { // more than the window: what is given up makes room
-		if o := hand(t, c, segment("hello")); o.Class != provider.Unknown {
+		if o := sc.giveUp(c, now, segment("hello")); o.Class != provider.Unknown {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -327,7 +332,7 @@ func TestNoAnswer(t *testing.T) {
 func TestALateAnswerIsNotAnothersOutcome(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
-	b.AnswerTimeout, b.EnquireEvery = 100*time.Millisecond, time.Hour
+	b.EnquireEvery = 100_000 * time.Hour
 	var first *gosmpp.SubmitSM
 	sc.script(func(l *line, m *gosmpp.SubmitSM) {
 		if first == nil {
@@ -337,12 +342,13 @@ func TestALateAnswerIsNotAnothersOutcome(t *testing.T) {
 		l.accept(first, "late")
 		l.accept(m, "in time")
 	})
-	c, _ := run(t, make(receipts, 9).store, b)
+	now := clock.NewManual(noon)
+	c, _ := runAt(t, now, make(receipts, 9).store, b)
 	ready(t, c)
-	if o := hand(t, c, segment("one")); o.Class != provider.Unknown {
+	if o := sc.giveUp(c, now, segment("one")); o.Class != provider.Unknown {
 		t.Errorf("%+v", o)
 	}
-	if o := hand(t, c, segment("two")); o.Class == provider.Accepted && o.UpstreamID != "in time" {
+	if o := hand(t, c, segment("two")); o.Class != provider.Accepted || o.UpstreamID != "in time" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -365,7 +371,8 @@ func TestTheCentreUnbinds(t *testing.T) {
 // are not sent, and the connection ends with an unbind.
 func TestTheClientEnds(t *testing.T) {
 	sc := newCentre(t, nil)
-	c, stop := run(t, make(receipts, 9).store, sc.bind())
+	c := New(Options{Binds: []Bind{sc.bind()}, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler), Receipt: make(receipts, 9).store})
+	c.Start(t.Context())
 	ready(t, c)
 	at := make(chan struct{}, 9)
 	goOn := make(chan struct{})
@@ -381,7 +388,7 @@ func TestTheClientEnds(t *testing.T) {
 	<-at
 	ended := make(chan struct{})
 	go func() {
-		stop()
+		c.Stop(t.Context()) // waits for as long as it takes; Run gives the answers a moment only
 		close(ended)
 	}()
 	until(t, "a client that ends says so", func() bool { return errors.Is(c.Ready(""), provider.ErrElsewhere) })

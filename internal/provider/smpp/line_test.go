@@ -297,7 +297,13 @@ func (r receipts) next(t *testing.T) provider.Receipt {
 // run starts a client on the machine's clock.
 func run(t *testing.T, store func(context.Context, provider.Receipt) error, binds ...Bind) (c *Client, stop func()) {
 	t.Helper()
-	c = New(Options{Binds: binds, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler), Receipt: store})
+	return runAt(t, clock.Real(), store, binds...)
+}
+
+// runAt starts a client on a clock.
+func runAt(t *testing.T, now *clock.Clock, store func(context.Context, provider.Receipt) error, binds ...Bind) (c *Client, stop func()) {
+	t.Helper()
+	c = New(Options{Binds: binds, Clock: now, Log: slog.New(slog.DiscardHandler), Receipt: store})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -317,16 +323,16 @@ func run(t *testing.T, store func(context.Context, provider.Receipt) error, bind
 	return c, stop
 }
 
-// ready waits until every link is bound.
+// ready waits until every link is bound, and takes submits if it may.
 func ready(t *testing.T, c *Client) {
 	t.Helper()
 	until(t, "a bound client", func() bool {
 		for _, l := range c.links {
-			if l.current.Load() == nil {
+			if l.current.Load() == nil || l.mode != Receiver && l.session.Load() == nil {
 				return false
 			}
 		}
-		return c.Ready("") == nil
+		return true
 	})
 }
 
@@ -351,6 +357,18 @@ func hand(t *testing.T, c *Client, s provider.Segment) provider.Outcome {
 		t.Error("no outcome ever came")
 		return provider.Outcome{}
 	}
+}
+
+// giveUp submits one segment, which the centre gets and does not answer, and lets the clock run until the
+// client gives it up.
+func (c *centre) giveUp(k *Client, now *clock.Clock, s provider.Segment) provider.Outcome {
+	c.t.Helper()
+	before := len(c.received())
+	got := make(chan provider.Outcome, 2)
+	k.Submit(context.Background(), s, func(o provider.Outcome) { got <- o })
+	until(c.t, "a submit at the centre", func() bool { return len(c.received()) > before })
+	until(c.t, "an outcome", func() bool { now.Advance(time.Minute); return len(got) > 0 })
+	return <-got
 }
 
 func segment(text string) provider.Segment {
