@@ -41,6 +41,9 @@ const (
 	beginWrite = "begin isolation level read committed read write"
 	beginWhole = "begin isolation level repeatable read read only"
 	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)"
+	// Plans for the number of rows at hand are made again and again, and where few rows are in the state that a
+	// guard asks for, they read a whole table once for each row of a set.
+	writePlans = "set local plan_cache_mode = force_generic_plan"
 	// A server that acknowledges before it is durable is corrected; one that
 	// waits for more than its own disk stays as it is.
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
@@ -211,7 +214,8 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 			before = 1
 		default:
 			b.Queue(beginWrite)
-			before = 1
+			b.Queue(writePlans)
+			before = 2
 		}
 		s.begun = true
 	}
