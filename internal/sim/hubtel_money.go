@@ -84,7 +84,7 @@ func (h *hubtel) asked(c *call, kinds ...Kind) (Entry, bool) {
 		return Entry{}, false
 	}
 	if c.hit.has(StatusWrongAmount) {
-		e.Amount++
+		e.Amount += e.Fee + 1 // more by the fee alone is right where the payer bears it
 	}
 	for _, k := range kinds {
 		if e.Kind == k {

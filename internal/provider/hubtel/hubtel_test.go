@@ -55,8 +55,6 @@ func newBench(t *testing.T, o sim.Options) *bench {
 	}}
 	account := sim.HubtelConfig(server.URL)
 	adapter := hubtel.New(account, options)
-	dead := httptest.NewServer(http.NotFoundHandler())
-	dead.Close()
 	t.Cleanup(func() {
 		adapter.Close()
 		s.Close()
@@ -64,7 +62,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		back.Close()
 	})
 	b.Bench = providertest.Bench{
-		Rail: adapter.Rail(), Unreachable: hubtel.New(sim.HubtelConfig(dead.URL), options).Rail(), Network: msisdn.Telecel,
+		Rail: adapter.Rail(), Unreachable: hubtel.New(sim.HubtelConfig("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.Telecel,
 		Fault: func(op, fault string, count int) {
 			if err := s.Inject(sim.Fault{Provider: sim.Hubtel, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)
@@ -201,6 +199,26 @@ func TestUnpaid(t *testing.T) {
 	}
 	if o := ask(sent); o.State != provider.Failed || o.Reason != provider.ReasonExpired {
 		t.Errorf("at its age: %+v", o)
+	}
+}
+
+// TestAnotherAmountIsNotBelieved: whatever the fee is, and however small the payment.
+func TestAnotherAmountIsNotBelieved(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	for _, amount := range []money.Pesewas{10, 99, 100, 101, 299, 300, 12_345} {
+		reference := uuid.NewString()
+		b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet("001"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
+		ask := func() provider.Outcome {
+			return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet("001")})
+		}
+		want := provider.Expect{Reference: reference, Amount: amount, Party: b.Wallet("001").International()}
+		b.Fault("collect_status", "status_wrong_amount", 1)
+		if o := ask(); o.State != provider.Success || !provider.Mismatch(o, want) {
+			t.Errorf("%s: an answer about another amount is %+v with the echo %+v", amount, o, o.Echo)
+		}
+		if o := ask(); o.State != provider.Success || provider.Mismatch(o, want) {
+			t.Errorf("%s: the true answer is %+v with the echo %+v", amount, o, o.Echo)
+		}
 	}
 }
 

@@ -54,8 +54,6 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		exchanges = append(exchanges, e)
 	}}
 	b.adapter = mtnmomo.New(b.config, options)
-	dead := httptest.NewServer(http.NotFoundHandler())
-	dead.Close()
 	t.Cleanup(func() {
 		b.adapter.Close()
 		s.Close()
@@ -63,7 +61,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		back.Close()
 	})
 	b.Bench = providertest.Bench{
-		Rail: b.adapter.Rail(), Unreachable: mtnmomo.New(sim.MTNConfig(dead.URL), options).Rail(), Network: msisdn.MTN,
+		Rail: b.adapter.Rail(), Unreachable: mtnmomo.New(sim.MTNConfig("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.MTN,
 		Fault: func(op, fault string, count int) {
 			if err := s.Inject(sim.Fault{Provider: sim.MTN, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ package providertest
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,6 +49,25 @@ type Bench struct {
 	Exchanges func() []provider.Exchange
 	// Secrets must show in no exchange.
 	Secrets []string
+}
+
+// Nowhere is an address at which nothing listens while the test runs: the near
+// end of a connection, so that nobody else gets the port.
+func Nowhere(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = near.Close()
+		_ = l.Close()
+	})
+	return near.LocalAddr().String()
 }
 
 // Movement is one entry of the provider's book.
