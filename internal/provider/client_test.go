@@ -27,8 +27,6 @@ func newTestClient(t *testing.T, o ClientOptions) *Client {
 }
 
 func TestNothingWritten(t *testing.T) {
-	dead := httptest.NewServer(http.NotFoundHandler())
-	dead.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but never speaks TLS
 	if err != nil {
 		t.Fatal(err)
@@ -45,9 +43,15 @@ func TestNothingWritten(t *testing.T) {
 	}()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
+	// The near end of a connection: nothing listens there, and nobody else gets the port.
+	near, err := net.Dial("tcp", plain.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
 	c := newTestClient(t, ClientOptions{})
 	for name, url := range map[string]string{
-		"refused connection": dead.URL, "no such host": "http://host.invalid/", "broken URL": "http://[::1", "TLS cut off": "https://" + silent.Addr().String(),
+		"refused connection": "http://" + near.LocalAddr().String(), "no such host": "http://host.invalid/", "broken URL": "http://[::1", "TLS cut off": "https://" + silent.Addr().String(),
 		"TLS to a server without": strings.Replace(plain.URL, "http:", "https:", 1), "unknown scheme": "ftp://127.0.0.1/",
 	} {
 		a := c.Do(context.Background(), post(url))
@@ -129,12 +133,18 @@ func TestStaleConnection(t *testing.T) {
 		}
 	}()
 	c := newTestClient(t, ClientOptions{})
-	if a := c.Do(context.Background(), post("http://"+l.Addr().String())); a.Status != 202 {
+	url := "http://" + l.Addr().String()
+	if a := c.Do(context.Background(), post(url)); a.Status != 202 {
 		t.Fatalf("%+v", a)
 	}
-	a := c.Do(context.Background(), post("http://"+l.Addr().String()))
-	if a.Err == nil || !a.Written || posts.Load() != 2 {
-		t.Errorf("%+v after %d posts", a, posts.Load())
+	// The transport does not keep a connection whose last write it did not see end in time: then the next
+	// request is the first one again.
+	a, made := c.Do(context.Background(), post(url)), int64(2)
+	for ; a.Status == 202 && made < 100; made++ {
+		a = c.Do(context.Background(), post(url))
+	}
+	if a.Err == nil || !a.Written || posts.Load() != made {
+		t.Errorf("%+v after %d posts of %d", a, posts.Load(), made)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	smppHeader  = 16
 	bindWithin  = 30 * time.Second // of connecting
+	lastWithin  = 30 * time.Second // for what waits to be written, once nothing more is taken
 	partWithin  = time.Second      // for a client to close after we did
 	maxUnsent   = 4 << 20          // octets that wait for a client that does not read
 	flushBeyond = 32 << 10         // octets that go out while more is being read
@@ -337,7 +338,7 @@ func (s *smscSession) part() {
 	s.mu.Lock()
 	s.parting = true
 	s.mu.Unlock()
-	_ = s.conn.SetWriteDeadline(time.Now().Add(partWithin))
+	_ = s.conn.SetWriteDeadline(time.Now().Add(lastWithin))
 	s.flush()
 }
 
