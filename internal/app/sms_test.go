@@ -61,7 +61,8 @@ func (s *smsSite) node(name, database string) *App {
 	s.t.Helper()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: s.url, Connections: 4, DrainFor: time.Minute, Node: name,
 		Storage: config.Storage{Data: s.t.TempDir(), Database: database}}
-	a, err := Start(context.Background(), cfg, Options{Version: name, Log: slog.New(slog.DiscardHandler)})
+	// A lease is kept by the machine's clock: a slow machine must not make a node look dead.
+	a, err := Start(context.Background(), cfg, Options{Version: name, Log: slog.New(slog.DiscardHandler), Lease: 10 * time.Minute})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func (w where) server() (*jobs.Queue, *webhook.Webhooks) {
 		w.t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	q := jobs.New(w.db, clock.Real(), log, jobs.Options{Node: "server"})
+	// So long that a busy machine does not make the server look dead.
+	q := jobs.New(w.db, clock.Real(), log, jobs.Options{Node: "server", LeaseFor: time.Hour})
 	q.Register(jobs.Handler{Kind: "hopeless", Run: func(_ context.Context, j jobs.Job) jobs.Outcome {
 		if j.Adopted {
 			return jobs.Later(time.Hour)

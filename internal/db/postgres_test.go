@@ -12,15 +12,19 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 )
 
 // proxy stands between us and the server and cuts the line on demand.
 type proxy struct {
+	t        *testing.T
 	listener net.Listener
 	target   string
 	mu       sync.Mutex
+	direct   *pgx.Conn // with the database, past the proxy
 	next     cut
 	deaf     bool // requests to cancel do not arrive
 	open     []net.Conn
@@ -38,13 +42,16 @@ const (
 	requestPassed     // the server gets the request, we are gone, and it sees nothing
 )
 
-func newProxy(t *testing.T, target string) *proxy {
+func newProxy(t *testing.T, database *url.URL) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: listener, target: target}
+	p := &proxy{t: t, listener: listener, target: database.Host}
+	if p.direct, err = pgx.Connect(t.Context(), database.String()); err != nil {
+		t.Fatal(err)
+	}
 	p.wg.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -71,6 +78,7 @@ func newProxy(t *testing.T, target string) *proxy {
 		}
 		p.mu.Unlock()
 		p.wg.Wait()
+		_ = p.direct.Close(context.Background())
 	})
 	return p
 }
@@ -95,13 +103,32 @@ func (p *proxy) requests(client, server net.Conn) {
 		case requestStuck:
 			return
 		case requestPassed:
-			_ = client.Close() // before the server can answer
-			_, _ = server.Write(buffer[:n])
+			p.pass(client, server, buffer[:n])
 			return
 		}
 		if _, err := server.Write(buffer[:n]); err != nil {
 			return
 		}
+	}
+}
+
+// pass cuts the line before the server can answer, and lets nobody new in before the server is at the
+// request: we must not look for what it does before it begins.
+func (p *proxy) pass(client, server net.Conn, request []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := func() (at string) {
+		err := p.direct.QueryRow(p.t.Context(), `SELECT coalesce(max(state_change)::text, '') FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&at)
+		if err != nil {
+			p.t.Errorf("ask past the proxy: %v", err)
+		}
+		return at
+	}
+	before := changed()
+	_ = client.Close()
+	_, _ = server.Write(request)
+	for !p.t.Failed() && changed() == before {
 	}
 }
 
@@ -150,7 +177,7 @@ func TestTheLineBreaksAtCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProxy(t, u.Host)
+	p := newProxy(t, u)
 	u.Host = p.listener.Addr().String()
 	d := dbtest.OpenWith(t, db.Options{URL: u.String(), MaxConns: 1})
 	fillPurse(t, d)
@@ -221,7 +248,7 @@ func TestTheLineBreaksDuringCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProxy(t, u.Host)
+	p := newProxy(t, u)
 	p.deaf = true // else the driver's own request to cancel ends the commit
 	u.Host = p.listener.Addr().String()
 	d := dbtest.OpenWith(t, db.Options{URL: u.String(), MaxConns: 1})
@@ -383,8 +410,14 @@ func TestAServerThatIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	defer func() { _ = listener.Close() }()
+	// The near end of a connection: nothing listens there, and nobody else gets the port.
+	near, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = near.Close() }()
+	address := near.LocalAddr().String()
 	_, err = db.Open(t.Context(), db.Options{URL: "postgres://makola:secret@" + address + "/x?sslmode=disable"})
 	if !errors.Is(err, db.ErrUnavailable) {
 		t.Errorf("away: %v", err)
