@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -49,9 +50,12 @@ func TestAnIdempotencyKeyInProgress(t *testing.T) {
 		if again.Code != http.StatusConflict || !strings.Contains(again.Body.String(), `"idempotency_in_progress"`) || again.Header().Get("Retry-After") == "" {
 			t.Errorf("while the first is under way the answer is %d %s", again.Code, again.Body)
 		}
-		await(t, "the first answer", patienceOfScenarios, func() bool { // which may have set no timer yet
+		// Neither the request nor its provider may have set a timer yet.
+		await(t, "the first answer, and the provider's", patienceOfScenarios, func() bool {
 			s.clock.Advance(15 * time.Second)
-			return len(first) > 0
+			moment, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+			defer cancel()
+			return len(first) > 0 && s.app.jobs.Quiet(moment) == nil
 		})
 		if got := <-first; got.Code != http.StatusOK || got.Header().Get("Idempotent-Replayed") != "" {
 			t.Errorf("the first request is answered %d %s", got.Code, got.Body)
