@@ -43,5 +43,6 @@ func (a *App) buildRails(record func(provider.Exchange)) error {
 }
 
 // providerConnections is how many connections a node keeps with one host of a provider at most. A
-// provider that takes 200 ms answers five requests a second on each.
-const providerConnections = 384
+// provider that takes 200 ms answers five requests a second on each. It is room for what payments sends
+// and asks of one rail at once.
+const providerConnections = 640

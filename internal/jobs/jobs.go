@@ -104,7 +104,8 @@ type Handler struct {
 	Workers  int // handlers of this kind that run at once on a node; default 8
 	MaxTries int // failures after which a job becomes a dead letter; 0: never
 	// Key sorts jobs into lines that take turns, so that a long line does not
-	// hold up a short one. nil: one line.
+	// hold up a short one. It is asked when a job comes and after each of its
+	// runs, and must not block. nil: one line.
 	Key func(Job) string
 	// PerKey is how many jobs of one key may run at once. nil: as many as
 	// there are workers. It is asked often and must not block.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -241,6 +242,49 @@ func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a run has learned puts the job into another line, with another limit.
+func TestAJobChangesItsLine(t *testing.T) {
+	const jobsThere = 4
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		var together sync.WaitGroup // all first runs at once, or the test hangs
+		together.Add(jobsThere)
+		var atOnce, most, ended atomic.Int32
+		h := Handler{
+			Kind: "k", Workers: jobsThere,
+			Key: func(j Job) string {
+				if j.Memo.(*atomic.Bool).Load() {
+					return "second"
+				}
+				return "first"
+			},
+			PerKey: func(key string) int { return map[string]int{"first": jobsThere, "second": 1}[key] },
+			Run: func(_ context.Context, j Job) Outcome {
+				if !j.Memo.(*atomic.Bool).Swap(true) {
+					together.Done()
+					together.Wait()
+					return Later(0)
+				}
+				now := atOnce.Add(1)
+				runtime.Gosched()
+				most.Store(max(most.Load(), now))
+				atOnce.Add(-1)
+				ended.Add(1)
+				return Done()
+			},
+		}
+		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), h))
+		var jobs []Job
+		for range jobsThere {
+			jobs = append(jobs, Job{Kind: "k", Memo: new(atomic.Bool)})
+		}
+		add(t, d, q, jobs...)
+		quiet(t, q)
+		if most.Load() != 1 || ended.Load() != jobsThere {
+			t.Errorf("%d of %d ended, %d of the second line at once, expected 1", ended.Load(), jobsThere, most.Load())
+		}
+	})
 }
 
 func TestALongLineDoesNotHoldUpAShortOne(t *testing.T) {

@@ -307,6 +307,9 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 	if e.woken {
 		e.due, e.moved = now, true
 	}
+	if k := e.kind; k.Key != nil {
+		e.key = k.Key(e.job) // what its run has learned may have changed its line
+	}
 	m.schedule(e, now)
 	q.dispatch()
 }

@@ -458,6 +458,46 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 	})
 }
 
+// A provider that takes payments and answers no questions goes on taking them.
+func TestUnansweredQuestionsLeaveRoomForWhatIsToBeSent(t *testing.T) {
+	const open = sendsPerRail + 16 // more than one line's room
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		asked, answers := make(chan struct{}, open), make(chan struct{})
+		h.first.script(always(pending), func(int, string) provider.Outcome {
+			asked <- struct{}{}
+			<-answers
+			return success
+		})
+		n := h.node("a")
+		t.Cleanup(func() { close(answers) })
+		pay := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			r := h.payout()
+			r.Amount = MinPayout
+			_, _, err := n.Payout(ctx, h.caller(), r)
+			return err
+		}
+		for range open {
+			if err := pay(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.clock.Advance(askPauses[0] + time.Second)
+		for range asksPerRail {
+			<-asked
+		}
+		sent, _ := h.first.counts()
+		if err := pay(); err != nil {
+			t.Fatal(err)
+		}
+		if now, _ := h.first.counts(); now != sent+1 {
+			t.Errorf("a payout was answered without having been sent: %d POSTs after %d", now, sent)
+		}
+	})
+}
+
 // TestALonePayoutTakesThreeCommits: accepted, settled, delivered.
 func TestALonePayoutTakesThreeCommits(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {

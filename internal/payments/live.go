@@ -2,6 +2,7 @@ package payments
 
 import (
 	"encoding/json"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,10 @@ type work struct {
 	// decided is a final word that could not be written down yet.
 	decided *settlement
 
-	rail     string        // at the start; for the queue, which reads it at any time
+	// For the queue, which reads them at any time.
+	rail   string      // at the start
+	asking atomic.Bool // the next run asks
+
 	waiter   atomic.Int32  // who may still speak to the request that waits
 	answered chan struct{} // closed when the submission has an answer for the request; nil: nobody waits
 	once     sync.Once
@@ -162,11 +166,13 @@ func (l *live) mayAsk(id string, now time.Time) bool {
 // subject are the payment's.
 const jobKind = "payment"
 
-// How many payments a node works on at once, and with one rail: a rail that
-// does not answer leaves room for the others.
+// How many payments a node works on at once, and how many of one rail it sends
+// and asks about. A rail that does not answer leaves room for the others, and
+// questions that it does not answer leave room for what is to be sent.
 const (
-	workers        = 512
-	workersPerRail = 384
+	workers      = 768
+	sendsPerRail = 384
+	asksPerRail  = 256
 )
 
 // A payload is what a job's row says; the rest is in the payment's.
@@ -186,9 +192,23 @@ func payloadOf(p Payment, at time.Time) json.RawMessage {
 	return b
 }
 
-// jobRail sorts jobs by rail.
-func jobRail(j jobs.Job) string {
+// asking is what the line of a rail's questions has behind the rail's name.
+const asking = " asking"
+
+// perLine is how many jobs of one line run at once.
+func perLine(line string) int {
+	if strings.HasSuffix(line, asking) {
+		return asksPerRail
+	}
+	return sendsPerRail
+}
+
+// jobLine sorts jobs by rail, questions apart.
+func jobLine(j jobs.Job) string {
 	if w, ok := j.Memo.(*work); ok {
+		if w.asking.Load() {
+			return w.rail + asking
+		}
 		return w.rail
 	}
 	var p payload

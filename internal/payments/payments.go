@@ -80,7 +80,7 @@ func New(d Deps) *Payments {
 	})
 	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
-	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobRail, PerKey: func(string) int { return workersPerRail }, Run: p.work})
+	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Run: p.work})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }

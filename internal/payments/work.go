@@ -383,6 +383,7 @@ func (p *Payments) schedule(w *work) jobs.Outcome {
 		w.nextAsk = now.Add(pause(askPauses, w.asks))
 		w.asks++
 	}
+	w.asking.Store(true)
 	return jobs.Later(w.nextAsk.Sub(now))
 }
 
