@@ -27,6 +27,7 @@ type work struct {
 	since         time.Time // the first POST that could not be sent
 	tried         []string  // rails of earlier attempts
 	resends       int       // POSTs that could not be sent so far
+	taken         bool      // it stands where the row says: another process may have begun with it
 
 	openedAt time.Time // when this node began with it
 	doubtAt  time.Time // when it became unknown; zero while it is not

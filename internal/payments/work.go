@@ -60,6 +60,10 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	}
 	switch {
 	case w.stage == stageUnsent && w.resends == 0:
+		// Who accepted it had just chosen the rail; who takes it over asks.
+		if w.taken && !p.mayUse(ctx, w.pay, rail) {
+			return p.unsentYet(ctx, w, pause(resendPauses, 0))
+		}
 		return p.submit(ctx, w, rail)
 	case w.stage == stageUnsent:
 		return p.resend(ctx, w, rail)
@@ -95,7 +99,7 @@ func (p *Payments) stand(w *work, pay Payment) {
 	w.pay = pay
 	w.unsent = pay.Unsent
 	rail, ok := p.routes.Rail(pay.Rail, pay.Mode)
-	w.stage, w.clean, w.socket = stageUnsure, false, false
+	w.stage, w.clean, w.socket, w.taken = stageUnsure, false, false, true
 	if ok && !rail.MayRepeat && pay.SendingAt.IsZero() {
 		// Every POST on such a rail is marked first.
 		w.stage, w.clean = stageUnsent, true

@@ -1,0 +1,210 @@
+package payments
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// crash leaves an accepted payout behind as a node that died would: the row,
+// the holds and the job, and nobody who remembers.
+func (n *node) crash(t *testing.T, network string) Payment {
+	t.Helper()
+	h := n.house
+	pay := asked(h.caller(), h.tenant, KindPayout)
+	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
+	done, err := n.accept(t.Context(), &acceptance{payment: pay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done.payment
+}
+
+// TestTakeover: another node goes on with what a dead one left, and pays at
+// most once whatever the dead one had done.
+func TestTakeover(t *testing.T) {
+	tests := []struct {
+		name    string
+		network string
+		marked  bool // the dead node had marked the POST
+		paid    bool // and the provider has it
+		posts   int
+		status  Status
+	}{
+		{"may repeat, was not sent", "MTN", false, false, 1, StatusSuccess},
+		{"may repeat, was sent", "MTN", false, true, 0, StatusSuccess},
+		{"may not repeat, not marked", "TELECEL", false, false, 1, StatusSuccess},
+		{"may not repeat, marked, was sent", "TELECEL", true, true, 0, StatusSuccess},
+		{"may not repeat, marked, not known", "TELECEL", true, false, 0, StatusPending},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				dead := h.stopped("dead")
+				pay := dead.crash(t, tt.network)
+				if tt.marked {
+					row := pay
+					row.SendingAt = dead.clock.Now()
+					if done, err := dead.settle(t.Context(), settlement{payment: pay, event: EventSending, mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}}); err != nil || !done.changed {
+						t.Fatalf("marked %v, %v", done.changed, err)
+					}
+				}
+				rail := h.first
+				if tt.network != "MTN" {
+					rail = h.second
+				}
+				rail.gross[pay.ProviderReference], rail.party[pay.ProviderReference] = pay.Amount, pay.Account
+				sent := tt.paid
+				rail.script(func(int, string) provider.Outcome {
+					rail.mu.Lock()
+					defer rail.mu.Unlock()
+					sent = true
+					return pending
+				}, func(int, string) provider.Outcome {
+					rail.mu.Lock()
+					defer rail.mu.Unlock()
+					if sent {
+						return success
+					}
+					return notFound
+				})
+				n := h.node("heir")
+				n.pass(10 * time.Second)
+				if got := n.must(KindPayout, pay.ID); got.Status != tt.status {
+					t.Errorf("the payout is %s, want %s", got.Status, tt.status)
+				}
+				if posts, _ := rail.counts(); posts != tt.posts {
+					t.Errorf("%d POSTs, want %d", posts, tt.posts)
+				}
+				n.books()
+			})
+		})
+	}
+}
+
+// TestAPauseHoldsWhatIsTakenOver: a paused rail gets nothing of what a dead node
+// accepted and never sent.
+func TestAPauseHoldsWhatIsTakenOver(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pause  time.Duration
+		posts  int
+		status Status
+	}{
+		{"until it ends", 5 * time.Minute, 1, StatusSuccess},
+		{"until it has waited too long", unsentTime + time.Minute, 0, StatusFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				h.second.script(always(pending), always(success))
+				pay := h.stopped("dead").crash(t, "TELECEL")
+				n := h.stopped("heir")
+				n.pauseRail("hubtel")
+				if err := n.queue.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				n.pass(tt.pause)
+				if posts, asks := h.second.counts(); posts != 0 || asks != 0 {
+					t.Errorf("%d POSTs and %d questions while the rail was paused", posts, asks)
+				}
+				n.resumeRail("hubtel")
+				n.pass(2 * time.Minute)
+				if posts, _ := h.second.counts(); posts != tt.posts {
+					t.Errorf("%d POSTs, want %d", posts, tt.posts)
+				}
+				if got := n.must(KindPayout, pay.ID); got.Status != tt.status {
+					t.Errorf("the payout is %s, want %s", got.Status, tt.status)
+				}
+				n.books()
+			})
+		})
+	}
+}
+
+// TestAPausedNodeThatWakesDoesNoHarm: a node hangs in its POST, another takes
+// the payment over, sends it again and it is paid; then the first one's refusal
+// comes back.
+func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
+	for _, word := range []provider.Outcome{rejected, unsent, success, pending, unknown} {
+		t.Run(word.Class.String()+" "+word.State.String(), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				paused, heir := h.node("paused"), h.stopped("heir")
+				entered, leave := make(chan struct{}), make(chan struct{})
+				h.first.script(nil, inTurn(notFound, pending))
+				h.first.slow = func(context.Context) provider.Outcome {
+					close(entered)
+					<-leave
+					return word
+				}
+				answer := make(chan error, 1)
+				r := h.payout()
+				go func() {
+					_, _, err := paused.Payout(t.Context(), h.caller(), r)
+					answer <- err
+				}()
+				<-entered
+				h.first.mu.Lock()
+				h.first.slow, h.first.onPost = nil, always(pending)
+				h.first.mu.Unlock()
+				h.bury("paused")
+				if err := heir.queue.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				heir.quiet()
+				if posts, _ := h.first.counts(); posts != 2 {
+					t.Fatalf("%d POSTs after the takeover, want 2", posts)
+				}
+				before := heir.balance()
+				close(leave)
+				if err := <-answer; err != nil {
+					t.Errorf("the request was answered %v", err)
+				}
+				paused.quiet()
+				rows, err := heir.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+				if err != nil || len(rows.Rows) != 1 {
+					t.Fatalf("%d rows, %v", len(rows.Rows), err)
+				}
+				want := StatusPending
+				if word.State == provider.Success {
+					want = StatusSuccess
+				}
+				if got := rows.Rows[0]; got.Status != want || heir.balance() != before {
+					t.Errorf("the payout is %s, the wallet went from %s to %s", got.Status, before, heir.balance())
+				}
+				h.first.script(always(pending), always(success))
+				heir.pass(time.Minute)
+				paused.quiet() // it may have been the one to settle: then it delivers, too
+				if got := heir.must(KindPayout, rows.Rows[0].ID); got.Status != StatusSuccess {
+					t.Errorf("in the end the payout is %s", got.Status)
+				}
+				if told := h.hooks.of(r.Reference); !slices.Equal(told, []string{"success"}) {
+					t.Errorf("the customer was told %v", told)
+				}
+				heir.books()
+			})
+		})
+	}
+}
+
+// bury ends a node's lease as the database's clock would.
+func (h *house) bury(node string) {
+	h.t.Helper()
+	if err := h.db.Write(h.t.Context(), func(tx *db.Tx) error {
+		n, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE node = $1 AND expires_at > 0", node)
+		if n != 1 {
+			h.t.Errorf("%d leases of %s", n, node)
+		}
+		return err
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+}
