@@ -87,49 +87,56 @@ func (a *App) loadDemo(ctx context.Context) error {
 	return a.demoMessages(ctx)
 }
 
-// demoMessages finds the sender ID and the contacts of the demo tenant, or makes them when it has never
-// asked for a sender ID.
+// demoMessages finds the sender ID and the contacts of the demo tenant. It makes them when the tenant has
+// never asked for a sender ID, and goes on where an earlier start broke off: the approval comes last.
 func (a *App) demoMessages(ctx context.Context) error {
 	senders, err := a.messaging.Senders(ctx, demoTenant)
-	if err != nil {
-		return err
+	if err == nil && len(senders) == 0 {
+		senders = make([]messaging.Sender, 1)
+		senders[0], err = a.messaging.RequestSender(ctx, demoTenant, demoSender, "Offers and receipts of a demo shop")
 	}
-	if len(senders) == 0 {
-		made, err := a.makeDemoMessages(ctx)
-		if err != nil && !problem.Is(err, problem.Duplicate) { // another node was first
-			return err
-		}
-		senders = []messaging.Sender{made}
+	if err == nil && senders[0].Status == messaging.SenderPending && senders[0].Name == demoSender {
+		senders[0], err = a.makeDemoMessages(ctx, senders[0])
+	}
+	if err != nil && !problem.Is(err, problem.Duplicate) { // another node was first
+		return err
 	}
 	if senders[0].Status == messaging.SenderApproved {
 		a.ready.SenderID = senders[0].ID
 	}
-	groups, err := a.messaging.Groups(ctx, demoTenant)
-	for _, g := range groups {
-		if g.Name == demoGroup {
-			a.ready.GroupID = g.ID
-		}
-	}
+	group, err := a.findDemoGroup(ctx)
+	a.ready.GroupID = group.ID
 	return err
 }
 
-func (a *App) makeDemoMessages(ctx context.Context) (messaging.Sender, error) {
-	sender, err := a.messaging.RequestSender(ctx, demoTenant, demoSender, "Offers and receipts of a demo shop")
+// findDemoGroup finds the group of the demo tenant's contacts.
+func (a *App) findDemoGroup(ctx context.Context) (messaging.Group, error) {
+	groups, err := a.messaging.Groups(ctx, demoTenant)
+	for _, g := range groups {
+		if g.Name == demoGroup {
+			return g, err
+		}
+	}
+	return messaging.Group{}, err
+}
+
+func (a *App) makeDemoMessages(ctx context.Context, sender messaging.Sender) (messaging.Sender, error) {
+	group, err := a.findDemoGroup(ctx)
+	if err == nil && group.ID == "" {
+		group, err = a.messaging.AddGroup(ctx, demoTenant, demoGroup, "")
+	}
+	if err == nil {
+		_, err = a.messaging.AddContacts(ctx, demoTenant, group.ID, demoContacts) // those that are there are left alone
+	}
 	if err != nil {
 		return sender, err
 	}
-	if err := a.db.Write(ctx, func(tx *db.Tx) error {
-		sender, err = a.messaging.ReviewSender(tx, demoTenant, sender.ID, messaging.SenderApproved, "", demoActor)
+	approved := sender
+	err = a.db.Write(ctx, func(tx *db.Tx) (err error) {
+		approved, err = a.messaging.ReviewSender(tx, demoTenant, sender.ID, messaging.SenderApproved, "", demoActor)
 		return err
-	}); err != nil {
-		return sender, err
-	}
-	group, err := a.messaging.AddGroup(ctx, demoTenant, demoGroup, "")
-	if err != nil {
-		return sender, err
-	}
-	_, err = a.messaging.AddContacts(ctx, demoTenant, group.ID, demoContacts)
-	return sender, err
+	})
+	return approved, err
 }
 
 // endow gives the demo tenant its money, in the transaction that made its wallet, and books what the
