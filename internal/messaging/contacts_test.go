@@ -396,6 +396,7 @@ func TestCheckFindsEachBreak(t *testing.T) {
 			{"UPDATE chunks SET size = 4 WHERE no = 1", "UPDATE chunks SET size = 5 WHERE no = 1"},
 			{"UPDATE unsure SET message = 3", "UPDATE unsure SET message = 2"},
 			{"UPDATE transfers SET amount = 4 WHERE kind = 'sms_charge' AND amount = 5", "UPDATE transfers SET amount = 5 WHERE kind = 'sms_charge' AND amount = 4"},
+			{"UPDATE transfers SET kind = 'sms_refund' WHERE kind = 'sms_sale'", "UPDATE transfers SET kind = 'sms_sale' WHERE kind = 'sms_refund' AND from_account <> 'used'"},
 			{"UPDATE transfers SET kind = 'other' WHERE kind = 'sms_refund'", "UPDATE transfers SET kind = 'sms_refund' WHERE kind = 'other'"},
 		} {
 			h.write(func(tx *db.Tx) error { _, err := tx.Exec(each.breaks); return err })
