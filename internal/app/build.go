@@ -124,6 +124,7 @@ func (a *App) startParts(ctx context.Context) error {
 		return err
 	}
 	a.later(a.jobs.Stop)
+	a.later(func(ctx context.Context) error { a.messaging.Drain(ctx); return nil })
 	a.startMessaging(ctx)
 	return nil
 }

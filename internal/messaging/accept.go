@@ -23,6 +23,7 @@ type admission struct {
 	chunks   []chunk
 	invalid  []string
 	staged   bool // the chunks have rows already
+	marked   bool // its messages are marked with the charge
 	tried    bool // a transaction may have written it
 	otp      *otpRow
 }
@@ -48,6 +49,9 @@ type chunk struct {
 	State      string
 	Recipients []msisdn.MSISDN
 	CreatedAt  time.Time
+	// Alone says that it is all of a small campaign. It has no row: its recipients are the message rows, which
+	// are born with the charge, and its turn is the campaign's.
+	Alone bool
 }
 
 var chunkColumns = []db.Column[chunk]{
@@ -80,17 +84,18 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "idempotency_key", Text: func(c Campaign) string { return c.IdempotencyKey }},
 	{Name: "idempotency_hash", Text: func(c Campaign) string { return c.IdempotencyHash }},
 	{Name: "created_at", Time: func(c Campaign) time.Time { return c.CreatedAt }},
+	{Name: "turn", Int: func(c Campaign) int64 { return c.turn }},
 	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
 }
 
 const campaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
-	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.left_over, c.refunded`
+	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.turn, c.left_over, c.refunded`
 
 func (c *Campaign) scan(r *db.Row) error {
 	var mode, kind, encoding, status string
 	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
-		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &c.Left, &c.Refunded)
+		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &c.turn, &c.Left, &c.Refunded)
 	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
 	return err
 }
@@ -302,14 +307,18 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 		campaigns = append(campaigns, a.campaign)
 		if a.staged {
 			tx.Defer(readyChunks, int64(len(a.chunks)), a.campaign.Tenant, a.campaign.ID)
-		} else {
-			chunks = append(chunks, a.chunks...)
 		}
 		for i, text := range a.invalid {
 			messages = append(messages, message{Tenant: a.campaign.Tenant, Campaign: a.campaign.ID, No: -1 - int64(i), Recipient: text,
 				Status: StatusInvalid, Error: "not a mobile number"})
 		}
 		for _, k := range a.chunks {
+			switch {
+			case k.Alone:
+				messages = append(messages, a.born(k)...)
+			case !a.staged:
+				chunks = append(chunks, k)
+			}
 			job, err := m.chunkJob(a, k)
 			if err != nil {
 				return err
@@ -325,6 +334,18 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 	db.Insert(tx, "messages", messageColumns, messages)
 	m.jobs.Add(tx, work...)
 	return nil
+}
+
+// born are the message rows of a small campaign: marked already, or waiting for it.
+func (a *admission) born(k chunk) []message {
+	rows := make([]message, len(k.Recipients))
+	for i, to := range k.Recipients {
+		rows[i] = message{Tenant: k.Tenant, Campaign: k.Campaign, No: int64(i), Recipient: string(to), Status: StatusQueued}
+		if a.marked {
+			rows[i].Status, rows[i].SubmittedAt = StatusSending, a.campaign.CreatedAt
+		}
+	}
+	return rows
 }
 
 func creditKeys(batch []*admission) []ledger.Key {

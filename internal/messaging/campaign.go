@@ -29,7 +29,8 @@ const (
 	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
 	// larger list is staged before, so that it stalls nobody.
 	smallCampaign = chunkSize
-	// smallChunk is the most recipients of a chunk that goes with the single messages, past the bulk.
+	// smallChunk is the most recipients of a chunk that goes with the single messages, past the bulk, and of
+	// a campaign that needs no row for its chunk.
 	smallChunk = 10
 	// maxInvalid is how many recipients that are no numbers are kept for the report.
 	maxInvalid = 1_000
@@ -77,6 +78,7 @@ type Campaign struct {
 	CreatedAt       time.Time
 	Left            int64 // chunks that are not done
 	Refunded        int64 // messages whose credits were given back
+	turn            int64 // of its delivery, of a campaign that is a chunk by itself
 }
 
 // Cost is what the campaign takes from the tenant's credits.
@@ -127,7 +129,8 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 	a := admission{tenant: t, campaign: c, invalid: list.invalid}
 	for no, rest := int64(0), list.numbers; len(rest) > 0; no++ {
 		n := min(len(rest), chunkSize)
-		a.chunks = append(a.chunks, chunk{Tenant: c.Tenant, Campaign: c.ID, No: no, State: chunkReady, Recipients: rest[:n], CreatedAt: c.CreatedAt})
+		a.chunks = append(a.chunks, chunk{Tenant: c.Tenant, Campaign: c.ID, No: no, State: chunkReady, Recipients: rest[:n], CreatedAt: c.CreatedAt,
+			Alone: len(list.numbers) <= smallChunk})
 		rest = rest[n:]
 	}
 	a.campaign.Left = int64(len(a.chunks))
@@ -311,7 +314,13 @@ func (m *Messaging) accept(ctx context.Context, a *admission) (Campaign, bool, e
 	if !a.staged {
 		rows += len(a.chunks)
 	}
+	if a.marked = m.mayMark(a); a.marked {
+		a.campaign.turn = newTurn()
+	}
 	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, a)
+	if a.marked && (err != nil || r.replayed || r.known) {
+		m.marks.end(a.campaign.ID) // nobody submits it from here
+	}
 	return r.campaign, r.replayed, err
 }
 

@@ -47,7 +47,8 @@ const (
 		WHERE c.recipients <> coalesce(m.n, 0) + coalesce(k.waiting, 0) LIMIT 100`
 	checkChunks = `SELECT c.id, 'is ' || c.status || ', counts ' || c.left_over || ' chunks, and has ' || coalesce(k.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM chunks WHERE state = 'ready' GROUP BY tenant, campaign) k ON k.tenant = c.tenant AND k.campaign = c.id
-		WHERE c.left_over <> coalesce(k.n, 0) OR (c.status = 'active') <> (c.left_over > 0) AND c.status <> 'stopped' LIMIT 100`
+		WHERE (c.recipients > 10 AND c.left_over <> coalesce(k.n, 0)) OR (c.recipients <= 10 AND (k.n > 0 OR c.left_over > 1))
+			OR (c.status = 'active') <> (c.left_over > 0) AND c.status <> 'stopped' LIMIT 100`
 	checkOpen = `SELECT m.campaign, 'message ' || m.no || ' waits for ' || m.open || ' receipts, its parts for ' || coalesce(p.n, 0) FROM messages m
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM parts WHERE state = 'open' GROUP BY tenant, campaign, message) p
 			ON p.tenant = m.tenant AND p.campaign = m.campaign AND p.message = m.no

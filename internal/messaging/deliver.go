@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -43,6 +44,7 @@ type chunkPayload struct {
 	Tenant   string `json:"tenant"`
 	Campaign string `json:"campaign"`
 	Chunk    int64  `json:"chunk"`
+	Alone    bool   `json:"alone,omitempty"`
 }
 
 // work is what a chunk's handler needs. Fresh jobs of small campaigns carry it in memory; any other is
@@ -54,7 +56,8 @@ type work struct {
 	until    time.Time // it is not sent later than this; zero: no end
 	turn     int64     // of the last step
 	next     int       // place of the first recipient without a row
-	again    []message // were not sent and are offered again
+	again    []message // have a row, were not sent, and are offered, most of them again
+	marked   []message // with the charge, and not submitted yet
 	offerAt  time.Time // when
 	stale    bool      // a step failed: the rows are the truth
 }
@@ -86,7 +89,7 @@ func chunkTenant(j jobs.Job) string {
 
 func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
 	c := a.campaign
-	payload, err := json.Marshal(chunkPayload{1, c.Tenant, c.ID, k.No})
+	payload, err := json.Marshal(chunkPayload{1, c.Tenant, c.ID, k.No, k.Alone})
 	if err != nil {
 		return jobs.Job{}, fmt.Errorf("the payload of a chunk: %w", err)
 	}
@@ -95,7 +98,13 @@ func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
 		job.Kind = smallKind(c.Mode)
 	}
 	if !a.staged { // the recipients of large campaigns do not wait in memory
-		w := &work{campaign: c, chunk: k}
+		w := &work{campaign: c, chunk: k, turn: c.turn}
+		switch {
+		case a.marked:
+			w.next, w.marked = len(k.Recipients), a.born(k)
+		case k.Alone:
+			w.next, w.again = len(k.Recipients), a.born(k)
+		}
 		m.render(w, a.otp)
 		job.Memo = w
 	}
@@ -143,6 +152,11 @@ func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
 	sender := m.sms[w.campaign.Mode]
 	var results []result
+	if marked := w.marked; len(marked) > 0 {
+		w.marked = nil
+		results = m.submit(ctx, sender, w, marked)
+		m.marks.end(w.campaign.ID)
+	}
 	for {
 		s := &step{job: jobID, work: w, turn: w.turn, next: newTurn(), results: results}
 		wait, blocked := m.plan(ctx, sender, w, s)
@@ -196,6 +210,11 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 		}
 	case len(w.again) > 0 && (expired || !w.offerAt.After(now)):
 		s.again = w.again[:min(len(w.again), sliceSize)]
+		for i := range s.again {
+			if s.again[i].SubmittedAt.IsZero() {
+				s.again[i].SubmittedAt = now
+			}
+		}
 	default:
 		s.look = m.halted(ctx, w)
 		return max(w.offerAt.Sub(now), leastRetry), nil
@@ -241,7 +260,9 @@ const (
 		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'sending'`
 	endSending = `UPDATE messages SET status = $5, error = $6
 		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'sending'`
-	takeTurn = `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`
+	takeTurn     = `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`
+	takeCampaign = `UPDATE campaigns SET turn = $3 WHERE tenant = $1 AND id = $2`
+	rowsOfSmall  = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= 0 ORDER BY no`
 )
 
 // resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
@@ -254,14 +275,14 @@ func (m *Messaging) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	}
 	var w *work
 	err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
-		w, err = m.readWork(tx, payload, selectChunk)
+		w, err = m.readWork(tx, payload, "")
 		return err
 	})
 	if err != nil || w == nil || w.turn == 0 {
 		return w, err
 	}
 	err = m.db.Write(ctx, func(tx *db.Tx) (err error) {
-		if w, err = m.readWork(tx, payload, selectChunk+tx.ForUpdate()); err != nil || w == nil {
+		if w, err = m.readWork(tx, payload, tx.ForUpdate()); err != nil || w == nil {
 			return err
 		}
 		return m.takeOver(tx, w)
@@ -269,21 +290,33 @@ func (m *Messaging) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	return w, err
 }
 
-func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, chunkSQL string) (*work, error) {
-	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady}}
-	var list string
+// readWork reads a chunk; lock is empty or locks its row.
+func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
+	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Alone: payload.Alone}}
 	var otp *otpRow
 	found := false
-	err := tx.Gather(
-		db.Query{SQL: chunkSQL, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
-			found = true
-			return r.Scan(&w.turn, &list, &w.chunk.CreatedAt)
-		}},
-		db.Query{SQL: selectCampaign, Args: []any{payload.Tenant, payload.Campaign}, Each: w.campaign.scan},
-		db.Query{SQL: selectOTP, Args: []any{payload.Tenant, payload.Campaign}, Each: func(r *db.Row) error {
-			otp = &otpRow{}
-			return r.Scan(&otp.length, &otp.expires)
-		}})
+	campaign, chunk := []any{payload.Tenant, payload.Campaign}, []any{payload.Tenant, payload.Campaign, payload.Chunk}
+	queries := []db.Query{{SQL: selectOTP, Args: campaign, Each: func(r *db.Row) error {
+		otp = &otpRow{}
+		return r.Scan(&otp.length, &otp.expires)
+	}}}
+	if payload.Alone {
+		queries = append(queries, db.Query{SQL: selectCampaign + lock, Args: campaign, Each: w.campaign.scan},
+			db.Query{SQL: rowsOfSmall, Args: campaign, Each: w.scanSmall})
+	} else {
+		queries = append(queries, db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
+			db.Query{SQL: selectChunk + lock, Args: chunk, Each: func(r *db.Row) error {
+				var list string
+				found = true
+				err := r.Scan(&w.turn, &list, &w.chunk.CreatedAt)
+				w.chunk.Recipients = parseList(list)
+				return err
+			}})
+	}
+	err := tx.Gather(queries...)
+	if payload.Alone {
+		found, w.turn = w.campaign.Left > 0, w.campaign.turn
+	}
 	if err != nil || !found {
 		return nil, err
 	}
@@ -293,9 +326,20 @@ func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, chunkSQL string) (
 	if w.campaign.Kind == KindOTP && otp == nil {
 		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept: it is long over
 	}
-	w.chunk.Recipients = parseList(list)
 	m.render(w, otp)
 	return w, nil
+}
+
+// scanSmall reads a message row of a small campaign.
+func (w *work) scanSmall(r *db.Row) error {
+	msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign}
+	err := r.Scan(&msg.No, &msg.Recipient, &msg.Status, &msg.SubmittedAt)
+	if msg.Status == StatusQueued {
+		w.again = append(w.again, msg)
+	}
+	w.chunk.Recipients = append(w.chunk.Recipients, msisdn.MSISDN(msg.Recipient))
+	w.next = len(w.chunk.Recipients)
+	return err
 }
 
 // takeOver ends what an earlier owner may still believe, and finds where it was.
@@ -311,14 +355,17 @@ func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 	if _, err := tx.Exec(endSending, append(span, to, why)...); err != nil {
 		return err
 	}
-	w.turn, w.next, w.again = newTurn(), 0, nil
-	tx.Defer(takeTurn, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
-	var last *int64
-	if _, err := tx.One(lastOfChunk, span, &last); err != nil {
-		return err
-	}
-	if last != nil {
-		w.next = int(*last-from) + 1
+	if w.turn, w.again = newTurn(), nil; w.chunk.Alone {
+		tx.Defer(takeCampaign, 1, w.chunk.Tenant, w.chunk.Campaign, w.turn)
+	} else {
+		tx.Defer(takeTurn, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
+		var last *int64
+		if _, err := tx.One(lastOfChunk, span, &last); err != nil {
+			return err
+		}
+		if w.next = 0; last != nil {
+			w.next = int(*last-from) + 1
+		}
 	}
 	return tx.Query(leftBehind, span, func(r *db.Row) error {
 		msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign, Status: StatusQueued}

@@ -429,13 +429,15 @@ func TestEveryLostCommitOfADelivery(t *testing.T) {
 		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
 			for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
 				for nth := 1; nth <= 6; nth++ {
-					f.At(boundary, nth, fault)
-					c, err := h.send(fmt.Sprint("hello ", boundary, fault, nth), numbers(110)...)
-					if err != nil {
-						t.Fatal(err)
+					for _, size := range []int{smallChunk, 110} {
+						f.At(boundary, nth, fault)
+						c, err := h.send(fmt.Sprint("hello ", boundary, fault, nth, size), numbers(size)...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						want += size
+						h.work(func() bool { return h.status(c) == CampaignDone })
 					}
-					want += 110
-					h.work(func() bool { return h.status(c) == CampaignDone })
 				}
 			}
 		}
@@ -589,58 +591,73 @@ func (b *blockingRail) Submit(_ context.Context, s provider.Segment, done func(p
 
 func TestAStepOfAnOldTurnIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 100})
-		h.operator.setReady(provider.ErrElsewhere)
-		first, second := h.mustSend("hello", "0241000001", "0241000002"), h.mustSend("hello", "0241000003")
-		read := func(c Campaign) *work {
-			t.Helper()
-			var w *work
-			err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
-				w, err = h.readWork(tx, chunkPayload{1, c.Tenant, c.ID, 0}, selectChunk)
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return w
+		for _, size := range []int{1, smallChunk + 1} { // the turn is in the campaign's row, or in the chunk's
+			oldTurn(t, d, size)
 		}
-		claim := func(w *work, place int) *step {
-			return &step{job: "none", work: w, turn: w.turn, next: newTurn(), claim: []message{w.message(place, StatusSending, h.clock.Now())}}
-		}
-		here, there, other := read(first), read(first), read(second)
-		mine := claim(here, 0)
-		if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
-			t.Fatal(v, err)
-		}
-		// Another owner read the chunk before, and stands in one batch with an honest step.
-		theirs := claim(other, 0)
-		v, err := h.advance(t.Context(), []*step{claim(there, 1), theirs})
-		if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
-			t.Errorf("an old turn: %v, %v", v, err)
-		}
-		// A step whose answer was lost comes again and changes nothing.
-		if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
-			t.Errorf("the same step again: %v, %v", v, err)
-		}
-		if n := h.count("SELECT count(*) FROM messages WHERE status = 'sending'"); n != 2 {
-			t.Errorf("%d messages are marked, expected 2", n)
-		}
-		// The end of a chunk is not looked at before: one of an old turn is refused all the same, the honest
-		// one beside it stands, and comes again for nothing.
-		submitted := other.message(0, StatusSubmitted, h.clock.Now())
-		submitted.Accepted = 1
-		end := &step{job: "none", work: other, turn: theirs.next, next: newTurn(), results: []result{{message: submitted}}, last: true}
-		stale := &step{job: "none", work: there, turn: there.turn, next: newTurn(), last: true}
-		if v, err = h.advance(t.Context(), []*step{stale, end}); err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
-			t.Errorf("the end of an old turn: %v, %v", v, err)
-		}
-		if v, err = h.advance(t.Context(), []*step{end}); err != nil || v[0].Err != nil {
-			t.Errorf("the same end again: %v, %v", v, err)
-		}
-		h.wantStatus(second, "1 submitted")
-		if s := h.status(second); s != CampaignDone {
-			t.Errorf("the campaign is %s", s)
-		}
-		h.sound()
 	})
+}
+
+func oldTurn(t *testing.T, d *db.DB, size int) {
+	name := fmt.Sprint("shop-", size)
+	h := node(t, d, options{node: name})
+	h.tenant, h.sender = h.customer(name, 100, "Kejetia")
+	h.operator.setReady(provider.ErrElsewhere)
+	first, second := h.mustSend("hello", numbers(size)...), h.mustSend("hello", numbers(size)...)
+	read := func(c Campaign) *work {
+		t.Helper()
+		var w *work
+		err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
+			w, err = h.readWork(tx, chunkPayload{1, c.Tenant, c.ID, 0, size <= smallChunk}, "")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	mark := func(w *work) *step {
+		s := &step{job: "none", work: w, turn: w.turn, next: newTurn(), again: w.again}
+		for place := w.next; place < len(w.chunk.Recipients); place++ {
+			s.claim = append(s.claim, w.message(place, StatusSending, h.clock.Now()))
+		}
+		return s
+	}
+	here, there, other := read(first), read(first), read(second)
+	mine := mark(here)
+	if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
+		t.Fatal(v, err)
+	}
+	// Another owner read the chunk before, and stands in one batch with an honest step.
+	theirs := mark(other)
+	v, err := h.advance(t.Context(), []*step{mark(there), theirs})
+	if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
+		t.Errorf("an old turn: %v, %v", v, err)
+	}
+	// A step whose answer was lost comes again and changes nothing.
+	if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
+		t.Errorf("the same step again: %v, %v", v, err)
+	}
+	if n := h.count("SELECT count(*) FROM messages WHERE tenant = $1 AND status = 'sending'", name); n != int64(2*size) {
+		t.Errorf("%d messages are marked, expected %d", n, 2*size)
+	}
+	// The end of a chunk is not looked at before: one of an old turn is refused all the same, the honest
+	// one beside it stands, and comes again for nothing.
+	end := &step{job: "none", work: other, turn: theirs.next, next: newTurn(), last: true}
+	for place := range size {
+		submitted := other.message(place, StatusSubmitted, h.clock.Now())
+		submitted.Accepted = 1
+		end.results = append(end.results, result{message: submitted})
+	}
+	stale := &step{job: "none", work: there, turn: there.turn, next: newTurn(), last: true}
+	if v, err = h.advance(t.Context(), []*step{stale, end}); err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
+		t.Errorf("the end of an old turn: %v, %v", v, err)
+	}
+	if v, err = h.advance(t.Context(), []*step{end}); err != nil || v[0].Err != nil {
+		t.Errorf("the same end again: %v, %v", v, err)
+	}
+	h.wantStatus(second, fmt.Sprint(size, " submitted"))
+	if s := h.status(second); s != CampaignDone {
+		t.Errorf("the campaign is %s", s)
+	}
+	h.sound()
 }

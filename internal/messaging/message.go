@@ -63,6 +63,7 @@ type part struct {
 	Recipient   string
 	State       string
 	SubmittedAt time.Time
+	Single      bool // the message has no other part
 }
 
 const partOpen = "open"
@@ -82,6 +83,7 @@ var partColumns = []db.Column[part]{
 	{Name: "recipient", Text: func(p part) string { return p.Recipient }},
 	{Name: "state", Text: func(p part) string { return p.State }},
 	{Name: "submitted_at", Time: func(p part) time.Time { return p.SubmittedAt }},
+	{Name: "single", Bool: func(p part) bool { return p.Single }},
 }
 
 // unaccepted says that no operator took any of it and none will: its credits go back.

@@ -5,13 +5,15 @@
 //
 // A campaign is accepted in one transaction (its row, its recipients in chunks, the charge, the jobs),
 // delivered chunk by chunk with a mark before each submit, and refunded once for what no operator
-// accepted. SMPP has no idempotency key: what was written and not answered is unknown and is sent
+// accepted. A small one, such as a single message, has no chunks but its message rows, and where it can be
+// submitted at once they are marked in the transaction that charges it. SMPP has no idempotency key: what was written and not answered is unknown and is sent
 // again only where a setting says so, a one-time password never. One owner at a time delivers a chunk:
 // each of its transactions names the turn that the one before left, and a node that was taken for dead
 // finds another there and stops.
 package messaging
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -67,6 +69,7 @@ type Messaging struct {
 	groups     atomic.Uint32 // numbers that join the parts of a message
 	metrics    metrics
 	early      earlyBird
+	marks      marks
 	senders    *fresh.Cache[senderKey, Sender]
 	states     *fresh.Cache[campaignKey, CampaignStatus]
 	optOuts    *fresh.Cache[string, bool]
@@ -99,6 +102,15 @@ func New(d Deps) *Messaging {
 // systemic errors are nobody's fault in the batch.
 func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
+}
+
+// Drain ends the marks with the charge and waits for those that were made to be submitted, as long as ctx
+// lasts and drainFor. It comes when nothing is accepted any more, and before the queue's Stop, which begins
+// no job: what is marked and never submitted would be unknown to the next owner.
+func (m *Messaging) Drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainFor)
+	defer cancel()
+	m.marks.drain(ctx)
 }
 
 // Close waits for the transactions that are under way. It comes after the queue's Stop and after the

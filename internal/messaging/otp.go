@@ -119,7 +119,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 		return OTPSent{}, false, err
 	}
 	accepted, replayed, err := m.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
-		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: []msisdn.MSISDN{o.Phone}, CreatedAt: c.CreatedAt}}})
+		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: []msisdn.MSISDN{o.Phone}, CreatedAt: c.CreatedAt, Alone: true}}})
 	if replayed || err != nil && !problem.Is(err, problem.Unavailable) {
 		m.uncount(ctx, t.ID, o.Phone, sendsCounter) // nothing was sent
 	}

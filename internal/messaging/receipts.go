@@ -74,13 +74,14 @@ const (
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
 	dropEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
-	partsByID = `SELECT p.tenant, p.campaign, p.message FROM texts($1) JOIN parts p ON p.upstream_id = texts.value
-		WHERE p.state = 'open' OR p.submitted_at > $2`
-	partsOfMessages = `SELECT p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at
-		FROM rows($1) AS asked JOIN parts p ON p.tenant = asked.of_tenant AND p.campaign = asked.of_campaign AND p.message = asked.of_no
+	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at, p.single`
+	partsByID  = `SELECT ` + partFields + ` FROM texts($1) JOIN parts p ON p.upstream_id = texts.value
+		WHERE p.state = 'open' OR p.submitted_at > $2 ORDER BY p.tenant, p.campaign, p.message, p.part`
+	partsOfMessages = `SELECT ` + partFields + ` FROM rows($1) AS asked
+		JOIN parts p ON p.tenant = asked.of_tenant AND p.campaign = asked.of_campaign AND p.message = asked.of_no AND p.single = 0
 		ORDER BY p.tenant, p.campaign, p.message, p.part FOR UPDATE OF p`
 	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
-		WHERE parts.tenant = r.of_tenant AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
+		WHERE parts.upstream_id = r.of_id AND parts.tenant = r.of_tenant AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
 	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,
 		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE messages.delivered_at END,
 		error = CASE WHEN r.why <> '' THEN r.why ELSE messages.error END FROM rows($1) AS r
@@ -201,6 +202,7 @@ var closingColumns = []db.Column[closing]{
 }
 
 var closedPartColumns = []db.Column[*part]{
+	{Name: "of_id", Text: func(p *part) string { return p.UpstreamID }},
 	{Name: "of_tenant", Text: func(p *part) string { return p.Tenant }},
 	{Name: "of_campaign", Text: func(p *part) string { return p.Campaign }},
 	{Name: "of_no", Int: func(p *part) int64 { return p.Message }},
@@ -230,7 +232,7 @@ func (m *Messaging) takeReceipts(ctx context.Context, batch []earlyReceipt) ([]l
 }
 
 func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[took], error) {
-	parts, byMessage, err := m.lockParts(tx, batch)
+	parts, byMessage, err := m.findParts(tx, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +255,7 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verd
 			verdicts[i].Value = tookPart
 			p.State = e.State
 			closed = append(closed, p)
-			last[messageKey{p.Tenant, p.Campaign, p.Message}] = e
+			last[p.key()] = e
 		}
 		if e.stored {
 			used = append(used, e)
@@ -293,43 +295,52 @@ func closings(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part
 	return ends
 }
 
-// lockParts finds the parts that the receipts may mean, with all parts of their messages.
-func (m *Messaging) lockParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
+// findParts finds the parts that the receipts may mean, with all parts of their messages. Those of a message
+// with several are locked, because what the message comes to follows from all of them; for one that is alone
+// the guard of its change is enough.
+func (m *Messaging) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
 	ids := make([]string, 0, len(batch))
 	for _, e := range batch {
 		ids = append(ids, e.UpstreamID)
 	}
-	seen := map[messageKey]bool{}
-	var keys []messageKey
-	err := tx.Query(partsByID, []any{ids, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
-		var k messageKey
-		if err := r.Scan(&k.tenant, &k.campaign, &k.no); err != nil {
-			return err
-		}
-		if !seen[k] {
-			seen[k] = true
-			keys = append(keys, k)
-		}
-		return nil
-	})
 	parts, byMessage := map[string][]*part{}, map[messageKey][]*part{}
-	if err != nil || len(keys) == 0 {
-		return parts, byMessage, err
-	}
-	err = tx.Query(partsOfMessages, []any{db.RowsOf(messageKeyColumns, keys)}, func(r *db.Row) error {
-		var p part
-		if err := r.Scan(&p.UpstreamID, &p.Tenant, &p.Campaign, &p.Message, &p.Part, &p.Recipient, &p.State, &p.SubmittedAt); err != nil {
-			return err
-		}
-		key := messageKey{p.Tenant, p.Campaign, p.Message}
-		byMessage[key] = append(byMessage[key], &p)
+	add := func(p part) {
+		byMessage[p.key()] = append(byMessage[p.key()], &p)
 		if p.UpstreamID != "" {
 			parts[p.UpstreamID] = append(parts[p.UpstreamID], &p)
 		}
-		return nil
+	}
+	seen := map[messageKey]bool{}
+	var several []messageKey
+	err := tx.Query(partsByID, []any{ids, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
+		var p part
+		err := p.scan(r)
+		if k := p.key(); !seen[k] {
+			if seen[k] = true; p.Single {
+				add(p)
+			} else {
+				several = append(several, k)
+			}
+		}
+		return err
+	})
+	if err != nil || len(several) == 0 {
+		return parts, byMessage, err
+	}
+	err = tx.Query(partsOfMessages, []any{db.RowsOf(messageKeyColumns, several)}, func(r *db.Row) error {
+		var p part
+		err := p.scan(r)
+		add(p)
+		return err
 	})
 	return parts, byMessage, err
 }
+
+func (p *part) scan(r *db.Row) error {
+	return r.Scan(&p.UpstreamID, &p.Tenant, &p.Campaign, &p.Message, &p.Part, &p.Recipient, &p.State, &p.SubmittedAt, &p.Single)
+}
+
+func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
 
 // match finds the part that a receipt means: the newest open one of that id and recipient. known with
 // no part says that it repeats what is known.

@@ -49,7 +49,7 @@ func (s *step) queued() []message {
 // whole says that the step marks all of a chunk whose campaign was accepted so lately that nobody asks whether
 // it was stopped meanwhile.
 func (s *step) whole(now time.Time) bool {
-	return s.turn == 0 && len(s.claim) == len(s.work.chunk.Recipients) && now.Sub(s.work.campaign.CreatedAt) < freshness
+	return s.turn == 0 && len(s.claim)+len(s.again) == len(s.work.chunk.Recipients) && now.Sub(s.work.campaign.CreatedAt) < freshness
 }
 
 func (s *step) key() chunkKey {
@@ -71,14 +71,21 @@ const (
 		JOIN chunks k ON k.tenant = asked.of_tenant AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
 		JOIN campaigns c ON c.tenant = k.tenant AND c.id = k.campaign
 		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
-	selectTurn = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
-	turnChunks = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
+	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, c.status FROM rows($1) AS asked
+		JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_campaign AND c.left_over > 0
+		ORDER BY c.tenant, c.id FOR UPDATE OF c`
+	selectTurn         = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
+	selectCampaignTurn = `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2`
+	turnChunks         = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
 		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
 	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
+	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
+		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
+		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn AND campaigns.left_over > 0`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
-	markAgain = `UPDATE messages SET status = 'sending' FROM rows($1) AS r
+	markAgain = `UPDATE messages SET status = 'sending', submitted_at = r.at FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
 	countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
 		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
@@ -105,11 +112,30 @@ var chunkTurnColumns = []db.Column[chunkTurn]{
 	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
 }
 
+// campaignTurn is chunkTurn of a small campaign, with its counts.
+type campaignTurn struct {
+	chunkTurn
+	ended int64 // 1: it is over
+	back  int64 // messages whose credits go back
+}
+
+var campaignTurnColumns = []db.Column[campaignTurn]{
+	{Name: "of_tenant", Text: func(c campaignTurn) string { return c.tenant }},
+	{Name: "of_campaign", Text: func(c campaignTurn) string { return c.campaign }},
+	{Name: "of_turn", Int: func(c campaignTurn) int64 { return c.was }},
+	{Name: "to_turn", Int: func(c campaignTurn) int64 { return c.turn }},
+	{Name: "ended", Int: func(c campaignTurn) int64 { return c.ended }},
+	{Name: "back", Int: func(c campaignTurn) int64 { return c.back }},
+}
+
 var keyOfMessage = []db.Column[message]{
 	{Name: "of_tenant", Text: func(m message) string { return m.Tenant }},
 	{Name: "of_campaign", Text: func(m message) string { return m.Campaign }},
 	{Name: "of_no", Int: func(m message) int64 { return m.No }},
 }
+
+var againColumns = append(append([]db.Column[message]{}, keyOfMessage...),
+	db.Column[message]{Name: "at", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }})
 
 var resultColumns = append(append([]db.Column[message]{}, keyOfMessage...),
 	db.Column[message]{Name: "to_status", Text: func(m message) string { return string(m.Status) }},
@@ -190,11 +216,15 @@ func (m *Messaging) advance(ctx context.Context, batch []*step) ([]lane.Verdict[
 // runs again, which finds out for each step.
 func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
-		if s.still() || s.last {
+		sql, args := selectTurn, []any{s.key().tenant, s.key().campaign, s.key().no}
+		switch {
+		case s.still(), s.last && !s.work.chunk.Alone:
 			continue
+		case s.work.chunk.Alone:
+			sql, args = selectCampaignTurn, args[:2]
 		}
 		var turn int64
-		found, err := tx.One(selectTurn, []any{s.key().tenant, s.key().campaign, s.key().no}, &turn)
+		found, err := tx.One(sql, args, &turn)
 		if err != nil || found && turn == s.next {
 			return found && err == nil, err
 		}
@@ -242,6 +272,9 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 		if back > 0 {
 			refunds = append(refunds, m.refund(c, back, first))
 		}
+		if s.work.chunk.Alone {
+			continue // counted with its turn
+		}
 		t := counts.of(c.Tenant, c.ID)
 		t.back += back
 		if s.last || halted {
@@ -269,17 +302,23 @@ func copyResults(results []result) []result {
 // receipts that were quicker than the answers. Trusting, it takes the word of steps that know enough.
 func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]ready, error) {
 	chunks := map[chunkKey]ready{}
-	var asked []chunkTurn
+	asked := map[string][]chunkTurn{}
 	for _, s := range batch {
-		if trusting && (s.last || s.whole(m.clock.Now())) {
+		switch {
+		case trusting && (s.last || s.whole(m.clock.Now())):
 			chunks[s.key()] = ready{turn: s.turn}
-		} else {
-			asked = append(asked, chunkTurn{chunkKey: s.key()})
+		case s.work.chunk.Alone:
+			asked[lockCampaigns] = append(asked[lockCampaigns], chunkTurn{chunkKey: s.key()})
+		default:
+			asked[lockChunks] = append(asked[lockChunks], chunkTurn{chunkKey: s.key()})
 		}
 	}
 	var queries []db.Query
-	if len(asked) > 0 {
-		queries = append(queries, db.Query{SQL: lockChunks, Args: []any{db.RowsOf(chunkTurnColumns, asked)}, Each: func(r *db.Row) error {
+	for _, sql := range []string{lockChunks, lockCampaigns} {
+		if len(asked[sql]) == 0 {
+			continue
+		}
+		queries = append(queries, db.Query{SQL: sql, Args: []any{db.RowsOf(chunkTurnColumns, asked[sql])}, Each: func(r *db.Row) error {
 			var k chunkKey
 			var at ready
 			var status CampaignStatus
@@ -321,6 +360,7 @@ type stepWrites struct {
 	unsure   []message
 	turns    []chunkTurn
 	ends     []chunkTurn
+	small    []campaignTurn
 	finished []string
 }
 
@@ -351,11 +391,21 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 	} else {
 		w.born, w.again = append(w.born, s.claim...), append(w.again, s.again...)
 	}
-	turn := chunkTurn{s.key(), s.turn, s.next}
+	turn, over := chunkTurn{s.key(), s.turn, s.next}, halted || s.last
+	if over {
+		w.finished = append(w.finished, s.job)
+	}
 	switch {
-	case halted || s.last:
-		w.ends, w.finished = append(w.ends, turn), append(w.finished, s.job)
-	case !s.still():
+	case !over && s.still():
+	case s.work.chunk.Alone:
+		small := campaignTurn{chunkTurn: turn, back: back}
+		if over {
+			small.ended = 1
+		}
+		w.small = append(w.small, small)
+	case over:
+		w.ends = append(w.ends, turn)
+	default:
 		w.turns = append(w.turns, turn)
 	}
 	return back, first
@@ -392,7 +442,11 @@ func (w *stepWrites) post(tx *db.Tx) {
 	if len(w.ends) > 0 {
 		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkTurnColumns, w.ends))
 	}
-	guarded(markAgain, keyOfMessage, w.again)
+	if len(w.small) > 0 {
+		slices.SortFunc(w.small, func(a, b campaignTurn) int { return strings.Compare(a.campaign, b.campaign) })
+		tx.Defer(turnCampaigns, int64(len(w.small)), db.RowsOf(campaignTurnColumns, w.small))
+	}
+	guarded(markAgain, againColumns, w.again)
 	guarded(recordResults, resultColumns, w.results)
 	db.Insert(tx, "parts", partColumns, w.parts)
 	db.Insert(tx, "unsure", unsureColumns, w.unsure)

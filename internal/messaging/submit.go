@@ -168,7 +168,7 @@ func (m *Messaging) parts(s *shot, begun time.Time) []part {
 	var rows []part
 	for i, o := range s.outcomes {
 		row := part{UpstreamID: o.UpstreamID, Tenant: s.message.Tenant, Campaign: s.message.Campaign, Message: s.message.No, Part: int64(i + 1),
-			Recipient: s.message.Recipient, State: partOpen, SubmittedAt: begun}
+			Recipient: s.message.Recipient, State: partOpen, SubmittedAt: begun, Single: len(s.outcomes) == 1}
 		switch o.Class {
 		case provider.Accepted:
 			if o.UpstreamID == "" {

@@ -159,7 +159,7 @@ func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (mor
 			gone[receipt], claimed[segment] = true, true
 			used = append(used, e)
 			parts = append(parts, part{UpstreamID: e.UpstreamID, Tenant: k.tenant, Campaign: k.campaign, Message: k.no, Part: c.open,
-				Recipient: e.Recipient, State: e.State, SubmittedAt: since})
+				Recipient: e.Recipient, State: e.State, SubmittedAt: since, Single: segments == 1})
 			return nil
 		}); err != nil || rows == 0 {
 			return err

@@ -58,7 +58,8 @@ CREATE TABLE opt_outs (
 );
 
 -- credits and segments are of one recipient; recipients are those that are charged. The counts at the
--- end follow the messages, in the same transactions.
+-- end follow the messages, in the same transactions. A campaign of at most 10 recipients is a chunk by
+-- itself, without a row there: turn is that of its delivery (see chunks), 0 of any other.
 CREATE TABLE campaigns (
   tenant           TEXT NOT NULL,
   id               TEXT NOT NULL,
@@ -78,6 +79,7 @@ CREATE TABLE campaigns (
   idempotency_key  TEXT NOT NULL,
   idempotency_hash TEXT NOT NULL,
   created_at       INTEGER NOT NULL,
+  turn             INTEGER NOT NULL,
   left_over        INTEGER NOT NULL CHECK (left_over >= 0), -- chunks that are not done
   refunded         INTEGER NOT NULL CHECK (refunded >= 0 AND refunded <= recipients), -- messages given back
   PRIMARY KEY (tenant, id)
@@ -103,9 +105,9 @@ CREATE TABLE chunks (
 
 CREATE INDEX chunks_staged ON chunks (created_at) WHERE state = 'staged';
 
--- Born when its slice of a chunk is about to be submitted; no is its place in the campaign, from 0.
--- An invalid recipient has a row from the beginning, with a negative no. No index but the key: rows
--- change state several times.
+-- Born when its slice of a chunk is about to be submitted, in a small campaign with the charge; no is its
+-- place in the campaign, from 0. An invalid recipient has a row from the beginning, with a negative no.
+-- No index but the key: rows change state several times.
 CREATE TABLE messages (
   tenant       TEXT NOT NULL,
   campaign     TEXT NOT NULL,
@@ -114,11 +116,11 @@ CREATE TABLE messages (
   status       TEXT NOT NULL CHECK (status IN ('queued', 'sending', 'submitted', 'delivered', 'failed', 'expired', 'rejected', 'unknown', 'invalid')),
   accepted     INTEGER NOT NULL CHECK (accepted >= 0), -- segments that an operator took
   open         INTEGER NOT NULL CHECK (open >= 0),     -- parts without a final receipt
-  submitted_at INTEGER NOT NULL,                       -- before the submit: when the message was born
+  submitted_at INTEGER NOT NULL,                       -- before the submit: when it was marked first; 0: not yet
   delivered_at INTEGER NOT NULL,
   error        TEXT NOT NULL,
   PRIMARY KEY (tenant, campaign, no)
-);
+) WITHOUT ROWID;
 
 -- The messages that are unknown: written, and never answered. since is when they were born.
 CREATE TABLE unsure (
@@ -145,10 +147,11 @@ CREATE TABLE parts (
   recipient    TEXT NOT NULL,
   state        TEXT NOT NULL CHECK (state IN ('open', 'delivered', 'failed', 'expired', 'rejected', 'unknown')),
   submitted_at INTEGER NOT NULL,
-  PRIMARY KEY (tenant, campaign, message, part)
-);
+  single       INTEGER NOT NULL CHECK (single IN (0, 1)), -- 1: the message has no other part
+  PRIMARY KEY (upstream_id, tenant, campaign, message, part)
+) WITHOUT ROWID;
 
-CREATE INDEX parts_upstream ON parts (upstream_id, submitted_at);
+CREATE INDEX parts_of_message ON parts (tenant, campaign, message) WHERE single = 0;
 
 -- Receipts that came before the answer to their submit was stored, or for nobody.
 CREATE TABLE early_receipts (

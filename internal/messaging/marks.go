@@ -1,0 +1,87 @@
+package messaging
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+const (
+	// marksAtOnce is how many small campaigns may be marked with their charge and not yet submitted: as many
+	// as have a worker. A crash leaves no more of them unknown than of those that a worker marks.
+	marksAtOnce = smallWorkers
+	// marksKept is after what time a mark stands in nobody's way any more whose job this node has lost.
+	marksKept = time.Minute
+	// drainFor bounds the wait for marked campaigns at the end.
+	drainFor = 10 * time.Second
+)
+
+// marks are the campaigns that were marked with their charge and that this node has not submitted yet.
+type marks struct {
+	mu     sync.Mutex
+	at     map[string]time.Time // by campaign
+	closed bool
+	empty  chan struct{} // closed when the last has ended, for drain
+}
+
+// begin notes a campaign, or says that there is no room for it.
+func (s *marks) begin(c *clock.Clock, campaign string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := c.Now()
+	if len(s.at) >= marksAtOnce {
+		for id, at := range s.at {
+			if now.Sub(at) > marksKept {
+				delete(s.at, id)
+			}
+		}
+	}
+	if s.closed || len(s.at) >= marksAtOnce {
+		return false
+	}
+	if s.at == nil {
+		s.at = map[string]time.Time{}
+	}
+	s.at[campaign] = now
+	return true
+}
+
+func (s *marks) end(campaign string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.at, campaign)
+	if s.closed && len(s.at) == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// drain takes no more and waits for the last.
+func (s *marks) drain(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	if len(s.at) > 0 && s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	empty := s.empty
+	s.mu.Unlock()
+	if empty == nil {
+		return
+	}
+	select {
+	case <-empty:
+	case <-ctx.Done():
+	}
+}
+
+// mayMark says that a campaign is marked with its charge: it is small, this node has a connection for it and
+// will run its job from memory at once, and few others are on their way.
+func (m *Messaging) mayMark(a *admission) bool {
+	if len(a.chunks) != 1 || !a.chunks[0].Alone || m.sms[a.campaign.Mode].Ready("") != nil {
+		return false
+	}
+	queue := m.jobs.Counts()
+	return queue.LeaseHolds && !queue.Spilled && m.marks.begin(m.clock, a.campaign.ID)
+}

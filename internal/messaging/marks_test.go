@@ -1,0 +1,161 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		unmarked := 0
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			if h.count("SELECT count(*) FROM messages WHERE recipient = $1 AND status = 'sending' AND submitted_at > 0", string(s.To)) != 1 {
+				unmarked++
+			}
+			return h.operator.accept()
+		})
+		h.mustSend("hello", "0241000001")                        // with the charge
+		h.operator.setReady(fmt.Errorf("no operator"))           // by the handler, when it can
+		later := h.mustSend("hello", "0241000002", "0241000003") //
+		if n := h.count("SELECT count(*) FROM messages WHERE status = 'sending' OR submitted_at > 0 AND status = 'queued'"); n != 0 {
+			t.Errorf("%d messages are marked that nobody can send", n)
+		}
+		h.operator.setReady(nil)
+		h.pass(resubmitFor + noBindPause) // the time without an operator is not held against them
+		h.Drain(t.Context())
+		h.mustSend("hello", "0241000004")
+		h.wantStatus(later, "2 submitted")
+		if n := len(h.operator.all()); n != 4 || unmarked != 0 {
+			t.Errorf("%d of 4 messages left, %d without a mark", n, unmarked)
+		}
+		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
+			t.Errorf("%d chunks", n)
+		}
+		h.sound()
+	})
+}
+
+// marked accepts a text to numbers as a node does that dies before it submits: marked with the charge.
+func (h *house) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
+	h.t.Helper()
+	c, err := h.newCampaign(h.t.Context(), h.tenant, h.caller(), "sender_id", h.sender.ID, "hello", problem.Fields{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c.Recipients, c.Left, c.turn = int64(len(to)), 1, newTurn()
+	if otp != nil {
+		c.Kind, otp.tenant, otp.id, otp.created, otp.expires = KindOTP, c.Tenant, c.ID, c.CreatedAt, c.CreatedAt.Add(time.Hour)
+	}
+	v, err := h.admit(h.t.Context(), []*admission{{tenant: h.tenant, campaign: c, otp: otp, marked: true,
+		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Alone: true}}}})
+	if err != nil || v[0].Err != nil {
+		h.t.Fatal(v, err)
+	}
+	return c
+}
+
+func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		for _, resend := range []bool{false, true} {
+			name := fmt.Sprint("shop-", resend)
+			dead := node(t, d, options{node: name, sleep: true})
+			dead.tenant, dead.sender = dead.customer(name, 10, "Kejetia")
+			text := dead.marked(nil, "233241000001", "233241000002")
+			password := dead.marked(&otpRow{msisdn: "233241000003", length: OTPLeastLength, hash: "none"}, "233241000003")
+			h := node(t, d, options{node: "heir-" + name, resend: resend, at: dead.clock})
+			h.tenant, h.sender = dead.tenant, dead.sender
+			h.quiet()
+			h.pass(time.Minute) // whatever was adopted late
+			want, sent := "2 unknown", 0
+			if resend {
+				want, sent = "2 submitted", 2
+			}
+			h.wantStatus(text, want)
+			h.wantStatus(password, "1 unknown")
+			if n := len(h.operator.all()); n != sent {
+				t.Errorf("%d messages left, expected %d", n, sent)
+			}
+			for _, c := range []Campaign{text, password} {
+				if s := h.status(c); s != CampaignDone {
+					t.Errorf("the campaign is %s", s)
+				}
+			}
+			h.sound()
+			if err := h.queue.Stop(context.Background()); err != nil { // the other's jobs are not for this one
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestAGracefulStopWaitsForWhatIsMarked(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		begun, goOn, drained := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			close(begun)
+			<-goOn
+			return h.operator.accept()
+		})
+		c, err := h.send("hello", "0241000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		go func() {
+			h.Drain(t.Context())
+			close(drained)
+		}()
+		select {
+		case <-drained:
+			t.Error("a message is marked and not submitted, and the stop goes on")
+		default:
+		}
+		close(goOn)
+		<-drained
+		if err := h.queue.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.wantStatus(c, "1 submitted")
+		h.sound()
+	})
+}
+
+func TestMarksAreFew(t *testing.T) {
+	var s marks
+	c := clock.NewManual(morning)
+	for i := range marksAtOnce {
+		if !s.begin(c, fmt.Sprint(i)) {
+			t.Fatalf("%d marks are too many", i)
+		}
+	}
+	if s.begin(c, "one more") {
+		t.Errorf("more than %d marks", marksAtOnce)
+	}
+	s.end("7")
+	if !s.begin(c, "one more") || s.begin(c, "two more") {
+		t.Error("the place of one that ended is not free, or two are")
+	}
+	c.Advance(marksKept + time.Second)
+	if !s.begin(c, "two more") {
+		t.Error("marks whose jobs are lost stand in the way for ever")
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.drain(late) // does not wait
+	if s.begin(c, "after the end") {
+		t.Error("marked although the node stops")
+	}
+	if len(s.at) != 1 {
+		t.Errorf("left: %v", s.at)
+	}
+}
