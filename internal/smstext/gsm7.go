@@ -27,15 +27,15 @@ func septets(runes []rune) map[rune]byte {
 	return m
 }
 
-// gsm7 gives the septets of a character, or nil when the alphabet has none.
-func gsm7(r rune) []byte {
+// appendGSM7 adds the septets of a character, none when the alphabet has not got it.
+func appendGSM7(octets []byte, r rune) []byte {
 	if s, ok := basicSeptet[r]; ok {
-		return []byte{s}
+		return append(octets, s)
 	}
 	if s, ok := extension[r]; ok {
-		return []byte{escape, s}
+		return append(octets, escape, s)
 	}
-	return nil
+	return octets
 }
 
 func decodeGSM7(octets []byte) string {

@@ -62,12 +62,18 @@ func Encode(text string) Message {
 
 // EncodeAs cuts a text in one encoding and says whether that encoding can carry it.
 func EncodeAs(text string, e Encoding) (Message, bool) {
-	units, width, ok := atoms(text, e)
-	if !ok {
-		return Message{}, false
+	octets := make([]byte, 0, len(text)+len(text)/2)
+	for _, r := range text {
+		before := len(octets)
+		if octets = appendCharacter(octets, r, e); len(octets) == before {
+			return Message{}, false
+		}
 	}
 	alone, part := sizes(e)
-	return Message{Encoding: e, Segments: cut(units, alone*width, part*width)}, true
+	if len(octets) <= alone {
+		return Message{Encoding: e, Segments: [][]byte{octets}}, true
+	}
+	return Message{Encoding: e, Segments: cut(text, octets, e, part)}, true
 }
 
 // Decode gives the text of octets in an encoding, as a handset would show it.
@@ -96,6 +102,7 @@ func Count(text string) (Encoding, int) {
 	return m.Encoding, len(m.Segments)
 }
 
+// sizes are those of a segment in octets.
 func sizes(e Encoding) (alone, part int) {
 	switch e {
 	case GSM7:
@@ -103,57 +110,41 @@ func sizes(e Encoding) (alone, part int) {
 	case Latin1:
 		return latin1Alone, latin1Part
 	default:
-		return ucs2Alone, ucs2Part
+		return 2 * ucs2Alone, 2 * ucs2Part
 	}
 }
 
-// atoms gives the octets that must stay together, one slice a character, and the octets of one unit.
-func atoms(text string, e Encoding) (units [][]byte, width int, ok bool) {
-	units = make([][]byte, 0, len(text))
-	width = 1
-	if e == UCS2 {
-		width = 2
+// appendCharacter adds the octets of a character, which must stay together; none where the encoding has
+// not got it.
+func appendCharacter(octets []byte, r rune, e Encoding) []byte {
+	switch e {
+	case GSM7:
+		return appendGSM7(octets, r)
+	case Latin1:
+		if r <= 0xff {
+			octets = append(octets, byte(r))
+		}
+	default:
+		var units [2]uint16
+		for _, u := range utf16.AppendRune(units[:0], r) {
+			octets = append(octets, byte(u>>8), byte(u))
+		}
 	}
+	return octets
+}
+
+// cut divides the octets of a text into segments of at most so many, between its characters.
+func cut(text string, octets []byte, e Encoding, size int) [][]byte {
+	var segments [][]byte
+	var scratch [4]byte
+	from, to := 0, 0
 	for _, r := range text {
-		var atom []byte
-		switch e {
-		case GSM7:
-			atom = gsm7(r)
-		case Latin1:
-			if r <= 0xff {
-				atom = []byte{byte(r)}
-			}
-		default:
-			for _, u := range utf16.AppendRune(nil, r) {
-				atom = append(atom, byte(u>>8), byte(u))
-			}
+		n := len(appendCharacter(scratch[:0], r, e))
+		if to+n-from > size {
+			segments = append(segments, octets[from:to:to])
+			from = to
 		}
-		if atom == nil {
-			return nil, 0, false
-		}
-		units = append(units, atom)
+		to += n
 	}
-	return units, width, true
-}
-
-// cut fills segments with whole atoms. Sizes are in octets.
-func cut(units [][]byte, alone, part int) [][]byte {
-	total := 0
-	for _, u := range units {
-		total += len(u)
-	}
-	size := part
-	if total <= alone {
-		size = alone
-	}
-	segments := [][]byte{make([]byte, 0, min(total, size))}
-	for _, u := range units {
-		last := &segments[len(segments)-1]
-		if len(*last)+len(u) > size {
-			segments = append(segments, make([]byte, 0, size))
-			last = &segments[len(segments)-1]
-		}
-		*last = append(*last, u...)
-	}
-	return segments
+	return append(segments, octets[from:to:to])
 }
