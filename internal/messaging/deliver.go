@@ -131,15 +131,15 @@ func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 			return jobs.Done() // its chunk was ended before
 		}
 	}
+	w.stale = true // what a panic leaves is in the rows
 	wait, err := m.run(ctx, job.ID, w)
+	w.stale = err != nil
 	switch {
 	case errors.Is(err, provider.ErrElsewhere):
 		return jobs.Pass()
 	case errors.Is(err, errTakenOver), errors.Is(err, lane.ErrClosed):
-		w.stale = true
 		return jobs.Later(noBindPause)
 	case err != nil:
-		w.stale = true
 		return jobs.Retry(err)
 	case wait > 0:
 		return jobs.Later(wait)
