@@ -116,6 +116,7 @@ type smsc struct {
 	connected, binds, notBound, enquiries, alive       atomic.Int64
 	submitted, accepted, throttled, refused            atomic.Int64
 	receiptsOut, confirmed, repeated, dropped, waiting atomic.Int64
+	taking, watchers                                   atomic.Int64 // submits that are being taken, and who waits for rest
 
 	mu        sync.Mutex
 	still     *sync.Cond // signalled when no receipt is under way
@@ -376,9 +377,10 @@ func (c *smsc) leave(s *smscSession) {
 	c.pump()
 }
 
-// quietLocked says that every receipt which can go has gone and was answered.
+// quietLocked says that every receipt which can go has gone and was answered, and that no submit may
+// bring another one at this moment.
 func (c *smsc) quietLocked() bool {
-	return c.underWay == 0 && (c.queue.len() == 0 || len(c.receivers) == 0)
+	return c.taking.Load() == 0 && c.underWay == 0 && (c.queue.len() == 0 || len(c.receivers) == 0)
 }
 
 func (c *smsc) idle() bool {
@@ -394,6 +396,8 @@ func (c *smsc) quiet(ctx context.Context) error {
 		defer c.mu.Unlock()
 		c.still.Broadcast()
 	})()
+	c.watchers.Add(1)
+	defer c.watchers.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.quietLocked() && !c.closed && ctx.Err() == nil {

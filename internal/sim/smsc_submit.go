@@ -21,7 +21,8 @@ type segment struct {
 // and what comes of it later.
 func (s *smscSession) takeSubmit(h pdu.Header, unit []byte) {
 	c := s.c
-	defer c.submitted.Add(1) // when its answer is on its way
+	c.taking.Add(1)
+	defer c.taken() // when its answer is on its way
 	hit := c.s.faults.next(SMSC, OpSubmit)
 	if hit.kinds != nil && s.struck(h, hit) {
 		return
@@ -48,6 +49,16 @@ func (s *smscSession) takeSubmit(h pdu.Header, unit []byte) {
 	s.respond(g.sequence, id, plan, hit)
 	if !plan.Early {
 		c.promise(g, id, plan, hit)
+	}
+}
+
+// taken counts a submit whose answer is on its way, and its receipt if that is due.
+func (c *smsc) taken() {
+	c.submitted.Add(1)
+	if c.taking.Add(-1) == 0 && c.watchers.Load() > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.still.Broadcast()
 	}
 }
 

@@ -40,10 +40,10 @@ func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 				t.Fatal(err)
 			}
 			var ids []string
-			for range 2 {
+			for range 2 { // one after the other: receipts are stored at once, in any order
 				ids = append(ids, k.send("233240000001", "x").UpstreamID)
+				m.settle()
 			}
-			m.settle()
 			for i, r := range k.stored() {
 				if r.UpstreamID != ids[i] || ids[i] == "" || r.State != provider.Delivered || r.To != "233240000001" {
 					t.Errorf("%+v, submitted as %s", r, ids[i])

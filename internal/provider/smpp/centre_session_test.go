@@ -232,6 +232,9 @@ func TestStrangeAnswers(t *testing.T) {
 			if got := len(m.SegmentsTo(number(1))); got != c.taken {
 				t.Errorf("taken %d times", got)
 			}
+			if c.fault == sim.Unbind { // comes behind the answer
+				waitFor(t, "the end of the session", func() bool { return k.Ready("") != nil })
+			}
 			if out := k.resend(1).get(0); out.Class != provider.Accepted {
 				t.Errorf("afterwards: %+v", out)
 			}
