@@ -73,7 +73,7 @@ const (
 	earlyReceipts = `SELECT ` + earlyFields + ` FROM texts($1) JOIN early_receipts e ON e.upstream_id = texts.value ORDER BY e.received_at`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
-	dropEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
+	dropEarly  = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
 	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at, p.single`
 	partsByID  = `SELECT ` + partFields + ` FROM texts($1) JOIN parts p ON p.upstream_id = texts.value
 		WHERE p.state = 'open' OR p.submitted_at > $2 ORDER BY p.tenant, p.campaign, p.message, p.part`

@@ -65,15 +65,17 @@ var errTakenOver = errors.New("messaging: another owner has the chunk")
 // stepped is the verdict; stopped says that an operator stopped the campaign and the chunk is over.
 type stepped struct{ stopped bool }
 
+// Of a small campaign the turn is enough, it has no other owner after its end: asked for left_over as well,
+// PostgreSQL believes in a young table that few rows are so, and holds each of them against the whole set.
+//
 // The rows are locked, so that the turn that is read is still the last one at the end of the transaction.
 const (
 	lockChunks = `SELECT k.tenant, k.campaign, k.no, k.turn, c.status FROM rows($1) AS asked
 		JOIN chunks k ON k.tenant = asked.of_tenant AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
 		JOIN campaigns c ON c.tenant = k.tenant AND c.id = k.campaign
 		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
-	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, c.status FROM rows($1) AS asked
-		JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_campaign AND c.left_over > 0
-		ORDER BY c.tenant, c.id FOR UPDATE OF c`
+	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN c.left_over > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
+		JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_campaign ORDER BY c.tenant, c.id FOR UPDATE OF c`
 	selectTurn         = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	selectCampaignTurn = `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2`
 	turnChunks         = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
@@ -81,7 +83,7 @@ const (
 	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
 	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
 		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
-		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn AND campaigns.left_over > 0`
+		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
@@ -324,7 +326,9 @@ func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting
 			var status CampaignStatus
 			err := r.Scan(&k.tenant, &k.campaign, &k.no, &at.turn, &status)
 			at.stopped = status == CampaignStopped
-			chunks[k] = at
+			if status != CampaignDone { // of a small campaign; a chunk that is over has no row
+				chunks[k] = at
+			}
 			return err
 		}})
 	}
