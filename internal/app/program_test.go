@@ -257,7 +257,7 @@ type client struct {
 
 func newClient(base, key string) *client {
 	return &client{base: base, key: key, http: &http.Client{
-		Timeout:   time.Minute,
+		Timeout:   2 * time.Minute, // a server answers within one: who left sooner would find the same request still under way
 		Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 0},
 	}}
 }
