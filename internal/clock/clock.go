@@ -88,8 +88,22 @@ type Timer struct {
 func (c *Clock) Timer(d time.Duration) *Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.timer(c.exact(), d)
+}
+
+// TimerAt gives a timer that fires at a time. A length that is reckoned from Now
+// would make it late by what the clock is moved before the timer is set.
+func (c *Clock) TimerAt(due time.Time) *Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.exact()
+	return c.timer(now, due.Sub(now))
+}
+
+// timer runs under the lock.
+func (c *Clock) timer(now time.Time, d time.Duration) *Timer {
 	done := make(chan struct{})
-	t := &Timer{C: done, c: done, clock: c, due: c.exact().Add(d), index: -1}
+	t := &Timer{C: done, c: done, clock: c, due: now.Add(d), index: -1}
 	if d <= 0 {
 		close(done)
 		return t

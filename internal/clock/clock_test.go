@@ -66,6 +66,22 @@ func TestManualStandsStill(t *testing.T) {
 	}
 }
 
+func TestATimeIsATime(t *testing.T) {
+	t.Parallel()
+	c := NewManual(noon)
+	due := c.Now().Add(time.Second)
+	c.Advance(time.Second / 2)
+	first := c.TimerAt(due)
+	c.Advance(time.Second / 2)
+	if second := c.TimerAt(due); !fired(first) || !fired(second) || c.Waiting() != 0 {
+		t.Errorf("at its time the timer set before it fired: %v, the one set then: %v", fired(first), fired(second))
+	}
+	if fired(c.TimerAt(c.Now().Add(time.Second))) {
+		t.Error("a timer fired before its time")
+	}
+	wait(t, Real().TimerAt(time.Now().Add(time.Millisecond)).C)
+}
+
 func TestRealFiresByItselfAndByAdvance(t *testing.T) {
 	c := Real()
 	wait(t, c.Timer(time.Millisecond).C)

@@ -145,7 +145,7 @@ func (q *Queue) arm() {
 	if q.timer != nil {
 		q.timer.Stop()
 	}
-	q.timer, q.timerAt = q.clock.Timer(due.Sub(q.clock.Now())), due
+	q.timer, q.timerAt = q.clock.TimerAt(due), due
 	select {
 	case q.kick <- struct{}{}:
 	default:

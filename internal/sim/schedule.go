@@ -73,13 +73,8 @@ func (q *scheduler) run() {
 		var timer *clock.Timer
 		var fired <-chan struct{}
 		if !next.IsZero() {
-			timer = q.clock.Timer(next.Sub(q.clock.Now()))
+			timer = q.clock.TimerAt(next)
 			fired = timer.C
-			// The clock may have been moved while the timer was being set.
-			if !next.After(q.clock.Now()) {
-				timer.Stop()
-				continue
-			}
 		}
 		select {
 		case <-fired:

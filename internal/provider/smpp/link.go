@@ -159,7 +159,7 @@ func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) error {
 	if !at.After(now) {
 		return nil
 	}
-	timer := b.clock.Timer(at.Sub(now))
+	timer := b.clock.TimerAt(at)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
