@@ -80,17 +80,18 @@ const (
 	selectCampaignTurn = `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2`
 	turnChunks         = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
 		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
-	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
-	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
-		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
+	endChunks = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
+	// counted moves the counts of a campaign, which is done with its last chunk.
+	counted = `left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
+		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END`
+	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, ` + counted + `
 		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
 	markAgain = `UPDATE messages SET status = 'sending', submitted_at = r.at FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
-	countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
-		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
+	countCampaigns = `UPDATE campaigns SET ` + counted + `
 		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_id`
 )
 
