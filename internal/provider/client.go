@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,14 +11,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/outbound"
 )
 
 // ClientOptions shapes a Client. Zero values take the defaults named here.
@@ -41,7 +41,7 @@ type ClientOptions struct {
 // certain whether a request's first byte left.
 type Client struct {
 	opts ClientOptions
-	http *http.Client
+	http *outbound.Client
 }
 
 // Request is one call to a provider.
@@ -61,17 +61,7 @@ type Request struct {
 }
 
 // Answer is what came back.
-type Answer struct {
-	Status int // 0: no answer
-	Header http.Header
-	Body   []byte
-	// Written reports whether any byte of the request may have left this
-	// machine. False is proof that none did, and that none will.
-	Written bool
-	// Err says why there is no (whole) answer; nil when Status and Body are
-	// what the provider sent.
-	Err error
-}
+type Answer = outbound.Answer
 
 // Exchange is a call as the operators' log keeps it: bodies redacted and cut,
 // headers never.
@@ -108,46 +98,30 @@ func NewClient(o ClientOptions) *Client {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = 256 << 10
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &watchedConn{Conn: c}, nil
-		},
-		TLSClientConfig:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: o.Timeout,
-		MaxConnsPerHost:       o.MaxConns,
-		MaxIdleConnsPerHost:   o.MaxConns,
+	dialer := &net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}
+	return &Client{opts: o, http: outbound.New(outbound.Options{
+		Dial:      dialer.DialContext,
+		TLS:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
+		Handshake: connectTime,
+		PerHost:   o.MaxConns,
+		Kept:      2 * o.MaxConns, // a provider has its interface and its name look-ups on different hosts
 		// Shorter than any gateway's own idle limit: a POST on a connection
 		// that the other side is just closing would become Unknown.
-		IdleConnTimeout:    20 * time.Second,
-		DisableCompression: true,
-		// HTTP/1.1 only: one request at a time on a connection is what makes
-		// "was anything written?" a question with an answer.
-		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-	}
-	return &Client{opts: o, http: &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+		KeptFor:   20 * time.Second,
+		HeadBytes: 256 << 10,
+		BodyBytes: o.MaxAnswer,
+	})}
 }
 
+// connectTime bounds the opening of a connection, and again that of its TLS.
+const connectTime = 10 * time.Second
+
 // Close drops the idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.http.Close() }
 
 // Do makes one exchange. It never returns an error beside the answer.
 func (c *Client) Do(ctx context.Context, r Request) Answer {
 	start := c.opts.Clock.Now()
-	timeout := r.Timeout
-	if timeout <= 0 {
-		timeout = c.opts.Timeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	a := c.do(ctx, r)
 	if c.opts.Record != nil {
 		c.opts.Record(c.exchange(start, r, a))
@@ -158,20 +132,11 @@ func (c *Client) Do(ctx context.Context, r Request) Answer {
 func (c *Client) do(ctx context.Context, r Request) Answer {
 	var body io.Reader
 	if r.Body != nil {
-		// Hiding the reader's type keeps GetBody nil, so that the transport
-		// has nothing to replay with.
-		body = struct{ io.Reader }{bytes.NewReader(r.Body)}
+		body = bytes.NewReader(r.Body)
 	}
-	w := &writeWatch{}
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) { w.got(i.Conn) },
-	})
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
 	if err != nil {
 		return Answer{Err: fmt.Errorf("build request: %w", withoutURL(err))}
-	}
-	if r.Body != nil {
-		req.ContentLength = int64(len(r.Body))
 	}
 	for k, v := range r.Header {
 		req.Header[k] = v
@@ -179,20 +144,7 @@ func (c *Client) do(ctx context.Context, r Request) Answer {
 	if _, ok := req.Header["User-Agent"]; !ok {
 		req.Header.Set("User-Agent", "makola")
 	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return Answer{Written: w.written(), Err: withoutURL(err)}
-	}
-	defer res.Body.Close()
-	a := Answer{Status: res.StatusCode, Header: res.Header, Written: true}
-	a.Body, err = io.ReadAll(io.LimitReader(res.Body, c.opts.MaxAnswer+1))
-	switch {
-	case err != nil:
-		a.Err = fmt.Errorf("read answer: %w", withoutURL(err))
-	case int64(len(a.Body)) > c.opts.MaxAnswer:
-		a.Body, a.Err = a.Body[:c.opts.MaxAnswer], errors.New("answer too long")
-	}
-	return a
+	return c.http.Do(req, cmp.Or(max(r.Timeout, 0), c.opts.Timeout))
 }
 
 // withoutURL drops the URL that net/http puts into its errors: it can hold a
@@ -310,75 +262,4 @@ func retryAfter(a Answer) time.Duration {
 		return 0
 	}
 	return min(time.Duration(n)*time.Second, time.Hour)
-}
-
-// watchedConn knows whether anything was written since the last mark, and can
-// be sealed so that nothing will be.
-type watchedConn struct {
-	net.Conn
-	mu      sync.Mutex
-	touched bool
-	sealed  bool
-}
-
-var errSealed = errors.New("connection given up before its first byte")
-
-// Write notes the attempt before the first byte can leave.
-func (c *watchedConn) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	if c.sealed {
-		c.mu.Unlock()
-		return 0, errSealed
-	}
-	c.touched = true
-	c.mu.Unlock()
-	return c.Conn.Write(p)
-}
-
-// writeWatch follows one request over the connections that it was given.
-type writeWatch struct {
-	mu    sync.Mutex
-	dirty bool // an earlier connection of this request was written to
-	conn  *watchedConn
-}
-
-func (w *writeWatch) got(c net.Conn) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	wc, ok := c.(*watchedConn)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.conn != nil {
-		w.dirty = w.dirty || w.conn.seal()
-	}
-	if !ok { // cannot happen; if it does, we prove nothing
-		w.dirty = true
-		return
-	}
-	wc.mu.Lock()
-	wc.touched = false
-	wc.mu.Unlock()
-	w.conn = wc
-}
-
-// written gives the verdict. A connection that is found untouched is sealed
-// first: the transport's writer may still be holding the request.
-func (w *writeWatch) written() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.conn != nil && w.conn.seal() {
-		w.dirty = true
-	}
-	return w.dirty
-}
-
-// seal closes the door unless something was written, and reports whether it was.
-func (c *watchedConn) seal() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.touched {
-		c.sealed = true
-	}
-	return c.touched
 }

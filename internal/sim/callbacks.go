@@ -3,11 +3,14 @@ package sim
 import (
 	"bytes"
 	"context"
-	"io"
+	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/makola/makola/internal/outbound"
 )
 
 // Callback is one request from a provider to us.
@@ -18,14 +21,16 @@ type Callback struct {
 	Body   []byte
 }
 
-// callbackWorkers is how many callbacks are under way at once.
-const callbackWorkers = 16
+const (
+	callbackWorkers = 16 // callbacks that are under way at once
+	callbackTime    = 10 * time.Second
+)
 
 // callbacks sends providers' callbacks: once each, never again, whatever the
 // answer, as the providers do.
 type callbacks struct {
 	log    *slog.Logger
-	client *http.Client
+	client *outbound.Client
 	mu     sync.Mutex
 	work   *sync.Cond
 	empty  *sync.Cond
@@ -41,15 +46,16 @@ type queuedCallback struct {
 }
 
 func newCallbacks(log *slog.Logger) *callbacks {
-	c := &callbacks{log: log, client: &http.Client{
-		Timeout:       10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			MaxIdleConnsPerHost: callbackWorkers,
-			IdleConnTimeout:     30 * time.Second,
-			DisableCompression:  true,
-		},
-	}}
+	c := &callbacks{log: log, client: outbound.New(outbound.Options{
+		Dial:      (&net.Dialer{Timeout: callbackTime}).DialContext,
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12},
+		Handshake: callbackTime,
+		PerHost:   callbackWorkers,
+		Kept:      callbackWorkers,
+		KeptFor:   30 * time.Second,
+		HeadBytes: 64 << 10,
+		BodyBytes: 64 << 10,
+	})}
 	c.work, c.empty = sync.NewCond(&c.mu), sync.NewCond(&c.mu)
 	for range callbackWorkers {
 		c.wg.Add(1)
@@ -121,13 +127,9 @@ func (c *callbacks) post(b Callback) {
 	if b.Header != nil {
 		req.Header = b.Header
 	}
-	res, err := c.client.Do(req)
-	if err != nil {
-		c.log.Info("simulator's callback got no answer", "error", err)
-		return
+	if a := c.client.Do(req, callbackTime); a.Status == 0 {
+		c.log.Info("simulator's callback got no answer", "error", a.Err)
 	}
-	io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
-	res.Body.Close()
 }
 
 func (c *callbacks) idle() bool {
@@ -159,5 +161,5 @@ func (c *callbacks) close() {
 	c.empty.Broadcast()
 	c.mu.Unlock()
 	c.wg.Wait()
-	c.client.CloseIdleConnections()
+	c.client.Close()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -427,12 +428,13 @@ func TestTLS(t *testing.T) {
 func TestProductionDialsNoPrivateAddress(t *testing.T) {
 	in := newInbox(t)
 	c := newClient(Options{Timeout: patience})
-	address := strings.TrimPrefix(in.server.URL, "http://")
-	for _, transport := range []*http.Transport{c.secure, c.plain} {
-		conn, err := transport.DialContext(t.Context(), "tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			t.Error("loopback was dialled")
+	for _, out := range []*outbound.Client{c.secure, c.plain} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, in.server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := out.Do(r, patience); a.Written || a.Err == nil {
+			t.Errorf("loopback was dialled: %+v", a)
 		}
 	}
 	a := c.send(t.Context(), &event{url: in.server.URL}, nil, false, time.Now())

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/makola/makola/internal/outbound"
 )
 
 const (
@@ -23,39 +24,33 @@ const (
 	userAgent   = "Makola-Webhooks/1"
 )
 
-// client is the HTTP side: connections that are kept for a while, no redirects,
-// no proxy, no cookies. Transports are called without an http.Client, which
-// would add nothing but those.
+// client is the HTTP side.
 type client struct {
-	secure, plain *http.Transport
+	secure, plain *outbound.Client
 	timeout       time.Duration
 }
 
 func newClient(o Options) *client {
 	return &client{
-		secure:  newTransport(o, newControl(o.Development, false)),
-		plain:   newTransport(o, newControl(o.Development, true)),
+		secure:  newOutbound(o, newControl(o.Development, false)),
+		plain:   newOutbound(o, newControl(o.Development, true)),
 		timeout: o.Timeout,
 	}
 }
 
-func newTransport(o Options, c control) *http.Transport {
+func newOutbound(o Options, c control) *outbound.Client {
 	dialer := &net.Dialer{Timeout: o.Timeout * 2 / 3, Control: c.dial}
-	return &http.Transport{
-		DialContext:         dialer.DialContext,
-		TLSClientConfig:     &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: o.Timeout * 2 / 3,
-		// HTTP/1.1 alone: one delivery, one connection, nothing shared to break.
-		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
-		DisableCompression:     true,
-		MaxIdleConns:           1024,
-		MaxIdleConnsPerHost:    maxPerHost,
-		MaxConnsPerHost:        maxPerHost,
-		IdleConnTimeout:        idleTime, // below the usual of servers, whose closing would look like a refusal
-		MaxResponseHeaderBytes: 64 << 10,
-		ReadBufferSize:         2 << 10,
-		WriteBufferSize:        2 << 10,
-	}
+	return outbound.New(outbound.Options{
+		Dial:      dialer.DialContext,
+		TLS:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
+		Handshake: o.Timeout * 2 / 3,
+		PerHost:   maxPerHost,
+		Kept:      1024,
+		KeptFor:   idleTime, // below the usual of servers, whose closing would look like a refusal
+		HeadBytes: 64 << 10,
+		BodyBytes: answerBytes,
+		BodyTime:  drainTime,
+	})
 }
 
 // answer is what a receiver said.
@@ -83,8 +78,6 @@ func (a answer) text() string {
 	return fmt.Sprintf("answered %d", a.status)
 }
 
-var errTimeout = errors.New("no answer in time")
-
 // send makes one attempt. at goes into the signature: it is the machine's time,
 // which the receiver compares with its own.
 func (c *client) send(ctx context.Context, e *event, keys [][]byte, development bool, at time.Time) (a answer) {
@@ -94,41 +87,27 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 	if text != "" {
 		return answer{err: fmt.Errorf("the address %s", text)}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
-	defer cancel()
-	transport := c.secure
+	out := c.secure
 	if to.Scheme == "http" {
-		transport = c.plain
+		out = c.plain
 	}
-	response, err := transport.RoundTrip(c.request(ctx, e, keys, to, at))
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return answer{err: err}
-	}
-	// The status is the answer. What follows is worth a moment, so that the
+	// The status is the answer. What follows it is worth a moment, so that the
 	// connection can be used again, but no slot.
-	late := time.AfterFunc(drainTime, cancel)
-	defer late.Stop()
-	defer func() { _ = response.Body.Close() }()
-	a.status = response.StatusCode
-	a.after = retryAfter(response.Header.Get("Retry-After"), at)
-	if a.ok() {
-		_, _ = io.CopyN(io.Discard, response.Body, answerBytes)
-		return a
+	got := out.Do(request(ctx, e, keys, to, at), c.timeout)
+	if got.Status == 0 {
+		return answer{err: got.Err}
 	}
-	head, _ := io.ReadAll(io.LimitReader(response.Body, answerBytes))
-	a.body = clip(string(head), answerBytes)
+	a.status = got.Status
+	a.after = retryAfter(got.Header.Get("Retry-After"), at)
+	if !a.ok() {
+		a.body = clip(string(got.Body), answerBytes)
+	}
 	return a
 }
 
-func (c *client) request(ctx context.Context, e *event, keys [][]byte, to *url.URL, at time.Time) *http.Request {
-	body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(e.body)), nil }
-	first, _ := body()
+func request(ctx context.Context, e *event, keys [][]byte, to *url.URL, at time.Time) *http.Request {
 	r := &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
 			"Content-Type":      {"application/json"},
 			"Accept":            {"application/json"},
@@ -137,7 +116,7 @@ func (c *client) request(ctx context.Context, e *event, keys [][]byte, to *url.U
 			"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)},
 			"Webhook-Signature": {sign(keys, e.id, at, e.body)},
 		},
-		Body: first, GetBody: body, ContentLength: int64(len(e.body)),
+		Body: io.NopCloser(bytes.NewReader(e.body)), ContentLength: int64(len(e.body)),
 	}
 	return r.WithContext(ctx)
 }

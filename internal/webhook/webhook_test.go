@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/outbound"
 )
 
 // patience is reached by a failing test only.
@@ -449,8 +450,8 @@ func TestReceiversThatBreakOff(t *testing.T) {
 		status  int
 		err     string
 	}{
-		{"no answer", never, 2 * time.Second, Pending, 0, errTimeout.Error()},
-		{"reset", hangUp, patience, Pending, 0, "EOF"},
+		{"no answer", never, 2 * time.Second, Pending, 0, outbound.ErrTimeout.Error()},
+		{"reset", hangUp, patience, Pending, 0, outbound.ErrClosed.Error()},
 		{"not HTTP", nonsense, patience, Pending, 0, "malformed"},
 		{"an endless refusal", endless(500), patience, Pending, 500, "answered 500"},
 		{"an endless success", endless(200), patience, Delivered, 200, ""},
@@ -517,6 +518,8 @@ func TestASlowReceiverHoldsNobodyUp(t *testing.T) {
 		r := newRig(t, d, "a", Options{Workers: 20, Timeout: patience})
 		slow := newInbox(t)
 		gate := make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		defer open()
 		var most, inside int
 		slow.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
 			slow.mu.Lock()
@@ -529,6 +532,8 @@ func TestASlowReceiverHoldsNobodyUp(t *testing.T) {
 			slow.mu.Unlock()
 			w.WriteHeader(http.StatusOK)
 		})
+		quick := make(chan struct{}, 50)
+		r.inbox.answers(func(int, http.ResponseWriter, *http.Request) { quick <- struct{}{} })
 		var events []Event
 		for i := range 100 {
 			events = append(events, r.event(i, func(e *Event) { e.URL = slow.server.URL }))
@@ -539,18 +544,20 @@ func TestASlowReceiverHoldsNobodyUp(t *testing.T) {
 			events = append(events, r.event(1000+i, nil))
 		}
 		r.send(events...)
-		for deadline := time.Now().Add(patience); len(r.inbox.all()) < 50; {
-			if time.Now().After(deadline) {
-				t.Fatalf("the quick receiver got %d of 50 beside the slow one", len(r.inbox.all()))
+		enough := time.After(patience)
+		for got := range 50 {
+			select {
+			case <-quick:
+			case <-enough:
+				t.Fatalf("the quick receiver got %d of 50 beside the slow one", got)
 			}
-			time.Sleep(5 * time.Millisecond)
 		}
 		slow.mu.Lock() // one that has answered may get more
 		if most > 8 {
 			t.Errorf("an unknown receiver got %d at once", most)
 		}
 		slow.mu.Unlock()
-		close(gate)
+		open()
 		r.quiet()
 		if n := len(slow.all()); n != 100 {
 			t.Errorf("the slow receiver got %d", n)

@@ -1,0 +1,29 @@
+//go:build unix
+
+package outbound
+
+import (
+	"net"
+	"syscall"
+)
+
+// quiet says whether an idle connection is still open and nothing came on it:
+// whatever came cannot be the answer to a request that was not sent yet.
+func quiet(socket net.Conn) bool {
+	s, ok := socket.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var none bool
+	err = raw.Read(func(fd uintptr) bool {
+		var one [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		none = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		return true
+	})
+	return err == nil && none
+}
