@@ -265,6 +265,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	was := q.phase
 	if was == started {
 		q.phase = draining
+		q.dismiss()
 	}
 	q.mu.Unlock()
 	if was != started {

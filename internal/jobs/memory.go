@@ -51,8 +51,9 @@ type kind struct {
 	lines    map[string]*line
 	ring     fifo[*line] // lines with a ready job, below their limit
 	ready    int
-	workers  int // goroutines that run this kind
-	starting int // of these, how many have not looked for a job yet
+	workers  int             // goroutines that run this kind
+	starting int             // of these, how many have not looked for a job yet
+	resting  []chan struct{} // besides these, who waits to be one again; closed: to end
 }
 
 // line is the ready jobs of one key, in the order in which they became ready.

@@ -120,15 +120,26 @@ func (q *Queue) dispatch() {
 	q.arm()
 }
 
-// employ starts one worker if there is something to take, which starts the
-// next: so no more are started than there are jobs that may run.
+// maxResting is how many workers of a kind wait for their next job. A new
+// goroutine would have to grow its stack again.
+const maxResting = 64
+
+// employ sets one worker to work if there is something to take, which does the
+// same for the next: so no more are busy than there are jobs that may run. Who
+// began to rest last comes first.
 func (q *Queue) employ(k *kind) {
-	if k.ring.len() > 0 && k.starting == 0 && k.workers < k.Workers {
-		k.workers++
-		k.starting++
-		q.workers.Add(1)
-		go q.work(k)
+	if k.ring.len() == 0 || k.starting > 0 || k.workers >= k.Workers {
+		return
 	}
+	k.workers++
+	k.starting++
+	if last := len(k.resting) - 1; last >= 0 {
+		k.resting[last] <- struct{}{}
+		k.resting = k.resting[:last]
+		return
+	}
+	q.workers.Add(1)
+	go q.work(k)
 }
 
 // arm sets the timer to the next job's time. A timer that is too early is left
@@ -176,11 +187,41 @@ func (q *Queue) dispatchLoop() {
 	}
 }
 
-// work runs jobs of one kind until there are none.
+// work is a worker of one kind: it runs jobs until there are none, and rests
+// until there are more or enough others rest.
 func (q *Queue) work(k *kind) {
 	defer q.workers.Done()
+	wake := make(chan struct{}, 1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for {
+		q.runAll(k)
+		if q.phase != started || len(k.resting) >= maxResting {
+			return
+		}
+		k.resting = append(k.resting, wake)
+		q.mu.Unlock()
+		_, employed := <-wake
+		q.mu.Lock()
+		if !employed {
+			return
+		}
+	}
+}
+
+// dismiss sends the resting workers home.
+func (q *Queue) dismiss() {
+	for _, k := range q.memory.kinds {
+		for _, wake := range k.resting {
+			close(wake)
+		}
+		k.resting = nil
+	}
+}
+
+// runAll runs jobs of one kind until there are none. It gives the lock away
+// while one runs.
+func (q *Queue) runAll(k *kind) {
 	k.starting--
 	for {
 		var e *entry
