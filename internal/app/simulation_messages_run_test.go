@@ -144,10 +144,11 @@ func (s *texting) rest() {
 	}
 }
 
-// wait lets a little time go by. A connection lives by the machine's clock.
+// wait lets a little time go by. A connection lives by the machine's clock: while there is none, that one
+// goes on too.
 func (s *texting) wait(d time.Duration) {
 	if !s.connected() {
-		time.Sleep(10 * time.Millisecond)
+		<-s.look.C
 	}
 	s.clock.Advance(d)
 }
@@ -173,7 +174,7 @@ func (s *texting) deliver() {
 		if time.Now().After(until) {
 			s.t.Fatalf("round %d: %d chunks are not delivered: %+v", s.rounds, s.undelivered(), s.nodes[0].jobs.Counts())
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-s.look.C
 		s.clock.Advance(200 * time.Millisecond)
 	}
 }

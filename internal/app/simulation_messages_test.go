@@ -58,6 +58,7 @@ type texting struct {
 	keyed   []*send // of the last day, which may be asked for again
 	numbers int     // that got a one-time password
 	checked int     // one-time passwords that were verified
+	look    *time.Ticker
 }
 
 // texter is a customer as a sender of messages.
@@ -70,7 +71,8 @@ type texter struct {
 }
 
 func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
-	s := &texting{}
+	s := &texting{look: time.NewTicker(10 * time.Millisecond)}
+	t.Cleanup(s.look.Stop)
 	s.world = newWorld(t, engine, seed, func(w *world) {
 		serveSMPP(t, w.sim)
 		w.sim.SetSMSC(sim.SMSCOptions{EnquireEvery: quietCentre})

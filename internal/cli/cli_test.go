@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
@@ -16,6 +17,9 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 )
+
+// patience is reached by a failing test only.
+const patience = 3 * time.Minute
 
 // where is a database that the commands are pointed at.
 type where struct {

@@ -234,11 +234,19 @@ func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
 				t.Error("the silent node would still begin jobs")
 			}
 			faulty.Faults.Decide(nil)
-			for deadline := time.Now().Add(patience); a.Epoch() == epoch; {
-				if time.Now().After(deadline) {
+			enough := time.After(patience)
+			for {
+				a.mu.Lock()
+				back, next := a.epoch != epoch, a.beats
+				a.mu.Unlock()
+				if back {
+					return
+				}
+				select {
+				case <-next:
+				case <-enough:
 					t.Fatal("the node never came back")
 				}
-				time.Sleep(10 * time.Millisecond)
 			}
 		})
 	}

@@ -45,8 +45,11 @@ func BenchmarkPayout(b *testing.B) {
 			}
 			callers.Wait()
 			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "accepted/s")
+			// The last questions are a second or more away, by the machine's clock: the provider's own pace.
+			look := time.NewTicker(10 * time.Millisecond)
+			defer look.Stop()
 			for n.jobsLeft() > 0 {
-				time.Sleep(10 * time.Millisecond)
+				<-look.C
 			}
 			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "settled/s")
 		})

@@ -336,9 +336,12 @@ func ready(t *testing.T, c *Client) {
 	})
 }
 
+// until looks again and again for what gives no signal, until it is so.
 func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for begun := time.Now(); !so(); time.Sleep(time.Millisecond) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for begun := time.Now(); !so(); <-look.C {
 		if time.Since(begun) > patience {
 			t.Fatal("never:", what)
 		}
