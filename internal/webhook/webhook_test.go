@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/outbound"
 )
 
 // patience is reached by a failing test only.
@@ -449,8 +450,8 @@ func TestReceiversThatBreakOff(t *testing.T) {
 		status  int
 		err     string
 	}{
-		{"no answer", never, 2 * time.Second, Pending, 0, errTimeout.Error()},
-		{"reset", hangUp, patience, Pending, 0, "EOF"},
+		{"no answer", never, 2 * time.Second, Pending, 0, outbound.ErrTimeout.Error()},
+		{"reset", hangUp, patience, Pending, 0, outbound.ErrClosed.Error()},
 		{"not HTTP", nonsense, patience, Pending, 0, "malformed"},
 		{"an endless refusal", endless(500), patience, Pending, 500, "answered 500"},
 		{"an endless success", endless(200), patience, Delivered, 200, ""},
