@@ -157,7 +157,9 @@ func (s *texting) wait(d time.Duration) {
 // does not say.
 func (s *texting) undelivered() (n int64) {
 	if s.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {
-		_, err := tx.One(`SELECT CAST(coalesce(sum(left_over), 0) AS INTEGER) FROM campaigns`, nil, &n)
+		_, err := tx.One(`SELECT CAST(coalesce(sum(left_over), 0) AS INTEGER) + (SELECT count(*) FROM campaigns c WHERE c.numbers <> ''
+			AND c.recipients > (SELECT count(*) FROM messages m WHERE m.tenant = c.tenant AND m.campaign = c.id AND m.no >= 0
+				AND m.status NOT IN ('queued', 'sending'))) FROM campaigns`, nil, &n)
 		return err
 	}) != nil {
 		return -1

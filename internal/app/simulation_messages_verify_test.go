@@ -287,7 +287,7 @@ func (s *texting) checkStrangers() {
 	s.t.Helper()
 	err := s.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {
 		return tx.Query(`SELECT e.upstream_id, e.recipient FROM early_receipts e
-			JOIN parts p ON p.upstream_id = e.upstream_id AND p.recipient = e.recipient`, nil, func(r *db.Row) error {
+			JOIN (SELECT upstream_id, recipient FROM parts UNION ALL SELECT upstream_id, recipient FROM messages WHERE upstream_id <> '') p ON p.upstream_id = e.upstream_id AND p.recipient = e.recipient`, nil, func(r *db.Row) error {
 			var id, recipient string
 			err := r.Scan(&id, &recipient)
 			s.t.Errorf("a receipt %s for %s is kept for later, and its message is known", id, recipient)

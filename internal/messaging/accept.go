@@ -49,8 +49,8 @@ type chunk struct {
 	State      string
 	Recipients []msisdn.MSISDN
 	CreatedAt  time.Time
-	// Alone says that it is all of a small campaign. It has no row: its recipients are the message rows, which
-	// are born with the charge, and its turn is the campaign's.
+	// Alone says that it is all of a small campaign. It has no row: its recipients, its turn and its mark are in
+	// the campaign's.
 	Alone bool
 }
 
@@ -60,8 +60,10 @@ var chunkColumns = []db.Column[chunk]{
 	{Name: "no", Int: func(c chunk) int64 { return c.No }},
 	{Name: "state", Text: func(c chunk) string { return c.State }},
 	{Name: "turn", Int: func(chunk) int64 { return 0 }},
+	{Name: "begun", Int: func(chunk) int64 { return 0 }},
+	{Name: "marked_at", Int: func(chunk) int64 { return 0 }},
 	{Name: "size", Int: func(c chunk) int64 { return int64(len(c.Recipients)) }},
-	{Name: "recipients", Text: chunk.list},
+	{Name: "recipients", Text: func(c chunk) string { return writeList(c.Recipients) }},
 	{Name: "created_at", Time: func(c chunk) time.Time { return c.CreatedAt }},
 }
 
@@ -84,19 +86,35 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "idempotency_key", Text: func(c Campaign) string { return c.IdempotencyKey }},
 	{Name: "idempotency_hash", Text: func(c Campaign) string { return c.IdempotencyHash }},
 	{Name: "created_at", Time: func(c Campaign) time.Time { return c.CreatedAt }},
+	{Name: "numbers", Text: func(c Campaign) string { return writeList(c.numbers) }},
 	{Name: "turn", Int: func(c Campaign) int64 { return c.turn }},
+	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.markedAt }},
 	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
 }
 
+// waitingOfSmall says how many recipients of a small campaign c are not over: they have no message row yet, or
+// one that is offered again.
+const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
+	AND x.status NOT IN ('queued', 'sending'))`
+
 const campaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
-	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.turn, c.left_over, c.refunded`
+	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers, c.turn, c.marked_at,
+	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
 
 func (c *Campaign) scan(r *db.Row) error {
-	var mode, kind, encoding, status string
+	var mode, kind, encoding, status, numbers string
+	var waiting int64
 	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
-		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &c.turn, &c.Left, &c.Refunded)
+		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers, &c.turn, &c.markedAt,
+		&c.Left, &c.Refunded, &waiting)
 	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
+	switch c.numbers = parseList(numbers); {
+	case waiting > 0:
+		c.Left = 1
+	case len(c.numbers) > 0 && c.Status == CampaignActive:
+		c.Status = CampaignDone
+	}
 	return err
 }
 
@@ -313,10 +331,7 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 				Status: StatusInvalid, Error: "not a mobile number"})
 		}
 		for _, k := range a.chunks {
-			switch {
-			case k.Alone:
-				messages = append(messages, a.born(k)...)
-			case !a.staged:
+			if !a.staged && !k.Alone {
 				chunks = append(chunks, k)
 			}
 			job, err := m.chunkJob(a, k)
@@ -334,18 +349,6 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 	db.Insert(tx, "messages", messageColumns, messages)
 	m.jobs.Add(tx, work...)
 	return nil
-}
-
-// born are the message rows of a small campaign: marked already, or waiting for it.
-func (a *admission) born(k chunk) []message {
-	rows := make([]message, len(k.Recipients))
-	for i, to := range k.Recipients {
-		rows[i] = message{Tenant: k.Tenant, Campaign: k.Campaign, No: int64(i), Recipient: string(to), Status: StatusQueued}
-		if a.marked {
-			rows[i].Status, rows[i].SubmittedAt = StatusSending, a.campaign.CreatedAt
-		}
-	}
-	return rows
 }
 
 func creditKeys(batch []*admission) []ledger.Key {

@@ -76,9 +76,13 @@ type Campaign struct {
 	IdempotencyKey  string
 	IdempotencyHash string
 	CreatedAt       time.Time
-	Left            int64 // chunks that are not done
+	Left            int64 // chunks that are not done; of a small campaign as it is read: 1 until it is done
 	Refunded        int64 // messages whose credits were given back
-	turn            int64 // of its delivery, of a campaign that is a chunk by itself
+
+	// Of a small campaign, which is a chunk by itself.
+	numbers  []msisdn.MSISDN
+	turn     int64 // of its delivery
+	markedAt time.Time
 }
 
 // Cost is what the campaign takes from the tenant's credits.
@@ -133,7 +137,9 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 			Alone: len(list.numbers) <= smallChunk})
 		rest = rest[n:]
 	}
-	a.campaign.Left = int64(len(a.chunks))
+	if a.campaign.Left = int64(len(a.chunks)); a.chunks[0].Alone {
+		a.campaign.Left, a.campaign.numbers = 0, list.numbers
+	}
 	if len(list.numbers) <= smallCampaign {
 		return m.accept(ctx, &a)
 	}
@@ -315,7 +321,7 @@ func (m *Messaging) accept(ctx context.Context, a *admission) (Campaign, bool, e
 		rows += len(a.chunks)
 	}
 	if a.marked = m.mayMark(a); a.marked {
-		a.campaign.turn = newTurn()
+		a.campaign.turn, a.campaign.markedAt = newTurn(), a.campaign.CreatedAt
 	}
 	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, a)
 	if a.marked && (err != nil || r.replayed || r.known) {

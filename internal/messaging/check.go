@@ -37,25 +37,30 @@ const (
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 AND accepted = 0 AND status IN ('failed', 'rejected')
 			GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
 		WHERE c.refunded <> coalesce(m.n, 0) LIMIT 100`
-	// Every recipient has one row, or waits in a chunk.
+	// Every recipient has one row, or waits in a chunk; of a small campaign in its own row, as long as it has a job.
 	checkRows = `SELECT c.id, 'has ' || c.recipients || ' recipients, ' || coalesce(m.n, 0) || ' rows, and ' || coalesce(k.waiting, 0) || ' in chunks'
 		FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
 		LEFT JOIN (SELECT ch.tenant, ch.campaign, sum(ch.size - (SELECT count(*) FROM messages b WHERE b.tenant = ch.tenant AND b.campaign = ch.campaign
 				AND b.no >= ch.no * 1000 AND b.no < (ch.no + 1) * 1000)) AS waiting
 			FROM chunks ch WHERE ch.state = 'ready' GROUP BY ch.tenant, ch.campaign) k ON k.tenant = c.tenant AND k.campaign = c.id
-		WHERE c.recipients <> coalesce(m.n, 0) + coalesce(k.waiting, 0) LIMIT 100`
+		WHERE c.numbers = '' AND c.recipients <> coalesce(m.n, 0) + coalesce(k.waiting, 0) OR c.recipients < coalesce(m.n, 0) LIMIT 100`
+	checkSmall = `SELECT c.id, 'waits for ' || (c.recipients - coalesce(m.n, 0)) || ' of its messages, and has no job' FROM campaigns c
+		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 AND status NOT IN ('queued', 'sending')
+			GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
+		WHERE c.numbers <> '' AND c.recipients <> coalesce(m.n, 0) AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = c.id || '/0') LIMIT 100`
 	checkChunks = `SELECT c.id, 'is ' || c.status || ', counts ' || c.left_over || ' chunks, and has ' || coalesce(k.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM chunks WHERE state = 'ready' GROUP BY tenant, campaign) k ON k.tenant = c.tenant AND k.campaign = c.id
-		WHERE (c.recipients > 10 AND c.left_over <> coalesce(k.n, 0)) OR (c.recipients <= 10 AND (k.n > 0 OR c.left_over > 1))
-			OR (c.status = 'active') <> (c.left_over > 0) AND c.status <> 'stopped' LIMIT 100`
-	checkOpen = `SELECT m.campaign, 'message ' || m.no || ' waits for ' || m.open || ' receipts, its parts for ' || coalesce(p.n, 0) FROM messages m
+		WHERE c.left_over <> coalesce(k.n, 0) OR (c.recipients <= 10) <> (c.numbers <> '') OR c.numbers <> '' AND (k.n > 0 OR c.status = 'done')
+			OR c.numbers = '' AND (c.status = 'active') <> (c.left_over > 0) AND c.status <> 'stopped' LIMIT 100`
+	checkOpen = `SELECT m.campaign, 'message ' || m.no || ' is ' || m.status || ' and waits for ' || m.open || ' receipts, its parts for ' || coalesce(p.n, 0) FROM messages m
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM parts WHERE state = 'open' GROUP BY tenant, campaign, message) p
 			ON p.tenant = m.tenant AND p.campaign = m.campaign AND p.message = m.no
-		WHERE m.open <> coalesce(p.n, 0) OR (m.open > 0 AND m.status <> 'submitted') LIMIT 100`
+		WHERE m.open <> CASE WHEN m.upstream_id = '' THEN coalesce(p.n, 0) WHEN m.status = 'submitted' THEN 1 ELSE 0 END
+			OR (m.open > 0 AND m.status <> 'submitted') LIMIT 100`
 	checkOver = `SELECT m.campaign, 'message ' || m.no || ' is ' || m.status || ', and its campaign is over' FROM messages m
 		JOIN campaigns c ON c.tenant = m.tenant AND c.id = m.campaign
-		WHERE m.status IN ('queued', 'sending') AND c.left_over = 0 LIMIT 100`
+		WHERE m.status IN ('queued', 'sending') AND c.left_over = 0 AND c.numbers = '' LIMIT 100`
 	checkUnsure = `SELECT m.campaign, 'message ' || m.no || ' is ' || m.status || ', and in the list of the unsure: ' || coalesce(u.n, 0) FROM messages m
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM unsure GROUP BY tenant, campaign, message) u
 			ON u.tenant = m.tenant AND u.campaign = m.campaign AND u.message = m.no
@@ -75,7 +80,7 @@ func (m *Messaging) Check(ctx context.Context) (Report, error) {
 		if _, err := tx.One(checkCounts, nil, &r.Campaigns, &r.Messages); err != nil {
 			return err
 		}
-		for _, sql := range []string{checkCharges, checkRefunds, checkRows, checkChunks, checkOpen, checkOver, checkUnsure, checkStrays} {
+		for _, sql := range []string{checkCharges, checkRefunds, checkRows, checkSmall, checkChunks, checkOpen, checkOver, checkUnsure, checkStrays} {
 			if err := tx.Query(sql, nil, func(row *db.Row) error {
 				var campaign, what string
 				err := row.Scan(&campaign, &what)

@@ -380,6 +380,7 @@ func TestCheckFindsEachBreak(t *testing.T) {
 			return h.operator.accept()
 		})
 		h.mustSend("hello", numbers(5)...)
+		h.mustSend(strings.Repeat("a", 161), "0241234567")
 		h.operator.setReady(provider.ErrElsewhere)
 		h.mustSend("hello", numbers(1_005)...)
 		h.sound()
@@ -387,12 +388,14 @@ func TestCheckFindsEachBreak(t *testing.T) {
 			{"UPDATE campaigns SET refunded = refunded + 1 WHERE recipients = 5", "UPDATE campaigns SET refunded = refunded - 1 WHERE recipients = 5"},
 			{"UPDATE campaigns SET credits = 2 WHERE recipients = 5", "UPDATE campaigns SET credits = 1 WHERE recipients = 5"},
 			{"UPDATE campaigns SET left_over = 1 WHERE recipients = 5", "UPDATE campaigns SET left_over = 0 WHERE recipients = 5"},
-			{"UPDATE campaigns SET status = 'active' WHERE recipients = 5", "UPDATE campaigns SET status = 'done' WHERE recipients = 5"},
+			{"UPDATE campaigns SET status = 'done' WHERE recipients = 5", "UPDATE campaigns SET status = 'active' WHERE recipients = 5"},
+			{"UPDATE campaigns SET status = 'done' WHERE recipients = 1005", "UPDATE campaigns SET status = 'active' WHERE recipients = 1005"},
+			{"UPDATE messages SET status = 'queued' WHERE recipient = '233240000003'", "UPDATE messages SET status = 'submitted' WHERE recipient = '233240000003'"},
 			{"UPDATE messages SET status = 'failed' WHERE recipient = '233240000002'", "UPDATE messages SET status = 'unknown' WHERE recipient = '233240000002'"},
 			{"UPDATE messages SET status = 'sending' WHERE recipient = '233240000000'", "UPDATE messages SET status = 'submitted' WHERE recipient = '233240000000'"},
 			{"UPDATE messages SET open = 0 WHERE recipient = '233240000000'", "UPDATE messages SET open = 1 WHERE recipient = '233240000000'"},
 			{"UPDATE messages SET status = 'delivered' WHERE recipient = '233240000001'", "UPDATE messages SET status = 'rejected' WHERE recipient = '233240000001'"},
-			{"UPDATE parts SET state = 'failed' WHERE recipient = '233240000000'", "UPDATE parts SET state = 'open' WHERE recipient = '233240000000'"},
+			{"UPDATE parts SET state = 'failed' WHERE upstream_id = 'id-000004'", "UPDATE parts SET state = 'open' WHERE upstream_id = 'id-000004'"},
 			{"UPDATE chunks SET size = 4 WHERE no = 1", "UPDATE chunks SET size = 5 WHERE no = 1"},
 			{"UPDATE unsure SET message = 3", "UPDATE unsure SET message = 2"},
 			{"UPDATE transfers SET amount = 4 WHERE kind = 'sms_charge' AND amount = 5", "UPDATE transfers SET amount = 5 WHERE kind = 'sms_charge' AND amount = 4"},

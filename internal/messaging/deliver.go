@@ -10,7 +10,6 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -55,8 +54,9 @@ type work struct {
 	text     string    // what is sent
 	until    time.Time // it is not sent later than this; zero: no end
 	turn     int64     // of the last step
-	next     int       // place of the first recipient without a row
-	again    []message // have a row, were not sent, and are offered, most of them again
+	next     int       // place of the first recipient that is not marked
+	markedAt time.Time // when those before it were marked that have no row
+	again    []message // have a row, were not sent, and are offered again
 	marked   []message // with the charge, and not submitted yet
 	offerAt  time.Time // when
 	stale    bool      // a step failed: the rows are the truth
@@ -99,11 +99,9 @@ func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
 	}
 	if !a.staged { // the recipients of large campaigns do not wait in memory
 		w := &work{campaign: c, chunk: k, turn: c.turn}
-		switch {
-		case a.marked:
-			w.next, w.marked = len(k.Recipients), a.born(k)
-		case k.Alone:
-			w.next, w.again = len(k.Recipients), a.born(k)
+		if a.marked {
+			w.marked = w.claim(c.CreatedAt)
+			w.next = len(w.marked)
 		}
 		m.render(w, a.otp)
 		job.Memo = w
@@ -205,9 +203,7 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 	}
 	switch {
 	case fresh:
-		for place := w.next; place < len(w.chunk.Recipients) && len(s.claim) < sliceSize; place++ {
-			s.claim = append(s.claim, w.message(place, StatusSending, now))
-		}
+		s.claim, s.markedAt = w.claim(now), now
 	case len(w.again) > 0 && (expired || !w.offerAt.After(now)):
 		s.again = w.again[:min(len(w.again), sliceSize)]
 		for i := range s.again {
@@ -225,7 +221,16 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 // expired says that the text must not be sent any more: a one-time password that is over.
 func (w *work) expired(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
 
-// message is the row of a recipient who has none yet.
+// claim are the next messages that are marked.
+func (w *work) claim(now time.Time) []message {
+	var slice []message
+	for place := w.next; place < len(w.chunk.Recipients) && len(slice) < sliceSize; place++ {
+		slice = append(slice, w.message(place, StatusSending, now))
+	}
+	return slice
+}
+
+// message is one to a recipient who has no row yet.
 func (w *work) message(place int, status Status, now time.Time) message {
 	return message{Tenant: w.campaign.Tenant, Campaign: w.campaign.ID, No: w.chunk.No*chunkSize + int64(place),
 		Recipient: string(w.chunk.Recipients[place]), Status: status, SubmittedAt: now}
@@ -251,18 +256,11 @@ func (m *Messaging) commit(ctx context.Context, s *step) (stepped, error) {
 
 const (
 	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
-	selectChunk    = `SELECT turn, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`
-	lastOfChunk    = `SELECT max(no) FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4`
-	leftBehind     = `SELECT no, recipient, submitted_at FROM messages
-		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'queued' ORDER BY no`
-	noteUnsure = `INSERT INTO unsure (tenant, campaign, message, recipient, since)
-		SELECT tenant, campaign, no, recipient, submitted_at FROM messages
-		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'sending'`
-	endSending = `UPDATE messages SET status = $5, error = $6
-		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 AND status = 'sending'`
+	selectChunk    = `SELECT turn, begun, marked_at, recipients, created_at FROM chunks
+		WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`
+	rowsOfChunk  = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
 	takeTurn     = `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	takeCampaign = `UPDATE campaigns SET turn = $3 WHERE tenant = $1 AND id = $2`
-	rowsOfSmall  = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= 0 ORDER BY no`
 )
 
 // resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
@@ -301,21 +299,23 @@ func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wor
 		return r.Scan(&otp.length, &otp.expires)
 	}}}
 	if payload.Alone {
-		queries = append(queries, db.Query{SQL: selectCampaign + lock, Args: campaign, Each: w.campaign.scan},
-			db.Query{SQL: rowsOfSmall, Args: campaign, Each: w.scanSmall})
+		queries = append(queries, db.Query{SQL: selectCampaign + lock, Args: campaign, Each: w.campaign.scan})
 	} else {
 		queries = append(queries, db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
 			db.Query{SQL: selectChunk + lock, Args: chunk, Each: func(r *db.Row) error {
 				var list string
 				found = true
-				err := r.Scan(&w.turn, &list, &w.chunk.CreatedAt)
+				err := r.Scan(&w.turn, &w.next, &w.markedAt, &list, &w.chunk.CreatedAt)
 				w.chunk.Recipients = parseList(list)
 				return err
 			}})
 	}
 	err := tx.Gather(queries...)
 	if payload.Alone {
-		found, w.turn = w.campaign.Left > 0, w.campaign.turn
+		found, w.turn, w.markedAt = w.campaign.Left > 0, w.campaign.turn, w.campaign.markedAt
+		if w.chunk.Recipients, w.chunk.CreatedAt = w.campaign.numbers, w.campaign.CreatedAt; w.turn != 0 {
+			w.next = len(w.chunk.Recipients)
+		}
 	}
 	if err != nil || !found {
 		return nil, err
@@ -330,47 +330,42 @@ func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wor
 	return w, nil
 }
 
-// scanSmall reads a message row of a small campaign.
-func (w *work) scanSmall(r *db.Row) error {
-	msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign}
-	err := r.Scan(&msg.No, &msg.Recipient, &msg.Status, &msg.SubmittedAt)
-	if msg.Status == StatusQueued {
-		w.again = append(w.again, msg)
-	}
-	w.chunk.Recipients = append(w.chunk.Recipients, msisdn.MSISDN(msg.Recipient))
-	w.next = len(w.chunk.Recipients)
-	return err
-}
-
-// takeOver ends what an earlier owner may still believe, and finds where it was.
+// takeOver ends what an earlier owner may still believe: what was marked and is not known of was being sent.
 func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
-	from := w.chunk.No * chunkSize
-	span := []any{w.chunk.Tenant, w.chunk.Campaign, from, from + chunkSize}
-	to, why := StatusUnknown, "the node stopped while it was sent"
-	if m.resend && w.campaign.Kind == KindCampaign {
-		to, why = StatusQueued, ""
-	} else if _, err := tx.Exec(noteUnsure, span...); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(endSending, append(span, to, why)...); err != nil {
-		return err
-	}
-	if w.turn, w.again = newTurn(), nil; w.chunk.Alone {
+	w.turn = newTurn()
+	if w.chunk.Alone {
 		tx.Defer(takeCampaign, 1, w.chunk.Tenant, w.chunk.Campaign, w.turn)
 	} else {
 		tx.Defer(takeTurn, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
-		var last *int64
-		if _, err := tx.One(lastOfChunk, span, &last); err != nil {
-			return err
+	}
+	known := map[int64]message{}
+	from := w.chunk.No * chunkSize
+	if err := tx.Query(rowsOfChunk, []any{w.chunk.Tenant, w.chunk.Campaign, from, from + chunkSize}, func(r *db.Row) error {
+		msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign, stored: true}
+		err := r.Scan(&msg.No, &msg.Recipient, &msg.Status, &msg.SubmittedAt)
+		known[msg.No] = msg
+		return err
+	}); err != nil {
+		return err
+	}
+	to, why := StatusUnknown, "the node stopped while it was sent"
+	if m.resend && w.campaign.Kind == KindCampaign {
+		to, why = StatusQueued, ""
+	}
+	var writes stepWrites
+	for place := range w.next {
+		msg, found := known[from+int64(place)]
+		if !found {
+			msg = w.message(place, StatusSending, w.markedAt)
 		}
-		if w.next = 0; last != nil {
-			w.next = int(*last-from) + 1
+		if msg.Status == StatusSending {
+			msg.Status, msg.Error = to, why
+			writes.result(result{message: msg})
+		}
+		if msg.stored = true; msg.Status == StatusQueued {
+			w.again = append(w.again, msg)
 		}
 	}
-	return tx.Query(leftBehind, span, func(r *db.Row) error {
-		msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign, Status: StatusQueued}
-		err := r.Scan(&msg.No, &msg.Recipient, &msg.SubmittedAt)
-		w.again = append(w.again, msg)
-		return err
-	})
+	writes.post(tx)
+	return nil
 }

@@ -10,10 +10,10 @@ import (
 // Status is what became of one message. Stored; never renamed.
 type Status string
 
-// The states of a message: sending -> submitted -> delivered, failed, expired, rejected or unknown.
-// sending is committed before the first octet leaves; a node that dies leaves it, and it becomes
-// unknown. queued is a message that was certainly not sent and will be offered again; a recipient
-// without a row is queued, too.
+// The states of a message: submitted -> delivered, failed, expired, rejected or unknown. queued is a message
+// that was certainly not sent and will be offered again; a recipient without a row is queued, too. sending is
+// a queued one that is offered again, committed before the first octet leaves, as the mark of a chunk is for
+// those without a row. A node that dies leaves both, and they become unknown.
 const (
 	StatusQueued    Status = "queued"
 	StatusSending   Status = "sending"
@@ -38,6 +38,8 @@ type message struct {
 	SubmittedAt time.Time
 	DeliveredAt time.Time
 	Error       string
+	UpstreamID  string // of a text of one segment, which is its own part
+	stored      bool   // it has a row
 }
 
 var messageColumns = []db.Column[message]{
@@ -51,6 +53,7 @@ var messageColumns = []db.Column[message]{
 	{Name: "submitted_at", Time: func(m message) time.Time { return m.SubmittedAt }},
 	{Name: "delivered_at", Time: func(m message) time.Time { return m.DeliveredAt }},
 	{Name: "error", Text: func(m message) string { return m.Error }},
+	{Name: "upstream_id", Text: func(m message) string { return m.UpstreamID }},
 }
 
 // part is one segment that an operator took.
@@ -63,7 +66,7 @@ type part struct {
 	Recipient   string
 	State       string
 	SubmittedAt time.Time
-	Single      bool // the message has no other part
+	Single      bool // the message has no other part, and is its row
 }
 
 const partOpen = "open"
@@ -83,7 +86,6 @@ var partColumns = []db.Column[part]{
 	{Name: "recipient", Text: func(p part) string { return p.Recipient }},
 	{Name: "state", Text: func(p part) string { return p.State }},
 	{Name: "submitted_at", Time: func(p part) time.Time { return p.SubmittedAt }},
-	{Name: "single", Bool: func(p part) bool { return p.Single }},
 }
 
 // unaccepted says that no operator took any of it and none will: its credits go back.

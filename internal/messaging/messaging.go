@@ -5,8 +5,8 @@
 //
 // A campaign is accepted in one transaction (its row, its recipients in chunks, the charge, the jobs),
 // delivered chunk by chunk with a mark before each submit, and refunded once for what no operator
-// accepted. A small one, such as a single message, has no chunks but its message rows, and where it can
-// be submitted at once they are marked in the transaction that charges it. SMPP has no idempotency key:
+// accepted. A small one, such as a single message, is a chunk by itself, in its own row, and where it can
+// be submitted at once it is marked in the transaction that charges it. SMPP has no idempotency key:
 // what was written and not answered is unknown and is sent again only where a setting says so, a one-time
 // password never. One owner at a time delivers a chunk: each of its transactions names the turn that the
 // one before left, and a node that was taken for dead finds another there and stops.

@@ -112,14 +112,14 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	c.Kind, c.Message, c.Recipients, c.Left = KindOTP, o.Message, 1, 1
+	c.Kind, c.Message, c.Recipients, c.numbers = KindOTP, o.Message, 1, []msisdn.MSISDN{o.Phone}
 	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp.hashed(c.ID, m.otp.of(c.ID, o.Length)),
 		length: o.Length, created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
 	if err := m.count(ctx, t.ID, o.Phone, sendsCounter, otpSendWindow, otpSendsInWindow); err != nil {
 		return OTPSent{}, false, err
 	}
 	accepted, replayed, err := m.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
-		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: []msisdn.MSISDN{o.Phone}, CreatedAt: c.CreatedAt, Alone: true}}})
+		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Alone: true}}})
 	if replayed || err != nil && !problem.Is(err, problem.Unavailable) {
 		m.uncount(ctx, t.ID, o.Phone, sendsCounter) // nothing was sent
 	}

@@ -73,19 +73,23 @@ const (
 	earlyReceipts = `SELECT ` + earlyFields + ` FROM texts($1) JOIN early_receipts e ON e.upstream_id = texts.value ORDER BY e.received_at`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
-	dropEarly  = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
-	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at, p.single`
+	dropEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
+	// The message of one segment is the row of its part. A message that waits for its receipt is submitted.
+	singlesByID = `SELECT m.upstream_id, m.tenant, m.campaign, m.no, 1, m.recipient, CASE WHEN m.open > 0 THEN 'open' ELSE m.status END, m.submitted_at
+		FROM texts($1) JOIN messages m ON m.upstream_id = texts.value
+		WHERE m.open > 0 OR m.submitted_at > $2 ORDER BY m.tenant, m.campaign, m.no`
+	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at`
 	partsByID  = `SELECT ` + partFields + ` FROM texts($1) JOIN parts p ON p.upstream_id = texts.value
 		WHERE p.state = 'open' OR p.submitted_at > $2 ORDER BY p.tenant, p.campaign, p.message, p.part`
 	partsOfMessages = `SELECT ` + partFields + ` FROM rows($1) AS asked
-		JOIN parts p ON p.tenant = asked.of_tenant AND p.campaign = asked.of_campaign AND p.message = asked.of_no AND p.single = 0
+		JOIN parts p ON p.tenant = asked.of_tenant AND p.campaign = asked.of_campaign AND p.message = asked.of_no
 		ORDER BY p.tenant, p.campaign, p.message, p.part FOR UPDATE OF p`
 	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
 		WHERE parts.upstream_id = r.of_id AND parts.tenant = r.of_tenant AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
 	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,
 		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE messages.delivered_at END,
 		error = CASE WHEN r.why <> '' THEN r.why ELSE messages.error END FROM rows($1) AS r
-		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no`
+		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.open > 0`
 )
 
 // openPart is a part of a result that has no row yet.
@@ -189,6 +193,8 @@ type closing struct {
 	status Status
 	at     time.Time
 	why    string
+
+	upstream string // of a text of one segment that was unknown
 }
 
 var closingColumns = []db.Column[closing]{
@@ -254,15 +260,18 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verd
 		default:
 			verdicts[i].Value = tookPart
 			p.State = e.State
-			closed = append(closed, p)
-			last[p.key()] = e
+			if last[p.key()] = e; !p.Single {
+				closed = append(closed, p)
+			}
 		}
 		if e.stored {
 			used = append(used, e)
 		}
 	}
 	if ends := closings(last, byMessage); len(ends) > 0 {
-		tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
+		if len(closed) > 0 {
+			tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
+		}
 		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(closingColumns, ends))
 	}
 	if len(early) > 0 {
@@ -301,7 +310,9 @@ func closings(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part
 func (m *Messaging) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
 	ids := make([]string, 0, len(batch))
 	for _, e := range batch {
-		ids = append(ids, e.UpstreamID)
+		if e.UpstreamID != "" {
+			ids = append(ids, e.UpstreamID)
+		}
 	}
 	parts, byMessage := map[string][]*part{}, map[messageKey][]*part{}
 	add := func(p part) {
@@ -312,18 +323,24 @@ func (m *Messaging) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*pa
 	}
 	seen := map[messageKey]bool{}
 	var several []messageKey
-	err := tx.Query(partsByID, []any{ids, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
-		var p part
+	args := []any{ids, m.clock.Now().Add(-repeatWindow)}
+	err := tx.Gather(db.Query{SQL: singlesByID, Args: args, Each: func(r *db.Row) error {
+		p := part{Single: true}
 		err := p.scan(r)
-		if k := p.key(); !seen[k] {
-			if seen[k] = true; p.Single {
-				add(p)
-			} else {
-				several = append(several, k)
-			}
+		if !seen[p.key()] {
+			seen[p.key()] = true
+			add(p)
 		}
 		return err
-	})
+	}}, db.Query{SQL: partsByID, Args: args, Each: func(r *db.Row) error {
+		var p part
+		err := p.scan(r)
+		if !seen[p.key()] {
+			seen[p.key()] = true
+			several = append(several, p.key())
+		}
+		return err
+	}})
 	if err != nil || len(several) == 0 {
 		return parts, byMessage, err
 	}
@@ -337,7 +354,7 @@ func (m *Messaging) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*pa
 }
 
 func (p *part) scan(r *db.Row) error {
-	return r.Scan(&p.UpstreamID, &p.Tenant, &p.Campaign, &p.Message, &p.Part, &p.Recipient, &p.State, &p.SubmittedAt, &p.Single)
+	return r.Scan(&p.UpstreamID, &p.Tenant, &p.Campaign, &p.Message, &p.Part, &p.Recipient, &p.State, &p.SubmittedAt)
 }
 
 func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
@@ -364,9 +381,12 @@ const (
 	earlyPassEvery = 5 * time.Second
 	earlyPassOver  = 10 * time.Minute // age of the receipts that a frequent pass looks at
 	earlyAtOnce    = 500
-	knownEarly     = `SELECT DISTINCT ` + earlyFields + ` FROM early_receipts e JOIN parts p ON p.upstream_id = e.upstream_id
-		AND (p.state = 'open' OR p.recipient = e.recipient AND p.submitted_at > $3 AND p.submitted_at <= e.received_at + $4)
-		WHERE e.received_at > $1 ORDER BY e.received_at LIMIT $2`
+	knownEarly     = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
+		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id
+				AND (m.open > 0 OR m.recipient = e.recipient AND m.submitted_at > $3 AND m.submitted_at <= e.received_at + $4))
+			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id
+				AND (p.state = 'open' OR p.recipient = e.recipient AND p.submitted_at > $3 AND p.submitted_at <= e.received_at + $4)))
+		ORDER BY e.received_at LIMIT $2`
 )
 
 // passEarly takes early receipts whose part is known by now.

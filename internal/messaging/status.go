@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
 )
@@ -162,8 +163,19 @@ func missing(rows map[int64]message, from, end int64) bool {
 	return false
 }
 
-// unborn fills in the recipients between two places that wait in their chunk.
+// unborn fills in the recipients between two places that have no row yet.
 func (p *MessagePage) unborn(tx *db.Tx, rows map[int64]message, from, end int64) error {
+	add := func(place int64, n msisdn.MSISDN) {
+		if _, ok := rows[place]; !ok && place >= from && place < end {
+			rows[place] = message{No: place, Recipient: string(n), Status: StatusQueued}
+		}
+	}
+	for i, n := range p.Campaign.numbers {
+		add(int64(i), n)
+	}
+	if len(p.Campaign.numbers) > 0 {
+		return nil
+	}
 	return tx.Query(chunksOf, []any{p.Campaign.Tenant, p.Campaign.ID, from / chunkSize, (end - 1) / chunkSize}, func(r *db.Row) error {
 		var no int64
 		var list string
@@ -171,10 +183,7 @@ func (p *MessagePage) unborn(tx *db.Tx, rows map[int64]message, from, end int64)
 			return err
 		}
 		for i, n := range parseList(list) {
-			place := no*chunkSize + int64(i)
-			if _, ok := rows[place]; !ok && place >= from && place < end {
-				rows[place] = message{No: place, Recipient: string(n), Status: StatusQueued}
-			}
+			add(no*chunkSize+int64(i), n)
 		}
 		return nil
 	})

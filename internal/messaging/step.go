@@ -23,7 +23,8 @@ type step struct {
 	work       *work
 	turn, next int64
 	results    []result
-	claim      []message // born as sending
+	claim      []message // marked; they have no row yet
+	markedAt   time.Time // of the oldest that is marked and has no row
 	again      []message // queued -> sending
 	last       bool      // the chunk is over
 	look       bool      // commit it even if there is nothing to write: the campaign may be stopped
@@ -40,10 +41,21 @@ func (s *step) queued() []message {
 	var waiting []message
 	for _, r := range s.results {
 		if r.message.Status == StatusQueued {
+			r.message.stored = true
 			waiting = append(waiting, r.message)
 		}
 	}
 	return waiting
+}
+
+// alone says that the step is all that is written of a small campaign after its mark: a row for each
+// recipient. Their keys are its guard, since whoever takes the campaign over gives each a row, and the
+// campaign's own row need not change.
+func (s *step) alone() bool {
+	if !s.work.chunk.Alone || !s.last || len(s.results) != len(s.work.chunk.Recipients) {
+		return false
+	}
+	return !slices.ContainsFunc(s.results, func(r result) bool { return r.message.stored || r.message.unaccepted() })
 }
 
 // whole says that the step marks all of a chunk whose campaign was accepted so lately that nobody asks whether
@@ -74,24 +86,25 @@ const (
 		JOIN chunks k ON k.tenant = asked.of_tenant AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
 		JOIN campaigns c ON c.tenant = k.tenant AND c.id = k.campaign
 		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
-	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN c.left_over > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
+	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
 		JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_campaign ORDER BY c.tenant, c.id FOR UPDATE OF c`
 	selectTurn         = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	selectCampaignTurn = `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2`
-	turnChunks         = `UPDATE chunks SET turn = r.to_turn FROM rows($1) AS r
+	landedAlone        = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
+		WHERE c.tenant = $1 AND c.id = $2 AND c.turn = $3`
+	turnChunks = `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
 		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
-	endChunks = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
-	// counted moves the counts of a campaign, which is done with its last chunk.
-	counted = `left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
-		status = CASE WHEN campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END`
-	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, ` + counted + `
+	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
+	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, marked_at = r.at, refunded = campaigns.refunded + r.back
 		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
-		delivered_at = r.delivered, error = r.why FROM rows($1) AS r
+		delivered_at = r.delivered, error = r.why, upstream_id = r.to_upstream FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
 	markAgain = `UPDATE messages SET status = 'sending', submitted_at = r.at FROM rows($1) AS r
 		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
-	countCampaigns = `UPDATE campaigns SET ` + counted + `
+	// A large campaign is done with its last chunk.
+	countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
+			status = CASE WHEN r.ended > 0 AND campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
 		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_id`
 )
 
@@ -101,10 +114,13 @@ type chunkKey struct {
 	no               int64
 }
 
-// chunkTurn is a chunk with its last turn and the next one.
+// chunkTurn is a chunk with its last turn and the next one, and what is marked with it.
 type chunkTurn struct {
 	chunkKey
 	was, turn int64
+	begin     int64 // more recipients than before
+	markedAt  time.Time
+	back      int64 // of a small campaign: messages whose credits go back
 }
 
 var chunkTurnColumns = []db.Column[chunkTurn]{
@@ -113,22 +129,9 @@ var chunkTurnColumns = []db.Column[chunkTurn]{
 	{Name: "of_no", Int: func(c chunkTurn) int64 { return c.no }},
 	{Name: "of_turn", Int: func(c chunkTurn) int64 { return c.was }},
 	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
-}
-
-// campaignTurn is chunkTurn of a small campaign, with its counts.
-type campaignTurn struct {
-	chunkTurn
-	ended int64 // 1: it is over
-	back  int64 // messages whose credits go back
-}
-
-var campaignTurnColumns = []db.Column[campaignTurn]{
-	{Name: "of_tenant", Text: func(c campaignTurn) string { return c.tenant }},
-	{Name: "of_campaign", Text: func(c campaignTurn) string { return c.campaign }},
-	{Name: "of_turn", Int: func(c campaignTurn) int64 { return c.was }},
-	{Name: "to_turn", Int: func(c campaignTurn) int64 { return c.turn }},
-	{Name: "ended", Int: func(c campaignTurn) int64 { return c.ended }},
-	{Name: "back", Int: func(c campaignTurn) int64 { return c.back }},
+	{Name: "begin", Int: func(c chunkTurn) int64 { return c.begin }},
+	{Name: "at", Time: func(c chunkTurn) time.Time { return c.markedAt }},
+	{Name: "back", Int: func(c chunkTurn) int64 { return c.back }},
 }
 
 var keyOfMessage = []db.Column[message]{
@@ -147,6 +150,7 @@ var resultColumns = append(append([]db.Column[message]{}, keyOfMessage...),
 	db.Column[message]{Name: "at", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }},
 	db.Column[message]{Name: "delivered", Int: func(m message) int64 { return db.Micros(m.DeliveredAt) }},
 	db.Column[message]{Name: "why", Text: func(m message) string { return m.Error }},
+	db.Column[message]{Name: "to_upstream", Text: func(m message) string { return m.UpstreamID }},
 )
 
 var unsureColumns = []db.Column[message]{
@@ -207,9 +211,9 @@ func (m *Messaging) advance(ctx context.Context, batch []*step) ([]lane.Verdict[
 		})
 	}
 	// The owner of a chunk knows its row: the turn is guarded where the row changes, and looked at only
-	// when a guard says no.
+	// when a guard says no, or a message has a row already.
 	err := try(true)
-	if errors.Is(err, db.ErrGuard) {
+	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
 		err = try(false)
 	}
 	return verdicts, err
@@ -219,8 +223,10 @@ func (m *Messaging) advance(ctx context.Context, batch []*step) ([]lane.Verdict[
 // runs again, which finds out for each step.
 func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
-		sql, args := selectTurn, []any{s.key().tenant, s.key().campaign, s.key().no}
+		sql, args, want := selectTurn, []any{s.key().tenant, s.key().campaign, s.key().no}, s.next
 		switch {
+		case s.alone():
+			sql, args[2], want = landedAlone, s.turn, 1
 		case s.still(), s.last && !s.work.chunk.Alone:
 			continue
 		case s.work.chunk.Alone:
@@ -228,7 +234,7 @@ func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
 		}
 		var turn int64
 		found, err := tx.One(sql, args, &turn)
-		if err != nil || found && turn == s.next {
+		if err != nil || found && turn == want {
 			return found && err == nil, err
 		}
 	}
@@ -365,7 +371,7 @@ type stepWrites struct {
 	unsure   []message
 	turns    []chunkTurn
 	ends     []chunkTurn
-	small    []campaignTurn
+	small    []chunkTurn
 	finished []string
 }
 
@@ -382,38 +388,47 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 		if halted && r.message.Status == StatusQueued {
 			r.message.Status, r.message.Error = StatusFailed, whyStopped
 		}
-		w.results = append(w.results, r.message)
-		w.parts = append(w.parts, r.parts...)
+		w.result(r)
 		if r.message.unaccepted() {
 			refund(r.message)
 		}
-		if r.message.Status == StatusUnknown && r.message.Accepted == 0 {
-			w.unsure = append(w.unsure, r.message)
-		}
 	}
+	turn, over := chunkTurn{chunkKey: s.key(), was: s.turn, turn: s.next, markedAt: s.markedAt}, halted || s.last
 	if halted {
 		w.halt(s, refund)
 	} else {
-		w.born, w.again = append(w.born, s.claim...), append(w.again, s.again...)
+		turn.begin, w.again = int64(len(s.claim)), append(w.again, s.again...)
 	}
-	turn, over := chunkTurn{s.key(), s.turn, s.next}, halted || s.last
-	if over {
+	if turn.back = back; over {
 		w.finished = append(w.finished, s.job)
 	}
 	switch {
-	case !over && s.still():
+	case !over && s.still(), s.alone():
 	case s.work.chunk.Alone:
-		small := campaignTurn{chunkTurn: turn, back: back}
-		if over {
-			small.ended = 1
-		}
-		w.small = append(w.small, small)
+		w.small = append(w.small, turn)
 	case over:
 		w.ends = append(w.ends, turn)
 	default:
 		w.turns = append(w.turns, turn)
 	}
 	return back, first
+}
+
+// result notes what became of a message, which is born with that unless it was queued before.
+func (w *stepWrites) result(r result) {
+	if r.message.stored {
+		w.results = append(w.results, r.message)
+	} else {
+		w.born = append(w.born, r.message)
+	}
+	for _, p := range r.parts {
+		if !p.Single {
+			w.parts = append(w.parts, p)
+		}
+	}
+	if r.message.Status == StatusUnknown && r.message.Accepted == 0 {
+		w.unsure = append(w.unsure, r.message)
+	}
 }
 
 const whyStopped = "the campaign was stopped"
@@ -448,8 +463,8 @@ func (w *stepWrites) post(tx *db.Tx) {
 		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkTurnColumns, w.ends))
 	}
 	if len(w.small) > 0 {
-		slices.SortFunc(w.small, func(a, b campaignTurn) int { return strings.Compare(a.campaign, b.campaign) })
-		tx.Defer(turnCampaigns, int64(len(w.small)), db.RowsOf(campaignTurnColumns, w.small))
+		slices.SortFunc(w.small, func(a, b chunkTurn) int { return strings.Compare(a.campaign, b.campaign) })
+		tx.Defer(turnCampaigns, int64(len(w.small)), db.RowsOf(chunkTurnColumns, w.small))
 	}
 	guarded(markAgain, againColumns, w.again)
 	guarded(recordResults, resultColumns, w.results)

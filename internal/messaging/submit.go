@@ -28,6 +28,7 @@ type shot struct {
 	message  message
 	group    uint16
 	outcomes []provider.Outcome
+	answered time.Time // the last of them
 }
 
 // torn says that some segments were written and others not: the message cannot be queued as a whole.
@@ -113,7 +114,7 @@ func (m *Messaging) offer(ctx context.Context, sender provider.SMSSender, w *wor
 				Octets: encoded.Segments[p], Part: p + 1, Parts: len(encoded.Segments), Group: s.group, WantsReceipt: true}
 			sender.Submit(ctx, segment, func(o provider.Outcome) {
 				mu.Lock()
-				s.outcomes[p] = o
+				s.outcomes[p], s.answered = o, m.clock.Now()
 				if o.Class == provider.NotSent {
 					pause = min(max(pause, o.RetryAfter, leastRetry), mostRetry)
 				}
@@ -147,6 +148,9 @@ func (m *Messaging) judge(s *shot, begun time.Time) result {
 			if p.State == partOpen {
 				r.message.Open++
 			}
+			if p.Single {
+				r.message.UpstreamID = p.UpstreamID
+			}
 		}
 	case count[provider.Unknown] > 0:
 		r.message.Status = StatusUnknown
@@ -156,13 +160,13 @@ func (m *Messaging) judge(s *shot, begun time.Time) result {
 		r.message.Status = StatusQueued
 		return r // it keeps the time at which it was offered first
 	}
-	if r.message.SubmittedAt = m.clock.Now(); r.message.Status == StatusUnknown {
+	if r.message.SubmittedAt = s.answered; r.message.Status == StatusUnknown {
 		r.message.SubmittedAt = begun // a receipt may have come before the answer was given up
 	}
 	return r
 }
 
-// parts are the rows of a message of which an operator took at least one segment. A segment that was
+// parts are those of a message of which an operator took at least one segment. A segment that was
 // taken without an id will have no receipt and has no row.
 func (m *Messaging) parts(s *shot, begun time.Time) []part {
 	var rows []part
@@ -186,11 +190,11 @@ func (m *Messaging) parts(s *shot, begun time.Time) []part {
 	return rows
 }
 
-// list writes recipients as they are stored.
-func (c chunk) list() string {
+// writeList writes recipients as they are stored.
+func writeList(recipients []msisdn.MSISDN) string {
 	var text strings.Builder
-	text.Grow(len(c.Recipients) * 13)
-	for i, n := range c.Recipients {
+	text.Grow(len(recipients) * 13)
+	for i, n := range recipients {
 		if i > 0 {
 			text.WriteByte(',')
 		}
@@ -199,7 +203,7 @@ func (c chunk) list() string {
 	return text.String()
 }
 
-// parseList reads what list wrote.
+// parseList reads what writeList wrote.
 func parseList(text string) []msisdn.MSISDN {
 	if text == "" {
 		return nil

@@ -109,11 +109,14 @@ const (
 		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign
 		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
 		WHERE e.upstream_id = '' OR NOT EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND p.recipient = e.recipient AND p.submitted_at > $3)
+			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND m.recipient = e.recipient AND m.submitted_at > $3)
 		ORDER BY u.since, e.received_at LIMIT $2`
 	tellUnsure = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
-		error = r.why FROM rows($1) AS r WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		error = r.why, upstream_id = r.upstream FROM rows($1) AS r WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
 		AND messages.status = 'unknown' AND messages.accepted = 0`
 )
+
+var toldColumns = append(slices.Clone(closingColumns), db.Column[closing]{Name: "upstream", Text: func(c closing) string { return c.upstream }})
 
 // believeStrangers takes a receipt with an id that nobody knows for that of the oldest unknown message to
 // the same number: its submit was answered to nobody. An operator that reports on a segment has taken it,
@@ -158,8 +161,12 @@ func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (mor
 			}
 			gone[receipt], claimed[segment] = true, true
 			used = append(used, e)
+			if segments == 1 {
+				c.upstream = e.UpstreamID
+				return nil
+			}
 			parts = append(parts, part{UpstreamID: e.UpstreamID, Tenant: k.tenant, Campaign: k.campaign, Message: k.no, Part: c.open,
-				Recipient: e.Recipient, State: e.State, SubmittedAt: since, Single: segments == 1})
+				Recipient: e.Recipient, State: e.State, SubmittedAt: since})
 			return nil
 		}); err != nil || rows == 0 {
 			return err
@@ -171,7 +178,7 @@ func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (mor
 			ends, keys = append(ends, *c), append(keys, k)
 		}
 		slices.SortFunc(ends, func(a, b closing) int { return a.compare(b.messageKey) })
-		tx.Defer(tellUnsure, int64(len(ends)), db.RowsOf(closingColumns, ends))
+		tx.Defer(tellUnsure, int64(len(ends)), db.RowsOf(toldColumns, ends))
 		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		db.Insert(tx, "parts", partColumns, parts)
 		forgetEarly(tx, used)

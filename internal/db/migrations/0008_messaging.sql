@@ -59,7 +59,9 @@ CREATE TABLE opt_outs (
 
 -- credits and segments are of one recipient; recipients are those that are charged. The counts at the
 -- end follow the messages, in the same transactions. A campaign of at most 10 recipients is a chunk by
--- itself, without a row there: turn is that of its delivery (see chunks), 0 of any other.
+-- itself, without a row there: numbers are its recipients, turn and marked_at are those of its delivery (see
+-- chunks); of any other they are empty and 0. A small one never becomes done here: it is when every recipient
+-- has a message row that waits for nobody, and so it is read.
 CREATE TABLE campaigns (
   tenant           TEXT NOT NULL,
   id               TEXT NOT NULL,
@@ -79,25 +81,30 @@ CREATE TABLE campaigns (
   idempotency_key  TEXT NOT NULL,
   idempotency_hash TEXT NOT NULL,
   created_at       INTEGER NOT NULL,
+  numbers          TEXT NOT NULL,
   turn             INTEGER NOT NULL,
-  left_over        INTEGER NOT NULL CHECK (left_over >= 0), -- chunks that are not done
+  marked_at        INTEGER NOT NULL,
+  left_over        INTEGER NOT NULL CHECK (left_over >= 0), -- chunks that are not done; those that have a row
   refunded         INTEGER NOT NULL CHECK (refunded >= 0 AND refunded <= recipients), -- messages given back
   PRIMARY KEY (tenant, id)
 );
 
 CREATE UNIQUE INDEX campaigns_idempotency ON campaigns (tenant, idempotency_key) WHERE idempotency_key <> '';
 
--- A chunk is at most 1,000 recipients that have no message row yet or are being sent to, separated by
--- commas; no counts from 0. Chunks of a large campaign are staged before the campaign has a row; one whose
--- campaign never came is swept. A chunk that is over has no row. turn changes with every step of its
--- delivery: who does not know the last one is not the owner any more. 0: nobody has begun.
+-- A chunk is at most 1,000 recipients, separated by commas; no counts from 0. Chunks of a large campaign are
+-- staged before the campaign has a row; one whose campaign never came is swept. A chunk that is over has no
+-- row. turn changes with every step of its delivery: who does not know the last one is not the owner any
+-- more. 0: nobody has begun. The first so many as begun are marked: they may have left, and have a message row
+-- as soon as it is known what became of that. marked_at is when the oldest of those without a row was marked.
 CREATE TABLE chunks (
   tenant     TEXT NOT NULL,
   campaign   TEXT NOT NULL,
   no         INTEGER NOT NULL,
   state      TEXT NOT NULL CHECK (state IN ('staged', 'ready')),
   turn       INTEGER NOT NULL,
-  size       INTEGER NOT NULL CHECK (size > 0),
+  begun      INTEGER NOT NULL,
+  marked_at  INTEGER NOT NULL,
+  size       INTEGER NOT NULL CHECK (size >= begun),
   recipients TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   PRIMARY KEY (tenant, campaign, no)
@@ -105,9 +112,11 @@ CREATE TABLE chunks (
 
 CREATE INDEX chunks_staged ON chunks (created_at) WHERE state = 'staged';
 
--- Born when its slice of a chunk is about to be submitted, in a small campaign with the charge; no is its
--- place in the campaign, from 0. An invalid recipient has a row from the beginning, with a negative no.
--- No index but the key: rows change state several times.
+-- Born when it is known what became of its submit; before, it is a place in its chunk. no is its place in the
+-- campaign, from 0. An invalid recipient has a row from the beginning, with a negative no. sending is one that
+-- was queued and is offered again. Of a text of one segment the row is that of its part, too (see parts):
+-- upstream_id is the operator's id, empty of any other, and open 1 until its receipt. Rows change state: no
+-- index on that.
 CREATE TABLE messages (
   tenant       TEXT NOT NULL,
   campaign     TEXT NOT NULL,
@@ -119,8 +128,12 @@ CREATE TABLE messages (
   submitted_at INTEGER NOT NULL,                       -- before the submit: when it was marked first; 0: not yet
   delivered_at INTEGER NOT NULL,
   error        TEXT NOT NULL,
+  upstream_id  TEXT NOT NULL,
   PRIMARY KEY (tenant, campaign, no)
 ) WITHOUT ROWID;
+
+-- Of all, because the plan that is made for a young table reads the whole of a smaller one.
+CREATE INDEX messages_upstream ON messages (upstream_id);
 
 -- The messages that are unknown: written, and never answered. since is when they were born.
 CREATE TABLE unsure (
@@ -135,9 +148,9 @@ CREATE TABLE unsure (
 CREATE INDEX unsure_since ON unsure (since);
 CREATE INDEX unsure_recipient ON unsure (recipient, since);
 
--- One row a segment that an operator took, found by the operator's id; ids come round again. Of a message
--- of which one segment was taken and another was not, the other has a row, too, with an empty id.
--- submitted_at is before the submit, so that no receipt of it is older.
+-- One row a segment that an operator took of a text of several, found by the operator's id; ids come round
+-- again. Of a message of which one segment was taken and another was not, the other has a row, too, with an
+-- empty id. submitted_at is before the submit, so that no receipt of it is older.
 CREATE TABLE parts (
   upstream_id  TEXT NOT NULL,
   tenant       TEXT NOT NULL,
@@ -147,11 +160,10 @@ CREATE TABLE parts (
   recipient    TEXT NOT NULL,
   state        TEXT NOT NULL CHECK (state IN ('open', 'delivered', 'failed', 'expired', 'rejected', 'unknown')),
   submitted_at INTEGER NOT NULL,
-  single       INTEGER NOT NULL CHECK (single IN (0, 1)), -- 1: the message has no other part
   PRIMARY KEY (upstream_id, tenant, campaign, message, part)
 ) WITHOUT ROWID;
 
-CREATE INDEX parts_of_message ON parts (tenant, campaign, message) WHERE single = 0;
+CREATE INDEX parts_of_message ON parts (tenant, campaign, message);
 
 -- Receipts that came before the answer to their submit was stored, or for nobody.
 CREATE TABLE early_receipts (
