@@ -2,13 +2,16 @@ package app_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/makola/makola/internal/db/dbtest"
 )
 
 // ticksPerSecond is the unit of the times in /proc (USER_HZ), fixed on every Linux that Go runs on.
@@ -18,21 +21,36 @@ const ticksPerSecond = 100
 // them, it is what a rate can be explained by.
 type cpuUse map[string]time.Duration
 
-// cpuOf reads the CPU time so far of the named processes, of this one ("load") and of every PostgreSQL
-// ("database"), their dead children among them.
+// cpuOf reads the CPU time so far of the named processes, of this one ("load") and of the PostgreSQL of
+// the tests ("database"), their dead children among them.
 func cpuOf(b *testing.B, pids map[string]int) cpuUse {
 	b.Helper()
-	use := cpuUse{"load": cpuTime(fmt.Sprintf("/proc/%d/stat", os.Getpid()))}
+	_, load := processOf(strconv.Itoa(os.Getpid()))
+	use := cpuUse{"load": load}
 	for name, pid := range pids {
-		use[name] = cpuTime(fmt.Sprintf("/proc/%d/stat", pid))
+		_, use[name] = processOf(strconv.Itoa(pid))
 	}
-	all, _ := filepath.Glob("/proc/[0-9]*/comm")
+	server := postmaster(b)
+	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range all {
-		if comm, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(comm), "postgres") {
-			use["database"] += cpuTime(filepath.Join(filepath.Dir(path), "stat"))
+		pid := filepath.Base(path)
+		if parent, used := processOf(pid); pid == server || parent == server {
+			use["database"] += used
 		}
 	}
 	return use
+}
+
+// postmaster is the id of the process whose children are the PostgreSQL of the tests.
+func postmaster(b *testing.B) string {
+	b.Helper()
+	c, err := pgx.Connect(b.Context(), os.Getenv(dbtest.Environment))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(b.Context())
+	parent, _ := processOf(strconv.FormatUint(uint64(c.PgConn().PID()), 10))
+	return parent
 }
 
 // report gives the CPU time since before, divided by n, in microseconds.
@@ -42,11 +60,12 @@ func (u cpuUse) report(b *testing.B, before cpuUse, n float64) {
 	}
 }
 
-// cpuTime is the user and system time of a process and of its children that have ended.
-func cpuTime(path string) time.Duration {
-	text, err := os.ReadFile(path)
+// processOf gives the parent of a process, and the user and system time of the process and of its
+// children that have ended; nothing of one that has ended itself.
+func processOf(pid string) (parent string, used time.Duration) {
+	text, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
-		return 0 // it has ended
+		return "", 0
 	}
 	_, rest, _ := bytes.Cut(text, []byte(") ")) // after the name, which may hold anything
 	fields := strings.Fields(string(rest))
@@ -55,5 +74,5 @@ func cpuTime(path string) time.Duration {
 		n, _ := strconv.ParseInt(f, 10, 64)
 		ticks += n
 	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond
+	return fields[1], time.Duration(ticks) * time.Second / ticksPerSecond
 }
