@@ -197,11 +197,14 @@ func payloadOf(p Payment, at time.Time) json.RawMessage {
 const asking = " asking"
 
 // perLine is how many jobs of one line run at once.
-func perLine(line string) int {
-	if strings.HasSuffix(line, asking) {
-		return asksPerRail
+func (p *Payments) perLine(line string) int {
+	switch {
+	case !strings.HasSuffix(line, asking):
+		return sendsPerRail
+	case p.surge.on():
+		return 1
 	}
-	return sendsPerRail
+	return asksPerRail
 }
 
 // jobLine sorts jobs by rail, questions apart.

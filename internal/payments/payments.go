@@ -49,6 +49,7 @@ type Payments struct {
 	references  *references
 	lanes       lanes
 	live        live
+	surge       surge
 	looks       *looks
 	metrics     metrics
 }
@@ -73,6 +74,7 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
+	p.surge.clock = d.Clock
 	p.looks = newLooks(p.clock, func(ctx context.Context, pay Payment) {
 		if _, err := p.lookAgain(ctx, pay); err != nil && ctx.Err() == nil {
 			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
@@ -80,7 +82,7 @@ func New(d Deps) *Payments {
 	})
 	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
-	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Run: p.work})
+	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: p.perLine, Run: p.work})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }
