@@ -39,7 +39,7 @@ type batch struct {
 	marks    []mark
 	turns    []turn
 	left     []leftAttempt
-	released []idempotencyKey
+	released []*Payment // that let go of their Idempotency-Keys
 	jobs     []jobs.Job
 	works    []*work
 	finished []string
@@ -210,7 +210,7 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 func (b *batch) write(tx *db.Tx) error {
 	b.ends.post(tx)
 	if len(b.released) > 0 {
-		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(idempotencyColumns, b.released))
+		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(releaseColumns, b.released))
 	}
 	db.Insert(tx, "payments", insertColumns, b.inserts)
 	b.postMoves(tx)

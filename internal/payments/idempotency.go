@@ -36,6 +36,11 @@ var idempotencyColumns = []db.Column[idempotencyKey]{
 	{Name: "key", Text: func(k idempotencyKey) string { return k.key }},
 }
 
+var releaseColumns = []db.Column[*Payment]{
+	{Name: "id", Text: func(p *Payment) string { return p.ID }},
+	{Name: "key", Text: func(p *Payment) string { return p.IdempotencyKey }},
+}
+
 const (
 	// For a question about one payment. The hot way is byOwnReference.
 	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
@@ -46,13 +51,16 @@ ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.reference 
 	// holds where the secret under which it is made has changed.
 	byOwnReference = `SELECT ` + paymentColumns + ` FROM texts($1) JOIN payments ON payments.provider_reference = texts.value`
 
-	// Joining text to nothing keeps PostgreSQL from an index on the tenant.
-	paymentsByKey = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
-ON payments.idempotency_key = k.key AND payments.tenant || '' = k.tenant`
+	// Each key is looked for by itself: the index has only rows with a key, and
+	// where there were few when the plan was made, a join reads all of it.
+	paymentsByKey = `WITH found AS MATERIALIZED (
+	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
+SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id = found.id`
 
 	// A key that is older than a day may come again; the row lets go of it.
+	// Joining text to nothing keeps PostgreSQL from the index on the key.
 	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
-WHERE payments.idempotency_key = k.key AND payments.tenant || '' = k.tenant`
+WHERE payments.id = k.id AND payments.idempotency_key || '' = k.key`
 )
 
 // byIdempotency finds the payment that an earlier request with the same
@@ -67,7 +75,7 @@ func (b *batch) byIdempotency(p Payment) *Payment {
 		return nil
 	}
 	if p.CreatedAt.Sub(old.CreatedAt) >= idempotencyTime {
-		b.released = append(b.released, k)
+		b.released = append(b.released, old)
 		delete(b.byKey, k)
 		return nil
 	}
