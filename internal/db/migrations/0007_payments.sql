@@ -131,6 +131,7 @@ CREATE TABLE payment_looks (
   payment TEXT NOT NULL,
   PRIMARY KEY (due_at, payment)
 );
+CREATE INDEX payment_looks_payment ON payment_looks (payment);
 
 -- Data packages that were quoted to a number.
 CREATE TABLE offers (
