@@ -20,8 +20,9 @@ var version = ""
 // memory is small, and every cycle is taken from requests.
 const gcPercent = 150
 
-// memoryLimit makes the collector work harder before the server outgrows what the documents promise.
-const memoryLimit = 180 << 20
+// memoryLimit makes the collector work harder before the server outgrows the 200 MB that the documents
+// promise: what SQLite keeps and the program itself come on top of it.
+const memoryLimit = 128 << 20
 
 // serveCommand starts the server.
 type serveCommand struct {
