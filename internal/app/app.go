@@ -49,11 +49,11 @@ type App struct {
 	listeners []*listener
 	failed    chan error
 	ready     Ready
-	// callbackBase is the public URL, known once the interface listens; payments may run before.
-	callbackBase atomic.Pointer[string]
-	draining     chan struct{}
-	leave        sync.Once                     // closes draining
-	undo         []func(context.Context) error // in the order of starting
+	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
+	callbacks atomic.Pointer[map[railID]string]
+	draining  chan struct{}
+	leave     sync.Once                     // closes draining
+	undo      []func(context.Context) error // in the order of starting
 }
 
 // Start builds and starts Makola and returns when everything listens. Nothing is left running when it

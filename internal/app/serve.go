@@ -39,7 +39,7 @@ func (a *App) listen(context.Context) error {
 	if a.sim != nil && !a.production {
 		a.ready.SimURL = l.url() + simControl
 	}
-	a.callbackBase.Store(&public)
+	a.findCallbacks(public)
 	if a.cfg.MetricsListen == "" {
 		return nil
 	}
@@ -107,18 +107,29 @@ func probe(w http.ResponseWriter, r *http.Request, status int, message string) {
 	_, _ = w.Write([]byte(`{"message":"` + message + "\"}\n"))
 }
 
-// callbackURL is where a rail's provider sends its callbacks: under the public URL. In development the
-// simulator on this machine reaches whatever address the server listens at; a live provider would not,
-// so it is given none.
-func (a *App) callbackURL(r provider.Rail) string {
-	base := a.callbackBase.Load()
-	if base == nil {
-		return ""
-	}
-	if u, err := url.Parse(*base); err == nil && r.Mode == "live" {
-		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-			return ""
+// railID names a rail of this node.
+type railID struct{ name, mode string }
+
+// findCallbacks makes the addresses to which providers send their callbacks: under the public URL. In
+// development the simulator on this machine reaches whatever address the server listens at; a live provider
+// would not, so it is given none.
+func (a *App) findCallbacks(public string) {
+	u, err := url.Parse(public)
+	local := err == nil && net.ParseIP(u.Hostname()).IsLoopback()
+	urls := map[railID]string{}
+	for _, r := range a.rails {
+		if r.Mode != "live" || !local {
+			urls[railID{r.Name, r.Mode}] = public + provider.CallbackPath(a.cfg.Secret, r)
 		}
 	}
-	return *base + provider.CallbackPath(a.cfg.Secret, r)
+	a.callbacks.Store(&urls)
+}
+
+// callbackURL is where a rail's provider sends its callbacks; empty when there is no such place (yet).
+func (a *App) callbackURL(r provider.Rail) string {
+	urls := a.callbacks.Load()
+	if urls == nil {
+		return ""
+	}
+	return (*urls)[railID{r.Name, r.Mode}]
 }
