@@ -163,30 +163,34 @@ func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }
 
-var recordColumns = []db.Column[record]{
-	{Name: "tenant", Text: func(r record) string { return r.tenant }},
-	{Name: "subject", Text: func(r record) string { return r.subject }},
-	{Name: "event", Text: func(r record) string { return r.id }},
-	{Name: "id", Text: func(r record) string { return r.attempt }},
-	{Name: "number", Int: func(r record) int64 { return int64(r.number) }},
-	{Name: "at", Time: func(r record) time.Time { return r.at }},
-	{Name: "status", Int: func(r record) int64 { return int64(r.answer.status) }},
-	{Name: "took", Int: func(r record) int64 { return r.answer.took.Microseconds() }},
-	{Name: "error", Text: func(r record) string { return r.answer.text() }},
-	{Name: "state", Text: func(r record) string { return string(r.state) }},
-	{Name: "ended", Int: func(r record) int64 {
-		if r.state == Pending {
-			return 0
-		}
-		return db.Micros(r.at)
-	}},
-	{Name: "failed", Int: func(r record) int64 {
-		if r.state != Failed {
-			return 0
-		}
-		return db.Micros(r.at)
-	}},
-}
+// deliveredColumns are what a delivery changes, failedColumns what a failure does.
+var (
+	deliveredColumns = []db.Column[record]{
+		{Name: "tenant", Text: func(r record) string { return r.tenant }},
+		{Name: "subject", Text: func(r record) string { return r.subject }},
+		{Name: "event", Text: func(r record) string { return r.id }},
+		{Name: "status", Int: func(r record) int64 { return int64(r.answer.status) }},
+		{Name: "took", Int: func(r record) int64 { return r.answer.took.Microseconds() }},
+		{Name: "at", Time: func(r record) time.Time { return r.at }},
+	}
+
+	failedColumns = append(deliveredColumns[:5:5], []db.Column[record]{
+		{Name: "error", Text: func(r record) string { return r.answer.text() }},
+		{Name: "state", Text: func(r record) string { return string(r.state) }},
+		{Name: "ended", Int: func(r record) int64 {
+			if r.state == Pending {
+				return 0
+			}
+			return db.Micros(r.at)
+		}},
+		{Name: "failed", Int: func(r record) int64 {
+			if r.state != Failed {
+				return 0
+			}
+			return db.Micros(r.at)
+		}},
+	}...)
+)
 
 var attemptColumns = []db.Column[record]{
 	{Name: "tenant", Text: func(r record) string { return r.tenant }},
@@ -246,10 +250,10 @@ func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]lane.V
 	}
 	err := w.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
 		if len(delivered) > 0 {
-			tx.Defer(sqlDelivered, -1, db.RowsOf(recordColumns, delivered))
+			tx.Defer(sqlDelivered, -1, db.RowsOf(deliveredColumns, delivered))
 		}
 		if len(failed) > 0 {
-			tx.Defer(sqlFailed, -1, db.RowsOf(recordColumns, failed))
+			tx.Defer(sqlFailed, -1, db.RowsOf(failedColumns, failed))
 			db.Insert(tx, "webhook_attempts", attemptColumns, failed)
 		}
 		w.queue.Finish(tx, over...)
