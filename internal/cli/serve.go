@@ -22,7 +22,7 @@ const gcPercent = 150
 
 // memoryLimit makes the collector work harder before the server outgrows the 200 MB that the documents
 // promise: what SQLite keeps and the program itself come on top of it.
-const memoryLimit = 128 << 20
+const memoryLimit = 112 << 20
 
 // serveCommand starts the server.
 type serveCommand struct {
