@@ -224,7 +224,7 @@ func (c *Client) take(h *host, deadline time.Time) *conn {
 func (c *Client) keep(h *host, k *conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.kept >= c.opts.Kept || k.socket == nil {
+	if c.closed || c.kept >= c.opts.Kept {
 		return false
 	}
 	k.since = time.Now()
