@@ -346,8 +346,12 @@ func TestWhereToDial(t *testing.T) {
 
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	look, end := time.NewTicker(time.Millisecond), time.After(patience)
+	defer look.Stop()
+	for !done() {
+		select {
+		case <-look.C:
+		case <-end:
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
