@@ -17,8 +17,8 @@ run: ## Start Makola in development mode with its simulator.
 	$(GO) run ./cmd/makola serve
 
 .PHONY: build
-build: ## Build bin/makola.
-	$(GO) build -trimpath -ldflags "-X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
+build: ## Build bin/makola, with the profile of a busy server.
+	$(GO) build -trimpath -pgo=cmd/makola/makola.pgo -ldflags "-X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
 
 .PHONY: test
 test: ## The gate: formatting, vet, tidy, every test on SQLite and PostgreSQL with the race detector.
@@ -42,8 +42,8 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
 .PHONY: bench
-bench: ## Benchmarks beside pgbench on a PostgreSQL with full durability (BENCH=, COUNT=).
-	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh --durable start) $(GO) test ./internal/... -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 120m
+bench: build ## Benchmarks of bin/makola beside pgbench on a PostgreSQL with full durability (BENCH=, COUNT=).
+	@MAKOLA_TEST_BENCH_BINARY=$(CURDIR)/bin/makola MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh --durable start) $(GO) test ./internal/... -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 120m
 
 .PHONY: pg-start
 pg-start: ## Start the PostgreSQL of the tests and print its URL.
