@@ -26,7 +26,7 @@ var sqlitePragmas = []string{
 	"PRAGMA foreign_keys = ON",
 	"PRAGMA wal_autocheckpoint = 4000",
 	"PRAGMA journal_size_limit = 67108864",
-	"PRAGMA cache_size = -32768",
+	"PRAGMA cache_size = -20480",
 	"PRAGMA temp_store = MEMORY",
 	"PRAGMA trusted_schema = OFF",
 }
