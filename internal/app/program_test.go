@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -186,15 +187,16 @@ func pause(d time.Duration) {
 	<-timer.C
 }
 
-// command runs one of the program's commands and gives what it printed.
-func command(t testing.TB, args ...string) []byte {
+// command runs one of the program's commands, which must succeed or end with one of the codes that are
+// allowed, and gives what it printed.
+func command(t testing.TB, allowed []int, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	run := exec.CommandContext(ctx, program(t), args...)
 	var out, complaints bytes.Buffer
 	run.Stdout, run.Stderr = &out, &complaints
-	if err := run.Run(); err != nil {
+	if err := run.Run(); err != nil && !slices.Contains(allowed, run.ProcessState.ExitCode()) {
 		t.Fatalf("makola %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), complaints.String())
 	}
 	return out.Bytes()
@@ -227,7 +229,14 @@ func (s site) args() []string {
 // command runs a command against the site's database.
 func (s site) command(t testing.TB, args ...string) []byte {
 	t.Helper()
-	return command(t, append(args, s.args()...)...)
+	return command(t, nil, append(args, s.args()...)...)
+}
+
+// commandUnlessDone is command, but somebody else may have done it already.
+func (s site) commandUnlessDone(t testing.TB, args ...string) {
+	t.Helper()
+	const conflict = 5
+	command(t, []int{conflict}, append(args, s.args()...)...)
 }
 
 // serve starts a server of the site against a simulator of its own process.
