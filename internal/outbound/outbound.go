@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -256,7 +257,7 @@ func (c *Client) dropIdle(before time.Time) {
 			n++
 		}
 		c.kept -= n
-		h.idle = append([]*conn(nil), h.idle[n:]...)
+		h.idle = slices.Delete(h.idle, 0, n)
 		if h.users == 0 && len(h.idle) == 0 {
 			delete(c.hosts, key)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -163,18 +164,21 @@ func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }
 
-// deliveredColumns are what a delivery changes, failedColumns what a failure does.
+// recordColumns are what every attempt changes of its event, deliveredColumns
+// what a delivery does, failedColumns what a failure does.
 var (
-	deliveredColumns = []db.Column[record]{
+	recordColumns = []db.Column[record]{
 		{Name: "tenant", Text: func(r record) string { return r.tenant }},
 		{Name: "subject", Text: func(r record) string { return r.subject }},
 		{Name: "event", Text: func(r record) string { return r.id }},
 		{Name: "status", Int: func(r record) int64 { return int64(r.answer.status) }},
 		{Name: "took", Int: func(r record) int64 { return r.answer.took.Microseconds() }},
-		{Name: "at", Time: func(r record) time.Time { return r.at }},
 	}
 
-	failedColumns = append(deliveredColumns[:5:5], []db.Column[record]{
+	deliveredColumns = append(slices.Clone(recordColumns),
+		db.Column[record]{Name: "at", Time: func(r record) time.Time { return r.at }})
+
+	failedColumns = append(slices.Clone(recordColumns), []db.Column[record]{
 		{Name: "error", Text: func(r record) string { return r.answer.text() }},
 		{Name: "state", Text: func(r record) string { return string(r.state) }},
 		{Name: "ended", Int: func(r record) int64 {
