@@ -445,7 +445,7 @@ func TestSecondLook(t *testing.T) {
 			t.Error("nobody looked again")
 		}
 		h.first.script(always(pending), always(failed))
-		n.pass(20 * time.Minute)
+		n.pass(lookPause + lookEvery)
 		if is := n.must(KindPayout, quick.ID); is.TurnedAt.IsZero() {
 			t.Error("the reversal was not seen")
 		}

@@ -3,8 +3,6 @@ package payments
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -17,15 +15,6 @@ import (
 // What contradicts the stored word never changes it silently: money that comes
 // late to a collection is credited, and everything else goes through suspense to
 // an operator.
-
-const (
-	lookAfter = 24 * time.Hour
-	lookSlack = time.Hour // after acceptance; what is final later has a look of its own
-	lookEvery = 10 * time.Minute
-	lookGiven = 2 * lookAfter // after which a payment that cannot be asked about is passed over
-	lookBatch = 100
-	lookers   = 8 // questions at once
-)
 
 // lookAgain asks about a final payment and acts on a contradiction. asked is
 // false when the provider could not be asked.
@@ -157,161 +146,4 @@ func (p *Payments) bookCosts(ctx context.Context, pay Payment, fee, commission m
 		return nil // booked before, or the next look books it
 	}
 	return err
-}
-
-// A look is a second look at a payment that became final long after it was
-// accepted.
-type look struct {
-	id  string
-	due time.Time
-}
-
-var lookColumns = []db.Column[look]{
-	{Name: "due_at", Time: func(l look) time.Time { return l.due }},
-	{Name: "payment", Text: func(l look) string { return l.id }},
-}
-
-// late says that a payment became final long after its acceptance.
-func (p Payment) late() bool { return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > lookSlack }
-
-// lookLater plans the second look at a payment that the sweep will have passed.
-func (b *batch) lookLater(p Payment, at time.Time) {
-	if p.Rail != "" && p.late() {
-		b.looks = append(b.looks, look{id: p.ID, due: at.Add(lookAfter)})
-	}
-}
-
-const (
-	// The lists that have grown since they were swept.
-	sweepLists = `SELECT e.tenant, e.kind, COALESCE(s.done_until, 0) FROM payment_ends AS e
-LEFT JOIN payment_sweeps AS s ON s.name = e.tenant || '/' || e.kind
-WHERE e.total > COALESCE(s.done_until, 0) ORDER BY e.tenant, e.kind`
-
-	sweepNext = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND seq > $3 ORDER BY seq LIMIT $4`
-
-	sweepDone = `INSERT INTO payment_sweeps (name, done_until) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
-
-	looksDue = `SELECT ` + paymentColumns + ` FROM payment_looks JOIN payments ON payments.id = payment_looks.payment
-WHERE payment_looks.due_at <= $1 ORDER BY payment_looks.due_at, payment_looks.payment LIMIT $2`
-
-	looksDone = `DELETE FROM payment_looks WHERE payment IN (SELECT value FROM texts($1))`
-)
-
-// sweep takes the second look at all that is due. It runs every ten minutes on
-// one node.
-func (p *Payments) sweep(ctx context.Context) error {
-	var lists []listKey
-	var done []int64
-	err := p.db.Read(ctx, func(tx *db.Tx) error {
-		lists, done = nil, nil
-		return tx.Query(sweepLists, nil, func(r *db.Row) error {
-			var k listKey
-			var n int64
-			err := r.Scan(&k.tenant, &k.kind, &n)
-			lists, done = append(lists, k), append(done, n)
-			return err
-		})
-	})
-	for i := 0; err == nil && i < len(lists); i++ {
-		err = p.sweepList(ctx, lists[i], done[i])
-	}
-	if err == nil {
-		err = p.sweepLooks(ctx)
-	}
-	if err == nil {
-		err = p.pruneOffers(ctx)
-	}
-	return err
-}
-
-// sweepList looks at the next payments of a list that are old enough. It stops
-// at one that cannot be asked about now.
-func (p *Payments) sweepList(ctx context.Context, k listKey, done int64) error {
-	for {
-		now := p.clock.Now()
-		rows, err := p.list(ctx, sweepNext, k.tenant, k.kind, done, lookBatch)
-		if err != nil {
-			return err
-		}
-		var ripe []Payment
-		for _, pay := range rows {
-			if now.Sub(pay.CreatedAt) < lookAfter+lookSlack {
-				break
-			}
-			ripe = append(ripe, pay)
-		}
-		// One that is open is followed by its job, and will be late.
-		answered := p.lookAtAll(ctx, ripe, func(pay Payment) bool { return pay.Status.Open() || pay.late() })
-		passed := 0
-		for passed < len(ripe) && answered[passed] {
-			passed++
-		}
-		if passed > 0 {
-			done = ripe[passed-1].Seq
-			err := p.db.Write(ctx, func(tx *db.Tx) error {
-				_, err := tx.Exec(sweepDone, k.tenant+"/"+string(k.kind), done)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if passed < lookBatch {
-			return ctx.Err()
-		}
-	}
-}
-
-// sweepLooks looks at the payments that became final late.
-func (p *Payments) sweepLooks(ctx context.Context) error {
-	for {
-		rows, err := p.list(ctx, looksDue, p.clock.Now(), lookBatch)
-		if err != nil {
-			return err
-		}
-		var ids []string
-		for i, ok := range p.lookAtAll(ctx, rows, func(Payment) bool { return false }) {
-			if ok {
-				ids = append(ids, rows[i].ID)
-			}
-		}
-		if len(ids) > 0 {
-			err := p.db.Write(ctx, func(tx *db.Tx) error {
-				_, err := tx.Exec(looksDone, ids)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if len(ids) < lookBatch {
-			return ctx.Err()
-		}
-	}
-}
-
-// lookAtAll looks at payments, a few at once, and says of which that is done.
-// One that cannot be asked about comes again, but not for ever.
-func (p *Payments) lookAtAll(ctx context.Context, rows []Payment, skip func(Payment) bool) []bool {
-	done := make([]bool, len(rows))
-	slots := make(chan struct{}, lookers)
-	var group sync.WaitGroup
-	for i, pay := range rows {
-		if skip(pay) {
-			done[i] = true
-			continue
-		}
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			asked, err := p.lookAgain(ctx, pay)
-			if err != nil {
-				p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
-			}
-			done[i] = err == nil && (asked || p.clock.Since(pay.CreatedAt) > lookGiven && p.clock.Since(pay.SettledAt) > lookGiven)
-		})
-	}
-	group.Wait()
-	return done
 }

@@ -124,14 +124,13 @@ CREATE TABLE payment_sweeps (
   done_until INTEGER NOT NULL
 );
 
--- The second looks at payments that became final long after their acceptance,
--- when the sweep had passed them.
+-- The second looks that have a time of their own: at payments that became final
+-- when the sweep had passed them, and at those that could not be asked about.
 CREATE TABLE payment_looks (
   due_at INTEGER NOT NULL,
   payment TEXT NOT NULL,
   PRIMARY KEY (due_at, payment)
 );
-CREATE INDEX payment_looks_payment ON payment_looks (payment);
 
 -- Data packages that were quoted to a number.
 CREATE TABLE offers (

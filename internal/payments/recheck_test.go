@@ -1,0 +1,170 @@
+package payments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+// pay makes n payouts at once, and answers the ids of their payments.
+func (n *node) pay(count int, r Payout) (ids []string) {
+	t := n.house.t
+	t.Helper()
+	for range count {
+		r.Reference = n.house.reference()
+		r.CallbackURL = "" // nobody asks what the customer was told
+		pay, _, err := n.Payout(t.Context(), n.house.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, pay.ID)
+	}
+	return ids
+}
+
+// toTelecel is a payout that goes to the second rail.
+func (h *house) toTelecel() Payout {
+	r := h.payout()
+	r.MSISDN, r.Network = telecel, msisdn.Telecel
+	return r
+}
+
+func (n *node) looksPlanned() (count int) {
+	t := n.house.t
+	t.Helper()
+	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT count(*) FROM payment_looks`, nil, &count)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+// TestLooksThatNobodyAnswersHoldUpNobody: a provider that is silent for a day
+// keeps nobody from seeing what another one takes back, and is not asked about
+// everything again and again.
+func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
+	const many = lookBatch + lookSilent + 5
+	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
+					t.Fatal(err)
+				}
+				// Those that nobody will answer about come first.
+				h.second.script(always(pending), always(pending))
+				silent := n.pay(many, h.toTelecel())
+				h.first.script(always(pending), always(pending))
+				taken := n.pay(1, h.payout())[0]
+				n.pass(open)
+				h.second.script(always(success), always(success))
+				n.pass(open)
+				h.first.script(always(success), always(success))
+				n.pass(2*open + time.Minute)
+				for _, id := range append(silent, taken) {
+					if is := n.must(KindPayout, id); is.Status != StatusSuccess {
+						t.Fatalf("a payment is %s", is.Status)
+					}
+				}
+				h.first.script(always(pending), always(failed))
+				h.second.script(always(pending), always(unknown))
+				n.pass(24*time.Hour + lookSlack + lookEvery)
+				if is := n.must(KindPayout, taken); is.TurnedAt.IsZero() {
+					t.Error("a reversal was not seen, because another provider does not answer")
+				}
+				_, before := h.second.counts()
+				n.pass(time.Hour)
+				_, after := h.second.counts()
+				if sweeps := int(time.Hour / lookEvery); after-before > sweeps*(lookBatch+lookSilent) {
+					t.Errorf("a silent provider was asked %d times in an hour", after-before)
+				}
+				// Each is asked about in time, and its last word is heard.
+				h.second.script(always(pending), always(costly(7, 0)))
+				n.pass(lookPause + 2*lookEvery)
+				if left := n.looksPlanned(); left != 0 {
+					t.Errorf("%d looks are left", left)
+				}
+				for _, id := range silent {
+					fee, _, err := n.costs(t.Context(), n.must(KindPayout, id))
+					if err != nil || fee != 7 {
+						t.Fatalf("the provider's fee is booked as %s, %v", fee, err)
+					}
+				}
+				_, asked := h.second.counts()
+				n.pass(72 * time.Hour)
+				if _, again := h.second.counts(); again != asked {
+					t.Errorf("asked %d times more", again-asked)
+				}
+				n.books()
+			})
+		})
+	}
+}
+
+// TestAProviderThatNeverAnswersIsAskedForADay, and not for ever.
+func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.second.script(always(success), always(unknown))
+		n.pay(lookSilent+3, h.toTelecel())
+		n.pass(lookAfter + lookSlack + 2*lookEvery)
+		if _, asked := h.second.counts(); asked < lookSilent || n.looksPlanned() == 0 {
+			t.Errorf("asked %d times, %d looks are planned", asked, n.looksPlanned())
+		}
+		n.pass(lookAfter + lookPause)
+		if left := n.looksPlanned(); left != 0 {
+			t.Errorf("%d looks are left", left)
+		}
+		_, asked := h.second.counts()
+		n.pass(24 * time.Hour)
+		if _, again := h.second.counts(); again != asked {
+			t.Errorf("asked %d times more", again-asked)
+		}
+		n.sound()
+	})
+}
+
+// TestAPaymentThatCameBackIsLookedAtAgain: what the second look itself changed
+// has a second look of its own.
+func TestAPaymentThatCameBackIsLookedAtAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(3 * time.Hour)
+		h.first.script(always(pending), always(provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonExpired}))
+		n.pass(5 * time.Hour)
+		if is := n.must(KindCollection, in.ID); is.Status != StatusDeclined || !is.late() {
+			t.Fatalf("it is %s", is.Status)
+		}
+		h.first.script(always(pending), always(success))
+		n.pass(lookAfter)
+		if is := n.must(KindCollection, in.ID); is.Status != StatusSuccess || n.balance() != funds+in.Net() {
+			t.Fatalf("it is %s, the wallet has %s", is.Status, n.balance())
+		}
+		h.first.script(always(pending), always(failed))
+		n.pass(lookAfter + lookEvery)
+		if is := n.must(KindCollection, in.ID); is.TurnedAt.IsZero() || n.balance() != funds {
+			t.Errorf("taken back, and nobody saw it: the wallet has %s", n.balance())
+		}
+		if left := n.looksPlanned(); left != 0 {
+			t.Errorf("%d looks are left", left)
+		}
+		n.sound()
+	})
+}
