@@ -100,6 +100,7 @@ func (m *meters) queue(a *App) {
 	m.counter("makola_jobs_retried_total", "Runs that failed and come again.", func() uint64 { return a.jobs.Counts().Retried })
 	m.counter("makola_jobs_died_total", "Jobs that became dead letters.", func() uint64 { return a.jobs.Counts().Died })
 	m.counter("makola_jobs_adopted_total", "Jobs taken over from other nodes or epochs.", func() uint64 { return a.jobs.Counts().Adopted })
+	m.counter("makola_jobs_spilled_total", "Jobs that this node had no room for: they come from the table later.", func() uint64 { return a.jobs.Counts().Spills })
 	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
 }
 

@@ -48,6 +48,7 @@ func (q *Queue) put(r *row, now time.Time) {
 		return
 	}
 	if len(m.byID) >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
+		q.counts.Spills++
 		q.spilled(r.RunAt)
 		return
 	}

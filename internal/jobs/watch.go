@@ -15,9 +15,10 @@ type Counts struct {
 	Ran, Finished            uint64
 	Retried, Died            uint64
 	Adopted, LeasesLost      uint64
-	Peers                    int  // other nodes that were alive at the last look
-	Spilled                  bool // some jobs of this node are in the table alone
-	LeaseHolds               bool // jobs may begin
+	Spills                   uint64 // jobs without room in memory, which come from the table later, without their Memos
+	Peers                    int    // other nodes that were alive at the last look
+	Spilled                  bool   // some jobs of this node are in the table alone
+	LeaseHolds               bool   // jobs may begin
 }
 
 // Counts gives this node's numbers. It asks nothing of the database.
