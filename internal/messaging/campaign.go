@@ -238,7 +238,7 @@ func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (re
 	list.numbers = given
 	read := m.db.Read
 	if len(s.Groups) > 0 {
-		read = m.db.ReadWhole // a group is there whole or, when it is deleted meanwhile, not at all
+		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
 	}
 	if some || len(s.Groups) > 0 {
 		err = read(ctx, func(tx *db.Tx) error {
