@@ -19,7 +19,8 @@ import (
 // statements look rows up by key in sets of up to some thousand, and a plan made
 // while a table was nearly empty must not turn into a scan of it years later:
 // so scans and whole-table joins are the last resort here. ReadWhole, which is
-// for sums over everything, sets them back.
+// for sums over everything, turns that round: there a plan made on statistics of
+// an hour ago must not compare each row of a table with each of another.
 var postgresSettings = map[string]string{
 	"application_name":                    "makola",
 	"timezone":                            "UTC",
@@ -40,7 +41,7 @@ var postgresSettings = map[string]string{
 const (
 	beginWrite = "begin isolation level read committed read write"
 	beginWhole = "begin isolation level repeatable read read only"
-	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true)"
+	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'off', true)"
 	// Plans for the number of rows at hand are made again and again, and where few rows are in the state that a
 	// guard asks for, they read a whole table once for each row of a set.
 	writePlans = "set local plan_cache_mode = force_generic_plan"

@@ -394,10 +394,10 @@ func TestSessionSettings(t *testing.T) {
 	if err := d.Write(t.Context(), check(map[string]string{"transaction_isolation": "read committed", "synchronous_commit": "on", "enable_seqscan": "off", "TimeZone": "UTC"})); err != nil {
 		t.Error(err)
 	}
-	if err := d.ReadWhole(t.Context(), check(map[string]string{"transaction_isolation": "repeatable read", "transaction_read_only": "on", "enable_seqscan": "on", "enable_hashjoin": "on"})); err != nil {
+	if err := d.ReadWhole(t.Context(), check(map[string]string{"transaction_isolation": "repeatable read", "transaction_read_only": "on", "enable_seqscan": "on", "enable_hashjoin": "on", "enable_nestloop": "off"})); err != nil {
 		t.Error(err)
 	}
-	if err := d.ReadSnapshot(t.Context(), check(map[string]string{"transaction_isolation": "repeatable read", "transaction_read_only": "on", "enable_seqscan": "off", "enable_hashjoin": "off"})); err != nil {
+	if err := d.ReadSnapshot(t.Context(), check(map[string]string{"transaction_isolation": "repeatable read", "transaction_read_only": "on", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_nestloop": "on"})); err != nil {
 		t.Error(err)
 	}
 	if err := d.Read(t.Context(), check(map[string]string{"enable_seqscan": "off"})); err != nil {
