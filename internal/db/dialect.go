@@ -17,6 +17,8 @@ import (
 //
 //	in the text                 on PostgreSQL                  on SQLite
 //	json_each($1)               jsonb_array_elements($1)       json_each($1)
+//	IN (SELECT value FROM
+//	    texts($1))              = ANY($1)                      IN (SELECT value FROM json_each($1))
 //	texts($1), ints($1)         (SELECT unnest($1) AS value)   json_each($1)
 //	rows($1)                    unnest of one array a column   json_each($1), column by column
 //	greatest(a, b), least(a, b) the same                       max(a, b), min(a, b)
@@ -31,6 +33,9 @@ import (
 // jsonb(x)->>'name', row values, count(*) FILTER, IS NOT DISTINCT FROM. An
 // INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
 // parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is.
+// Rows of a table that are named by one column are best found with IN: a plan of
+// = ANY can only look them up, where a join that was planned while the table was
+// empty reads all of what it has become.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
 // TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
@@ -41,6 +46,7 @@ const guardMark = "makola guard"
 
 var (
 	wordRows        = regexp.MustCompile(`\brows\(\$(\d+)\)`)
+	wordInTexts     = regexp.MustCompile(`\bIN \(SELECT value FROM texts\(\$(\d+)\)\)`)
 	wordTexts       = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
 	wordJSONEach    = regexp.MustCompile(`\bjson_each\(`)
@@ -146,6 +152,7 @@ func postgresText(sql string, args []any, guarded bool) string {
 		}
 		return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + "))"
 	})
+	sql = wordInTexts.ReplaceAllString(sql, "= ANY($$$1::text[])")
 	sql = wordTexts.ReplaceAllString(sql, "(SELECT unnest($$$1::text[]) AS value) AS texts")
 	sql = wordInts.ReplaceAllString(sql, "(SELECT unnest($$$1::bigint[]) AS value) AS ints")
 	sql = wordJSONEach.ReplaceAllString(sql, "jsonb_array_elements(")

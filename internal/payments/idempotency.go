@@ -49,13 +49,14 @@ ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.reference 
 	// The ProviderReference is made of mode, tenant, kind and Reference, so that
 	// the same request has the same one. The unique key on the Reference itself
 	// holds where the secret under which it is made has changed.
-	byOwnReference = `SELECT ` + paymentColumns + ` FROM texts($1) JOIN payments ON payments.provider_reference = texts.value`
+	byOwnReference = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.provider_reference IN (SELECT value FROM texts($1))`
 
 	// Each key is looked for by itself: the index has only rows with a key, and
-	// where there were few when the plan was made, a join reads all of it.
+	// where there were few when the plan was made, a join reads all of it. BETWEEN
+	// keeps the join from being one where there was no payment.
 	paymentsByKey = `WITH found AS MATERIALIZED (
 	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
-SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id = found.id`
+SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
 
 	// A key that is older than a day may come again; the row lets go of it.
 	// Joining text to nothing keeps PostgreSQL from the index on the key.

@@ -58,7 +58,7 @@ ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
 	// The range is what an index finds, whatever the plan makes of the rest.
 	looksDone = `DELETE FROM payment_looks WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`
 
-	paymentsByID = `SELECT ` + paymentColumns + ` FROM texts($1) JOIN payments ON payments.id = texts.value`
+	paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1))`
 )
 
 // A round is one run of the sweep. What nobody answers about comes again later
