@@ -315,12 +315,13 @@ func replay(c, known Campaign) lane.Verdict[admitted] {
 	return lane.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
 }
 
-// store defers the rows of what was accepted, with a job for each chunk.
+// store defers the rows of what was accepted, with a job for each chunk, and one for those that are marked.
 func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 	var campaigns []Campaign
 	var chunks []chunk
 	var messages []message
-	var work []jobs.Job
+	var waiting []jobs.Job
+	marked := map[tenant.Mode][]*work{}
 	for _, a := range accepted {
 		campaigns = append(campaigns, a.campaign)
 		if a.staged {
@@ -334,20 +335,31 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 			if !a.staged && !k.Alone {
 				chunks = append(chunks, k)
 			}
+			if a.marked {
+				marked[a.campaign.Mode] = append(marked[a.campaign.Mode], m.fresh(a, k))
+				continue
+			}
 			job, err := m.chunkJob(a, k)
 			if err != nil {
 				return err
 			}
-			work = append(work, job)
+			waiting = append(waiting, job)
 		}
 		if a.otp != nil {
 			m.storeOTP(tx, *a.otp)
 		}
 	}
+	for mode, works := range marked {
+		job, err := volleyJob(mode, works)
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, job)
+	}
 	db.Insert(tx, "campaigns", campaignColumns, campaigns)
 	db.Insert(tx, "chunks", chunkColumns, chunks)
 	db.Insert(tx, "messages", messageColumns, messages)
-	m.jobs.Add(tx, work...)
+	m.jobs.Add(tx, waiting...)
 	return nil
 }
 

@@ -48,7 +48,8 @@ const (
 	checkSmall = `SELECT c.id, 'waits for ' || (c.recipients - coalesce(m.n, 0)) || ' of its messages, and has no job' FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 AND status NOT IN ('queued', 'sending')
 			GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
-		WHERE c.numbers <> '' AND c.recipients <> coalesce(m.n, 0) AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = c.id || '/0') LIMIT 100`
+		WHERE c.numbers <> '' AND c.recipients <> coalesce(m.n, 0) AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = c.id || '/0')
+			AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind IN ('sms_volley_test', 'sms_volley_live') AND j.payload LIKE '%' || c.id || '%') LIMIT 100`
 	checkChunks = `SELECT c.id, 'is ' || c.status || ', counts ' || c.left_over || ' chunks, and has ' || coalesce(k.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM chunks WHERE state = 'ready' GROUP BY tenant, campaign) k ON k.tenant = c.tenant AND k.campaign = c.id
 		WHERE c.left_over <> coalesce(k.n, 0) OR (c.recipients <= 10) <> (c.numbers <> '') OR c.numbers <> '' AND (k.n > 0 OR c.status = 'done')

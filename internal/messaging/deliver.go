@@ -57,7 +57,6 @@ type work struct {
 	next     int       // place of the first recipient that is not marked
 	markedAt time.Time // when those before it were marked that have no row
 	again    []message // have a row, were not sent, and are offered again
-	marked   []message // with the charge, and not submitted yet
 	offerAt  time.Time // when
 	stale    bool      // a step failed: the rows are the truth
 }
@@ -72,6 +71,7 @@ func (m *Messaging) register() {
 		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
 		m.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: m.deliver, Takes: takes})
 		m.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: m.deliver, Takes: takes})
+		m.jobs.Register(jobs.Handler{Kind: volleyKind(mode), Workers: smallWorkers, Run: m.fire, Takes: takes})
 	}
 }
 
@@ -87,26 +87,36 @@ func chunkTenant(j jobs.Job) string {
 	return payload.Tenant
 }
 
-func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
-	c := a.campaign
-	payload, err := json.Marshal(chunkPayload{1, c.Tenant, c.ID, k.No, k.Alone})
+// payload says in a job which chunk is meant.
+func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campaign, k.No, k.Alone} }
+
+// job is a job of the chunk.
+func (p chunkPayload) job(kind string) (jobs.Job, error) {
+	payload, err := json.Marshal(p)
 	if err != nil {
 		return jobs.Job{}, fmt.Errorf("the payload of a chunk: %w", err)
 	}
-	job := jobs.Job{ID: fmt.Sprintf("%s/%d", c.ID, k.No), Kind: bulkKind(c.Mode), Subject: c.ID, Payload: payload}
+	return jobs.Job{ID: fmt.Sprintf("%s/%d", p.Campaign, p.Chunk), Kind: kind, Subject: p.Campaign, Payload: payload}, nil
+}
+
+// chunkJob is the job of a chunk that is not marked yet.
+func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
+	kind := bulkKind(a.campaign.Mode)
 	if len(k.Recipients) <= smallChunk {
-		job.Kind = smallKind(c.Mode)
+		kind = smallKind(a.campaign.Mode)
 	}
+	job, err := k.payload().job(kind)
 	if !a.staged { // the recipients of large campaigns do not wait in memory
-		w := &work{campaign: c, chunk: k, turn: c.turn}
-		if a.marked {
-			w.marked = w.claim(c.CreatedAt)
-			w.next = len(w.marked)
-		}
-		m.render(w, a.otp)
-		job.Memo = w
+		job.Memo = m.fresh(a, k)
 	}
-	return job, nil
+	return job, err
+}
+
+// fresh is what is to be done about a chunk that was just accepted.
+func (m *Messaging) fresh(a *admission, k chunk) *work {
+	w := &work{campaign: a.campaign, chunk: k, turn: a.campaign.turn}
+	m.render(w, a.otp)
+	return w
 }
 
 // render makes the text that is sent.
@@ -150,11 +160,6 @@ func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
 	sender := m.sms[w.campaign.Mode]
 	var results []result
-	if marked := w.marked; len(marked) > 0 {
-		w.marked = nil
-		results = m.submit(ctx, sender, w, marked)
-		m.marks.end(w.campaign.ID)
-	}
 	for {
 		s := &step{job: jobID, work: w, turn: w.turn, next: newTurn(), results: results}
 		wait, blocked := m.plan(ctx, sender, w, s)

@@ -45,8 +45,8 @@ func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
 	})
 }
 
-// marked accepts a text to numbers as a node does that dies before it submits: marked with the charge.
-func (h *house) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
+// admission is a text to numbers that is marked with its charge.
+func (h *house) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 	h.t.Helper()
 	c, err := h.newCampaign(h.t.Context(), h.tenant, h.caller(), "sender_id", h.sender.ID, "hello", problem.Fields{})
 	if err != nil {
@@ -56,12 +56,19 @@ func (h *house) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
 	if otp != nil {
 		c.Kind, otp.tenant, otp.id, otp.created, otp.expires = KindOTP, c.Tenant, c.ID, c.CreatedAt, c.CreatedAt.Add(time.Hour)
 	}
-	v, err := h.admit(h.t.Context(), []*admission{{tenant: h.tenant, campaign: c, otp: otp, marked: true,
-		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Alone: true}}}})
+	return &admission{tenant: h.tenant, campaign: c, otp: otp, marked: true,
+		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Alone: true}}}
+}
+
+// marked accepts a text to numbers as a node does that dies before it submits: marked with the charge.
+func (h *house) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
+	h.t.Helper()
+	a := h.admission(otp, to...)
+	v, err := h.admit(h.t.Context(), []*admission{a})
 	if err != nil || v[0].Err != nil {
 		h.t.Fatal(v, err)
 	}
-	return c
+	return a.campaign
 }
 
 func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/tenant"
@@ -20,6 +21,7 @@ import (
 // the last one, so that a step that was committed is known again.
 type step struct {
 	job        string
+	volley     *volley // instead of a job of the chunk's own
 	work       *work
 	turn, next int64
 	results    []result
@@ -266,9 +268,12 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 		at, there := chunks[s.key()]
 		switch {
 		case !there && s.last: // committed before, or another owner's end: over either way
-			writes.finished = append(writes.finished, s.job)
+			writes.finish(s)
 			continue
 		case there && at.turn == s.next && !s.still(): // committed before
+			if s.volley != nil {
+				writes.finish(s)
+			}
 			continue
 		case !there, at.turn != s.turn:
 			verdicts[i].Err = errTakenOver
@@ -278,6 +283,13 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 		halted := at.stopped && !s.last
 		verdicts[i].Value.stopped = halted
 		back, first := writes.add(s, outcomes[i], halted)
+		if s.volley != nil && !s.last && !halted {
+			rest, err := s.rest()
+			if err != nil {
+				return nil, err
+			}
+			writes.rest = append(writes.rest, rest)
+		}
 		if back > 0 {
 			refunds = append(refunds, m.refund(c, back, first))
 		}
@@ -295,7 +307,13 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 	}
 	writes.post(tx)
 	counts.post(tx)
+	m.jobs.Add(tx, writes.rest...)
 	m.jobs.Finish(tx, writes.finished...)
+	tx.AfterCommit(func() {
+		for v, steps := range writes.volleys {
+			v.left -= steps
+		}
+	})
 	return verdicts, nil
 }
 
@@ -372,7 +390,23 @@ type stepWrites struct {
 	turns    []chunkTurn
 	ends     []chunkTurn
 	small    []chunkTurn
+	rest     []jobs.Job
 	finished []string
+	volleys  map[*volley]int // their steps
+}
+
+// finish ends the job of a step's chunk, or of its volley with the last step.
+func (w *stepWrites) finish(s *step) {
+	if s.volley == nil {
+		w.finished = append(w.finished, s.job)
+		return
+	}
+	if w.volleys == nil {
+		w.volleys = map[*volley]int{}
+	}
+	if w.volleys[s.volley]++; w.volleys[s.volley] == s.volley.left {
+		w.finished = append(w.finished, s.volley.job)
+	}
 }
 
 // add takes one step and says how many messages it gives back and the first of them: those that nobody
@@ -399,8 +433,8 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 	} else {
 		turn.begin, w.again = int64(len(s.claim)), append(w.again, s.again...)
 	}
-	if turn.back = back; over {
-		w.finished = append(w.finished, s.job)
+	if turn.back = back; over || s.volley != nil {
+		w.finish(s)
 	}
 	switch {
 	case !over && s.still(), s.alone():

@@ -1,0 +1,139 @@
+package messaging
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// volley is the small campaigns that one transaction marked with their charges. They share a job, which ends with
+// the last of them, and each goes its own way to the operator and has its own step. What has to be offered again
+// gets a job of its own with that step, and so does each of a volley whose node died.
+type volley struct {
+	job   string
+	works []*work
+	fired bool // what is left of it is in the rows
+	left  int  // works without their step; only the lane of the steps looks at it
+}
+
+// volleyKind is the kind of a volley's job, a permanent name.
+func volleyKind(mode tenant.Mode) string { return "sms_volley_" + string(mode) }
+
+// volleyPayload is the stored payload of a volley's job, version 1.
+type volleyPayload struct {
+	Version   int                 `json:"v"`
+	Mode      tenant.Mode         `json:"mode"`
+	Campaigns map[string][]string `json:"campaigns"` // ids by tenant
+}
+
+// volleyJob is the job of small campaigns of one mode that are marked with their charges.
+func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
+	v := &volley{job: works[0].campaign.ID + "/volley", works: works, left: len(works)}
+	stored := volleyPayload{Version: 1, Mode: mode, Campaigns: map[string][]string{}}
+	for _, w := range works {
+		stored.Campaigns[w.campaign.Tenant] = append(stored.Campaigns[w.campaign.Tenant], w.campaign.ID)
+	}
+	payload, err := json.Marshal(stored)
+	if err != nil {
+		return jobs.Job{}, fmt.Errorf("the payload of a volley: %w", err)
+	}
+	return jobs.Job{ID: v.job, Kind: volleyKind(mode), Payload: payload, Memo: v}, nil
+}
+
+// fire is the handler of a volley.
+func (m *Messaging) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
+	v, ok := job.Memo.(*volley)
+	if !ok || v.fired {
+		return m.scatter(ctx, job)
+	}
+	v.fired = true
+	errs := make([]error, len(v.works))
+	var group sync.WaitGroup
+	for i, w := range v.works {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			errs[i] = m.shoot(ctx, v, w)
+		}()
+	}
+	group.Wait()
+	switch err := errors.Join(errs...); {
+	case errors.Is(err, errTakenOver), errors.Is(err, lane.ErrClosed):
+		return jobs.Later(noBindPause)
+	case err != nil:
+		return jobs.Retry(err)
+	}
+	return jobs.Done()
+}
+
+// shoot submits one campaign of a volley and commits what became of it.
+func (m *Messaging) shoot(ctx context.Context, v *volley, w *work) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	results := m.submit(ctx, m.sms[w.campaign.Mode], w, w.claim(w.campaign.CreatedAt))
+	m.marks.end(w.campaign.ID)
+	s := &step{volley: v, work: w, turn: w.turn, next: newTurn(), results: results}
+	s.last = len(s.queued()) == 0
+	_, err = m.commit(ctx, s)
+	return err
+}
+
+// rest is the job that goes on with a campaign of a volley after a step that was not its last.
+func (s *step) rest() (jobs.Job, error) {
+	w := *s.work
+	w.turn, w.next, w.again = s.next, len(w.chunk.Recipients), s.queued()
+	job, err := w.chunk.payload().job(smallKind(w.campaign.Mode))
+	job.Memo = &w
+	return job, err
+}
+
+const jobsThere = `SELECT j.id FROM texts($1) JOIN jobs j ON j.id = texts.value`
+
+// scatter gives each campaign of a volley a job of its own, but for those that have one.
+func (m *Messaging) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
+	var stored volleyPayload
+	if err := json.Unmarshal(job.Payload, &stored); err != nil {
+		return jobs.Retry(fmt.Errorf("the payload of a volley: %w", err))
+	}
+	missing, ids := map[string]jobs.Job{}, []string(nil)
+	for tenant, campaigns := range stored.Campaigns {
+		for _, id := range campaigns {
+			one, err := chunk{Tenant: tenant, Campaign: id, Alone: true}.payload().job(smallKind(stored.Mode))
+			if err != nil {
+				return jobs.Retry(err)
+			}
+			ids, missing[one.ID] = append(ids, one.ID), one
+		}
+	}
+	err := m.db.Write(ctx, func(tx *db.Tx) error {
+		wanted := maps.Clone(missing)
+		if err := tx.Query(jobsThere, []any{ids}, func(r *db.Row) error {
+			var id string
+			err := r.Scan(&id)
+			delete(wanted, id)
+			return err
+		}); err != nil {
+			return err
+		}
+		m.jobs.Add(tx, slices.Collect(maps.Values(wanted))...)
+		m.jobs.Finish(tx, job.ID)
+		return nil
+	})
+	if err != nil {
+		return jobs.Retry(err)
+	}
+	return jobs.Done()
+}
