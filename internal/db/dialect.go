@@ -99,12 +99,18 @@ func (c *texts) postgresAs(sql string, args []any, guarded bool) (string, []any,
 	out := make([]any, 0, len(args)+4)
 	for i, a := range args {
 		if set, ok := a.(Rows); ok {
-			out = append(out, set.array(0))
+			out = append(out, &array{columnData: &set.columns[0]})
 			continue
 		}
 		v, err := argument(a)
 		if err != nil {
 			return "", nil, fmt.Errorf("db: argument $%d: %w", i+1, err)
+		}
+		switch list := v.(type) {
+		case []string:
+			v = &array{columnData: &columnData{kind: kindText, texts: list}}
+		case []int64:
+			v = &array{columnData: &columnData{kind: kindInt, ints: list}}
 		}
 		out = append(out, v)
 	}
@@ -113,10 +119,11 @@ func (c *texts) postgresAs(sql string, args []any, guarded bool) (string, []any,
 		if set, ok := a.(Rows); ok {
 			key.columns += set.signature
 			for i := 1; i < len(set.columns); i++ {
-				out = append(out, set.array(i))
+				out = append(out, &array{columnData: &set.columns[i]})
 			}
 		}
 	}
+	makeRoom(out)
 	text := c.get(key, func() string { return postgresText(sql, args, guarded) })
 	return text, out, nil
 }

@@ -83,6 +83,7 @@ func identityOf(c *pgx.Conn) identity {
 // introduce runs on every new connection: it makes commits durable and notes
 // who is at the other end.
 func introduce(ctx context.Context, c *pgx.Conn) error {
+	useArrays(c.TypeMap())
 	id := identity{born: time.Now().UnixNano()}
 	results, err := c.PgConn().Exec(ctx, durableCommit+"; "+sqlIdentity).ReadAll()
 	if err != nil {
@@ -226,6 +227,11 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 	return b, before
 }
 
+func (s *postgresSession) send(ctx context.Context, b *pgx.Batch, statements []*statement) pgx.BatchResults {
+	s.conn.Conn().PgConn().Frontend().Send(room(roomOf(statements)))
+	return s.conn.SendBatch(ctx, b)
+}
+
 func (s *postgresSession) run(ctx context.Context, statements []*statement) error {
 	if s.mode != modeWhole {
 		var cancel context.CancelFunc
@@ -233,7 +239,7 @@ func (s *postgresSession) run(ctx context.Context, statements []*statement) erro
 		defer cancel()
 	}
 	b, before := s.batch(statements)
-	results := s.conn.SendBatch(ctx, b)
+	results := s.send(ctx, b, statements)
 	err := readResults(results, before, statements)
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
@@ -294,7 +300,7 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 	b, before := s.batch(statements)
 	b.Queue("commit")
 	s.commitSent = true
-	results := s.conn.SendBatch(ctx, b)
+	results := s.send(ctx, b, statements)
 	err := readResults(results, before, statements)
 	var tag pgconn.CommandTag
 	atCommit := err == nil

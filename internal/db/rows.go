@@ -109,22 +109,6 @@ func collect[T, V any](rows []T, get func(T) V) []V {
 // Len is the number of rows.
 func (s Rows) Len() int { return s.n }
 
-// array is a column as PostgreSQL's driver takes it.
-func (s Rows) array(i int) any {
-	switch c := &s.columns[i]; c.kind {
-	case kindInt:
-		return c.ints
-	case kindBlob:
-		return c.blobs
-	case kindNullText:
-		return c.nullTexts
-	case kindNullInt:
-		return c.nullInts
-	default:
-		return c.texts
-	}
-}
-
 // value is one member as SQLite's driver takes it.
 func (s Rows) value(column, row int) any {
 	switch c := &s.columns[column]; c.kind {
