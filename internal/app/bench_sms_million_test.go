@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -49,7 +50,7 @@ func benchmarkMillion(b *testing.B, engine db.Engine) {
 	before := centre.totals(b).Accepted
 	server := where.serve(b, "makola", sim, centre.flags("--smpp-window", strconv.Itoa(smsWindow))...)
 	key, sender := smsTenant(b, where, server)
-	waitFor(b, "the connections", func() bool { return centre.totals(b).Bound == 2 })
+	clocktest.Await(b, "the connections", func() bool { return centre.totals(b).Bound == 2 })
 	connection, err := net.Dial("tcp", host(server.ready.APIURL))
 	if err != nil {
 		b.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -63,7 +64,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	durable(b, engine)
 	server := where.serve(b, "makola", sim, centre.flags("--smpp-window", strconv.Itoa(smsWindow))...)
 	key, sender := smsTenant(b, where, server)
-	waitFor(b, "the connection", func() bool { return centre.totals(b).Bound == 2 }) // test money has one as well
+	clocktest.Await(b, "the connection", func() bool { return centre.totals(b).Bound == 2 }) // test money has one as well
 	pids := map[string]int{"server": server.ready.PID, "simulator": sim.cmd.Process.Pid}
 	cpu := cpuOf(b, pids)
 	b.StartTimer()
@@ -79,7 +80,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	b.ReportMetric(float64(l.percentile(0.5).Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(l.percentile(0.99).Microseconds())/1000, "p99-ms")
 	b.ReportMetric(peakMemory(b, server.ready.PID), "MB-peak")
-	waitFor(b, "a row for each message", func() bool { return rowsOf(b, where) == int64(recipients*requests) })
+	clocktest.Await(b, "a row for each message", func() bool { return rowsOf(b, where) == int64(recipients*requests) })
 	server.kill()
 	sim.kill()
 }
@@ -138,7 +139,7 @@ func (l *texters) run(b *testing.B, c *centre, recipients, requests int) float64
 		b.FailNow()
 	}
 	l.accepted = float64(recipients*requests) / time.Since(begun).Seconds()
-	waitFor(b, "the last submit", func() bool { return c.totals(b).Accepted >= before+int64(recipients*requests) })
+	clocktest.Await(b, "the last submit", func() bool { return c.totals(b).Accepted >= before+int64(recipients*requests) })
 	return float64(recipients*requests) / time.Since(begun).Seconds()
 }
 
@@ -238,9 +239,9 @@ func startKannel(b *testing.B, c *centre) *kannel {
 	b.Cleanup(k.stop)
 	bound := c.totals(b).Bound
 	k.start(b, binaries["bearerbox"], file)
-	waitFor(b, "Kannel's connection", func() bool { return c.totals(b).Bound > bound })
+	clocktest.Await(b, "Kannel's connection", func() bool { return c.totals(b).Bound > bound })
 	k.start(b, binaries["smsbox"], file)
-	waitFor(b, "Kannel to listen", func() bool {
+	clocktest.Await(b, "Kannel to listen", func() bool {
 		connection, err := net.Dial("tcp", k.address)
 		if err != nil {
 			return false

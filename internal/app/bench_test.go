@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 )
@@ -86,7 +87,7 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 		if life {
 			done = float64(l.delivered.Load())
 		}
-		waitFor(b, "the drain", func() bool { return l.delivered.Load() >= l.accepted.Load() })
+		clocktest.Await(b, "the drain", func() bool { return l.delivered.Load() >= l.accepted.Load() })
 		drained := time.Since(begun)
 		cpuOf(b, pids).report(b, cpu, float64(l.delivered.Load()))
 		after := tpcb(b)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -43,7 +44,7 @@ func TestAnIdempotencyKeyInProgress(t *testing.T) {
 		}
 		first := make(chan *httptest.ResponseRecorder, 1)
 		go func() { first <- ask() }()
-		await(t, "the first request to be recorded", patienceOfScenarios, func() bool {
+		clocktest.Await(t, "the first request to be recorded", func() bool {
 			return call(s.app, a.key, "GET", "/payment-api/checkstatus/in-progress-01", "").Code == http.StatusOK
 		})
 		again := ask()
@@ -51,7 +52,7 @@ func TestAnIdempotencyKeyInProgress(t *testing.T) {
 			t.Errorf("while the first is under way the answer is %d %s", again.Code, again.Body)
 		}
 		// Neither the request nor its provider may have set a timer yet.
-		await(t, "the first answer, and the provider's", patienceOfScenarios, func() bool {
+		clocktest.Await(t, "the first answer, and the provider's", func() bool {
 			s.clock.Advance(15 * time.Second)
 			moment, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()

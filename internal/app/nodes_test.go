@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -25,12 +26,12 @@ func TestKilledNodeIsTakenOver(t *testing.T) {
 	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
 	opening := balance(t, api)
 	l := startLoad(t, "take", in.server.URL, newClient(first.ready.APIURL, key))
-	waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= 10*callers })
+	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 10*callers })
 	l.target.Store(api)
 	first.kill()
 	killed := time.Now()
 	payouts := l.end()
-	waitFor(t, "the other node to end the work", func() bool { return openTransfers(t, api) == 0 })
+	clocktest.Await(t, "the other node to end the work", func() bool { return openTransfers(t, api) == 0 })
 	t.Logf("everything was settled %v after the kill (a lease is 9 s)", time.Since(killed).Round(time.Millisecond))
 	verify(t, verification{site: where, sim: sim, api: api, inbox: in, opening: opening, payouts: payouts})
 }
@@ -46,16 +47,16 @@ func TestPausedNodeDoesNoHarm(t *testing.T) {
 	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
 	opening := balance(t, api)
 	l := startLoad(t, "pause", in.server.URL, newClient(first.ready.APIURL, key))
-	waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
+	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
 	first.signal(syscall.SIGSTOP)
 	// The callers hang on the paused node; others go to the second one meanwhile.
 	l2 := startLoad(t, "other", in.server.URL, api)
-	waitFor(t, "the second node to take over what the first accepted", func() bool {
+	clocktest.Await(t, "the second node to take over what the first accepted", func() bool {
 		return l2.sent.Load() >= 10*callers && adopted(t, second)
 	})
 	first.signal(syscall.SIGCONT)
 	before := l.sent.Load()
-	waitFor(t, "the woken node to answer", func() bool { return l.sent.Load() >= before+3*callers })
+	clocktest.Await(t, "the woken node to answer", func() bool { return l.sent.Load() >= before+3*callers })
 	payouts := append(l.end(), l2.end()...)
 	verify(t, verification{site: where, sim: sim, api: api, inbox: in, opening: opening, payouts: payouts})
 }
@@ -76,7 +77,7 @@ func TestRevocationReachesEveryNode(t *testing.T) {
 	balance(t, api) // the second node has the key in its cache
 	where.command(t, "tenant", "set", first.ready.TenantID, "--blocked", "on")
 	at := time.Now()
-	waitFor(t, "the block to be in force", func() bool {
+	clocktest.Await(t, "the block to be in force", func() bool {
 		a, err := api.call(http.MethodGet, "/account-api/balance", nil)
 		return err == nil && a.status == http.StatusForbidden
 	})
@@ -108,6 +109,6 @@ func TestManyCallersFewConnections(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.message)
 		}
 	}
-	waitFor(t, "every payout to be settled", func() bool { return openTransfers(t, api) == 0 })
+	clocktest.Await(t, "every payout to be settled", func() bool { return openTransfers(t, api) == 0 })
 	where.command(t, "ledger", "check")
 }

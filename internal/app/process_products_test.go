@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -156,7 +157,7 @@ func TestKilledUnderEveryProduct(t *testing.T) {
 			l := startEverything(t, "every-"+engine.String(), products(t, server), newClient(server.ready.APIURL, key))
 			for n := range killsOfEverything {
 				before := l.sent.Load()
-				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+4*callers })
+				clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+4*callers })
 				server.kill()
 				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim)
 				l.target.Store(newClient(server.ready.APIURL, key))
@@ -173,7 +174,7 @@ func TestKilledUnderEveryProduct(t *testing.T) {
 func decide(t *testing.T, where site, sim, server *process) {
 	t.Helper()
 	control := newClient(server.ready.SimURL, "")
-	waitFor(t, "everything to be decided", func() bool {
+	clocktest.Await(t, "everything to be decided", func() bool {
 		a, err := control.call(http.MethodPost, "/clock", map[string]any{"advance_s": 61})
 		if err != nil || a.status != http.StatusOK {
 			t.Fatalf("the clock: %v %+v", err, a)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -174,8 +175,8 @@ func TestKilledWhileSending(t *testing.T) {
 			for n := range smsKills {
 				// Enough answers that submits are certainly under way, then a moment at random.
 				before, accepted := l.sent.Load(), centre.totals(t).Accepted
-				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+20*smsCallers })
-				waitFor(t, "messages to go out", func() bool { return centre.totals(t).Accepted > accepted })
+				clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+20*smsCallers })
+				clocktest.Await(t, "messages to go out", func() bool { return centre.totals(t).Accepted > accepted })
 				pause(time.Duration(random.IntN(200)) * time.Millisecond)
 				server.kill()
 				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim, args...)
@@ -219,7 +220,7 @@ func (v *smsVerification) verify(texts []text) {
 	rows := make([][]smsRow, len(texts))
 	for i, m := range texts {
 		if m.campaign != "" {
-			waitFor(v.t, "the end of "+m.id, func() bool { rows[i] = v.rows(m); return over(rows[i]) })
+			clocktest.Await(v.t, "the end of "+m.id, func() bool { rows[i] = v.rows(m); return over(rows[i]) })
 		}
 	}
 	counts := map[string]int{}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -196,7 +197,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			for n := range kills {
 				// Enough answers that requests are certainly in flight, then a moment at random.
 				before := l.sent.Load()
-				waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= before+3*callers })
+				clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+3*callers })
 				pause(time.Duration(random.IntN(200)) * time.Millisecond)
 				server.kill()
 				server = where.serve(t, fmt.Sprintf("makola %d", n+2), sim)
@@ -218,14 +219,14 @@ func TestStoppedUnderLoad(t *testing.T) {
 	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
 	opening := balance(t, newClient(first.ready.APIURL, key))
 	l := startLoad(t, "stop", in.server.URL, newClient(first.ready.APIURL, key))
-	waitFor(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
+	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
 	l.target.Store(newClient(second.ready.APIURL, key))
 	first.signal(syscall.SIGTERM)
 	if code := first.wait(); code != 0 {
 		t.Errorf("the stopped server ended with %d", code)
 	}
 	before := l.sent.Load()
-	waitFor(t, "the other node to answer", func() bool { return l.sent.Load() >= before+2*callers })
+	clocktest.Await(t, "the other node to answer", func() bool { return l.sent.Load() >= before+2*callers })
 	verify(t, verification{site: where, sim: sim, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()})
 }
 
@@ -246,7 +247,7 @@ func verify(t *testing.T, v verification) {
 	if len(v.payouts) < kills {
 		t.Fatalf("only %d payouts were answered", len(v.payouts))
 	}
-	waitFor(t, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
+	clocktest.Await(t, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
 	want := v.opening
 	counts := map[string]int{}
 	for _, p := range v.payouts {
@@ -265,7 +266,7 @@ func verify(t *testing.T, v verification) {
 		// A payout that was refused outright says so in its answer and has no webhook, also when a kill
 		// took the answer away.
 		if !p.refused && !strings.HasSuffix(p.payee, "030") {
-			waitFor(t, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
+			clocktest.Await(t, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
 		}
 	}
 	v.site.command(t, "ledger", "check")

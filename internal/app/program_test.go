@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 )
@@ -124,7 +125,7 @@ func start(t testing.TB, name string, args ...string) *process {
 			t.Logf("the end of what %s printed:\n%s", name, lastLines(p.log.String(), 60))
 		}
 	})
-	waitFor(t, name+" to be ready", func() bool {
+	clocktest.Await(t, name+" to be ready", func() bool {
 		select {
 		case <-p.exited:
 			t.Fatalf("%s ended before it was ready: %v\n%s", name, p.state, p.log)
@@ -166,17 +167,6 @@ func (p *process) wait() int {
 	case <-time.After(patience):
 		p.t.Fatalf("%s did not end", p.name)
 		return 0
-	}
-}
-
-// waitFor asks again and again, with a short pause, until yes is true.
-func waitFor(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !yes(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-		pause(10 * time.Millisecond)
 	}
 }
 
@@ -327,7 +317,7 @@ func (c *client) get(t testing.TB, path string, into any) {
 // the last one of those that are asked in a row says that all were answered.
 func scrape(t testing.TB, p *process) (text string) {
 	t.Helper()
-	waitFor(t, "the metrics of "+p.name, func() bool {
+	clocktest.Await(t, "the metrics of "+p.name, func() bool {
 		response, err := http.Get(p.ready.MetricsURL)
 		if err != nil {
 			t.Fatal(err)

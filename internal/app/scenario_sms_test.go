@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
@@ -41,14 +42,14 @@ func serveSMPP(t testing.TB, s *sim.Sim) {
 		t.Fatal(err)
 	}
 	go func() { _ = s.ServeSMPP(l) }() // what goes wrong with it shows in the messages
-	await(t, "the message centre to listen", patienceOfScenarios, func() bool { return s.SMPP().Address != "" })
+	clocktest.Await(t, "the message centre to listen", func() bool { return s.SMPP().Address != "" })
 }
 
 // connected waits until a Makola is bound with its simulator's message centre.
 func connected(t testing.TB, a *App) {
 	t.Helper()
 	for _, r := range a.sms {
-		await(t, "a message centre to be connected", patienceOfScenarios, func() bool { return r.Ready("") == nil })
+		clocktest.Await(t, "a message centre to be connected", func() bool { return r.Ready("") == nil })
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/makola/makola/internal/clock/clocktest"
 )
 
 // door is the address at which the providers are reached. While it is shut, connections are refused, so
@@ -49,7 +51,7 @@ func (d *door) open() {
 		return
 	}
 	var l net.Listener
-	await(d.t, "the door to open", simulationPatience, func() (open bool) {
+	clocktest.Await(d.t, "the door to open", func() (open bool) {
 		var err error
 		l, err = net.Listen("tcp", d.address)
 		return err == nil

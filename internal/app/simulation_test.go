@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
@@ -81,7 +82,6 @@ type world struct {
 	storms    int // rounds with a provider's fault
 	started   int // nodes
 	orders    []*order
-	offers    []offerSeen
 	weather   weather
 	changes   [7]int // what operators rearranged, by kind
 	takenBack bool   // some success was, so that payouts of a tenant may be stopped
@@ -179,7 +179,7 @@ func (w *world) adopted() {
 	for i, n := range w.nodes {
 		owners[i] = fmt.Sprintf("%s/%d", n.jobs.Node(), n.jobs.Epoch())
 	}
-	await(w.t, fmt.Sprintf("every job to be of %v", owners), simulationPatience, func() bool {
+	clocktest.Await(w.t, fmt.Sprintf("every job to be of %v", owners), func() bool {
 		var left int64
 		err := w.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {
 			_, err := tx.One(nobodysJobs, []any{owners}, &left)

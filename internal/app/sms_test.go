@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
@@ -74,18 +75,6 @@ func (s *smsSite) node(name, database string) *App {
 	return a
 }
 
-// await looks again and again for what gives no signal, until it is there.
-func await(t testing.TB, what string, patience time.Duration, done func() bool) {
-	t.Helper()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for until := time.Now().Add(patience); !done(); <-look.C {
-		if time.Now().After(until) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // send sends from the demo tenant through a node and waits until the text is on its handset, once.
 func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 	s.t.Helper()
@@ -102,7 +91,7 @@ func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 		}
 		return n
 	}
-	await(s.t, text, patienceOfScenarios, func() bool { return texts() > 0 })
+	clocktest.Await(s.t, text, func() bool { return texts() > 0 })
 	if n := texts(); n != 1 {
 		s.t.Errorf("%q came %d times", text, n)
 	}
@@ -181,7 +170,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the receipt", patienceOfScenarios, func() bool {
+			clocktest.Await(t, "the receipt", func() bool {
 				p, err := a.messaging.CampaignMessages(context.Background(), id, c.ID, 1, 1)
 				return err == nil && p.Messages[0].Status == messaging.StatusDelivered
 			})

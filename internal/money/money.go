@@ -1,8 +1,9 @@
-// Package money holds the two amounts that Makola counts: pesewas (a hundredth
-// of a Ghana cedi) and SMS credits. Both are whole numbers of their own type,
-// so that neither can be mistaken for the other, and no amount is a float
-// anywhere between the decoder and the renderer. Parsing is written by hand
-// because the decimal libraries we tried accept exponents or round silently.
+// Package money holds the amount of money that Makola counts: pesewas, each a
+// hundredth of a Ghana cedi. They are whole numbers of their own type, so that
+// no count is mistaken for one (SMS credits are plain integers), and no amount
+// is a float anywhere between the decoder and the renderer. Parsing is written
+// by hand because the decimal libraries we tried accept exponents or round
+// silently.
 package money
 
 import (
@@ -15,9 +16,6 @@ import (
 
 // Pesewas is an amount of money in hundredths of a Ghana cedi.
 type Pesewas int64
-
-// Credits is a number of SMS credits.
-type Credits int64
 
 // Cedi is one Ghana cedi.
 const Cedi Pesewas = 100
@@ -46,9 +44,6 @@ func (p Pesewas) String() string {
 // Float gives cedis for a JSON number. It is for rendering only: the nearest
 // double prints as the same two decimals up to 2^53 pesewas.
 func (p Pesewas) Float() float64 { return float64(p) / 100 }
-
-// String renders the whole number.
-func (c Credits) String() string { return strconv.FormatInt(int64(c), 10) }
 
 // Parse reads cedis as people and configuration write them: digits, and at
 // most two decimals after a point. Signs, exponents, blanks, a bare point and

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
 )
 
 // patience bounds what a test waits for; nothing waits for it to pass.
@@ -167,7 +169,7 @@ func TestAClosedConnectionIsNotWrittenTo(t *testing.T) {
 		if a := c.Do(post(t, t.Context(), address), patience); a.Err != nil || a.Status != 202 {
 			t.Fatalf("%+v", a)
 		}
-		waitFor(t, "the closing to arrive", func() bool {
+		clocktest.Await(t, "the closing to arrive", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			for _, h := range c.hosts {
@@ -276,7 +278,7 @@ func TestPerHost(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "three requests", func() bool { return under.Load() == 3 })
+	clocktest.Await(t, "three requests", func() bool { return under.Load() == 3 })
 	if a := c.Do(post(t, t.Context(), server.URL), time.Millisecond); !errors.Is(a.Err, ErrTimeout) || a.Written {
 		t.Errorf("without a slot: %+v", a)
 	}
@@ -301,7 +303,7 @@ func TestNothingIsKept(t *testing.T) {
 	if a := c.Do(post(t, t.Context(), "http://host.invalid/"), patience); a.Err == nil || a.Written {
 		t.Errorf("no such host: %+v", a)
 	}
-	waitFor(t, "the sweep", func() bool {
+	clocktest.Await(t, "the sweep", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.hosts) == 0 && c.kept == 0 && c.sweep == nil
@@ -340,19 +342,6 @@ func TestWhereToDial(t *testing.T) {
 		got, err := addressOf(r.URL)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q %v", address, got, err)
-		}
-	}
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	look, end := time.NewTicker(time.Millisecond), time.After(patience)
-	defer look.Stop()
-	for !done() {
-		select {
-		case <-look.C:
-		case <-end:
-			t.Fatalf("waited in vain for %s", what)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 )
 
 // newCentre is a simulator whose message centre listens.
@@ -41,16 +41,7 @@ func listen(t testing.TB, s *Sim) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the listener", func() bool { return s.SMPP().Address != "" })
-}
-
-func eventually(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !yes(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("no", what, "within a minute")
-		}
-	}
+	clocktest.Await(t, "the listener", func() bool { return s.SMPP().Address != "" })
 }
 
 // line is the client's end of a connection, unit by unit.
@@ -206,7 +197,7 @@ func TestSMSCStates(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	l.conn.Close()
-	eventually(t, "the unbind", func() bool { return s.SMSCTotals().Bound == 0 })
+	clocktest.Await(t, "the unbind", func() bool { return s.SMSCTotals().Bound == 0 })
 	if got := s.SMSCTotals(); got.Binds != 1 || got.NotBound != 3 || got.Accepted != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -368,13 +359,13 @@ func TestSMSCRefusedReceipts(t *testing.T) {
 	l := bound(t, s, pdu.Transceiver)
 	l.submit(message("233240000001", "x"))
 	l.answer(l.read(), data.ESME_RX_P_APPN)
-	eventually(t, "the drop", func() bool { return s.SMSCTotals().Dropped == 1 })
+	clocktest.Await(t, "the drop", func() bool { return s.SMSCTotals().Dropped == 1 })
 	l.submit(message("233240000001", "y"))
 	l.answer(l.read(), data.ESME_RX_T_APPN)
-	eventually(t, "the refusal", func() bool { return s.SMSCTotals().Repeated == 1 && !s.schedule.idleAt(c.Now().Add(retryReceipt)) })
+	clocktest.Await(t, "the refusal", func() bool { return s.SMSCTotals().Repeated == 1 && !s.schedule.idleAt(c.Now().Add(retryReceipt)) })
 	c.Advance(retryReceipt)
 	l.answer(l.read(), data.ESME_ROK)
-	eventually(t, "the confirmation", func() bool { return s.SMSCTotals().Confirmed == 1 })
+	clocktest.Await(t, "the confirmation", func() bool { return s.SMSCTotals().Confirmed == 1 })
 	if got := s.SMSCTotals(); got.Receipts != 3 {
 		t.Errorf("%+v", got)
 	}

@@ -2,13 +2,13 @@ package mtnmomo_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
 )
@@ -31,7 +31,7 @@ func TestOneTokenForAllWhoWait(t *testing.T) {
 	for i := range outcomes {
 		wg.Go(func() { outcomes[i] = b.collect(uuid.NewString()) })
 	}
-	waitFor(t, func() bool { return b.clock.Waiting() > 0 })
+	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.clock.Waiting() > 0 })
 	b.clock.Advance(time.Minute)
 	wg.Wait()
 	for _, o := range outcomes {
@@ -62,7 +62,7 @@ func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 		return b.Rail.Collector.Collect(ctx, provider.CollectRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
 	}
 	go func() { first <- collect(ctx) }()
-	waitFor(t, func() bool { return b.clock.Waiting() > 0 })
+	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.clock.Waiting() > 0 })
 	go func() { second <- collect(context.Background()) }()
 	cancel()
 	if o := <-first; o.Class != provider.NotSent || !o.NotSentBySocket {
@@ -177,14 +177,5 @@ func TestMagicNumbers(t *testing.T) {
 	b.Advance(1000 * time.Hour)
 	if o := status(reference, "003"); o.Class != provider.Accepted || o.State != provider.Pending {
 		t.Errorf("003: %+v", o)
-	}
-}
-
-func waitFor(t *testing.T, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("it never happened")
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
 )
@@ -45,11 +46,11 @@ func TestMagicNumbers(t *testing.T) {
 			to := "233240000" + c.code
 			var o outcomes
 			k.Submit(t.Context(), segment(to, "Your code is 1"), o.of(0))
-			waitFor(t, "a submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+			clocktest.Await(t, "a submit", func() bool { return m.SMSCTotals().Submitted == 1 })
 			if c.class == provider.Unknown {
 				m.until("an outcome", func() bool { return o.n.Load() == 1 })
 			} else {
-				waitFor(t, "an outcome", func() bool { return o.n.Load() == 1 })
+				clocktest.Await(t, "an outcome", func() bool { return o.n.Load() == 1 })
 			}
 			if out := o.get(0); out.Class != c.class {
 				t.Fatalf("%+v", out)

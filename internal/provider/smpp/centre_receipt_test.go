@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
@@ -87,7 +88,7 @@ func TestReceiptBeforeAnswer(t *testing.T) {
 	}
 	var o outcomes
 	k.Submit(t.Context(), segment(number(1), "x"), o.of(0))
-	waitFor(t, "the receipt", func() bool { return len(k.stored()) == 1 })
+	clocktest.Await(t, "the receipt", func() bool { return len(k.stored()) == 1 })
 	if o.n.Load() != 0 {
 		t.Fatal("the answer came first")
 	}
@@ -141,7 +142,7 @@ func TestOtherReceipts(t *testing.T) {
 	quiet.WantsReceipt = false
 	var o outcomes
 	k.Submit(t.Context(), quiet, o.of(0))
-	waitFor(t, "the outcome", func() bool { return o.n.Load() == 1 })
+	clocktest.Await(t, "the outcome", func() bool { return o.n.Load() == 1 })
 	m.pass(5 * time.Second)
 	if len(k.stored()) != before {
 		t.Error("a receipt that nobody wanted")
@@ -189,7 +190,7 @@ func TestReceiptsWait(t *testing.T) {
 	k := m.client(m.bind())
 	o := k.resend(40)
 	k.stop()
-	waitFor(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
+	clocktest.Await(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
 	m.pass(time.Minute)
 	again := m.client(m.bind())
 	m.settle()
@@ -229,7 +230,7 @@ func (k *client) long(t rapid.TB, to, text string, group uint16) {
 		k.Submit(k.centre.t.Context(), provider.Segment{From: "ADOM", To: msisdn.MSISDN(to), Encoding: m.Encoding, Octets: m.Segments[i],
 			Part: i + 1, Parts: len(m.Segments), Group: group, WantsReceipt: true}, o.of(i))
 	}
-	waitFor(k.centre.t, "the answers", func() bool { return o.n.Load() == int64(len(m.Segments)) })
+	clocktest.Await(k.centre.t, "the answers", func() bool { return o.n.Load() == int64(len(m.Segments)) })
 	if got := len(o.each(provider.Accepted)); got != len(m.Segments) {
 		t.Fatalf("%d of %d parts of %q accepted: %+v", got, len(m.Segments), text, o.list)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
@@ -36,12 +37,12 @@ func TestWindowBlocks(t *testing.T) {
 		}
 	}()
 	for done := int64(0); done < total; done += window {
-		waitFor(t, "a full window", func() bool { return m.SMSCTotals().Submitted >= done+window })
+		clocktest.Await(t, "a full window", func() bool { return m.SMSCTotals().Submitted >= done+window })
 		if got := m.SMSCTotals().Submitted; got != done+window {
 			t.Fatalf("%d submits after %d answers", got, done)
 		}
 		m.clock.Advance(time.Minute)
-		waitFor(t, "the answers", func() bool { return o.n.Load() >= done+window })
+		clocktest.Await(t, "the answers", func() bool { return o.n.Load() >= done+window })
 	}
 	<-submitted
 	if got := len(o.each(provider.Accepted)); got != total {
@@ -63,7 +64,7 @@ func TestSubmitGivesUp(t *testing.T) {
 	if out := o.get(1); out.Class != provider.NotSent || !out.NotSentBySocket {
 		t.Errorf("%+v", out)
 	}
-	waitFor(t, "the first submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+	clocktest.Await(t, "the first submit", func() bool { return m.SMSCTotals().Submitted == 1 })
 	if list := m.SegmentsTo(number(1)); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
@@ -111,7 +112,7 @@ func TestThrottled(t *testing.T) {
 			m := newCentre(t, o)
 			k := m.client(m.bind())
 			out := k.resendAfter(150, func() {
-				waitFor(t, "a full centre", func() bool { return m.SMSCTotals().Throttled > 0 })
+				clocktest.Await(t, "a full centre", func() bool { return m.SMSCTotals().Throttled > 0 })
 			})
 			if got := len(out.each(provider.Accepted)); got != 150 {
 				t.Errorf("%d accepted", got)
@@ -169,13 +170,13 @@ func TestCutWhileInFlight(t *testing.T) {
 	for i := range 5 {
 		k.Submit(t.Context(), segment(number(i), "x"), o.of(i))
 	}
-	waitFor(t, "the submits", func() bool { return m.SMSCTotals().Accepted == 5 })
+	clocktest.Await(t, "the submits", func() bool { return m.SMSCTotals().Accepted == 5 })
 	m.Disconnect()
-	waitFor(t, "outcomes", func() bool { return o.n.Load() == 5 })
+	clocktest.Await(t, "outcomes", func() bool { return o.n.Load() == 5 })
 	if got := o.each(provider.Unknown); len(got) != 5 {
 		t.Errorf("unknown: %v", got)
 	}
-	waitFor(t, "the end of the session", func() bool { return k.Ready("") != nil })
+	clocktest.Await(t, "the end of the session", func() bool { return k.Ready("") != nil })
 	if out := k.send(number(9), "x"); out.Class != provider.NotSent || !out.NotSentBySocket {
 		t.Errorf("without a connection: %+v", out)
 	}
@@ -233,7 +234,7 @@ func TestStrangeAnswers(t *testing.T) {
 				t.Errorf("taken %d times", got)
 			}
 			if c.fault == sim.Unbind { // comes behind the answer
-				waitFor(t, "the end of the session", func() bool { return k.Ready("") != nil })
+				clocktest.Await(t, "the end of the session", func() bool { return k.Ready("") != nil })
 			}
 			if out := k.resend(1).get(0); out.Class != provider.Accepted {
 				t.Errorf("afterwards: %+v", out)
@@ -259,9 +260,9 @@ func TestSilence(t *testing.T) {
 			k.Submit(context.Background(), segment(number(i), "x"), o.of(i))
 		}
 	}()
-	waitFor(t, "a full window", func() bool { return m.SMSCTotals().Submitted == 3 })
+	clocktest.Await(t, "a full window", func() bool { return m.SMSCTotals().Submitted == 3 })
 	m.until("the end of patience", func() bool { return o.n.Load() >= 3 })
-	waitFor(t, "the others", func() bool { return o.n.Load() == 7 })
+	clocktest.Await(t, "the others", func() bool { return o.n.Load() == 7 })
 	<-submitted
 	if unknown, accepted := o.each(provider.Unknown), o.each(provider.Accepted); len(unknown) != 3 || len(accepted) != 4 {
 		t.Errorf("unknown %v, accepted %v", unknown, accepted)
@@ -407,7 +408,7 @@ func TestStop(t *testing.T) {
 	k := m.client(m.bind())
 	var o outcomes
 	k.Submit(t.Context(), segment(number(1), "x"), o.of(0))
-	waitFor(t, "the submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+	clocktest.Await(t, "the submit", func() bool { return m.SMSCTotals().Submitted == 1 })
 	var stopped atomic.Bool
 	go func() {
 		k.Stop(context.Background())
@@ -420,5 +421,5 @@ func TestStop(t *testing.T) {
 	if out := k.send(number(2), "x"); out.Class != provider.NotSent {
 		t.Errorf("after the end: %+v", out)
 	}
-	waitFor(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
+	clocktest.Await(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
 }

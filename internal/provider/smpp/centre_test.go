@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
@@ -58,7 +59,7 @@ func (c *centre) serve(l net.Listener) {
 			c.t.Error(err)
 		}
 	})
-	waitFor(c.t, "the listener", func() bool { return c.SMPP().Address != "" })
+	clocktest.Await(c.t, "the listener", func() bool { return c.SMPP().Address != "" })
 }
 
 // bind is an account with the centre that waits long for answers and asks rarely for signs of life.
@@ -182,7 +183,7 @@ func (k *client) send(to, text string) provider.Outcome {
 	k.centre.t.Helper()
 	var o outcomes
 	k.Submit(context.Background(), segment(to, text), o.of(0))
-	waitFor(k.centre.t, "an outcome", func() bool { return o.n.Load() == 1 })
+	clocktest.Await(k.centre.t, "an outcome", func() bool { return o.n.Load() == 1 })
 	return o.get(0)
 }
 
@@ -217,24 +218,14 @@ func (c *centre) settle() {
 func (c *centre) until(what string, yes func() bool) {
 	c.t.Helper()
 	const faster, step = 20, time.Second
-	last := time.Now()
-	waitFor(c.t, what, func() bool {
-		if yes() {
-			return true
-		}
+	begun := time.Now()
+	for last := begun; !yes(); runtime.Gosched() { // each step may be one of thousands
 		now := time.Now()
+		if now.Sub(begun) > 10*time.Minute {
+			c.t.Fatal("waited in vain for", what)
+		}
 		c.clock.Advance(min(faster*now.Sub(last), step))
 		last = now
-		return false
-	})
-}
-
-func waitFor(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !yes(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("no", what, "within a minute")
-		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
@@ -391,7 +392,7 @@ func TestTheClientEnds(t *testing.T) {
 		c.Stop(t.Context()) // waits for as long as it takes; Run gives the answers a moment only
 		close(ended)
 	}()
-	until(t, "a client that ends says so", func() bool { return errors.Is(c.Ready(""), provider.ErrElsewhere) })
+	clocktest.Await(t, "a client that ends says so", func() bool { return errors.Is(c.Ready(""), provider.ErrElsewhere) })
 	if o := hand(t, c, segment("too late")); o.Class != provider.NotSent || !o.NotSentBySocket {
 		t.Errorf("%+v", o)
 	}
@@ -601,7 +602,7 @@ func TestNetworksHaveTheirBinds(t *testing.T) {
 	}
 	mtn.cut()
 	_ = mtn.listener.Close()
-	until(t, "a network without a connection is not ready", func() bool { return c.Ready(msisdn.MTN) != nil })
+	clocktest.Await(t, "a network without a connection is not ready", func() bool { return c.Ready(msisdn.MTN) != nil })
 	if err := c.Ready(msisdn.Telecel); err != nil {
 		t.Error(err)
 	}

@@ -16,6 +16,7 @@ import (
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
@@ -326,7 +327,7 @@ func runAt(t *testing.T, now *clock.Clock, store func(context.Context, provider.
 // ready waits until every link is bound, and takes submits if it may.
 func ready(t *testing.T, c *Client) {
 	t.Helper()
-	until(t, "a bound client", func() bool {
+	clocktest.Await(t, "a bound client", func() bool {
 		for _, l := range c.links {
 			if l.current.Load() == nil || l.mode != Receiver && l.session.Load() == nil {
 				return false
@@ -334,18 +335,6 @@ func ready(t *testing.T, c *Client) {
 		}
 		return true
 	})
-}
-
-// until looks again and again for what gives no signal, until it is so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for begun := time.Now(); !so(); <-look.C {
-		if time.Since(begun) > patience {
-			t.Fatal("never:", what)
-		}
-	}
 }
 
 // hand submits one segment and waits for its outcome.
@@ -369,8 +358,8 @@ func (c *centre) giveUp(k *Client, now *clock.Clock, s provider.Segment) provide
 	before := len(c.received())
 	got := make(chan provider.Outcome, 2)
 	k.Submit(context.Background(), s, func(o provider.Outcome) { got <- o })
-	until(c.t, "a submit at the centre", func() bool { return len(c.received()) > before })
-	until(c.t, "an outcome", func() bool { now.Advance(time.Minute); return len(got) > 0 })
+	clocktest.Await(c.t, "a submit at the centre", func() bool { return len(c.received()) > before })
+	clocktest.Await(c.t, "an outcome", func() bool { now.Advance(time.Minute); return len(got) > 0 })
 	return <-got
 }
 
