@@ -108,8 +108,14 @@ func (a *App) startMessaging(ctx context.Context) {
 		return
 	}
 	// A first message that is sent by hand should not have to wait for a second look.
-	for until := time.Now().Add(bindWithin); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		if a.sms[len(a.sms)-1].Ready("") == nil {
+	bound, cancel := context.WithTimeout(ctx, bindWithin)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for a.sms[len(a.sms)-1].Ready("") != nil {
+		select {
+		case <-look.C:
+		case <-bound.Done():
 			return
 		}
 	}
