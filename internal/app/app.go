@@ -45,10 +45,9 @@ type App struct {
 	folder     string // removed at the end when the server is ephemeral
 
 	parts
-	sim       *simulator // nil in production without one
-	listeners []*listener
-	failed    chan error
-	ready     Ready
+	sim    *simulator // nil in production without one
+	failed chan error
+	ready  Ready
 	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
 	callbacks atomic.Pointer[map[railID]string]
 	draining  chan struct{}

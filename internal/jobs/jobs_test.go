@@ -296,7 +296,7 @@ func TestBackoffDoublesToItsEnd(t *testing.T) {
 			}
 		}
 	}
-	if Backoff("a", 3) == Backoff("b", 3) || Backoff("a", 3) != Backoff("a", 3) {
+	if a, again := Backoff("a", 3), Backoff("a", 3); a != again || a == Backoff("b", 3) {
 		t.Error("the jitter does not follow from the id")
 	}
 }

@@ -20,7 +20,6 @@ type shop struct {
 	offers  []provider.Offer
 	outcome provider.Outcome // of names and offers
 	bought  []provider.BundleRequest
-	sent    []provider.DisburseRequest
 }
 
 func (s *scripted) WalletName(context.Context, msisdn.Network, msisdn.MSISDN) (string, provider.Outcome) {
@@ -376,11 +375,10 @@ func TestBundleRefusals(t *testing.T) {
 		h.second.sells(pending, oneGiga)
 		good := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: n.offered("telecel_data", telecel).ID, Network: msisdn.Telecel}
 		stranger := n.newTenant(funds)
-		broke := n.newTenant(0)
-		h.tenant, stranger = stranger, h.tenant
+		ours := h.tenant
+		h.tenant = stranger
 		foreign := n.offered("telecel_data", telecel)
-		h.tenant, stranger = stranger, h.tenant
-		_ = broke
+		h.tenant = ours
 		for _, tt := range []struct {
 			name  string
 			spoil func(*BuyBundle)

@@ -446,7 +446,7 @@ func (c Case) CheckRefusal(status int, header http.Header, body []byte) error {
 	case status == http.StatusUnprocessableEntity && c.Field != "" && (len(r.Errors[c.Field]) == 0 || !strings.Contains(r.Message, c.Field)):
 		return fmt.Errorf("%s is not named: %.300s", c.Field, body)
 	case status == http.StatusMethodNotAllowed && header.Get("Allow") == "":
-		return fmt.Errorf("Allow is missing")
+		return fmt.Errorf("the header Allow is missing")
 	}
 	for _, word := range trapped {
 		if strings.Contains(strings.ToLower(r.Message), word) {
