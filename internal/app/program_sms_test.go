@@ -31,10 +31,11 @@ func (c *centre) flags(more ...string) []string {
 
 // smscTotals are what the centre counted.
 type smscTotals struct {
-	Bound    int   `json:"bound"`
-	Accepted int64 `json:"accepted"`
-	Again    int   `json:"again"`       // segments that came more than once
-	Lost     int   `json:"not_counted"` // segments beyond what the count can hold
+	Bound     int   `json:"bound"`
+	Accepted  int64 `json:"accepted"`
+	Confirmed int64 `json:"confirmed"`   // receipts that were acknowledged
+	Again     int   `json:"again"`       // segments that came more than once
+	Lost      int   `json:"not_counted"` // segments beyond what the count can hold
 }
 
 func (c *centre) totals(t testing.TB) (totals smscTotals) {
