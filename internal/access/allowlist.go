@@ -24,13 +24,13 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 	if strings.Contains(text, "/") {
 		parsed, err := netip.ParsePrefix(text)
 		if err != nil {
-			return refuse("is neither an IP address nor a CIDR.")
+			return refuse("is neither an IP address nor a CIDR")
 		}
 		p = parsed
 	} else {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" {
-			return refuse("is neither an IP address nor a CIDR.")
+			return refuse("is neither an IP address nor a CIDR")
 		}
 		p = netip.PrefixFrom(addr, addr.BitLen())
 	}

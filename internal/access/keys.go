@@ -224,13 +224,13 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 		return Minted{}, err
 	}
 	if n.Tenant == "" {
-		return Minted{}, problem.Field("tenant", "is required.")
+		return Minted{}, problem.Field("tenant", "is required")
 	}
 	if !utf8.ValidString(n.Member) || utf8.RuneCountInString(n.Member) > maxMember || strings.TrimSpace(n.Member) != n.Member {
-		return Minted{}, problem.Field("member", "must have at most 80 characters and no space around them.")
+		return Minted{}, problem.Field("member", "must have at most 80 characters and no space around them")
 	}
 	if n.Expiry < 0 {
-		return Minted{}, problem.Field("expiry", "must be in the future.")
+		return Minted{}, problem.Field("expiry", "must be in the future")
 	}
 	text := newKey(n.Live)
 	now := a.clock.Now()
@@ -329,7 +329,7 @@ const replaceKey = `UPDATE api_keys SET expires_at = $3, replaced_by = $4
 // longer at most, never longer than it would have. A key is rotated once.
 func (a *Access) Rotate(tx *db.Tx, tenant, id string, successor Minted, overlap time.Duration) (old Key, err error) {
 	if overlap < 0 || overlap > MaxOverlap {
-		return Key{}, problem.Field("overlap", "must be between 0 and 7 days.")
+		return Key{}, problem.Field("overlap", "must be between 0 and 7 days")
 	}
 	old, hash, err := a.lockKey(tx, tenant, id)
 	if err != nil {

@@ -50,7 +50,7 @@ func (c *creditsRefund) Run(e *env) error {
 // sell books credits and their price.
 func (c *common) sell(e *env, tenant string, credits int64, price amount, reason, action string, book func(*messaging.Messaging, *db.Tx, string, string, int64) (int64, error)) error {
 	if strings.TrimSpace(reason) == "" {
-		return problem.Field("reason", "is required.")
+		return problem.Field("reason", "is required")
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
 		sale := newID()

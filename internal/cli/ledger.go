@@ -171,18 +171,18 @@ func days(from, to string) (begin, end time.Time, err error) {
 	var bad problem.Fields
 	if from != "" {
 		if begin, err = time.Parse(time.DateOnly, from); err != nil {
-			bad.Add("from", "must be a date, YYYY-MM-DD.")
+			bad.Add("from", "must be a date, YYYY-MM-DD")
 		}
 	}
 	end = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	if to != "" {
 		if end, err = time.Parse(time.DateOnly, to); err != nil {
-			bad.Add("to", "must be a date, YYYY-MM-DD.")
+			bad.Add("to", "must be a date, YYYY-MM-DD")
 		}
 		end = end.AddDate(0, 0, 1)
 	}
 	if strings.TrimSpace(to) != "" && end.Before(begin) {
-		bad.Add("to", "must not be before from.")
+		bad.Add("to", "must not be before from")
 	}
 	return begin, end, bad.Err()
 }

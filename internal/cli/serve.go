@@ -120,7 +120,7 @@ type simCommand struct {
 // Run serves the simulator until an interrupt.
 func (c *simCommand) Run(e *env) error {
 	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
-		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it.")
+		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it")
 	}
 	return app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")})
 }

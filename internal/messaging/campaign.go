@@ -120,7 +120,7 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 	case len(s.Recipients) > MaxRecipients:
 		bad.Merge(tooManyRecipients())
 	case len(s.Groups) > MaxGroups:
-		bad.Add("group_id_list", fmt.Sprintf("must have at most %d groups.", MaxGroups))
+		bad.Add("group_id_list", fmt.Sprintf("must have at most %d groups", MaxGroups))
 	}
 	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message, bad); err != nil {
 		return Campaign{}, false, err
@@ -181,15 +181,15 @@ func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' }
 	switch {
 	case strings.TrimSpace(text) == "":
-		bad.Add("message", "is required.")
+		bad.Add("message", "is required")
 	case !utf8.ValidString(text):
-		bad.Add("message", "must be valid UTF-8 text.")
+		bad.Add("message", "must be valid UTF-8 text")
 	case strings.ContainsFunc(text, control):
-		bad.Add("message", "must not contain control characters.")
+		bad.Add("message", "must not contain control characters")
 	default:
 		encoding, segments := smstext.Count(text)
 		if segments > smstext.MaxSegments {
-			bad.Add("message", fmt.Sprintf("needs %d segments, the most is %d.", segments, smstext.MaxSegments))
+			bad.Add("message", fmt.Sprintf("needs %d segments, the most is %d", segments, smstext.MaxSegments))
 		}
 		return encoding, int64(segments)
 	}
@@ -255,7 +255,7 @@ func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (re
 		return recipientList{}, err
 	}
 	if len(list.numbers) == 0 {
-		return recipientList{}, problem.Field("recipients", "must have at least one valid number that did not opt out.")
+		return recipientList{}, problem.Field("recipients", "must have at least one valid number that did not opt out")
 	}
 	return list, nil
 }
@@ -283,7 +283,7 @@ func withGroups(tx *db.Tx, tenantID string, groups []string, given []msisdn.MSIS
 }
 
 func tooManyRecipients() error {
-	return problem.Field("recipients", fmt.Sprintf("must have at most %d numbers in one request, groups included.", MaxRecipients))
+	return problem.Field("recipients", fmt.Sprintf("must have at most %d numbers in one request, groups included", MaxRecipients))
 }
 
 const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 1000`

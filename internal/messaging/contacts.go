@@ -96,7 +96,7 @@ func (m *Messaging) AddContacts(ctx context.Context, tenant, group string, list 
 
 func (m *Messaging) addContacts(ctx context.Context, tenant, group string, list []NewContact) (Added, error) {
 	if len(list) > MaxBulk {
-		return Added{}, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once.", MaxBulk))
+		return Added{}, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
 	}
 	now := m.clock.Now()
 	var added Added
@@ -111,7 +111,7 @@ func (m *Messaging) addContacts(ctx context.Context, tenant, group string, list 
 			return err
 		}
 		if g.Contacts+int64(len(fresh)) > MaxContacts {
-			return problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts.", MaxContacts))
+			return problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts", MaxContacts))
 		}
 		for rest := fresh; len(rest) > 0; {
 			n := min(len(rest), contactsAtOnce)
@@ -256,7 +256,7 @@ func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewC
 			}
 		}
 		if !storable(n.FirstName + n.LastName) {
-			return problem.Field("first_name", "must not hold control characters.")
+			return problem.Field("first_name", "must not hold control characters")
 		}
 		if n.FirstName != "" {
 			c.FirstName = cut(n.FirstName, maxPersonName)

@@ -50,7 +50,7 @@ func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Gr
 			return err
 		}
 		if n >= maxGroups {
-			return problem.Field("name", "cannot be given: there are 10000 groups already, which is the most.")
+			return problem.Field("name", "cannot be given: there are 10000 groups already, which is the most")
 		}
 		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
 		return err
@@ -59,7 +59,7 @@ func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Gr
 
 func checkGroupName(name string) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > maxGroupName || !storable(name) {
-		return problem.Field("name", "must have 1 to 100 characters.")
+		return problem.Field("name", "must have 1 to 100 characters")
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func newContactReader(file io.Reader) (*contactReader, error) {
 	}
 	row, err := r.csv.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, problem.Field("file", "has no rows.")
+		return nil, problem.Field("file", "has no rows")
 	}
 	if err != nil {
 		return nil, problem.Field("file", "cannot be read as CSV: "+err.Error())
@@ -127,7 +127,7 @@ func newContactReader(file io.Reader) (*contactReader, error) {
 		return r, nil
 	}
 	if !slices.ContainsFunc(row, func(cell string) bool { _, err := msisdn.Parse(cell); return err == nil }) {
-		return nil, problem.Field("file", "must begin with a heading that names the column phone_number, or with a phone number.")
+		return nil, problem.Field("file", "must begin with a heading that names the column phone_number, or with a phone number")
 	}
 	r.columns = map[string]int{"phone": 0, "first": 1, "last": 2, "e-mail": 3}
 	r.first = row

@@ -144,16 +144,16 @@ func (o *OTP) check(bad *problem.Fields) {
 		o.Expiry = OTPDefaultExpiry
 	}
 	if o.Message != "" && !strings.Contains(o.Message, Placeholder) {
-		bad.Add("message", "must contain the placeholder "+Placeholder+".")
+		bad.Add("message", "must contain the placeholder "+Placeholder)
 	}
 	if o.Length < OTPLeastLength || o.Length > OTPMostLength {
-		bad.Add("length", fmt.Sprintf("must be %d to %d digits.", OTPLeastLength, OTPMostLength))
+		bad.Add("length", fmt.Sprintf("must be %d to %d digits", OTPLeastLength, OTPMostLength))
 	}
 	if o.Expiry < OTPLeastExpiry || o.Expiry > OTPMostExpiry {
-		bad.Add("expiry", "must be 2 to 1440 minutes.")
+		bad.Add("expiry", "must be 2 to 1440 minutes")
 	}
 	if o.Phone == "" {
-		bad.Add("phoneNumber", "is required.")
+		bad.Add("phoneNumber", "is required")
 	}
 }
 

@@ -45,7 +45,7 @@ type Sender struct {
 // mobile money service or a brand.
 func CheckSenderName(name string) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > MaxSenderName {
-		return problem.Field("name", "must have 1 to 11 characters.")
+		return problem.Field("name", "must have 1 to 11 characters")
 	}
 	letter := false
 	for _, r := range name {
@@ -56,11 +56,11 @@ func CheckSenderName(name string) error {
 			if word, bad := forbiddenWord(name); bad {
 				return forbiddenName(word)
 			}
-			return problem.Field("name", "may have letters, digits, spaces and . - & only.")
+			return problem.Field("name", "may have letters, digits, spaces and . - & only")
 		}
 	}
 	if !letter {
-		return problem.Field("name", "must have at least one letter.")
+		return problem.Field("name", "must have at least one letter")
 	}
 	if word, bad := forbiddenWord(name); bad {
 		return forbiddenName(word)
@@ -161,10 +161,10 @@ const reviewSender = `UPDATE sender_ids SET status = $3, reason = $4, reviewed_a
 // rejection needs a reason, which the tenant sees.
 func (m *Messaging) ReviewSender(tx *db.Tx, tenant, id string, to SenderStatus, reason, reviewer string) (Sender, error) {
 	if to != SenderApproved && to != SenderRejected {
-		return Sender{}, problem.Field("status", "must be approved or rejected.")
+		return Sender{}, problem.Field("status", "must be approved or rejected")
 	}
 	if to == SenderRejected && strings.TrimSpace(reason) == "" {
-		return Sender{}, problem.Field("reason", "is required for a rejection: the customer reads it.")
+		return Sender{}, problem.Field("reason", "is required for a rejection: the customer reads it")
 	}
 	var s Sender
 	found := false

@@ -251,7 +251,7 @@ func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64)
 
 func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) (balance int64, err error) {
 	if credits <= 0 || credits > maxSale {
-		return 0, problem.Field("credits", "must be 1 to 1000000000.")
+		return 0, problem.Field("credits", "must be 1 to 1000000000")
 	}
 	t, err := m.tenants.Locked(tx, tenantID)
 	if err != nil {

@@ -121,7 +121,7 @@ func (p *Payments) chooseRail(ctx context.Context, pay *Payment, field string) e
 	rails, err := p.routes.Choose(ctx, op, channel, pay.Tenant, pay.Mode)
 	if err != nil {
 		if e := problem.From(err); e.Code == "not_served" && field != "" {
-			return problem.Field(field, "is not served at the moment.")
+			return problem.Field(field, "is not served at the moment")
 		}
 		return err
 	}

@@ -48,7 +48,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Pa
 		return Payment{}, false, err
 	}
 	if service.Network != r.Network {
-		return Payment{}, false, problem.Field("network", "is not the network of the service.")
+		return Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
 	o, err := p.offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {

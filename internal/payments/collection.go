@@ -35,7 +35,7 @@ const labelLength = 64
 // referencePattern is what a client's reference looks like.
 var referencePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
 
-const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' and '-'."
+const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' and '-'"
 
 // Collect accepts a collection and answers at once; the payer is asked right
 // after. replayed tells that an earlier request with the same Idempotency-Key
@@ -125,7 +125,7 @@ func (p *Payments) checkCallback(bad *problem.Fields, url string) {
 		return
 	}
 	if len(url) > callbackLength {
-		bad.Add("callback_url", "is too long.")
+		bad.Add("callback_url", "is too long")
 	} else if err := webhook.CheckURL(url, p.development); err != nil {
 		bad.Add("callback_url", err.Error())
 	}

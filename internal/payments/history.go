@@ -54,13 +54,13 @@ func (f *Filter) check() error {
 		bad.Add("status", "must be one of "+strings.Join(statusWords, ", ")+".")
 	}
 	if f.Page < 1 {
-		bad.Add("page", "must be at least 1.")
+		bad.Add("page", "must be at least 1")
 	}
 	if f.Size < 1 || f.Size > MaxPageSize {
-		bad.Add("page_size", "must be between 1 and 100.")
+		bad.Add("page_size", "must be between 1 and 100")
 	}
 	if !f.From.IsZero() && !f.To.IsZero() && f.To.Before(f.From) {
-		bad.Add("to", "must not be before from.")
+		bad.Add("to", "must not be before from")
 	}
 	return bad.Err()
 }

@@ -33,7 +33,7 @@ func (p *Payments) WalletName(ctx context.Context, tenantID string, network msis
 			return "", err
 		}
 		if !ok {
-			return "", problem.Field("phone_number", "belongs to no known network.")
+			return "", problem.Field("phone_number", "belongs to no known network")
 		}
 		network = guess
 	}
@@ -59,16 +59,16 @@ func (p *Payments) BankName(ctx context.Context, tenantID, bankID, account strin
 func (p *Payments) checkBankAccount(ctx context.Context, bankID, account string) error {
 	var bad problem.Fields
 	if !accountPattern.MatchString(account) {
-		bad.Add("account_number", "must be 7 to 16 letters or digits.")
+		bad.Add("account_number", "must be 7 to 16 letters or digits")
 	}
 	bank, found, err := p.routes.Bank(ctx, bankID)
 	switch {
 	case err != nil:
 		return err
 	case !found:
-		bad.Add("bank_id", "is not in the list of banks.")
+		bad.Add("bank_id", "is not in the list of banks")
 	case bank.Status != route.Active:
-		bad.Add("bank_id", "is not served at the moment.")
+		bad.Add("bank_id", "is not served at the moment")
 	}
 	return bad.Err()
 }
@@ -78,7 +78,7 @@ func (p *Payments) bankName(ctx context.Context, t tenant.Tenant, bankID, accoun
 		return r.BankNames.BankName(ctx, r.Banks[bankID], account)
 	})
 	if e := problem.From(err); e != nil && e.Code == "not_served" {
-		err = problem.Field("bank_id", "is not served at the moment.")
+		err = problem.Field("bank_id", "is not served at the moment")
 	}
 	return name, err
 }

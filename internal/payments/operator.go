@@ -21,10 +21,10 @@ import (
 // checkReason refuses an act that nobody explains or signs.
 func checkReason(bad *problem.Fields, reason, actor string) {
 	if reason == "" {
-		bad.Add("reason", "is required.")
+		bad.Add("reason", "is required")
 	}
 	if actor == "" {
-		bad.Add("actor", "is required.")
+		bad.Add("actor", "is required")
 	}
 }
 
@@ -89,7 +89,7 @@ func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, ac
 // provider took for it and gave us.
 func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
 	if fee < 0 || commission < 0 {
-		return Payment{}, problem.Field("provider_fee", "and commission must not be below zero.")
+		return Payment{}, problem.Field("provider_fee", "and commission must not be below zero")
 	}
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Success, Fee: fee, Commission: commission, FeeKnown: true}
 	return p.resolveAs(ctx, id, o, reason, actor, also)
@@ -147,10 +147,10 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 	var bad problem.Fields
 	checkReason(&bad, reason, actor)
 	if amount <= 0 {
-		bad.Add("amount", "must be above zero.")
+		bad.Add("amount", "must be above zero")
 	}
 	if from == to {
-		bad.Add("to", "must be another account.")
+		bad.Add("to", "must be another account")
 	}
 	if err := bad.Err(); err != nil {
 		return Payment{}, err
@@ -164,7 +164,7 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 		return Payment{}, err
 	}
 	if giver.Mode != taker.Mode {
-		return Payment{}, problem.Field("to", "must be an account of the same mode.")
+		return Payment{}, problem.Field("to", "must be an account of the same mode")
 	}
 	pay := Payment{
 		Tenant: giver.ID, Kind: KindPayout, Mode: string(giver.Mode), Channel: ChannelWallet, FeeBearer: string(giver.FeeBearer),
@@ -178,7 +178,7 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 // Fund puts money into a tenant's wallet: it has paid us outside of Makola.
 func (p *Payments) Fund(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount <= 0 {
-		return problem.Field("amount", "must be above zero.")
+		return problem.Field("amount", "must be above zero")
 	}
 	return p.adjust(ctx, tenantID, amount, "fund", reason, actor, also)
 }
@@ -187,7 +187,7 @@ func (p *Payments) Fund(ctx context.Context, tenantID string, amount money.Pesew
 // more than the wallet has: InsufficientFunds.
 func (p *Payments) Adjust(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount == 0 {
-		return problem.Field("amount", "must not be zero.")
+		return problem.Field("amount", "must not be zero")
 	}
 	return p.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
 }
@@ -260,7 +260,7 @@ func (p *Payments) adjust(ctx context.Context, tenantID string, amount money.Pes
 // zero. Money paid in therefore leaves the float, too: float -> funding.
 func (p *Payments) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount == 0 {
-		return problem.Field("amount", "must not be zero.")
+		return problem.Field("amount", "must not be zero")
 	}
 	// A command has no rails and cannot tell.
 	if _, ok := p.routes.Rail(rail, string(mode)); !ok && len(p.routes.Rails()) > 0 {

@@ -114,7 +114,7 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 	} else {
 		checkParty(&bad, "account_number", r.MSISDN, "channel", r.Network)
 		if !slices.Contains([]string{"", AccountSubscriber, AccountAgent}, r.AccountType) {
-			bad.Add("carriermomo_account_type", "must be subscriber or agent.")
+			bad.Add("carriermomo_account_type", "must be subscriber or agent")
 		}
 	}
 	switch {

@@ -45,9 +45,9 @@ func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, r
 	case err != nil:
 		return Payment{}, false, err
 	case !found:
-		bad.Add("network_id", "is not in the list of networks.")
+		bad.Add("network_id", "is not in the list of networks")
 	case network.Status != route.Active:
-		bad.Add("network_id", "is not served at the moment.")
+		bad.Add("network_id", "is not served at the moment")
 	}
 	if err := bad.Err(); err != nil {
 		return Payment{}, false, err

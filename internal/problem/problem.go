@@ -92,7 +92,8 @@ func Wrap(err error, k Kind, code, message string) *Error {
 	return &Error{Kind: k, Code: code, Message: message, Cause: err}
 }
 
-// Field makes the refusal of one field.
+// Field makes the refusal of one field. text follows "The ... field", without a
+// full stop, as in every message of the interface.
 func Field(field, text string) *Error {
 	return invalid(map[string][]string{field: {text}})
 }

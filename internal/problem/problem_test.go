@@ -42,10 +42,10 @@ func TestFieldsAnswersAllAtOnce(t *testing.T) {
 	if f.Err() != nil {
 		t.Fatal("an empty collector made an error")
 	}
-	f.Add("network", "is required.")
-	f.Add("amount", "is required.")
-	f.Add("amount", "is required.")
-	if !f.Merge(fmt.Errorf("x: %w", Field("name", "is too long."))) || f.Merge(io.EOF) {
+	f.Add("network", "is required")
+	f.Add("amount", "is required")
+	f.Add("amount", "is required")
+	if !f.Merge(fmt.Errorf("x: %w", Field("name", "is too long"))) || f.Merge(io.EOF) {
 		t.Fatal("Merge does not know fields from other errors")
 	}
 	e := From(f.Err())
@@ -58,7 +58,7 @@ func TestFieldsAnswersAllAtOnce(t *testing.T) {
 	if want := "The given data was invalid: amount, name, network"; e.Message != want {
 		t.Fatalf("message %q, want %q", e.Message, want)
 	}
-	if want := "The amount field is required."; Field("amount", "is required.").Message != want {
-		t.Fatalf("message of one field: %q", Field("amount", "is required.").Message)
+	if want := "The amount field is required"; Field("amount", "is required").Message != want {
+		t.Fatalf("message of one field: %q", Field("amount", "is required").Message)
 	}
 }

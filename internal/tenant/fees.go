@@ -232,20 +232,20 @@ func checkRules(rules []Rule) error {
 			name += "/" + r.Channel
 		}
 		if !slices.Contains(Products(), r.Product) {
-			f.Add(name, fmt.Sprintf("must be one of %v.", Products()))
+			f.Add(name, fmt.Sprintf("must be one of %v", Products()))
 		}
 		if !channelKnown(r.Channel) {
-			f.Add(name, "must name a network, BANK, WALLET or no channel.")
+			f.Add(name, "must name a network, BANK, WALLET or no channel")
 		}
 		if seen[name] {
-			f.Add(name, "has two rules.")
+			f.Add(name, "has two rules")
 		}
 		seen[name] = true
 		if r.Flat < 0 || r.BasisPoints < 0 || r.BasisPoints > maxBasisPoints || r.Minimum < 0 || r.Maximum < 0 {
-			f.Add(name, "must have amounts from zero and at most 100 percent.")
+			f.Add(name, "must have amounts from zero and at most 100 percent")
 		}
 		if r.Maximum > 0 && r.Maximum < r.Minimum {
-			f.Add(name, "has a maximum below its minimum.")
+			f.Add(name, "has a maximum below its minimum")
 		}
 	}
 	return f.Err()

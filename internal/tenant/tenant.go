@@ -242,22 +242,22 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 func (t Tenant) check() error {
 	var f problem.Fields
 	if !wellFormed(t.ID) {
-		f.Add("id", "must have 1 to 64 letters, digits and hyphens.")
+		f.Add("id", "must have 1 to 64 letters, digits and hyphens")
 	}
 	if strings.TrimSpace(t.Name) != t.Name || t.Name == "" || utf8.RuneCountInString(t.Name) > maxName || !utf8.ValidString(t.Name) {
-		f.Add("name", "must have 1 to 120 characters and no space around them.")
+		f.Add("name", "must have 1 to 120 characters and no space around them")
 	}
 	if t.Mode != Test && t.Mode != Live {
-		f.Add("mode", "must be test or live.")
+		f.Add("mode", "must be test or live")
 	}
 	if t.FeeBearer != Merchant && t.FeeBearer != Customer {
-		f.Add("fee_bearer", "must be merchant or customer.")
+		f.Add("fee_bearer", "must be merchant or customer")
 	}
 	if t.PayoutLimitWallet <= 0 {
-		f.Add("transfer_limit", "must be above zero.")
+		f.Add("transfer_limit", "must be above zero")
 	}
 	if t.PayoutLimitBank <= 0 {
-		f.Add("bank_transfer_limit", "must be above zero.")
+		f.Add("bank_transfer_limit", "must be above zero")
 	}
 	return f.Err()
 }

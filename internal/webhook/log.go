@@ -80,7 +80,7 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 		}
 		sql, args = sqlListFailed, []any{before, f.Limit}
 	default:
-		return nil, problem.Field("tenant", "is needed, unless only failed webhooks are asked for.")
+		return nil, problem.Field("tenant", "is needed, unless only failed webhooks are asked for")
 	}
 	var list []Delivery
 	err := w.db.Read(ctx, func(tx *db.Tx) error {
