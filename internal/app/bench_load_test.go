@@ -3,6 +3,7 @@ package app_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,13 +24,14 @@ import (
 // benchClients is how many keep-alive clients send at once.
 const benchClients = 256
 
-// window is how many payouts may be on their way, accepted but not yet delivered, in a whole-life run:
+// window is how many payouts may be on their way, sent but not yet delivered, in a whole-life run:
 // a backlog that cannot grow beyond it.
 const window = 2048
 
 // lives counts payouts from their answer to their webhook.
 type lives struct {
 	accepted, refused, delivered atomic.Int64
+	underway                     chan struct{} // holds one for each payout that is on its way; nil: as many as may come
 	mu                           sync.Mutex
 	latencies                    []time.Duration // of the answers
 }
@@ -72,6 +74,7 @@ func (l *lives) receive(connection net.Conn) {
 			return
 		}
 		l.delivered.Add(1)
+		l.arrived()
 		if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"); err != nil {
 			return
 		}
@@ -84,19 +87,20 @@ type workload struct {
 	payee      string
 	callback   string // empty: no webhook
 	duplicates int    // so many in a hundred repeat the reference before
-	window     int64  // 0: as fast as answers come
+	window     int    // 0: as fast as answers come
 }
 
 // run sends for so long and answers when every client has its last answer.
 func (l *lives) run(b *testing.B, address string, w workload, length time.Duration) {
 	b.Helper()
-	stop := time.Now().Add(length)
+	ctx, cancel := context.WithTimeout(b.Context(), length)
+	defer cancel()
 	var group sync.WaitGroup
 	for n := range benchClients {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			if err := l.client(address, w, n, stop); err != nil {
+			if err := l.client(ctx, address, w, n); err != nil {
 				b.Error(err)
 			}
 		}()
@@ -104,7 +108,7 @@ func (l *lives) run(b *testing.B, address string, w workload, length time.Durati
 	group.Wait()
 }
 
-func (l *lives) client(address string, w workload, n int, stop time.Time) error {
+func (l *lives) client(ctx context.Context, address string, w workload, n int) error {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
 		return err
@@ -116,11 +120,7 @@ func (l *lives) client(address string, w workload, n int, stop time.Time) error 
 	var request, body []byte
 	var took []time.Duration
 	reference, seed := "", time.Now().UnixNano()
-	for i := 0; time.Now().Before(stop); i++ {
-		if w.window > 0 && l.accepted.Load()-l.delivered.Load() > w.window {
-			pause(time.Millisecond)
-			continue
-		}
+	for i := 0; l.mayLeave(ctx); i++ {
 		if reference == "" || random.IntN(100) >= w.duplicates {
 			reference = fmt.Sprintf("b-%x-%d-%d", seed, n, i)
 		}
@@ -141,6 +141,7 @@ func (l *lives) client(address string, w workload, n int, stop time.Time) error 
 			l.accepted.Add(1)
 		case status == http.StatusUnprocessableEntity && w.duplicates > 0:
 			l.refused.Add(1)
+			l.arrived()
 		default:
 			return fmt.Errorf("a payout was answered with %d", status)
 		}
@@ -150,6 +151,27 @@ func (l *lives) client(address string, w workload, n int, stop time.Time) error 
 }
 
 // keep adds one client's latencies.
+// mayLeave waits until there is room for one more payout on its way; false at the end of the run.
+func (l *lives) mayLeave(ctx context.Context) bool {
+	if l.underway == nil {
+		return ctx.Err() == nil
+	}
+	select {
+	case l.underway <- struct{}{}:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// arrived makes room for another. A webhook may come twice.
+func (l *lives) arrived() {
+	select {
+	case <-l.underway:
+	default:
+	}
+}
+
 func (l *lives) keep(took []time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -70,6 +70,9 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 			}
 		}
 		l := &lives{}
+		if w.window > 0 {
+			l.underway = make(chan struct{}, w.window)
+		}
 		w.callback = l.sink(b)
 		length := burstFor
 		if life {
