@@ -16,13 +16,14 @@ import (
 // version is set by the linker for a release; else the commit is shown.
 var version = ""
 
-// gcPercent makes the server collect garbage a little less often than Go does by itself: its live
-// memory is small, and every cycle is taken from requests.
-const gcPercent = 150
-
-// memoryLimit makes the collector work harder before the server outgrows the 200 MB that the documents
-// promise: what SQLite keeps and the program itself come on top of it.
-const memoryLimit = 112 << 20
+// gcPercent lets garbage grow to four times the live memory, which is small: every collection is taken from
+// requests. The limits make the collector work harder before the server outgrows the 200 MB that the documents
+// promise: the program itself comes on top of them, and what SQLite keeps outside of Go's memory.
+const (
+	gcPercent           = 400
+	memoryLimitPostgres = 150 << 20
+	memoryLimitSQLite   = 112 << 20
+)
 
 // serveCommand starts the server.
 type serveCommand struct {
@@ -38,18 +39,28 @@ func (c *serveCommand) Run(e *env) error {
 		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used")
 	}
 	c.Secret = secret
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
+	limitMemory(c.Database != "")
 	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
 	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log})
 	if err != nil {
 		return serveProblem(err, c.Listen)
 	}
 	return a.Run(e.ctx)
+}
+
+// limitMemory sets up the garbage collector, unless the environment says how.
+func limitMemory(postgres bool) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	if postgres {
+		debug.SetMemoryLimit(memoryLimitPostgres)
+	} else {
+		debug.SetMemoryLimit(memoryLimitSQLite)
+	}
 }
 
 // masterKey reads the master key from the environment, or from the file that the environment names.
