@@ -86,10 +86,10 @@ func (b *batch) byIdempotency(p Payment) *Payment {
 // replay answers a request whose Idempotency-Key came before.
 func (b *batch) replay(old, asked Payment) (result, error) {
 	if old.Kind != asked.Kind || old.IdempotencyHash != asked.IdempotencyHash {
-		return result{}, problem.New(problem.Invalid, "idempotency_key_mismatch", "The Idempotency-Key was used with another request.")
+		return result{}, problem.New(problem.Invalid, "idempotency_key_mismatch", "The Idempotency-Key was used with another request")
 	}
 	if b.p.answering(old) {
-		e := problem.New(problem.InProgress, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered.")
+		e := problem.New(problem.InProgress, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered")
 		e.RetryAfter = time.Second
 		return result{}, e
 	}

@@ -107,9 +107,9 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	}
 	switch {
 	case pay.Status != StatusPending:
-		return Payment{}, problem.New(problem.Duplicate, "payment_final", "The payment is "+pay.Word()+" already.")
+		return Payment{}, problem.New(problem.Duplicate, "payment_final", "The payment is "+pay.Word()+" already")
 	case pay.EscalatedAt.IsZero() && p.clock.Since(pay.CreatedAt) < doubtTime:
-		return Payment{}, problem.New(problem.InProgress, "payment_in_progress", "The payment is being worked on; it can be resolved when it is a minute old.")
+		return Payment{}, problem.New(problem.InProgress, "payment_in_progress", "The payment is being worked on; it can be resolved when it is a minute old")
 	}
 	s := settlement{payment: pay, event: EventSucceeded, note: reason, also: all(also), outcome: o}
 	if o.State == provider.Failed {
@@ -120,7 +120,7 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 		return Payment{}, err
 	}
 	if !done.changed {
-		return Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.payment.Word()+": look again.")
+		return Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.payment.Word()+": look again")
 	}
 	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
 	return done.payment, nil
@@ -220,7 +220,7 @@ func (p *Payments) Recover(ctx context.Context, tenantID, reason, actor string, 
 			return err
 		}
 		if owed >= 0 {
-			return problem.New(problem.Invalid, "nothing_owed", "The account owes nothing.")
+			return problem.New(problem.Invalid, "nothing_owed", "The account owes nothing")
 		}
 		taken = money.Pesewas(min(-owed, page.Available(wallet)))
 		if taken <= 0 {
@@ -295,7 +295,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 		return err
 	}
 	if pay.TurnedAt.IsZero() || pay.Kind == KindCollection {
-		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense.")
+		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
 	}
 	m := movement{asset: asset(pay.Mode), from: ledger.Suspense, to: ledger.Fees, amount: pay.Amount, kind: "decide", subject: pay.ID, leg: LegDecided}
 	if tenants {
@@ -306,7 +306,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	}
 	err = p.book(ctx, m, reason, actor, also)
 	if errors.Is(err, db.ErrUnique) {
-		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before.")
+		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 		if old, again, err := p.earlier(ctx, asked(c, t, KindPayout)); err != nil || again {
 			return p.replayed(old, err)
 		}
-		return Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped.")
+		return Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
 	}
 	if err := p.checkPayout(ctx, t, r); err != nil {
 		return Payment{}, false, err

@@ -198,7 +198,7 @@ func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode 
 	case len(chosen) > 0:
 		return chosen, nil
 	case !served:
-		return nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment.")
+		return nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
 	default:
 		p := problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
 		p.RetryAfter = max(wait, time.Second)
