@@ -253,7 +253,7 @@ func checkScopes(scopes []Scope) ([]Scope, error) {
 	}
 	for _, s := range scopes {
 		if !slices.Contains(kept, s) {
-			return nil, problem.Field("scope", "has no right named "+string(s)+".")
+			return nil, problem.Field("scope", "has no right named "+string(s))
 		}
 	}
 	return kept, nil

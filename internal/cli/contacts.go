@@ -262,7 +262,7 @@ func parseNumbers(texts ...string) ([]msisdn.MSISDN, error) {
 	for i, text := range texts {
 		var err error
 		if numbers[i], err = msisdn.Parse(text); err != nil {
-			return nil, problem.Field(text, err.Error()+".")
+			return nil, problem.Field(text, err.Error())
 		}
 	}
 	return numbers, nil

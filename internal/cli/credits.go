@@ -107,7 +107,7 @@ func (c *creditsReport) Run(e *env) error {
 	for name, r := range c.Network {
 		n, ok := msisdn.ParseNetwork(name)
 		if !ok {
-			return problem.Field("network", msisdn.ErrNetwork.Error()+".")
+			return problem.Field("network", msisdn.ErrNetwork.Error())
 		}
 		prices.Networks[n] = r.value
 	}

@@ -42,7 +42,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c Caller, r AirtimeBuy) (pay,
 	}
 	var bad problem.Fields
 	if r.Amount < MinTopUp || r.Amount > MaxAirtimeBuy {
-		bad.Add("amount", "must be between "+MinTopUp.String()+" and "+MaxAirtimeBuy.String()+".")
+		bad.Add("amount", "must be between "+MinTopUp.String()+" and "+MaxAirtimeBuy.String())
 	}
 	checkNumber(&bad, "destination", r.Destination)
 	checkParty(&bad, "phoneNumber", r.Payer, "network", r.Network)

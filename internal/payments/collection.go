@@ -50,7 +50,7 @@ func (p *Payments) Collect(ctx context.Context, c Caller, r Collect) (pay Paymen
 	}
 	var bad problem.Fields
 	if r.Amount < MinCollection || r.Amount > MaxCollection {
-		bad.Add("amount", "must be between "+MinCollection.String()+" and "+MaxCollection.String()+".")
+		bad.Add("amount", "must be between "+MinCollection.String()+" and "+MaxCollection.String())
 	}
 	checkParty(&bad, "phone_number", r.MSISDN, "network", r.Network)
 	checkReference(&bad, "transaction_id", r.Reference)
@@ -104,10 +104,10 @@ func (p *Payments) mint(pay *Payment, now time.Time) {
 
 func checkParty(bad *problem.Fields, numberField string, number msisdn.MSISDN, networkField string, network msisdn.Network) {
 	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
-		bad.Add(numberField, msisdn.ErrNumber.Error()+".")
+		bad.Add(numberField, msisdn.ErrNumber.Error())
 	}
 	if n, ok := msisdn.ParseNetwork(string(network)); !ok || n != network {
-		bad.Add(networkField, msisdn.ErrNetwork.Error()+".")
+		bad.Add(networkField, msisdn.ErrNetwork.Error())
 	}
 }
 

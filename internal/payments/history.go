@@ -51,7 +51,7 @@ func (f *Filter) check() error {
 	}
 	var bad problem.Fields
 	if f.Status != "" && !slices.Contains(statusWords, f.Status) {
-		bad.Add("status", "must be one of "+strings.Join(statusWords, ", ")+".")
+		bad.Add("status", "must be one of "+strings.Join(statusWords, ", "))
 	}
 	if f.Page < 1 {
 		bad.Add("page", "must be at least 1")

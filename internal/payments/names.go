@@ -102,7 +102,7 @@ func (p *Payments) resolve(ctx context.Context, t tenant.Tenant, op route.Operat
 		case o.Class == provider.Accepted && name != "":
 			return name, nil
 		case o.Class == provider.Rejected:
-			return "", problem.Field(field, "is not known to the "+holder(op)+".")
+			return "", problem.Field(field, "is not known to the "+holder(op))
 		}
 	}
 	return "", problem.New(problem.Unavailable, "name_service_unavailable", "The name cannot be looked up at the moment. Nothing was sent; try again shortly.")

@@ -119,9 +119,9 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 	}
 	switch {
 	case r.Amount < MinPayout:
-		bad.Add("amount", "must be at least "+MinPayout.String()+".")
+		bad.Add("amount", "must be at least "+MinPayout.String())
 	case r.Amount > limit:
-		bad.Add("amount", "must not be above the transfer limit of "+limit.String()+".")
+		bad.Add("amount", "must not be above the transfer limit of "+limit.String())
 	}
 	checkReference(&bad, "client_reference", r.Reference)
 	p.checkCallback(&bad, r.CallbackURL)

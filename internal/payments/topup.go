@@ -35,7 +35,7 @@ func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, r
 	}
 	var bad problem.Fields
 	if r.Amount < MinTopUp || r.Amount > MaxTopUp {
-		bad.Add("amount", "must be between "+MinTopUp.String()+" and "+MaxTopUp.String()+".")
+		bad.Add("amount", "must be between "+MinTopUp.String()+" and "+MaxTopUp.String())
 	}
 	checkNumber(&bad, "phone_number", r.MSISDN)
 	checkReference(&bad, "transaction_id", r.Reference)
@@ -62,7 +62,7 @@ func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, r
 
 func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {
 	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
-		bad.Add(field, msisdn.ErrNumber.Error()+".")
+		bad.Add(field, msisdn.ErrNumber.Error())
 	}
 }
 
