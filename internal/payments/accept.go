@@ -225,7 +225,7 @@ func (p Payment) held() money.Pesewas {
 func duplicate(old Payment) error {
 	e := problem.New(problem.Duplicate, "duplicate_reference", "The transaction id has already been taken")
 	if old.Kind == KindPayout {
-		e.Message = "The client reference has already been taken."
+		e.Message = "The client reference has already been taken"
 	}
 	e.Data = old
 	return e
