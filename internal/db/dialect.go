@@ -18,7 +18,7 @@ import (
 //	in the text                 on PostgreSQL                  on SQLite
 //	json_each($1)               jsonb_array_elements($1)       json_each($1)
 //	IN (SELECT value FROM
-//	    texts($1))              = ANY($1)                      IN (SELECT value FROM json_each($1))
+//	    texts($1))              = ANY($1), NOT: <> ALL($1)     IN (SELECT value FROM json_each($1))
 //	texts($1), ints($1)         (SELECT unnest($1) AS value)   json_each($1)
 //	rows($1)                    unnest of one array a column   json_each($1), column by column
 //	greatest(a, b), least(a, b) the same                       max(a, b), min(a, b)
@@ -47,6 +47,7 @@ const guardMark = "makola guard"
 var (
 	wordRows        = regexp.MustCompile(`\brows\(\$(\d+)\)`)
 	wordInTexts     = regexp.MustCompile(`\bIN \(SELECT value FROM texts\(\$(\d+)\)\)`)
+	wordNotInTexts  = regexp.MustCompile(`\bNOT IN \(SELECT value FROM texts\(\$(\d+)\)\)`)
 	wordTexts       = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
 	wordJSONEach    = regexp.MustCompile(`\bjson_each\(`)
@@ -159,6 +160,7 @@ func postgresText(sql string, args []any, guarded bool) string {
 		}
 		return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + "))"
 	})
+	sql = wordNotInTexts.ReplaceAllString(sql, "<> ALL($$$1::text[])")
 	sql = wordInTexts.ReplaceAllString(sql, "= ANY($$$1::text[])")
 	sql = wordTexts.ReplaceAllString(sql, "(SELECT unnest($$$1::text[]) AS value) AS texts")
 	sql = wordInts.ReplaceAllString(sql, "(SELECT unnest($$$1::bigint[]) AS value) AS ints")

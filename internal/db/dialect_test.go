@@ -63,6 +63,8 @@ func TestTranslations(t *testing.T) {
 		{"SELECT n FROM t WHERE id IN (SELECT value FROM texts($1)) AND n IN (SELECT value FROM ints($2))", []any{[]string{"x"}, []int64{1}},
 			"SELECT n FROM t WHERE id = ANY($1::text[]) AND n IN (SELECT value FROM (SELECT unnest($2::bigint[]) AS value) AS ints)",
 			"SELECT n FROM t WHERE id IN (SELECT value FROM json_each($1) AS texts) AND n IN (SELECT value FROM json_each($2) AS ints)"},
+		{"SELECT n FROM t WHERE id NOT IN (SELECT value FROM texts($1))", []any{[]string{"x"}},
+			"SELECT n FROM t WHERE id <> ALL($1::text[])", "SELECT n FROM t WHERE id NOT IN (SELECT value FROM json_each($1) AS texts)"},
 		{"SELECT n FROM texts($1) JOIN t ON t.id = texts.value", []any{[]string{"x"}},
 			"SELECT n FROM (SELECT unnest($1::text[]) AS value) AS texts JOIN t ON t.id = texts.value",
 			"SELECT n FROM json_each($1) AS texts JOIN t ON t.id = texts.value"},
