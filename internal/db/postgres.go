@@ -142,6 +142,11 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		// The error may quote the URL with its password.
 		return nil, errors.New("db: the database URL cannot be read (expected postgres://user:password@host:port/name)")
 	}
+	switch config.ConnConfig.DefaultQueryExecMode {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+		return nil, fmt.Errorf("db: default_query_exec_mode=%s in the database URL: sets of rows need cache_statement, cache_describe or describe_exec",
+			config.ConnConfig.DefaultQueryExecMode)
+	}
 	config.MaxConns = int32(min(maxConns, 10000)) //nolint:gosec // bounded
 	for name, value := range postgresSettings {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
