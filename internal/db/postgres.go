@@ -232,6 +232,7 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 	return b, before
 }
 
+// send makes room for the statements in the driver's buffer and sends them.
 func (s *postgresSession) send(ctx context.Context, b *pgx.Batch, statements []*statement) pgx.BatchResults {
 	s.conn.Conn().PgConn().Frontend().Send(room(roomOf(statements)))
 	return s.conn.SendBatch(ctx, b)
