@@ -21,7 +21,7 @@ var version = ""
 // promise: the program itself comes on top of them, and what SQLite keeps outside of Go's memory.
 const (
 	gcPercent           = 400
-	memoryLimitPostgres = 165 << 20
+	memoryLimitPostgres = 178 << 20
 	memoryLimitSQLite   = 112 << 20
 )
 

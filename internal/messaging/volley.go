@@ -100,7 +100,7 @@ func (s *step) rest() (jobs.Job, error) {
 	return job, err
 }
 
-const jobsThere = `SELECT j.id FROM texts($1) JOIN jobs j ON j.id = texts.value`
+const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
 // scatter gives each campaign of a volley a job of its own, but for those that have one.
 func (m *Messaging) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
