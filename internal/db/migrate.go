@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -182,7 +183,7 @@ func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 		return nil
 	}
 	if len(open) < len(list) && d.engine == SQLite {
-		if err := d.backup(ctx, fmt.Sprintf("%s.before-%04d", d.path, open[0].Number)); err != nil {
+		if err := d.backup(ctx, files, open[0]); err != nil {
 			return fmt.Errorf("db: copy the database before migrating it: %w", err)
 		}
 	}
@@ -233,23 +234,45 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 	})
 }
 
-// backup copies a SQLite database into a new file.
-func (d *DB) backup(ctx context.Context, path string) error {
-	// A copy of an earlier try may be half a file: it is replaced.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
+// backup copies a SQLite database, before the migration next, into a file beside it. It appears under its name
+// when it is whole, in place of one that is there, and only if next was still to come when it was taken: another
+// may migrate at the same time.
+func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 	lite, ok := d.opener.(*sqliteDB)
 	if !ok {
 		return errors.New("not a SQLite database")
 	}
-	s, err := lite.session(ctx, modeWrite)
+	name := fmt.Sprintf("%s.before-%04d", d.path, next.Number)
+	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(part.Name()) }() // it has its name by then, or is of no use
+	if err := part.Close(); err != nil {
+		return err
+	}
+	if err := lite.copyInto(ctx, part.Name()); err != nil {
+		return err
+	}
+	list, err := d.migrationStatus(ctx, files)
+	if err != nil {
+		return err
+	}
+	for _, m := range pending(list) {
+		if m.Number == next.Number {
+			return os.Rename(part.Name(), name)
+		}
+	}
+	return nil
+}
+
+// copyInto copies the database into an empty file.
+func (d *sqliteDB) copyInto(ctx context.Context, path string) error {
+	s, err := d.session(ctx, modeWrite)
 	if err != nil {
 		return err
 	}
 	defer s.end(false)
-	if _, err := s.(*sqliteSession).conn.conn.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o600)
+	_, err = s.(*sqliteSession).conn.conn.ExecContext(ctx, "VACUUM INTO ?", path)
+	return err
 }

@@ -149,6 +149,9 @@ func TestCopiesASQLiteFileFirst(t *testing.T) {
 	if err := d.migrate(t.Context(), both); err != nil {
 		t.Fatal(err)
 	}
+	if found, _ := filepath.Glob(path + ".before-*"); len(found) != 1 {
+		t.Errorf("beside the file: %v", found)
+	}
 	kept, err := Open(t.Context(), Options{Path: path + ".before-0002"})
 	if err != nil {
 		t.Fatal(err)
