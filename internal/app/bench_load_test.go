@@ -150,7 +150,6 @@ func (l *lives) client(ctx context.Context, address string, w workload, n int) e
 	return nil
 }
 
-// keep adds one client's latencies.
 // mayLeave waits until there is room for one more payout on its way; false at the end of the run.
 func (l *lives) mayLeave(ctx context.Context) bool {
 	if l.underway == nil {
@@ -172,6 +171,7 @@ func (l *lives) arrived() {
 	}
 }
 
+// keep adds one client's latencies.
 func (l *lives) keep(took []time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

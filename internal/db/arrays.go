@@ -24,6 +24,7 @@ type array struct {
 // arrayCodec writes an array of ours and leaves everything else to the driver.
 type arrayCodec struct{ *pgtype.ArrayCodec }
 
+// useArrays tells a connection's types about them.
 func useArrays(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.ByteaArrayOID} {
 		if t, ok := m.TypeForOID(oid); ok {

@@ -109,9 +109,9 @@ func (c *texts) postgresAs(sql string, args []any, guarded bool) (string, []any,
 		}
 		switch list := v.(type) {
 		case []string:
-			v = &array{columnData: &columnData{kind: kindText, texts: list}}
+			v = &array{columnData: &columnData{texts: list}}
 		case []int64:
-			v = &array{columnData: &columnData{kind: kindInt, ints: list}}
+			v = &array{columnData: &columnData{ints: list}}
 		}
 		out = append(out, v)
 	}

@@ -258,12 +258,10 @@ func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range pending(list) {
-		if m.Number == next.Number {
-			return os.Rename(part.Name(), name)
-		}
+	if open := pending(list); len(open) == 0 || open[0].Number != next.Number {
+		return nil
 	}
-	return nil
+	return os.Rename(part.Name(), name)
 }
 
 // copyInto copies the database into an empty file.

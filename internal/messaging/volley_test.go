@@ -31,7 +31,10 @@ func (h *house) volley(to ...msisdn.MSISDN) []Campaign {
 	return campaigns
 }
 
-const volleyJobs = "SELECT count(*) FROM jobs WHERE kind LIKE 'sms_volley%'"
+const (
+	messageJobs = "SELECT count(*) FROM jobs WHERE kind LIKE 'sms%'"
+	volleyJobs  = "SELECT count(*) FROM jobs WHERE kind LIKE 'sms_volley%'"
+)
 
 func TestAVolleyHasOneJob(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
@@ -44,7 +47,7 @@ func TestAVolleyHasOneJob(t *testing.T) {
 		})
 		sent := h.volley("233241000001", "233241000002", "233241000003", "233241000004")
 		<-begun
-		if n, all := h.count(volleyJobs), h.count("SELECT count(*) FROM jobs WHERE kind LIKE 'sms%'"); n != 1 || all != 1 {
+		if n, all := h.count(volleyJobs), h.count(messageJobs); n != 1 || all != 1 {
 			t.Errorf("%d jobs, %d of them of volleys", all, n)
 		}
 		h.sound() // nothing is amiss while it waits
@@ -53,7 +56,7 @@ func TestAVolleyHasOneJob(t *testing.T) {
 		for _, c := range sent {
 			h.wantStatus(c, "1 submitted")
 		}
-		if n := h.count("SELECT count(*) FROM jobs WHERE kind LIKE 'sms%'"); n != 0 {
+		if n := h.count(messageJobs); n != 0 {
 			t.Errorf("%d jobs are left", n)
 		}
 		h.wantBalance(6)
@@ -78,7 +81,7 @@ func TestWhatAVolleyCannotSendHoldsUpNobody(t *testing.T) {
 		for i, want := range []string{"1 submitted", "1 queued", "1 rejected"} {
 			h.wantStatus(sent[i], want)
 		}
-		if n := h.count("SELECT count(*) FROM jobs WHERE kind LIKE 'sms%' AND subject = $1", sent[1].ID); n != 1 || h.count(volleyJobs) != 0 {
+		if n := h.count(messageJobs+" AND subject = $1", sent[1].ID); n != 1 || h.count(volleyJobs) != 0 {
 			t.Errorf("%d jobs for what is offered again, and %d of volleys", n, h.count(volleyJobs))
 		}
 		h.sound()
@@ -129,7 +132,7 @@ func TestAVolleyWithAFaultGoesOnAlone(t *testing.T) {
 		if len(offers) != 2 || offers["233241000002"] != 1 || offers["233241000003"] != 1 {
 			t.Errorf("taken: %v", offers)
 		}
-		if n := h.count("SELECT count(*) FROM jobs WHERE kind LIKE 'sms%'"); n != 0 {
+		if n := h.count(messageJobs); n != 0 {
 			t.Errorf("%d jobs are left", n)
 		}
 		h.pass(receiptWindow + time.Hour)

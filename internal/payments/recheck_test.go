@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// pay makes n payouts at once, and answers the ids of their payments.
+// pay makes so many payouts, one after the other, and answers the ids of their payments.
 func (n *node) pay(count int, r Payout) (ids []string) {
 	t := n.house.t
 	t.Helper()
