@@ -101,11 +101,11 @@ type live struct {
 	mu          sync.Mutex
 	ids         map[string]*work
 	byReference map[string]string // ids
-	asked       map[string]time.Time
+	asked       questions
 }
 
 func (l *live) init() {
-	l.ids, l.byReference, l.asked = map[string]*work{}, map[string]string{}, map[string]time.Time{}
+	l.ids, l.byReference = map[string]*work{}, map[string]string{}
 }
 
 func (l *live) put(w *work) {
@@ -136,31 +136,6 @@ func (l *live) known(reference string) (id string, ok bool) {
 	defer l.mu.Unlock()
 	id, ok = l.byReference[reference]
 	return id, ok
-}
-
-// askedKept bounds the memory of questions asked for somebody.
-const askedKept = 10_000
-
-// mayAsk says whether a payment may be asked about for somebody now: at most
-// once in hintTime.
-func (l *live) mayAsk(id string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if last, ok := l.asked[id]; ok && now.Sub(last) < hintTime {
-		return false
-	}
-	if len(l.asked) >= askedKept {
-		for id, at := range l.asked {
-			if now.Sub(at) >= hintTime {
-				delete(l.asked, id)
-			}
-		}
-		if len(l.asked) >= askedKept {
-			return false
-		}
-	}
-	l.asked[id] = now
-	return true
 }
 
 // jobKind is the kind of the one job that an open payment has. Its id and its

@@ -104,7 +104,7 @@ func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) pro
 // at most once in two seconds for one payment and within ctx, and settles what
 // is final. It answers the row as it is afterwards, or as it was.
 func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {
-	if pay.Status != StatusPending || !p.live.mayAsk(pay.ID, p.clock.Now()) {
+	if pay.Status != StatusPending || !p.live.asked.may(pay.ID, p.clock.Now()) {
 		return pay, nil
 	}
 	rail, ok := p.routes.Rail(pay.Rail, pay.Mode)

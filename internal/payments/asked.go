@@ -1,0 +1,44 @@
+package payments
+
+import (
+	"sync"
+	"time"
+)
+
+// askedKept bounds the memory of questions asked for somebody.
+const askedKept = 10_000
+
+// questions are the payments that were asked about for somebody within the last
+// hintTime.
+type questions struct {
+	mu     sync.Mutex
+	recent map[string]struct{} // the payments in queue
+	queue  []askedAt           // oldest first
+}
+
+type askedAt struct {
+	id string
+	at time.Time
+}
+
+// may says whether a payment may be asked about for somebody now: at most once
+// in hintTime, and never while askedKept others were. Each payment enters and
+// leaves the queue once, so a flood of different ones costs each call no more
+// than a single one does.
+func (q *questions) may(id string, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) > 0 && now.Sub(q.queue[0].at) >= hintTime {
+		delete(q.recent, q.queue[0].id)
+		q.queue = q.queue[1:]
+	}
+	if _, ok := q.recent[id]; ok || len(q.queue) >= askedKept {
+		return false
+	}
+	if q.recent == nil {
+		q.recent = map[string]struct{}{}
+	}
+	q.recent[id] = struct{}{}
+	q.queue = append(q.queue, askedAt{id, now})
+	return true
+}
