@@ -70,7 +70,8 @@ func TestSubmitGivesUp(t *testing.T) {
 	}
 }
 
-// resend submits each of total messages until it was not refused for now, as a caller does.
+// resend submits each of total messages until it was not refused for now, as a caller does: nothing before
+// the client is bound again, where each try ends at once and the clock would stand.
 func (k *client) resend(total int) *outcomes { return k.resendAfter(total, func() {}) }
 
 // resendAfter lets the clock stand until ready returns.
@@ -91,6 +92,7 @@ func (k *client) resendAfter(total int, ready func()) *outcomes {
 		if len(left) == 0 {
 			return &o
 		}
+		k.centre.until("a bind", func() bool { return k.Ready("") == nil })
 		begun := o.n.Load()
 		submitted := make(chan struct{})
 		go func() {
@@ -135,7 +137,7 @@ func TestDisconnects(t *testing.T) {
 		t.Run(string(fault), func(t *testing.T) {
 			m := newCentre(t, sim.SMSCOptions{})
 			bind := m.bind()
-			bind.Window = 20
+			bind.Window, bind.ReconnectWithin = 20, 100*time.Millisecond
 			k := m.client(bind)
 			if err := m.Inject(sim.Fault{Provider: sim.SMSC, Operation: sim.OpSubmit, Kind: fault, Every: 50, For: 24 * time.Hour}); err != nil {
 				t.Fatal(err)

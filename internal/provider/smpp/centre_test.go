@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -214,12 +213,15 @@ func (c *centre) settle() {
 }
 
 // until lets the clock run, faster than the machine's but tied to it and in small steps, until something is
-// true: on a busy machine no time-out comes before the answer that is under way.
+// true: on a busy machine no time-out comes before the answer that is under way. Between two steps the
+// machine is left to those who work.
 func (c *centre) until(what string, yes func() bool) {
 	c.t.Helper()
 	const faster, step = 20, time.Second
 	begun := time.Now()
-	for last := begun; !yes(); runtime.Gosched() { // each step may be one of thousands
+	look := time.NewTicker(100 * time.Microsecond)
+	defer look.Stop()
+	for last := begun; !yes(); <-look.C {
 		now := time.Now()
 		if now.Sub(begun) > 10*time.Minute {
 			c.t.Fatal("waited in vain for", what)

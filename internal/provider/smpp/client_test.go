@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -283,6 +284,7 @@ func TestDisconnects(t *testing.T) {
 					if o.Class != provider.NotSent {
 						break
 					}
+					runtime.Gosched() // to who binds again
 				}
 			}
 		}()
