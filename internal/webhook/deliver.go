@@ -101,6 +101,7 @@ type record struct {
 	answer              answer
 	state               State // the event's from now on
 	next                time.Time
+	doubtful            bool // the answer to its COMMIT was lost, and nobody could look
 }
 
 // judge says what an attempt means. failures counts those since the event was
@@ -130,10 +131,15 @@ func (w *Webhooks) judge(e *event, failures int, a answer) record {
 // write at this moment. While the database is away the result stays here, so
 // that nothing is sent twice for our own trouble.
 func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
-	_, err := w.records.Do(context.WithoutCancel(ctx), r.tenant, 2, r)
+	ctx = context.WithoutCancel(ctx)
+	before, err := w.recorded(ctx, r)
+	if err == nil && !before {
+		_, err = w.records.Do(ctx, r.tenant, 2, r)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
+		r.doubtful = r.doubtful || errors.Is(err, db.ErrAmbiguous)
 		w.unrecorded[r.id] = r
 		if !systemic(err) {
 			w.log.Error("a webhook's attempt could not be recorded", "tenant", r.tenant, "event", r.id, "error", err)
@@ -149,8 +155,33 @@ func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
 		w.counts.GivenUp++
 	default:
 		w.counts.Failed++
+		if before { // the row of the job was postponed, and its memory was not
+			return jobs.RetryAfter(r.next.Sub(w.clock.Now()), errors.New(r.answer.text()))
+		}
 	}
 	return jobs.Done() // the transaction has finished or postponed the job
+}
+
+// recorded says whether a record whose COMMIT was in doubt is in the database: written
+// again, an attempt would meet its own key.
+func (w *Webhooks) recorded(ctx context.Context, r record) (there bool, err error) {
+	if !r.doubtful {
+		return false, nil
+	}
+	err = w.db.Read(ctx, func(tx *db.Tx) error {
+		there, err = landed(tx, r)
+		return err
+	})
+	return there, err
+}
+
+// landed looks for what a record leaves behind.
+func landed(tx *db.Tx, r record) (found bool, err error) {
+	var one int64
+	if r.state == Delivered {
+		return tx.One(sqlIsDelivered, []any{r.tenant, r.subject, r.id, r.at}, &one)
+	}
+	return tx.One(sqlIsAttempt, []any{r.tenant, r.id, r.attempt}, &one)
 }
 
 func (w *Webhooks) waiting(id string) (record, bool) {
@@ -243,16 +274,9 @@ func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]lane.V
 			again = append(again, jobs.Postponement{ID: r.id, At: r.next, Error: r.answer.text()})
 		}
 	}
-	landed := func(tx *db.Tx) (found bool, err error) {
-		// All of a batch is there or nothing: one row is proof.
-		var one int64
-		if r := records[0]; r.state == Delivered {
-			return tx.One(sqlIsDelivered, []any{r.tenant, r.subject, r.id, r.at}, &one)
-		}
-		r := records[0]
-		return tx.One(sqlIsAttempt, []any{r.tenant, r.id, r.attempt}, &one)
-	}
-	err := w.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
+	// All of a batch is there or nothing: one row is proof.
+	first := func(tx *db.Tx) (bool, error) { return landed(tx, records[0]) }
+	err := w.db.WriteRecognising(ctx, first, func(tx *db.Tx) error {
 		if len(delivered) > 0 {
 			tx.Defer(sqlDelivered, -1, db.RowsOf(deliveredColumns, delivered))
 		}

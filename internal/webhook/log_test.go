@@ -305,6 +305,43 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	})
 }
 
+// TestALostAnswerThatNobodyCouldLookAfterCountsOnce: the answer to the COMMIT is
+// lost, and the database stays away for a while.
+func TestALostAnswerThatNobodyCouldLookAfterCountsOnce(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		r := newRig(t, d, "a", Options{})
+		r.quiet() // the queue has looked for other nodes' jobs, which it must do once
+		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			f.At(db.BoundaryCommit, 1, db.FaultAfter)
+			f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
+			if n == 1 {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		})
+		r.send(r.event(1, nil))
+		for attempt, want := range []State{Pending, Delivered} {
+			r.quiet()
+			f.Decide(nil)
+			if e := r.one(); e.State != want || e.Attempts != attempt+1 {
+				t.Fatalf("%+v", e)
+			}
+			r.c.Advance(troubleTime)
+			r.quiet()
+			if e := r.one(); e.Attempts != attempt+1 || len(r.inbox.all()) != attempt+1 {
+				t.Fatalf("%+v, sent %d times", e, len(r.inbox.all()))
+			}
+			r.c.Advance(4 * time.Second) // the pause counts from the attempt
+		}
+		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
+		if len(attempts) != 1 || err != nil || len(r.inbox.all()) != 2 || r.jobsLeft() != 0 {
+			t.Errorf("%+v, %v, sent %d times, %d jobs left", attempts, err, len(r.inbox.all()), r.jobsLeft())
+		}
+	})
+}
+
 func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := newRig(t, d, "a", Options{})
