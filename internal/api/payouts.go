@@ -89,12 +89,12 @@ func payoutToBank(c *call) error {
 	return c.sent(c.api.Payments.Payout(c.ctx, who, in))
 }
 
-// sent answers a payout that was accepted.
+// sent answers a payout.
 func (c *call) sent(p payments.Payment, replayed bool, err error) error {
+	c.replayed(replayed) // a refusal can be one
 	if err != nil {
 		return err
 	}
-	c.replayed(replayed)
 	w := c.success("Sent Successfully")
 	w.object("data")
 	w.payout(p)
