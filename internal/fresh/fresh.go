@@ -45,7 +45,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	c.mu.Lock()
 	now := c.clock.Now()
 	e, there := c.entries[k]
-	if !there || now.Sub(e.from) >= c.ttl {
+	if !there || c.old(e, now) {
 		e = &entry[V]{from: now, done: make(chan struct{})}
 		if !there && len(c.entries) >= c.max {
 			c.evict(now)
@@ -66,6 +66,13 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 		var none V
 		return none, ctx.Err()
 	}
+}
+
+// old says that an entry is to be loaded anew. One from the time to come was loaded
+// before the machine's clock was set back, nobody knows how long ago.
+func (c *Cache[K, V]) old(e *entry[V], now time.Time) bool {
+	age := now.Sub(e.from)
+	return age < 0 || age >= c.ttl
 }
 
 func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
@@ -98,7 +105,7 @@ func (c *Cache[K, V]) Forget(k K) {
 // evict makes room: first what is too old, then anything.
 func (c *Cache[K, V]) evict(now time.Time) {
 	for k, e := range c.entries {
-		if now.Sub(e.from) >= c.ttl {
+		if c.old(e, now) {
 			delete(c.entries, k)
 		}
 	}

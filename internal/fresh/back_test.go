@@ -1,0 +1,33 @@
+package fresh
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+// TestAClockThatIsSetBackKeepsNothing: what was loaded before is of unknown age. A
+// revoked key must not work until the machine's clock has caught up.
+func TestAClockThatIsSetBackKeepsNothing(t *testing.T) {
+	at := time.Unix(1_000_000, 0)
+	loads := 0
+	c := New(clock.NewManual(at), time.Second, 2, func(context.Context, string) (int, error) {
+		loads++
+		return loads, nil
+	})
+	get := func(key string, want int) {
+		t.Helper()
+		if v, err := c.Get(t.Context(), key); v != want || err != nil {
+			t.Fatalf("%s is %d, %v; want %d", key, v, err, want)
+		}
+	}
+	get("a", 1)
+	get("b", 2)
+	c.clock = clock.NewManual(at.Add(-time.Hour))
+	get("a", 3)
+	get("a", 3)
+	get("c", 4) // there is room for two: what is old goes first
+	get("a", 3)
+}
