@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -74,6 +75,7 @@ var probes = []Route{
 	{Method: http.MethodDelete, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, handle: echo},
 	{Method: http.MethodGet, Path: "probe/panic", Scope: access.Read, handle: func(*call) error { panic("the secret of the house") }},
 	{Method: http.MethodGet, Path: "probe/down", Scope: access.Read, handle: func(*call) error { return db.ErrUnavailable }},
+	{Method: http.MethodGet, Path: "probe/late", Scope: access.Read, handle: func(*call) error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }},
 	{Method: http.MethodGet, Path: "probe/broken", Scope: access.Read, handle: func(*call) error { return errors.New("the secret of the house") }},
 	{Method: http.MethodGet, Path: "probe/half", Scope: access.Read, handle: func(c *call) error {
 		c.success("half").object("data")
@@ -359,8 +361,10 @@ func TestWhatGoesWrongStaysInside(t *testing.T) {
 		}
 		h.log.Reset()
 	}
-	if a := h.ask("GET", v1+"down", "").want(t, 503, "database_unavailable"); a.Header().Get("Retry-After") == "" {
-		t.Error("a 503 without Retry-After")
+	for target, code := range map[string]string{"down": "database_unavailable", "late": "outcome_unknown"} {
+		if a := h.ask("GET", v1+target, "").want(t, 503, code); a.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: a 503 without Retry-After", target)
+		}
 	}
 	if a := h.ask("GET", v1+"half", "").want(t, 404, "payment_not_found"); strings.Contains(a.Body.String(), "half") {
 		t.Errorf("half an answer is left: %s", a.Body)
@@ -368,7 +372,7 @@ func TestWhatGoesWrongStaysInside(t *testing.T) {
 	h.db.Close()
 	h.clock.Advance(time.Minute) // nothing is cached any more
 	h.ask("GET", v1+"open/7", "").want(t, 503, "database_unavailable")
-	if len(h.seen) != 5 || h.seen[4].Route != "probe/open/{id}" || h.seen[4].Status != 503 {
+	if len(h.seen) != 6 || h.seen[5].Route != "probe/open/{id}" || h.seen[5].Status != 503 {
 		t.Errorf("the metrics saw %v", h.seen)
 	}
 }

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"net/http"
@@ -47,9 +49,19 @@ func status(k problem.Kind) int {
 // retryAfter is what a 409, 429 or 503 says when the domain did not.
 const retryAfter = 2 * time.Second
 
+// tooLate is the answer to a request whose time is over (AnswerWithin): what it
+// stands on, the database most likely, said nothing.
+func tooLate(err error) *problem.Error {
+	return problem.Wrap(err, problem.Unavailable, "outcome_unknown",
+		"The service did not answer in time and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
+}
+
 // refuse replaces whatever the call has written by the answer of an error.
 func (c *call) refuse(err error) {
 	e := problem.From(err)
+	if e.Kind == problem.Internal && errors.Is(err, context.DeadlineExceeded) {
+		e = tooLate(err)
+	}
 	c.status = status(e.Kind)
 	c.failure, c.cause = e, err
 	switch wait := e.RetryAfter; c.status {
