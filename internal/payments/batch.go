@@ -52,8 +52,7 @@ type batch struct {
 }
 
 // The locks are taken in the order of the key.
-const paymentsLocked = `SELECT ` + paymentColumns + ` FROM texts($1) JOIN payments ON payments.id = texts.value
-ORDER BY payments.id FOR UPDATE OF payments`
+const paymentsLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1)) ORDER BY id FOR UPDATE`
 
 // runBatch commits a batch. Settlements that touch no wallet are first tried
 // without reading: a lone owner knows its rows, and where it does not, a guard
