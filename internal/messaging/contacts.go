@@ -79,8 +79,9 @@ var contactColumns = []db.Column[Contact]{
 	{Name: "created_at", Time: func(c Contact) time.Time { return c.CreatedAt }},
 }
 
-const knownNumbers = `SELECT c.msisdn FROM texts($3) JOIN contacts c
-	ON c.tenant = $1 AND c.group_id = $2 AND c.msisdn = texts.value`
+// Each number is looked for by itself, as in findOptOuts.
+const knownNumbers = `SELECT value FROM texts($3)
+	WHERE value = (SELECT c.msisdn FROM contacts c WHERE c.tenant = $1 AND c.group_id = $2 AND c.msisdn = value)`
 
 const growGroup = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tenant = $1 AND id = $2`
 
