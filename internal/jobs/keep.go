@@ -92,7 +92,7 @@ func (q *Queue) keepOnce(ctx context.Context) error {
 	return q.keepMemory(ctx)
 }
 
-const sqlParked = `SELECT owner FROM texts($1) JOIN jobs ON jobs.owner = texts.value LIMIT 1`
+const sqlParked = `SELECT owner FROM jobs WHERE owner IN (SELECT value FROM texts($1)) LIMIT 1`
 
 // takeParked adopts the jobs that wait for a node like this one. They are
 // looked for at every look, because somebody accepted them just now.
@@ -131,12 +131,14 @@ const (
 			UNION ALL
 			SELECT (SELECT min(jobs.owner) FROM jobs WHERE jobs.owner > hop.owner) FROM hop WHERE hop.owner IS NOT NULL)
 		SELECT owner FROM hop WHERE owner IS NOT NULL`
-	sqlLeases = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END FROM job_leases WHERE expires_at > 0`
-	// The owner's death and our own life are looked at once more where it counts.
-	// owner || '' keeps SQLite from reading all jobs of the owner to find a set.
+	sqlLeases   = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END FROM job_leases WHERE expires_at > 0`
+	sqlDueFirst = `SELECT id FROM jobs WHERE owner = $1 AND kind IN (SELECT value FROM texts($2)) ORDER BY run_at LIMIT $3`
+	// The set is named: a plan that finds it by itself, and was made for a small
+	// table, holds each job there is against it. owner || '' keeps both engines
+	// from reading all jobs of the owner. The owner's death and our own life are
+	// looked at once more where it counts.
 	sqlAdopt = `UPDATE jobs SET owner = $1, adopted = 1
-		WHERE owner || '' = $2 AND id IN (
-			SELECT id FROM jobs WHERE owner = $2 AND kind IN (SELECT value FROM texts($3)) ORDER BY run_at LIMIT $4)
+		WHERE id IN (SELECT value FROM texts($3)) AND owner || '' = $2
 		AND NOT EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $2 AND expires_at > 0)
 		AND EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $1 AND expires_at > 0)
 		RETURNING ` + jobColumns
@@ -245,7 +247,7 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		}
 		var rows []row
 		err := q.db.Write(ctx, func(tx *db.Tx) (err error) {
-			rows, err = queryRows(tx, sqlAdopt, owner, dead, kinds, min(room, setSize))
+			rows, err = adoptSet(tx, owner, dead, kinds, min(room, setSize))
 			return err
 		})
 		if err != nil {
@@ -271,6 +273,20 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		}
 		q.remember(owner, rows)
 	}
+}
+
+func adoptSet(tx *db.Tx, owner, dead string, kinds []string, limit int) ([]row, error) {
+	var ids []string
+	err := tx.Query(sqlDueFirst, []any{dead, kinds, limit}, func(r *db.Row) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return queryRows(tx, sqlAdopt, owner, dead, ids)
 }
 
 const (
