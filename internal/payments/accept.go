@@ -29,7 +29,8 @@ type acceptance struct {
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 
-	work *work // made by prepare; nil for what has no job
+	work  *work  // made by prepare; nil for what has no job
+	reply *reply // nil where nobody waits
 }
 
 // An accepted is the answer to an acceptance.
@@ -112,7 +113,10 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		c.Status = StatusWaiting
 		c.Parent, pay.Child = pay.ID, c.ID
 	}
-	a.work = newWork(*pay, a.waits)
+	a.work = newWork(*pay)
+	if a.waits {
+		a.reply = a.work.awaited()
+	}
 	return nil
 }
 
@@ -144,7 +148,7 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 	pay := a.payment // the row of this run; another run begins anew
 	if old := b.byReference[referenceOf(pay)]; old != nil && old.ID == pay.ID {
 		if a.work != nil {
-			a.work.pay = *old
+			a.work.is(*old)
 		}
 		return result{payment: *old, changed: true}, nil // an earlier run of ours
 	}
@@ -180,7 +184,7 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 	}
 	if a.work != nil {
 		w := a.work
-		w.pay = pay
+		w.is(pay)
 		b.job(w, pay)
 	}
 	if a.also != nil {

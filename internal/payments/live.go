@@ -13,10 +13,11 @@ import (
 
 // A work is what this node remembers of an open payment between the runs of its
 // job. All of it may be lost: the row says what must not be forgotten. Only one
-// run of the job uses it at a time; answered alone is for others.
+// run of the job uses it at a time; rail, asking and reply alone are for others.
 type work struct {
-	pay   Payment
-	stage stage
+	pay    *Payment // nil while it is packed, between two runs
+	packed packed
+	stage  stage
 	// posted says that a POST of the current attempt was answered with its
 	// acceptance, at this time.
 	acceptedAt time.Time
@@ -46,10 +47,14 @@ type work struct {
 	rail   string      // at the start
 	asking atomic.Bool // the next run asks
 
-	waiter   atomic.Int32  // who may still speak to the request that waits
-	answered chan struct{} // closed when the submission has an answer for the request; nil: nobody waits
-	once     sync.Once
-	refusal  *Payment // set before answered is closed where the provider refused
+	reply atomic.Pointer[reply] // nil: nobody waits, or the answer was given
+}
+
+// A reply is what the request that waits for a submission hears of it.
+type reply struct {
+	waiter  atomic.Int32  // who may still speak to the request
+	given   chan struct{} // closed when there is an answer
+	refusal *Payment      // set before given is closed where the provider refused
 }
 
 // The states of waiter: the request waits, it went with what it had, or it is
@@ -69,30 +74,37 @@ const (
 	stageSent                // sent by this process: ask
 )
 
-func newWork(p Payment, waits bool) *work {
-	w := &work{pay: p, stage: stageUnsent, clean: true, socket: true, rail: p.Rail}
-	if waits {
-		w.answered = make(chan struct{})
-	}
-	return w
+// newWork begins with a payment that was not sent.
+func newWork(p Payment) *work {
+	return &work{pay: &p, stage: stageUnsent, clean: true, socket: true, rail: p.Rail}
 }
+
+// awaited gives it a request that waits.
+func (w *work) awaited() *reply {
+	r := &reply{given: make(chan struct{})}
+	w.reply.Store(r)
+	return r
+}
+
+// is says what its payment is now.
+func (w *work) is(p Payment) { w.pay = &p }
 
 // answer lets the request that waits for the submission go.
 func (w *work) answer() {
-	if w.answered != nil {
-		w.once.Do(func() { close(w.answered) })
+	if r := w.reply.Swap(nil); r != nil {
+		close(r.given)
 	}
 }
 
-func (w *work) isAnswered() bool {
-	if w.answered == nil {
-		return true
-	}
-	select {
-	case <-w.answered:
-		return true
-	default:
-		return false
+func (w *work) isAnswered() bool { return w.reply.Load() == nil }
+
+// rest leaves a work until its next run.
+func (w *work) rest() { w.packed, w.pay = pack(w.pay), nil }
+
+// rise begins a run of it.
+func (w *work) rise() {
+	if w.pay == nil {
+		w.packed, w.pay = "", w.packed.unpack()
 	}
 }
 
@@ -177,7 +189,7 @@ func (p *Payments) perLine(line string) int {
 	case !strings.HasSuffix(line, asking):
 		return sendsPerRail
 	case p.surge.on():
-		return 1
+		return 1 // it waits for the end
 	}
 	return asksPerRail
 }

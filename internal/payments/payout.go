@@ -97,7 +97,7 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 	if done.replayed {
 		return p.replayed(done.payment, nil)
 	}
-	if no := p.await(ctx, a.work, answerTime-p.clock.Since(begun)); no != nil {
+	if no := p.await(ctx, a.reply, answerTime-p.clock.Since(begun)); no != nil {
 		return Payment{}, false, refused(*no)
 	}
 	return done.payment, false, nil
@@ -131,24 +131,24 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 // await waits for the submission's answer, at most for d. It answers the
 // payment if the provider refused it outright, and nil otherwise: the payment is
 // accepted, whatever becomes of it.
-func (p *Payments) await(ctx context.Context, w *work, d time.Duration) *Payment {
+func (p *Payments) await(ctx context.Context, r *reply, d time.Duration) *Payment {
 	timer := p.clock.Timer(d)
 	defer timer.Stop()
 	select {
-	case <-w.answered:
-		return w.refusal
+	case <-r.given:
+		return r.refusal
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	if w.waiter.CompareAndSwap(waiterThere, waiterGone) {
+	if r.waiter.CompareAndSwap(waiterThere, waiterGone) {
 		return nil
 	}
 	// A refusal is being written down this moment: it is the answer.
 	late := p.clock.Timer(toldTime)
 	defer late.Stop()
 	select {
-	case <-w.answered:
-		return w.refusal
+	case <-r.given:
+		return r.refusal
 	case <-late.C:
 		return nil
 	}

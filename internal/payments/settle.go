@@ -201,7 +201,7 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 	was := child.Status
 	child.Status = way.To[0]
 	if child.Status.Open() {
-		b.job(newWork(*child, false), *child)
+		b.job(newWork(*child), *child)
 	} else {
 		child.SettledAt, child.Reason = s.at, s.reason
 	}

@@ -49,6 +49,7 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if w == nil {
 		return jobs.Done()
 	}
+	w.rise()
 	if w.decided != nil {
 		return p.finish(ctx, w, *w.decided)
 	}
@@ -61,12 +62,15 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	switch {
 	case w.stage == stageUnsent && w.resends == 0:
 		// Who accepted it had just chosen the rail; who takes it over asks.
-		if w.taken && !p.mayUse(ctx, w.pay, rail) {
+		if w.taken && !p.mayUse(ctx, *w.pay, rail) {
 			return p.unsentYet(ctx, w, pause(resendPauses, 0))
 		}
 		return p.submit(ctx, w, rail)
 	case w.stage == stageUnsent:
 		return p.resend(ctx, w, rail)
+	}
+	if w.asking.Load() {
+		p.surge.wait(ctx) // and with it the others in its line: see perLine
 	}
 	return p.follow(ctx, w, rail)
 }
@@ -96,7 +100,7 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*work, error) {
 
 // stand puts a work where the row says, all that this process knew being void.
 func (p *Payments) stand(w *work, pay Payment) {
-	w.pay = pay
+	w.is(pay)
 	w.unsent = pay.Unsent
 	rail, ok := p.routes.Rail(pay.Rail, pay.Mode)
 	w.stage, w.clean, w.socket, w.taken = stageUnsure, false, false, true
@@ -115,7 +119,7 @@ func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs
 		w.openedAt = p.clock.Now()
 	}
 	if !rail.MayRepeat {
-		row := w.pay
+		row := *w.pay
 		row.SendingAt = p.clock.Now()
 		if ok, out := p.mark(ctx, w, EventSending, row, ""); !ok {
 			return out
@@ -123,12 +127,12 @@ func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs
 	}
 	// Whatever becomes of this goroutine from here on, it may have been sent.
 	w.stage = stageUnsure
-	return p.posted(ctx, w, rail, p.post(ctx, rail, w.pay))
+	return p.posted(ctx, w, rail, p.post(ctx, rail, *w.pay))
 }
 
 // mark writes a change of the attempt. Without it nothing is POSTed.
 func (p *Payments) mark(ctx context.Context, w *work, e Event, row Payment, reason string) (bool, jobs.Outcome) {
-	s, err := p.settle(ctx, settlement{payment: w.pay, event: e, known: true, reason: reason,
+	s, err := p.settle(ctx, settlement{payment: *w.pay, event: e, known: true, reason: reason,
 		mark: &mark{row: row, wasAttempt: w.pay.Attempt, wasPosts: w.pay.Posts, wasSending: w.pay.SendingAt}})
 	switch {
 	case err != nil:
@@ -138,7 +142,7 @@ func (p *Payments) mark(ctx context.Context, w *work, e Event, row Payment, reas
 	case !s.changed:
 		return false, p.overtaken(w, s.payment)
 	}
-	w.pay = s.payment
+	w.is(s.payment)
 	return true, jobs.Outcome{}
 }
 
@@ -146,7 +150,7 @@ func (p *Payments) mark(ctx context.Context, w *work, e Event, row Payment, reas
 func (p *Payments) overtaken(w *work, row Payment) jobs.Outcome {
 	w.answer()
 	if row.Status != StatusPending {
-		p.live.drop(w.pay)
+		p.live.drop(*w.pay)
 		return jobs.Done()
 	}
 	p.stand(w, row)
@@ -223,7 +227,7 @@ func (p *Payments) notSent(ctx context.Context, w *work, rail provider.Rail, o p
 		}
 	}
 	if !w.pay.SendingAt.IsZero() {
-		row := w.pay
+		row := *w.pay
 		row.SendingAt, row.Unsent = time.Time{}, w.unsent
 		if ok, out := p.mark(ctx, w, EventUnsent, row, ""); !ok {
 			return out
@@ -249,7 +253,7 @@ func (p *Payments) reroute(ctx context.Context, w *work, o provider.Outcome) (jo
 	if w.pay.Kind == KindBundle { // an offer is one provider's
 		return jobs.Outcome{}, false
 	}
-	op, channel := operation(w.pay)
+	op, channel := operation(*w.pay)
 	rails, err := p.routes.Choose(ctx, op, channel, w.pay.Tenant, w.pay.Mode)
 	if err != nil {
 		return jobs.Outcome{}, false
@@ -258,7 +262,7 @@ func (p *Payments) reroute(ctx context.Context, w *work, o provider.Outcome) (jo
 		if rail.Name == w.pay.Rail || slices.Contains(w.tried, rail.Name) {
 			continue
 		}
-		row := w.pay
+		row := *w.pay
 		row.Rail, row.Attempt = rail.Name, row.Attempt+1
 		row.AttemptReference = p.references.make(row, row.Attempt)
 		row.Posts, row.Unsent, row.SendingAt = 1, 0, time.Time{}
@@ -277,7 +281,7 @@ func (p *Payments) reroute(ctx context.Context, w *work, o provider.Outcome) (jo
 // resend POSTs again what could not be sent before, on the same rail with the
 // same reference.
 func (p *Payments) resend(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
-	if !p.mayUse(ctx, w.pay, rail) {
+	if !p.mayUse(ctx, *w.pay, rail) {
 		return p.unsentYet(ctx, w, pause(resendPauses, w.resends))
 	}
 	return p.repost(ctx, w, rail)
@@ -285,7 +289,7 @@ func (p *Payments) resend(ctx context.Context, w *work, rail provider.Rail) jobs
 
 // repost raises posts and POSTs again.
 func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
-	row := w.pay
+	row := *w.pay
 	row.Posts, row.Unsent = row.Posts+1, w.unsent
 	row.SendingAt = time.Time{}
 	if !rail.MayRepeat {
@@ -295,7 +299,7 @@ func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs
 		return out
 	}
 	w.stage = stageUnsure
-	return p.posted(ctx, w, rail, p.post(ctx, rail, w.pay))
+	return p.posted(ctx, w, rail, p.post(ctx, rail, *w.pay))
 }
 
 // mayUse says whether a rail is neither paused nor failing.
@@ -314,8 +318,8 @@ func (p *Payments) follow(ctx context.Context, w *work, rail provider.Rail) jobs
 		}
 		w.lastHint = now
 	}
-	o := p.ask(ctx, rail, w.pay)
-	if s, final := finalWord(w.pay, o); final {
+	o := p.ask(ctx, rail, *w.pay)
+	if s, final := finalWord(*w.pay, o); final {
 		return p.finish(ctx, w, s)
 	}
 	switch {
@@ -335,7 +339,7 @@ func (p *Payments) follow(ctx context.Context, w *work, rail provider.Rail) jobs
 		w.notFounds++
 		// What was accepted a moment ago may not be readable yet.
 		unknown := w.stage == stageUnsure || now.Sub(w.acceptedAt) >= doubtTime
-		if unknown && p.mayUse(ctx, w.pay, rail) {
+		if unknown && p.mayUse(ctx, *w.pay, rail) {
 			w.clean = false
 			return p.repost(ctx, w, rail)
 		}
@@ -368,7 +372,7 @@ func (p *Payments) escalate(ctx context.Context, w *work, class provider.Class, 
 	if !w.pay.EscalatedAt.IsZero() {
 		return p.schedule(w)
 	}
-	row := w.pay
+	row := *w.pay
 	row.EscalatedAt, row.Class, row.Classed, row.Reason = p.clock.Now(), class, true, reason
 	row.Unsent = w.unsent
 	ok, out := p.mark(ctx, w, EventDoubted, row, reason)
@@ -388,16 +392,18 @@ func (p *Payments) schedule(w *work) jobs.Outcome {
 		w.asks++
 	}
 	w.asking.Store(true)
+	w.rest()
 	return jobs.Later(w.nextAsk.Sub(now))
 }
 
 // finish settles. A final word that cannot be written down now is kept and
 // written before anything else is done.
 func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outcome {
-	s.payment, s.known = w.pay, true
-	if s.event == EventFailed && !w.isAnswered() {
+	s.payment, s.known = *w.pay, true
+	reply := w.reply.Load()
+	if s.event == EventFailed && reply != nil {
 		// The request that waits is told of a refusal; one that went is not.
-		s.refused = w.waiter.CompareAndSwap(waiterThere, waiterTold) || w.waiter.Load() == waiterTold
+		s.refused = reply.waiter.CompareAndSwap(waiterThere, waiterTold) || reply.waiter.Load() == waiterTold
 	}
 	done, err := p.settle(ctx, s)
 	if err != nil {
@@ -409,10 +415,10 @@ func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outco
 	if !done.changed && done.payment.Status == StatusPending {
 		return p.overtaken(w, done.payment)
 	}
-	if done.payment.Refused {
-		w.refusal = &done.payment
+	if done.payment.Refused && reply != nil {
+		reply.refusal = &done.payment
 	}
 	w.answer()
-	p.live.drop(w.pay)
+	p.live.drop(*w.pay)
 	return jobs.Done()
 }
