@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -226,7 +227,10 @@ const (
 		WHERE tenant = $1 AND (subject, id) > ($2, $3) ORDER BY subject, id LIMIT $4`
 	sqlPrune = `DELETE FROM webhook_events WHERE (tenant, subject, id) IN (SELECT tenant, subject, id FROM rows($1) AS r)
 		AND state <> 'pending'`
-	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event IN (SELECT value FROM texts($2))`
+	// The range is what an index finds, whatever the plan makes of the set. Ids
+	// grow with time, so that it holds few others.
+	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event BETWEEN $3 AND $4
+		AND event IN (SELECT value FROM texts($2))`
 )
 
 // Prune removes the events that ended before a time, with their attempts, in
@@ -276,7 +280,7 @@ func (w *Webhooks) pruneTenant(ctx context.Context, tenant string, before time.T
 				ids[i] = o.id
 			}
 			err := w.db.Write(ctx, func(tx *db.Tx) error {
-				tx.Defer(sqlPruneAttempts, -1, tenant, ids)
+				tx.Defer(sqlPruneAttempts, -1, tenant, ids, slices.Min(ids), slices.Max(ids))
 				tx.Defer(sqlPrune, -1, db.RowsOf(subjectColumns, old))
 				return nil
 			})
