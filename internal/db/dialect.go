@@ -35,7 +35,10 @@ import (
 // parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is.
 // Rows of a table that are named by one column are best found with IN: a plan of
 // = ANY can only look them up, where a join that was planned while the table was
-// empty reads all of what it has become.
+// empty reads all of what it has become. That holds for the first column of an
+// index, and where no other index has the order that is asked for (ORDER BY x + 0
+// asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
+// each row up by itself.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
 // TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
