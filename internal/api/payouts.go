@@ -60,6 +60,7 @@ func payoutToWallet(c *call) error {
 		Reference:   f.reference("client_reference", true),
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 		AccountType: f.choice("carriermomo_account_type", false, "subscriber", "agent"),
+		Gone:        c.r.Context().Done(),
 	}
 	who := c.asker(f)
 	if err := f.err(); err != nil {
@@ -81,6 +82,7 @@ func payoutToBank(c *call) error {
 		Name:          f.label("account_name"),
 		Reference:     f.reference("client_reference", true),
 		CallbackURL:   f.url("callback_url", webhook.CheckURL),
+		Gone:          c.r.Context().Done(),
 	}
 	who := c.asker(f)
 	if err := f.err(); err != nil {

@@ -69,6 +69,58 @@ func TestAnIdempotencyKeyInProgress(t *testing.T) {
 	})
 }
 
+// TestAClientThatHangsUp does so while the provider thinks, for as long as the clock stands. Nobody waits for the
+// answer any more; the payout goes on, and the webhook tells.
+func TestAClientThatHangsUp(t *testing.T) {
+	eachStage(t, func(t *testing.T, s *stage, a *actor) {
+		ended := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.app.handler().ServeHTTP(w, r)
+			close(ended)
+		}))
+		defer server.Close()
+		a.control("POST", "/faults", `{"provider":"mtn","operation":"disburse","fault":"slow","count":1}`)
+		ctx, hangUp := context.WithCancel(context.Background())
+		defer hangUp()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/api/v1/payment-api/send/mobilemoney", strings.NewReader(
+			`{"amount":1,"account_number":"0240000001","channel":"MTN","client_reference":"hangs-up-0001","callback_url":"`+s.inbox.server.URL+a.hook+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("x-api-key", a.key)
+		asked := make(chan error, 1)
+		go func() {
+			answer, err := server.Client().Do(r)
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			asked <- err
+		}()
+		clocktest.Await(t, "the payout to be recorded", func() bool {
+			return call(s.app, a.key, "GET", "/payment-api/checkstatus/hangs-up-0001", "").Code == http.StatusOK
+		})
+		hangUp()
+		if err := <-asked; err == nil {
+			t.Error("the client was answered")
+		}
+		clocktest.Await(t, "the request to end", func() bool {
+			select {
+			case <-ended:
+				return true
+			default:
+				return false
+			}
+		})
+		clocktest.Await(t, "the provider's answer", func() bool { // it may not have set its timer yet
+			s.clock.Advance(15 * time.Second)
+			return len(s.inbox.of(a.hook)) > 0
+		})
+		s.settle(t)
+		a.told = 1
+		a.leave()
+	})
+}
+
 func TestOneReferenceManyTimesAtOnce(t *testing.T) {
 	const at = 24
 	requests := []struct{ path, body, wallet string }{

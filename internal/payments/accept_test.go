@@ -369,47 +369,58 @@ func TestAnotherSecretStillKnowsTheReference(t *testing.T) {
 
 // TestAnImpatientClient goes away while the provider thinks; the payout goes on.
 func TestAnImpatientClient(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
-		n := h.node("a")
-		entered, leave := make(chan struct{}), make(chan struct{})
-		var cut error
-		h.first.script(nil, always(success))
-		n.house.first.slow = func(ctx context.Context) provider.Outcome {
-			close(entered)
-			<-leave
-			cut = ctx.Err()
-			return rejected
-		}
-		r := h.payout()
-		ctx, cancel := context.WithCancel(t.Context())
-		answer := make(chan error, 1)
-		go func() {
-			_, _, err := n.Payout(ctx, h.caller(), r)
-			answer <- err
-		}()
-		<-entered
-		cancel()
-		if err := <-answer; err != nil {
-			t.Errorf("the client that went was answered %v", err)
-		}
-		close(leave)
-		n.quiet()
-		if cut != nil {
-			t.Errorf("the provider's call was cut short: %v", cut)
-		}
-		rows, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
-		if err != nil || len(rows.Rows) != 1 {
-			t.Fatalf("%d rows, %v", len(rows.Rows), err)
-		}
-		if got := rows.Rows[0]; got.Status != StatusFailed || got.Refused {
-			t.Errorf("the payout is %s, refused %v; want failed, and nobody was there to be refused", got.Status, got.Refused)
-		}
-		if told := h.hooks.of(r.Reference); len(told) != 1 || told[0] != "failed" {
-			t.Errorf("the customer was told %v", told)
-		}
-		n.books()
-	})
+	for name, gives := range map[string]func(r *Payout) (ctx context.Context, up func()){
+		"gives the request up": func(*Payout) (context.Context, func()) { return context.WithCancel(t.Context()) },
+		"hangs up": func(r *Payout) (context.Context, func()) {
+			gone := make(chan struct{})
+			r.Gone = gone
+			return t.Context(), func() { close(gone) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				entered, leave := make(chan struct{}), make(chan struct{})
+				var cut error
+				h.first.script(nil, always(success))
+				n.house.first.slow = func(ctx context.Context) provider.Outcome {
+					close(entered)
+					<-leave
+					cut = ctx.Err()
+					return rejected
+				}
+				r := h.payout()
+				ctx, up := gives(&r)
+				answer := make(chan error, 1)
+				go func() {
+					_, _, err := n.Payout(ctx, h.caller(), r)
+					answer <- err
+				}()
+				<-entered
+				up()
+				if err := <-answer; err != nil {
+					t.Errorf("the client that went was answered %v", err)
+				}
+				close(leave)
+				n.quiet()
+				if cut != nil {
+					t.Errorf("the provider's call was cut short: %v", cut)
+				}
+				rows, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+				if err != nil || len(rows.Rows) != 1 {
+					t.Fatalf("%d rows, %v", len(rows.Rows), err)
+				}
+				if got := rows.Rows[0]; got.Status != StatusFailed || got.Refused {
+					t.Errorf("the payout is %s, refused %v; want failed, and nobody was there to be refused", got.Status, got.Refused)
+				}
+				if told := h.hooks.of(r.Reference); len(told) != 1 || told[0] != "failed" {
+					t.Errorf("the customer was told %v", told)
+				}
+				n.books()
+			})
+		})
+	}
 }
 
 // TestTheAnswerTakesAtMostEightSeconds: then the payout is accepted, and a later

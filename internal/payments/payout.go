@@ -26,6 +26,10 @@ type Payout struct {
 
 	BankID        string
 	AccountNumber string
+
+	// Gone is closed when whoever asked hangs up: a refusal is then told by webhook
+	// like any other failure. nil: they stay.
+	Gone <-chan struct{}
 }
 
 // The words of carriermomo_account_type.
@@ -97,7 +101,7 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 	if done.replayed {
 		return p.replayed(done.payment, nil)
 	}
-	if no := p.await(ctx, a.reply, answerTime-p.clock.Since(begun)); no != nil {
+	if no := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun)); no != nil {
 		return Payment{}, false, refused(*no)
 	}
 	return done.payment, false, nil
@@ -131,13 +135,14 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 // await waits for the submission's answer, at most for d. It answers the
 // payment if the provider refused it outright, and nil otherwise: the payment is
 // accepted, whatever becomes of it.
-func (p *Payments) await(ctx context.Context, r *reply, d time.Duration) *Payment {
+func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) *Payment {
 	timer := p.clock.Timer(d)
 	defer timer.Stop()
 	select {
 	case <-r.given:
 		return r.refusal
 	case <-timer.C:
+	case <-gone:
 	case <-ctx.Done():
 	}
 	if r.waiter.CompareAndSwap(waiterThere, waiterGone) {
