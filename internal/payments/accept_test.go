@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
@@ -542,6 +544,61 @@ func TestALonePayoutTakesThreeCommits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestARefusalThatCannotBeWritten: the provider refuses while the database is away.
+// A request that is answered as accepted hears of the refusal by webhook; one
+// that is told of the refusal gets no webhook.
+func TestARefusalThatCannotBeWritten(t *testing.T) {
+	for _, away := range []time.Duration{3 * time.Second, time.Minute} {
+		t.Run("for "+away.String(), func(t *testing.T) {
+			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				n.quiet() // it has looked for other nodes' jobs, which it must do once
+				back := n.clock.Now().Add(away)
+				h.first.script(func(int, string) provider.Outcome {
+					f.Decide(func(db.Boundary) db.Fault {
+						if n.clock.Now().Before(back) {
+							return db.FaultBefore
+						}
+						return db.FaultNone
+					})
+					return rejected
+				}, always(unknown))
+				r := h.payout()
+				answer := make(chan error, 1)
+				go func() {
+					_, _, err := n.Payout(t.Context(), h.caller(), r)
+					answer <- err
+				}()
+				var err error
+				clocktest.Await(t, "the answer", func() bool {
+					select {
+					case err = <-answer:
+						return true
+					default:
+						n.clock.Advance(100 * time.Millisecond)
+						return false
+					}
+				})
+				n.pass(2 * away)
+				rows, read := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+				if read != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != StatusFailed {
+					t.Fatalf("%+v, %v", rows, read)
+				}
+				refused, told := rows.Rows[0].Refused, h.hooks.of(r.Reference)
+				switch {
+				case err == nil && !refused && slices.Equal(told, []string{"failed"}):
+				case problem.Is(err, problem.Refused) && refused && len(told) == 0:
+				case problem.Is(err, problem.Unavailable): // that says: ask
+				default:
+					t.Errorf("answered %v, refused %v, told %v", err, refused, told)
+				}
+				n.books()
+			})
+		})
+	}
 }
 
 // TestLostConnections breaks the connection at every boundary of a payout's

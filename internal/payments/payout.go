@@ -101,8 +101,12 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 	if done.replayed {
 		return p.replayed(done.payment, nil)
 	}
-	if no := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun)); no != nil {
-		return Payment{}, false, refused(*no)
+	no, err := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun))
+	if no != nil {
+		err = refused(*no)
+	}
+	if err != nil {
+		return Payment{}, false, err
 	}
 	return done.payment, false, nil
 }
@@ -135,28 +139,32 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 // await waits for the submission's answer, at most for d. It answers the
 // payment if the provider refused it outright, and nil otherwise: the payment is
 // accepted, whatever becomes of it.
-func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) *Payment {
+func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) (*Payment, error) {
 	timer := p.clock.Timer(d)
 	defer timer.Stop()
 	select {
 	case <-r.given:
-		return r.refusal
+		return r.refusal, nil
 	case <-timer.C:
 	case <-gone:
 	case <-ctx.Done():
 	}
 	if r.waiter.CompareAndSwap(waiterThere, waiterGone) {
-		return nil
+		return nil, nil
 	}
 	// A refusal is being written down this moment: it is the answer.
 	late := p.clock.Timer(toldTime)
 	defer late.Stop()
 	select {
 	case <-r.given:
-		return r.refusal
+		return r.refusal, nil
 	case <-late.C:
-		return nil
 	}
+	if r.waiter.CompareAndSwap(waiterThere, waiterGone) { // it could not be written
+		return nil, nil
+	}
+	return nil, problem.New(problem.Unavailable, "outcome_unknown",
+		"The service was interrupted and does not know yet what became of the payout. Ask for its status.")
 }
 
 // replayed answers a request that came before from the payment that it made.
