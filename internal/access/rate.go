@@ -86,7 +86,7 @@ func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, er
 	d := a.drawnFor(drawnKey{tenant, l.Name})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now.Sub(d.start) >= l.Window {
+	if age := now.Sub(d.start); age >= l.Window || age < -farAhead {
 		d.start, d.left, d.rest, d.spent = now.Truncate(l.Window), 0, 0, false
 	}
 	if d.left == 0 && !d.spent {
@@ -137,14 +137,21 @@ func (a *Access) drawnFor(key drawnKey) *drawn {
 // longer than the longest window.
 const keepCounters = 48 * time.Hour
 
-const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1`
+// farAhead is how far a window may begin in the time to come, because clocks of
+// nodes differ. Beyond it a clock was wrong for a while, and what it counted would
+// close the endpoint to the tenant until that time comes.
+const farAhead = time.Hour
+
+const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1 OR window_start > $2`
 
 // PruneCounters removes the counters of tenants that have not called for two
-// days, here and in the memory of this node, and says how many rows went.
+// days, here and in the memory of this node, and those that a wrong clock made,
+// and says how many rows went.
 func (a *Access) PruneCounters(ctx context.Context) (rows int64, err error) {
-	before := a.clock.Now().Add(-keepCounters)
+	now := a.clock.Now()
+	before := now.Add(-keepCounters)
 	err = a.db.Write(ctx, func(tx *db.Tx) error {
-		rows, err = tx.Exec(pruneCounters, before)
+		rows, err = tx.Exec(pruneCounters, before, now.Add(farAhead))
 		return err
 	})
 	a.mu.Lock()

@@ -120,6 +120,28 @@ func TestANodeWhoseClockIsBehindDoesNotReopenAWindow(t *testing.T) {
 	})
 }
 
+// TestAClockThatWasWrongClosesNothing: for a moment one node believes that it is next
+// year. The counters of that time go with the next pruning.
+func TestAClockThatWasWrongClosesNothing(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		limit := AirtimeStatusLimit()
+		right, c := other(d, start)
+		wrong, _ := other(d, start.AddDate(1, 0, 0))
+		allowed(t, right, "t", limit, 1)
+		allowed(t, wrong, "t", limit, int(limit.Max))
+		c.Advance(time.Minute)
+		if got := allowed(t, right, "t", limit, 1); got != 0 {
+			t.Fatal("the counter of next year is not known here: what does this test show?")
+		}
+		if n, err := right.PruneCounters(t.Context()); err != nil || n != 1 {
+			t.Fatalf("%d rows went, %v", n, err)
+		}
+		if got := allowed(t, right, "t", limit, 100); int64(got) != limit.Max {
+			t.Fatalf("%d were allowed, want %d", got, limit.Max)
+		}
+	})
+}
+
 func TestTheGeneralLimitIsDrawnInBlocks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := GeneralLimit(500)
