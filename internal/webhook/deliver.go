@@ -34,7 +34,7 @@ const (
 
 // deliver runs the job of one event.
 func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
-	if r, waits := w.waiting(job.ID); waits {
+	if r, waits := w.waiting(job); waits {
 		return w.record(ctx, r) // it is delivered; only the record is missing
 	}
 	e, out := w.eventOf(ctx, job)
@@ -184,10 +184,16 @@ func landed(tx *db.Tx, r record) (found bool, err error) {
 	return tx.One(sqlIsAttempt, []any{r.tenant, r.id, r.attempt}, &one)
 }
 
-func (w *Webhooks) waiting(id string) (record, bool) {
+// waiting gives what a job's last attempt has left to be written. A job that was made
+// after it is a replay: somebody else ended the first one while we had lost it.
+func (w *Webhooks) waiting(job jobs.Job) (record, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r, ok := w.unrecorded[id]
+	r, ok := w.unrecorded[job.ID]
+	if ok && job.Tries == 0 && job.RunAt.After(r.at) {
+		delete(w.unrecorded, job.ID)
+		return record{}, false
+	}
 	return r, ok
 }
 

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 )
@@ -363,6 +365,54 @@ func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
 		}
 		if list[1].Attempts != 2 {
 			t.Errorf("%+v", list[1])
+		}
+	})
+}
+
+// TestAReplayIsSentWhateverWasLeftToWrite: a node delivers, cannot write it and loses its
+// lease; another one delivers and writes it. Then somebody replays it.
+func TestAReplayIsSentWhateverWasLeftToWrite(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		a := newRigOn(t, d, jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: 20 * time.Millisecond}, Options{})
+		a.quiet() // the queue has looked for other nodes' jobs, which it must do once
+		if _, err := a.Secret(t.Context(), "tenant"); err != nil {
+			t.Fatal(err)
+		}
+		a.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 1 {
+				f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
+			}
+			w.WriteHeader(http.StatusOK)
+		})
+		a.send(a.event(1, nil))
+		clocktest.Await(t, "the result to wait", func() bool {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return len(a.unrecorded) == 1
+		})
+		f.Decide(nil)
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			for _, sql := range []string{
+				`UPDATE job_leases SET expires_at = 0 WHERE node = 'a' AND expires_at > 0`,
+				`UPDATE webhook_events SET state = 'delivered', ended_at = created_at WHERE id = 'event-0001'`,
+				`DELETE FROM jobs WHERE id = 'event-0001'`,
+			} {
+				if n, err := tx.Exec(sql); n != 1 || err != nil {
+					return fmt.Errorf("%s: %d rows, %w", sql, n, err)
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		clocktest.Await(t, "the loss", func() bool { return a.q.Counts().LeasesLost == 1 && a.q.Counts().LeaseHolds })
+		a.c.Advance(time.Second)
+		if n, err := a.Replay(t.Context(), "tenant", "event-0001"); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		a.quiet()
+		if e := a.one(); e.State != Delivered || len(a.inbox.all()) != 2 {
+			t.Errorf("%+v, sent %d times", e, len(a.inbox.all()))
 		}
 	})
 }

@@ -50,9 +50,14 @@ type rig struct {
 
 func newRig(t testing.TB, d *db.DB, node string, o Options) *rig {
 	t.Helper()
+	return newRigOn(t, d, jobs.Options{Node: node, LeaseFor: time.Hour, Heartbeat: time.Hour}, o)
+}
+
+func newRigOn(t testing.TB, d *db.DB, queue jobs.Options, o Options) *rig {
+	t.Helper()
 	r := &rig{t: t, d: d, c: clock.NewManual(begin), inbox: newInbox(t)}
 	log := slog.New(slog.DiscardHandler)
-	r.q = jobs.New(d, r.c, log, jobs.Options{Node: node, LeaseFor: time.Hour, Heartbeat: time.Hour})
+	r.q = jobs.New(d, r.c, log, queue)
 	if o.Secret.Empty() {
 		o.Secret = master(t, 'm')
 	}
