@@ -201,7 +201,9 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 	was := child.Status
 	child.Status = way.To[0]
 	if child.Status.Open() {
-		b.job(newWork(*child), *child)
+		w := newWork(*child)
+		w.taken, w.since = true, s.at // its rail was chosen when the payer was asked, and may be paused since
+		b.job(w, *child)
 	} else {
 		child.SettledAt, child.Reason = s.at, s.reason
 	}

@@ -171,6 +171,53 @@ func TestAPausedRailGetsNothingNew(t *testing.T) {
 	})
 }
 
+// TestAPausedRailGetsNoAirtimeThatIsPaidForNow: its rail was chosen when the payer was
+// asked, and is paused when he has paid.
+func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pause  time.Duration
+		posts  int
+		child  Status
+		wallet money.Pesewas
+	}{
+		{"until it ends", 5 * time.Minute, 1, StatusSuccess, funds},
+		{"until it has waited too long", unsentTime + time.Minute, 0, StatusFailed, funds + 20*money.Cedi},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				h.second.script(always(pending), always(success))
+				pay, topUp, _, err := n.AirtimeBuy(t.Context(), h.caller(), n.airtime())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(time.Minute)
+				n.pauseRail("hubtel")
+				n.pass(2 * time.Second)
+				h.first.script(always(pending), always(success))
+				n.pass(tt.pause)
+				if got := n.must(KindCollection, pay.ID); got.Status != StatusSuccess {
+					t.Fatalf("the collection is %s", got.Status)
+				}
+				if posts, _ := h.second.counts(); posts != 0 {
+					t.Errorf("%d POSTs while the rail was paused", posts)
+				}
+				n.resumeRail("hubtel")
+				n.pass(2 * time.Minute)
+				if posts, _ := h.second.counts(); posts != tt.posts {
+					t.Errorf("%d POSTs, want %d", posts, tt.posts)
+				}
+				if got := n.must(KindTopUp, topUp.ID); got.Status != tt.child || n.balance() != tt.wallet {
+					t.Errorf("the top-up is %s, the wallet has %s", got.Status, n.balance())
+				}
+				n.books()
+			})
+		})
+	}
+}
+
 // TestOneWordCounts: the job, a status call and an operator settle the same
 // payout at once, on two nodes and in contradiction. One of them does.
 func TestOneWordCounts(t *testing.T) {
