@@ -19,10 +19,12 @@ var version = ""
 // gcPercent lets garbage grow to four times the live memory, which is small: every collection is taken from
 // requests. The limits make the collector work harder before the server outgrows the 200 MB that the documents
 // promise: the program itself comes on top of them, and what SQLite keeps outside of Go's memory.
+// The simulator, which answers a load test's every request too, has no limit: its book is in memory.
 const (
 	gcPercent           = 400
+	gcPercentSimulator  = 200
 	memoryLimitPostgres = 178 << 20
-	memoryLimitSQLite   = 112 << 20
+	memoryLimitSQLite   = 126 << 20
 )
 
 // serveCommand starts the server.
@@ -39,6 +41,7 @@ func (c *serveCommand) Run(e *env) error {
 		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used")
 	}
 	c.Secret = secret
+	collectLess(gcPercent)
 	limitMemory(c.Database != "")
 	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
 	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log})
@@ -48,11 +51,15 @@ func (c *serveCommand) Run(e *env) error {
 	return a.Run(e.ctx)
 }
 
-// limitMemory sets up the garbage collector, unless the environment says how.
-func limitMemory(postgres bool) {
+// collectLess lets garbage grow to percent of the live memory, unless the environment says how far.
+func collectLess(percent int) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(percent)
 	}
+}
+
+// limitMemory gives the garbage collector a limit, unless the environment has one.
+func limitMemory(postgres bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
@@ -133,6 +140,7 @@ func (c *simCommand) Run(e *env) error {
 	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
 		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it")
 	}
+	collectLess(gcPercentSimulator)
 	return app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")})
 }
 

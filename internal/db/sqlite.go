@@ -19,6 +19,8 @@ const busyTimeout = "PRAGMA busy_timeout = 5000"
 
 // sqlitePragmas hold for every connection. FULL makes COMMIT wait for the disk;
 // the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
+// A page in a cache takes twice its size, because the driver gives memory out in
+// powers of two: 10 MB here are 22 MB.
 var sqlitePragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",
@@ -26,7 +28,7 @@ var sqlitePragmas = []string{
 	"PRAGMA foreign_keys = ON",
 	"PRAGMA wal_autocheckpoint = 4000",
 	"PRAGMA journal_size_limit = 67108864",
-	"PRAGMA cache_size = -20480",
+	"PRAGMA cache_size = -10240",
 	"PRAGMA temp_store = MEMORY",
 	"PRAGMA trusted_schema = OFF",
 }
@@ -104,7 +106,7 @@ func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, err
 	}
 	pragmas := sqlitePragmas
 	if readOnly {
-		pragmas = append(append([]string(nil), pragmas...), "PRAGMA cache_size = -8192", "PRAGMA query_only = ON")
+		pragmas = append(append([]string(nil), pragmas...), "PRAGMA cache_size = -4096", "PRAGMA query_only = ON")
 	}
 	for _, p := range pragmas {
 		if _, err := conn.ExecContext(ctx, p); err != nil {
