@@ -84,7 +84,7 @@ func outcomeRules() []mutant {
 			`settlement{event: EventFailed, reason: reasonOf(o), outcome: o, posts: w.pay.Posts})`, `settlement{event: EventFailed, reason: reasonOf(o), outcome: o})`,
 			byTest("payments", "TestAPausedNodeThatWakesDoesNoHarm/rejected/SQLite")},
 		{"mark-first", "what must not be sent twice is marked in the database before it is sent", jobOfOne,
-			"if !rail.MayRepeat {\n\t\trow := w.pay\n", "if false {\n\t\trow := w.pay\n",
+			"if !rail.MayRepeat {\n\t\trow := *w.pay\n", "if false {\n\t\trow := *w.pay\n",
 			byTest("payments", "TestTheMarkComesFirst/SQLite")},
 		{"mark-before-repeat", "also before it is sent again", jobOfOne,
 			"row.SendingAt = time.Time{}\n\tif !rail.MayRepeat {", "row.SendingAt = time.Time{}\n\tif false {",
