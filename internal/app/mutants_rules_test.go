@@ -183,7 +183,7 @@ func settleRules() []mutant {
 			`if p.FeeBearer == BearerCustomer {`, `if p.FeeBearer == "nobody" {`,
 			byScenario("momopay", "The customer bears the fee")},
 		{"settle-once", "a payment that is final is not settled again", settling,
-			`WHERE payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt`, `WHERE payments.id = m.id AND payments.attempt = m.attempt`,
+			`WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt`, `WHERE payments.id IN (m.id) AND payments.attempt = m.attempt`,
 			byTest("payments", "TestABlindBatchThatIsWrongIsJudgedAnew/SQLite")},
 		{"settle-current-attempt", "a word about an attempt that was left settles nothing", settling,
 			`if !ok || row.Attempt != s.payment.Attempt || s.posts`, `if !ok || s.posts`,

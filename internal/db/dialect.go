@@ -19,6 +19,7 @@ import (
 //	json_each($1)               jsonb_array_elements($1)       json_each($1)
 //	IN (SELECT value FROM
 //	    texts($1))              = ANY($1), NOT: <> ALL($1)     IN (SELECT value FROM json_each($1))
+//	IN (r.id)                   = ANY(ARRAY[r.id])             the same, which is = r.id
 //	texts($1), ints($1)         (SELECT unnest($1) AS value)   json_each($1)
 //	rows($1)                    unnest of one array a column   json_each($1), column by column
 //	greatest(a, b), least(a, b) the same                       max(a, b), min(a, b)
@@ -38,7 +39,10 @@ import (
 // empty reads all of what it has become. That holds for the first column of an
 // index, and where no other index has the order that is asked for (ORDER BY x + 0
 // asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
-// each row up by itself.
+// each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that
+// an index begins with, and = of the others: it costs the same, but only an
+// equality gives an index an order that PostgreSQL thinks worth reading it whole
+// for. ORDER BY t.a is one, too; ORDER BY r.a is not.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
 // TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
@@ -50,6 +54,7 @@ const guardMark = "makola guard"
 var (
 	wordRows        = regexp.MustCompile(`\brows\(\$(\d+)\)`)
 	wordInTexts     = regexp.MustCompile(`\bIN \(SELECT value FROM texts\(\$(\d+)\)\)`)
+	wordInOne       = regexp.MustCompile(`\bIN \((\w+\.\w+)\)`)
 	wordNotInTexts  = regexp.MustCompile(`\bNOT IN \(SELECT value FROM texts\(\$(\d+)\)\)`)
 	wordTexts       = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
@@ -165,6 +170,7 @@ func postgresText(sql string, args []any, guarded bool) string {
 	})
 	sql = wordNotInTexts.ReplaceAllString(sql, "<> ALL($$$1::text[])")
 	sql = wordInTexts.ReplaceAllString(sql, "= ANY($$$1::text[])")
+	sql = wordInOne.ReplaceAllString(sql, "= ANY(ARRAY[$1])")
 	sql = wordTexts.ReplaceAllString(sql, "(SELECT unnest($$$1::text[]) AS value) AS texts")
 	sql = wordInts.ReplaceAllString(sql, "(SELECT unnest($$$1::bigint[]) AS value) AS ints")
 	sql = wordJSONEach.ReplaceAllString(sql, "jsonb_array_elements(")

@@ -71,6 +71,9 @@ func TestTranslations(t *testing.T) {
 		{"UPDATE t SET n = r.n FROM rows($1) AS r WHERE t.id = r.id AND x < $2", []any{set, 7},
 			"UPDATE t SET n = r.n FROM (SELECT * FROM unnest($1::text[], $3::bigint[]) AS u (id, n)) AS r WHERE t.id = r.id AND x < $2",
 			"UPDATE t SET n = r.n FROM (SELECT value->>0 AS id, value->>1 AS n FROM json_each($1)) AS r WHERE t.id = r.id AND x < $2"},
+		{"UPDATE t SET n = r.n FROM rows($1) AS r WHERE t.id IN (r.id)", []any{set},
+			"UPDATE t SET n = r.n FROM (SELECT * FROM unnest($1::text[], $2::bigint[]) AS u (id, n)) AS r WHERE t.id = ANY(ARRAY[r.id])",
+			"UPDATE t SET n = r.n FROM (SELECT value->>0 AS id, value->>1 AS n FROM json_each($1)) AS r WHERE t.id IN (r.id)"},
 	} {
 		var cache texts
 		for range 2 { // made, then remembered

@@ -44,7 +44,7 @@ var releaseColumns = []db.Column[*Payment]{
 const (
 	// For a question about one payment. The hot way is byOwnReference.
 	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
-ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.reference = k.reference`
+ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.reference = k.reference`
 
 	// The ProviderReference is made of mode, tenant, kind and Reference, so that
 	// the same request has the same one. The unique key on the Reference itself
@@ -59,9 +59,9 @@ ON payments.tenant = k.tenant AND payments.kind = k.kind AND payments.reference 
 SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
 
 	// A key that is older than a day may come again; the row lets go of it.
-	// Joining text to nothing keeps PostgreSQL from the index on the key.
+	// COALESCE keeps PostgreSQL from the index on the key.
 	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
-WHERE payments.id = k.id AND payments.idempotency_key || '' = k.key`
+WHERE payments.id IN (k.id) AND COALESCE(payments.idempotency_key, '') = k.key`
 )
 
 // byIdempotency finds the payment that an earlier request with the same

@@ -375,18 +375,18 @@ const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL
 FROM rows($1) AS m
-WHERE payments.id = m.id AND payments.status = m.was AND payments.attempt = m.attempt
+WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt
 AND (m.posts = 0 OR payments.posts = m.posts)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at
 FROM rows($1) AS m
-WHERE payments.id = m.id AND payments.status = 'pending'
+WHERE payments.id IN (m.id) AND payments.status = 'pending'
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
 
 	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at
 FROM rows($1) AS m
-WHERE payments.id = m.id AND payments.status = m.status AND payments.turned_at IS NULL`
+WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.turned_at IS NULL`
 )
 
 // postMoves defers the changes of rows, in the order of the key.
