@@ -251,11 +251,11 @@ const (
 	sqlDelivered = `UPDATE webhook_events SET state = 'delivered', attempts = attempts + 1, status = r.status, took = r.took,
 		error = '', ended_at = r.at, failed_at = 0
 		FROM rows($1) AS r
-		WHERE webhook_events.tenant = r.tenant AND webhook_events.subject = r.subject AND webhook_events.id = r.event`
+		WHERE webhook_events.tenant IN (r.tenant) AND webhook_events.subject = r.subject AND webhook_events.id = r.event`
 	sqlFailed = `UPDATE webhook_events SET state = r.state, attempts = attempts + 1, status = r.status, took = r.took,
 		error = r.error, ended_at = r.ended, failed_at = r.failed
 		FROM rows($1) AS r
-		WHERE webhook_events.tenant = r.tenant AND webhook_events.subject = r.subject AND webhook_events.id = r.event
+		WHERE webhook_events.tenant IN (r.tenant) AND webhook_events.subject = r.subject AND webhook_events.id = r.event
 		AND webhook_events.state = 'pending'`
 	sqlIsDelivered = `SELECT 1 FROM webhook_events WHERE tenant = $1 AND subject = $2 AND id = $3 AND state = 'delivered' AND ended_at = $4`
 	sqlIsAttempt   = `SELECT 1 FROM webhook_attempts WHERE tenant = $1 AND event = $2 AND id = $3`

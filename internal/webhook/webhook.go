@@ -182,7 +182,7 @@ var subjectColumns = []db.Column[subject]{
 
 const sqlSupersede = `UPDATE webhook_events SET state = 'superseded', ended_at = $2
 	FROM rows($1) AS n
-	WHERE webhook_events.tenant = n.tenant AND webhook_events.subject = n.subject
+	WHERE webhook_events.tenant IN (n.tenant) AND webhook_events.subject = n.subject
 	AND webhook_events.id <> n.id AND webhook_events.state = 'pending'`
 
 // Queue queues events in the transaction in which they happen. They are
