@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/msisdn"
@@ -173,12 +173,13 @@ func TestTheRestOfAMessageIsOfferedUnderTheSameNumber(t *testing.T) {
 // work lets the clock run until something is so, for handlers that wait by it.
 func (h *house) work(until func() bool) {
 	h.t.Helper()
-	for begun := time.Now(); !until(); runtime.Gosched() {
-		if time.Since(begun) > patience {
-			h.t.Fatal("it never happened")
+	clocktest.Await(h.t, "what the clock brings", func() bool {
+		if until() {
+			return true
 		}
-		h.clock.Advance(100 * time.Millisecond)
-	}
+		h.clock.Advance(500 * time.Millisecond)
+		return false
+	})
 	h.quiet()
 }
 
@@ -495,11 +496,7 @@ func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for begun := time.Now(); len(other.operator.all()) < 1_202; runtime.Gosched() {
-			if time.Since(begun) > patience {
-				t.Fatalf("%d of 1202 messages were handed over", len(other.operator.all()))
-			}
-		}
+		clocktest.Await(t, "1,202 messages to be handed over", func() bool { return len(other.operator.all()) >= 1_202 })
 		other.quiet()
 		h.wantStatus(small, "1 submitted")
 		h.wantStatus(large, "1200 submitted")
