@@ -42,7 +42,7 @@ import (
 // each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that
 // an index begins with, and = of the others: it costs the same, but only an
 // equality gives an index an order that PostgreSQL thinks worth reading it whole
-// for. ORDER BY t.a is one, too; ORDER BY r.a is not.
+// for. ORDER BY t.a is worth it, too; ORDER BY t.a || '' is not.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
 // TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with

@@ -86,11 +86,11 @@ const (
 		JOIN parts p ON p.tenant = asked.of_tenant AND p.campaign = asked.of_campaign AND p.message = asked.of_no
 		ORDER BY p.tenant, p.campaign, p.message, p.part FOR UPDATE OF p`
 	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
-		WHERE parts.upstream_id = r.of_id AND parts.tenant = r.of_tenant AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
+		WHERE parts.upstream_id IN (r.of_id) AND parts.tenant IN (r.of_tenant) AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
 	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,
 		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE messages.delivered_at END,
 		error = CASE WHEN r.why <> '' THEN r.why ELSE messages.error END FROM rows($1) AS r
-		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.open > 0`
+		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.open > 0`
 )
 
 // openPart is a part of a result that has no row yet.

@@ -89,7 +89,7 @@ const (
 		JOIN campaigns c ON c.tenant = k.tenant AND c.id = k.campaign
 		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
 	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
-		JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_campaign ORDER BY c.tenant, c.id FOR UPDATE OF c`
+		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY c.tenant || '', c.id FOR UPDATE OF c`
 	selectTurn         = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	selectCampaignTurn = `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2`
 	landedAlone        = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
@@ -98,16 +98,16 @@ const (
 		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
 	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
 	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, marked_at = r.at, refunded = campaigns.refunded + r.back
-		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
+		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why, upstream_id = r.to_upstream FROM rows($1) AS r
-		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
+		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
 	markAgain = `UPDATE messages SET status = 'sending', submitted_at = r.at FROM rows($1) AS r
-		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
+		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
 	// A large campaign is done with its last chunk.
 	countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
 			status = CASE WHEN r.ended > 0 AND campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
-		FROM rows($1) AS r WHERE campaigns.tenant = r.of_tenant AND campaigns.id = r.of_id`
+		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
 )
 
 // chunkKey finds a chunk.

@@ -64,7 +64,7 @@ const (
 	unsureMessages = `SELECT u.tenant, u.campaign, u.message, c.mode, c.credits FROM unsure u
 		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign WHERE u.since < $1 ORDER BY u.since LIMIT $2`
 	failUnsure = `UPDATE messages SET status = 'failed', error = 'no receipt came' FROM rows($1) AS r
-		WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
 		AND messages.status = 'unknown' AND messages.accepted = 0`
 	dropUnsure = `DELETE FROM unsure WHERE (tenant, campaign, message) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
 )
@@ -112,7 +112,7 @@ const (
 			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND m.recipient = e.recipient AND m.submitted_at > $3)
 		ORDER BY u.since, e.received_at LIMIT $2`
 	tellUnsure = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
-		error = r.why, upstream_id = r.upstream FROM rows($1) AS r WHERE messages.tenant = r.of_tenant AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		error = r.why, upstream_id = r.upstream FROM rows($1) AS r WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
 		AND messages.status = 'unknown' AND messages.accepted = 0`
 )
 
