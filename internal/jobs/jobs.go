@@ -107,8 +107,9 @@ type Handler struct {
 	// hold up a short one. It is asked when a job comes and after each of its
 	// runs, and must not block. nil: one line.
 	Key func(Job) string
-	// PerKey is how many jobs of one key may run at once. nil: as many as
-	// there are workers. It is asked often and must not block.
+	// PerKey is how many jobs of one key may run at once; 0: none for now, and
+	// it is asked again within 200 ms. nil: as many as there are workers. It is
+	// asked often and must not block.
 	PerKey func(key string) int
 	// Takes says whether this node can do such jobs at the moment, for work
 	// that needs something only one node has (Hold). While it says no, jobs
@@ -405,11 +406,12 @@ func (q *Queue) Wake(subject string) {
 	}
 }
 
-// Quiet waits until nothing runs and nothing is due. It is for tests and for
+// Quiet waits until nothing runs and nothing that may run is due. It is for tests and for
 // the simulation, which then moves the clock to the next thing that happens.
 func (q *Queue) Quiet(ctx context.Context) error {
 	for {
 		q.mu.Lock()
+		q.release() // a line that was held may be no longer
 		if q.quiet() {
 			q.mu.Unlock()
 			return nil
@@ -434,7 +436,7 @@ func (q *Queue) quiet() bool {
 	m := q.memory
 	next := len(m.waiting) > 0 && !m.waiting[0].due.After(now)
 	spilled := q.spill.on && !q.spill.from.After(now)
-	return q.looked && m.ready == 0 && m.running == 0 && !next && !spilled && len(q.wakes) == 0
+	return q.looked && m.idle() && !next && !spilled && len(q.wakes) == 0
 }
 
 func (q *Queue) tellWatchers() {

@@ -50,6 +50,7 @@ type kind struct {
 	Handler
 	lines    map[string]*line
 	ring     fifo[*line] // lines with a ready job, below their limit
+	held     []*line     // lines with a ready job and a limit of 0 when it was asked last
 	ready    int
 	workers  int             // goroutines that run this kind
 	starting int             // of these, how many have not looked for a job yet
@@ -62,6 +63,7 @@ type line struct {
 	jobs    fifo[*entry]
 	running int
 	inRing  bool
+	held    bool
 }
 
 func newMemory() *memory {
@@ -114,9 +116,26 @@ func (m *memory) makeReady(e *entry) {
 
 // offer puts a line into the ring if a worker may take from it.
 func (k *kind) offer(l *line) {
-	if !l.inRing && l.jobs.len() > 0 && l.running < k.limit(l.key) {
+	if l.inRing || l.jobs.len() == 0 {
+		return
+	}
+	switch limit := k.limit(l.key); {
+	case l.running < limit:
 		l.inRing = true
 		k.ring.push(l)
+	case limit == 0 && !l.held:
+		l.held = true
+		k.held = append(k.held, l)
+	}
+}
+
+// release offers the lines that were held once more.
+func (k *kind) release() {
+	held := k.held
+	k.held = held[:0] // what is held again is written behind what is read
+	for _, l := range held {
+		l.held = false
+		k.offer(l)
 	}
 }
 
@@ -128,7 +147,7 @@ func (k *kind) limit(key string) int {
 	if k.PerKey == nil {
 		return k.Workers
 	}
-	return max(1, k.PerKey(key))
+	return k.PerKey(key)
 }
 
 // take gives the next job to run, going round the lines so that a long line
@@ -141,7 +160,8 @@ func (m *memory) take(k *kind) *entry {
 		}
 		l.inRing = false
 		if l.running >= k.limit(l.key) {
-			continue // offered again when one of it ends
+			k.offer(l) // when one of it ends, or when it is held no longer
+			continue
 		}
 		for {
 			e, ok := l.jobs.pop()
@@ -194,6 +214,44 @@ func (m *memory) due(now time.Time) {
 	for len(m.waiting) > 0 && !m.waiting[0].due.After(now) {
 		m.makeReady(heap.Pop(&m.waiting).(*entry))
 	}
+}
+
+// next is when there is something to do again, if at all: a job is due, or a
+// line that is held may be no longer.
+func (m *memory) next(now time.Time) (at time.Time, ok bool) {
+	if len(m.waiting) > 0 {
+		at, ok = m.waiting[0].due, true
+	}
+	if again := now.Add(heldFor); m.held() && (!ok || again.Before(at)) {
+		at, ok = again, true
+	}
+	return at, ok
+}
+
+// held says whether there are lines that are held.
+func (m *memory) held() bool {
+	for _, k := range m.kinds {
+		if len(k.held) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// idle says whether nothing runs and nothing may be taken.
+func (m *memory) idle() bool {
+	if m.running > 0 {
+		return false
+	}
+	if m.ready == 0 {
+		return true
+	}
+	for _, k := range m.kinds {
+		if k.ring.len() > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // unschedule takes an entry out of heap or line. One in a line stays there as

@@ -18,6 +18,9 @@ const (
 // unwrittenPause is how long a job waits whose outcome could not be written.
 const unwrittenPause = 2 * time.Second
 
+// heldFor is how long a line whose limit is 0 waits until the limit is asked again.
+const heldFor = 200 * time.Millisecond
+
 // remember takes jobs that a transaction committed for owner into memory.
 func (q *Queue) remember(owner string, rows []row) {
 	q.mu.Lock()
@@ -111,14 +114,26 @@ func (q *Queue) postponed(owner string, notes []note) {
 // dispatch starts workers for what is due and sets the timer for what is not.
 // Like everything here without a comment on it, it runs under the lock.
 func (q *Queue) dispatch() {
-	if q.phase != started || !q.leaseHolds() {
+	if !q.works() {
 		return
 	}
 	q.memory.due(q.clock.Now())
+	q.release()
+	q.arm()
+}
+
+// works says whether jobs may be run.
+func (q *Queue) works() bool { return q.phase == started && q.leaseHolds() }
+
+// release sets workers to work for all that may run now.
+func (q *Queue) release() {
+	if !q.works() {
+		return
+	}
 	for _, k := range q.memory.kinds {
+		k.release()
 		q.employ(k)
 	}
-	q.arm()
 }
 
 // maxResting is how many workers of a kind wait for their next job. A new
@@ -143,15 +158,11 @@ func (q *Queue) employ(k *kind) {
 	go q.work(k)
 }
 
-// arm sets the timer to the next job's time. A timer that is too early is left
+// arm sets the timer to the time of the next job or look. A timer that is too early is left
 // alone: it finds nothing due and is set again.
 func (q *Queue) arm() {
-	waiting := q.memory.waiting
-	if len(waiting) == 0 {
-		return
-	}
-	due := waiting[0].due
-	if q.timer != nil && !q.timerAt.After(due) {
+	due, ok := q.memory.next(q.clock.Now())
+	if !ok || q.timer != nil && !q.timerAt.After(due) {
 		return
 	}
 	if q.timer != nil {
@@ -226,7 +237,7 @@ func (q *Queue) runAll(k *kind) {
 	k.starting--
 	for {
 		var e *entry
-		if q.phase == started && q.leaseHolds() {
+		if q.works() {
 			e = q.memory.take(k)
 		}
 		if e == nil {

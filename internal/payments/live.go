@@ -189,7 +189,7 @@ func (p *Payments) perLine(line string) int {
 	case !strings.HasSuffix(line, asking):
 		return sendsPerRail
 	case p.surge.on():
-		return 1 // it waits for the end
+		return 0
 	}
 	return asksPerRail
 }

@@ -1,7 +1,6 @@
 package payments
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -63,12 +62,6 @@ func (s *surge) on() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.until.IsZero() && s.lasts(s.clock.Now())
-}
-
-// wait comes back when there is none.
-func (s *surge) wait(ctx context.Context) {
-	for s.on() && s.clock.Sleep(ctx, calmTime) == nil {
-	}
 }
 
 func (s *surge) lasts(now time.Time) bool {

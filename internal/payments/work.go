@@ -69,9 +69,6 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case w.stage == stageUnsent:
 		return p.resend(ctx, w, rail)
 	}
-	if w.asking.Load() {
-		p.surge.wait(ctx) // and with it the others in its line: see perLine
-	}
 	return p.follow(ctx, w, rail)
 }
 
