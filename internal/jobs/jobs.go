@@ -116,6 +116,10 @@ type Handler struct {
 	// that are added here are for another node and none are adopted. nil:
 	// always. It is asked often and must not block.
 	Takes func() bool
+	// Left is told of each job that leaves this node's memory unfinished, because it
+	// has no room or another epoch owns it: what the handler keeps beside it is of no
+	// more use. It must not block. nil: nobody.
+	Left func(Job)
 	// Run does the work. ctx ends only when the node stops and the time for
 	// stopping is over.
 	Run func(ctx context.Context, job Job) Outcome

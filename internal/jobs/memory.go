@@ -328,10 +328,18 @@ func (m *memory) drop() {
 			continue
 		}
 		m.unschedule(e)
+		e.left()
 	}
 	m.byID = map[string]*entry{}
 	m.bySubject = map[string]*entry{}
 	m.waiting = nil
+}
+
+// left tells that the entry's job is not in memory any more.
+func (e *entry) left() {
+	if e.kind.Left != nil {
+		e.kind.Left(e.job)
+	}
 }
 
 // furthest gives up to n waiting entries that are due after horizon, those

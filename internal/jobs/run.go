@@ -26,7 +26,12 @@ func (q *Queue) remember(owner string, rows []row) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.owner != owner || q.phase == stopped {
-		return // the epoch is over: the rows will be adopted
+		for i := range rows { // the epoch is over: the rows will be adopted
+			if k := q.memory.kinds[rows[i].Kind]; k != nil {
+				(&entry{job: rows[i].Job, kind: k}).left()
+			}
+		}
+		return
 	}
 	now := q.clock.Now()
 	for i := range rows {
@@ -53,6 +58,7 @@ func (q *Queue) put(r *row, now time.Time) {
 	if len(m.byID) >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
 		q.counts.Spills++
 		q.spilled(r.RunAt)
+		(&entry{job: r.Job, kind: k}).left()
 		return
 	}
 	e := &entry{job: r.Job, kind: k, created: r.created, due: r.RunAt}
@@ -323,6 +329,8 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 			delete(m.ghosts, e.job.ID)
 			if e.heir != nil {
 				m.put(e.heir, now)
+			} else {
+				e.left()
 			}
 		}
 		q.dispatch()

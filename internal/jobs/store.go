@@ -93,7 +93,7 @@ var passColumns = []db.Column[note]{
 }
 
 // Only the owner writes: another that adopted the job meanwhile decides now.
-// owner || ” keeps PostgreSQL from reading all jobs of the owner.
+// What is added to owner keeps PostgreSQL from reading all jobs of the owner.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
 		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND jobs.owner || '' = n.owner`

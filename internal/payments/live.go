@@ -98,6 +98,21 @@ func (w *work) answer() {
 
 func (w *work) isAnswered() bool { return w.reply.Load() == nil }
 
+// left forgets an open payment whose job is not in this node's memory any more. Who
+// comes to it again begins with the row.
+func (p *Payments) left(job jobs.Job) {
+	w := p.live.byID(job.Subject)
+	if w == nil {
+		return
+	}
+	w.answer()
+	pay := w.pay
+	if pay == nil {
+		pay = w.packed.unpack()
+	}
+	p.live.drop(*pay)
+}
+
 // rest leaves a work until its next run.
 func (w *work) rest() { w.packed, w.pay = pack(w.pay), nil }
 

@@ -82,7 +82,7 @@ func New(d Deps) *Payments {
 	})
 	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
-	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: p.perLine, Run: p.work})
+	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: p.perLine, Left: p.left, Run: p.work})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }

@@ -201,9 +201,7 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 	was := child.Status
 	child.Status = way.To[0]
 	if child.Status.Open() {
-		w := newWork(*child)
-		w.taken, w.since = true, s.at // its rail was chosen when the payer was asked, and may be paused since
-		b.job(w, *child)
+		b.job(newWork(*child), *child)
 	} else {
 		child.SettledAt, child.Reason = s.at, s.reason
 	}

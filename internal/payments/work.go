@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	refusedReads = 3                // and how often the provider must not have known it in between
 	railTime     = time.Minute      // pause of a payment whose rail is not configured
 	troubleTime  = 2 * time.Second  // pause after an error of our own
+	chosenTime   = 2 * time.Second  // how long the choice of a rail stands without another look
 )
 
 // askPauses are the pauses between questions about an open payment; the last
@@ -61,8 +63,13 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	}
 	switch {
 	case w.stage == stageUnsent && w.resends == 0:
-		// Who accepted it had just chosen the rail; who takes it over asks.
-		if w.taken && !p.mayUse(ctx, *w.pay, rail) {
+		// Who accepted it had just chosen the rail; who takes it over, or comes to it
+		// late, asks.
+		if (w.taken || p.clock.Since(w.pay.CreatedAt) >= chosenTime) && !p.mayUse(ctx, *w.pay, rail) {
+			w.answer()
+			if w.since.IsZero() {
+				w.since = p.clock.Now()
+			}
 			return p.unsentYet(ctx, w, pause(resendPauses, 0))
 		}
 		return p.submit(ctx, w, rail)
@@ -90,9 +97,18 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*work, error) {
 		return nil, err
 	}
 	w := &work{rail: pay.Rail, openedAt: db.FromMicros(said.At), since: db.FromMicros(said.At)}
+	w.asks = asksWithin(p.clock.Since(w.openedAt))
 	p.stand(w, pay)
 	p.live.put(w)
 	return w, nil
+}
+
+// asksWithin is how many questions a payment of this age has behind it.
+func asksWithin(age time.Duration) (n int) {
+	for ; n < len(askPauses)-1 && age >= askPauses[n]; n++ {
+		age -= askPauses[n]
+	}
+	return n
 }
 
 // stand puts a work where the row says, all that this process knew being void.
@@ -406,6 +422,10 @@ func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outco
 	if err != nil {
 		p.log.Error("a payment could not be settled", "payment", w.pay.ID, "event", string(s.event), "error", err)
 		w.decided = &s
+		if s.refused && !errors.Is(err, db.ErrAmbiguous) {
+			// There is nothing to tell yet. The request may go, and the webhook tells.
+			reply.waiter.CompareAndSwap(waiterTold, waiterThere)
+		}
 		return jobs.Later(troubleTime)
 	}
 	w.decided = nil
