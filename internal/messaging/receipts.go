@@ -75,7 +75,10 @@ const (
 	earlyReceipts = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.upstream_id IN (SELECT value FROM texts($1)) ORDER BY e.received_at + 0`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
-	dropEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN (SELECT r.upstream_id, r.id FROM rows($1) AS r)`
+	// An id of ours says by itself which is meant. Ids grow with time: their range is a part of the look-up
+	// where many receipts have no upstream_id, and id || '' keeps the set from being one.
+	dropEarly = `DELETE FROM early_receipts WHERE upstream_id IN (SELECT value FROM texts($1))
+		AND id BETWEEN $3 AND $4 AND id || '' IN (SELECT value FROM texts($2))`
 	// The message of one segment is the row of its part. A message that waits for its receipt is submitted.
 	singlesByID = `SELECT m.upstream_id, m.tenant, m.campaign, m.no, 1, m.recipient, CASE WHEN m.open > 0 THEN 'open' ELSE m.status END, m.submitted_at
 		FROM messages m WHERE m.upstream_id IN (SELECT value FROM texts($1)) AND (m.open > 0 OR m.submitted_at > $2)`
@@ -166,9 +169,14 @@ func (e *earlyBird) lately(now time.Time) bool {
 }
 
 func forgetEarly(tx *db.Tx, used []earlyReceipt) {
-	if len(used) > 0 {
-		tx.Defer(dropEarly, -1, db.RowsOf(earlyColumns[:2], used))
+	if len(used) == 0 {
+		return
 	}
+	upstream, ids := make([]string, len(used)), make([]string, len(used))
+	for i, e := range used {
+		upstream[i], ids[i] = e.UpstreamID, e.ID
+	}
+	tx.Defer(dropEarly, -1, upstream, ids, slices.Min(ids), slices.Max(ids))
 }
 
 // messageKey finds a message.
