@@ -410,8 +410,9 @@ func (q *Queue) Wake(subject string) {
 	}
 }
 
-// Quiet waits until nothing runs and nothing that may run is due. It is for tests and for
-// the simulation, which then moves the clock to the next thing that happens.
+// Quiet waits until nothing runs and nothing that may run is due. It is for
+// tests and for the simulation, which then moves the clock to the next thing
+// that happens.
 func (q *Queue) Quiet(ctx context.Context) error {
 	for {
 		q.mu.Lock()

@@ -351,7 +351,7 @@ func (q *Queue) trim(ctx context.Context) error {
 	for i, e := range out {
 		if e.state == waiting && e.due.Equal(dues[i]) { // nothing happened to it meanwhile
 			q.memory.forget(e)
-			e.left()
+			e.kind.leave(e.job)
 			q.counts.Spills++
 			q.spilled(e.due)
 		}

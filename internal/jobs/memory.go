@@ -328,17 +328,17 @@ func (m *memory) drop() {
 			continue
 		}
 		m.unschedule(e)
-		e.left()
+		e.kind.leave(e.job)
 	}
 	m.byID = map[string]*entry{}
 	m.bySubject = map[string]*entry{}
 	m.waiting = nil
 }
 
-// left tells that the entry's job is not in memory any more.
-func (e *entry) left() {
-	if e.kind.Left != nil {
-		e.kind.Left(e.job)
+// leave tells that a job is not in memory any more.
+func (k *kind) leave(j Job) {
+	if k.Left != nil {
+		k.Left(j)
 	}
 }
 

@@ -28,7 +28,7 @@ func (q *Queue) remember(owner string, rows []row) {
 	if q.owner != owner || q.phase == stopped {
 		for i := range rows { // the epoch is over: the rows will be adopted
 			if k := q.memory.kinds[rows[i].Kind]; k != nil {
-				(&entry{job: rows[i].Job, kind: k}).left()
+				k.leave(rows[i].Job)
 			}
 		}
 		return
@@ -58,7 +58,7 @@ func (q *Queue) put(r *row, now time.Time) {
 	if len(m.byID) >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
 		q.counts.Spills++
 		q.spilled(r.RunAt)
-		(&entry{job: r.Job, kind: k}).left()
+		k.leave(r.Job)
 		return
 	}
 	e := &entry{job: r.Job, kind: k, created: r.created, due: r.RunAt}
@@ -330,7 +330,7 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 			if e.heir != nil {
 				m.put(e.heir, now)
 			} else {
-				e.left()
+				e.kind.leave(e.job)
 			}
 		}
 		q.dispatch()

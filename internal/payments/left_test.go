@@ -67,9 +67,7 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 			h.clock.Advance(time.Second)
 			return n.jobsLeft() == 0
 		})
-		if open := n.live.open(); open != 0 {
-			t.Errorf("%d payments are remembered after their end", open)
-		}
+		clocktest.Await(t, "the memory", func() bool { return n.live.open() == 0 })
 		n.books()
 	})
 }
