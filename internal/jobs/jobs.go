@@ -416,7 +416,9 @@ func (q *Queue) Wake(subject string) {
 func (q *Queue) Quiet(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		q.release() // a line that was held may be no longer
+		if q.works() {
+			q.release() // a line that was held may be no longer
+		}
 		if q.quiet() {
 			q.mu.Unlock()
 			return nil

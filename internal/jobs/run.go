@@ -133,9 +133,6 @@ func (q *Queue) works() bool { return q.phase == started && q.leaseHolds() }
 
 // release sets workers to work for all that may run now.
 func (q *Queue) release() {
-	if !q.works() {
-		return
-	}
 	for _, k := range q.memory.kinds {
 		k.release()
 		q.employ(k)

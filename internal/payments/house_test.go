@@ -210,7 +210,18 @@ func newScripted() *scripted {
 // node starts a node.
 func (h *house) node(name string) *node {
 	h.t.Helper()
-	n := h.stopped(name)
+	return h.shaped(quietOptions(name))
+}
+
+// quietOptions are those of a node that keeps its lease and has room for all.
+func quietOptions(name string) jobs.Options {
+	return jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}
+}
+
+// shaped starts a node with a queue of its own shape.
+func (h *house) shaped(o jobs.Options) *node {
+	h.t.Helper()
+	n := h.made(o)
 	if err := n.queue.Start(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
@@ -220,6 +231,11 @@ func (h *house) node(name string) *node {
 // stopped makes a node that runs no jobs: what it accepts is left to others. The
 // first node makes the tenant.
 func (h *house) stopped(name string) *node {
+	h.t.Helper()
+	return h.made(quietOptions(name))
+}
+
+func (h *house) made(o jobs.Options) *node {
 	h.t.Helper()
 	ctx := h.t.Context()
 	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -231,8 +247,8 @@ func (h *house) stopped(name string) *node {
 	if h.rails != nil {
 		rails = h.rails
 	}
-	l := ledger.New(h.db, h.clock, name)
-	q := jobs.New(h.db, h.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour})
+	l := ledger.New(h.db, h.clock, o.Node)
+	q := jobs.New(h.db, h.clock, log, o)
 	n := &node{house: h, queue: q, routes: route.New(h.db, h.clock, log, rails)}
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {

@@ -1,47 +1,14 @@
 package payments
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/clock/clocktest"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/route"
-	"github.com/makola/makola/internal/tenant"
-	"github.com/makola/makola/internal/webhook"
 )
-
-// shaped starts a node with a queue of its own shape.
-func (h *house) shaped(o jobs.Options) *node {
-	h.t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	like := h.stopped(o.Node)
-	n := &node{house: h, queue: jobs.New(h.db, h.clock, log, o), routes: route.New(h.db, h.clock, log, like.routes.Rails())}
-	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	n.webhooks = webhook.New(h.db, n.queue, h.clock, log, webhook.Options{Secret: secret, Development: true})
-	books := ledger.New(h.db, h.clock, o.Node)
-	n.Payments = New(Deps{DB: h.db, Ledger: books, Tenants: tenant.New(h.db, books, h.clock), Jobs: n.queue, Webhooks: n.webhooks,
-		Routes: n.routes, Clock: h.clock, Log: log, Secret: secret, Development: true})
-	if err := n.queue.Start(h.t.Context()); err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(func() {
-		if err := n.queue.Stop(context.Background()); err != nil {
-			h.t.Errorf("stop: %v", err)
-		}
-		n.Close()
-	})
-	return n
-}
 
 // open is how many payments the node remembers.
 func (l *live) open() int {

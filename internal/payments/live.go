@@ -106,11 +106,8 @@ func (p *Payments) left(job jobs.Job) {
 		return
 	}
 	w.answer()
-	pay := w.pay
-	if pay == nil {
-		pay = w.packed.unpack()
-	}
-	p.live.drop(*pay)
+	w.rise()
+	p.live.drop(*w.pay)
 }
 
 // rest leaves a work until its next run.

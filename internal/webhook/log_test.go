@@ -256,10 +256,7 @@ func TestReplay(t *testing.T) {
 func TestWhatIsDeliveredStaysDeliveredWhenTheDatabaseIsAway(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
-		r.quiet() // the queue has looked for other nodes' jobs, which it must do once
-		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
-			t.Fatal(err)
-		}
+		r.warm()
 		r.inbox.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
 			f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
 			w.WriteHeader(http.StatusOK)
@@ -283,10 +280,7 @@ func TestWhatIsDeliveredStaysDeliveredWhenTheDatabaseIsAway(t *testing.T) {
 func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
-		r.quiet() // the queue has looked for other nodes' jobs, which it must do once
-		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
-			t.Fatal(err)
-		}
+		r.warm()
 		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
 			f.At(db.BoundaryCommit, 1, db.FaultAfter)
 			if n == 1 {
@@ -312,10 +306,7 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 func TestALostAnswerThatNobodyCouldLookAfterCountsOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
-		r.quiet() // the queue has looked for other nodes' jobs, which it must do once
-		if _, err := r.Secret(t.Context(), "tenant"); err != nil {
-			t.Fatal(err)
-		}
+		r.warm()
 		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
 			f.At(db.BoundaryCommit, 1, db.FaultAfter)
 			f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
@@ -374,10 +365,7 @@ func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
 func TestAReplayIsSentWhateverWasLeftToWrite(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		a := newRigOn(t, d, jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: 20 * time.Millisecond}, Options{})
-		a.quiet() // the queue has looked for other nodes' jobs, which it must do once
-		if _, err := a.Secret(t.Context(), "tenant"); err != nil {
-			t.Fatal(err)
-		}
+		a.warm()
 		a.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
 			if n == 1 {
 				f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })

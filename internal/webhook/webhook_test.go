@@ -74,6 +74,16 @@ func newRigOn(t testing.TB, d *db.DB, queue jobs.Options, o Options) *rig {
 	return r
 }
 
+// warm has done what needs the database once: the queue has looked for other
+// nodes' jobs, and the tenant has a secret. Faults may begin.
+func (r *rig) warm() {
+	r.t.Helper()
+	r.quiet()
+	if _, err := r.Secret(r.t.Context(), "tenant"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *rig) quiet() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
