@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"math"
 	"net/url"
 	"strconv"
@@ -27,6 +28,7 @@ const (
 const (
 	required   = "is required"
 	notText    = "must be a string"
+	notWhole   = "must be a whole number"
 	badText    = "must not contain control characters"
 	badUnicode = "must be valid UTF-8 text"
 )
@@ -45,6 +47,21 @@ type form struct {
 
 // err is every bad field at once, nil when there is none.
 func (f *form) err() error { return f.fields.Err() }
+
+// refused says whether any field is bad already. Then what else only the domain
+// would find is looked for here, too: all bad fields are answered at once.
+func (f *form) refused() bool { return f.err() != nil }
+
+// unlisted notes an id that the catalogue does not have when the request is
+// refused anyway; alone it is the domain's to refuse.
+func unlisted[T any](c *call, f *form, name, id, list string, find func(context.Context, string) (T, bool, error)) {
+	if id == "" || !f.refused() {
+		return
+	}
+	if _, found, err := find(c.ctx, id); err == nil && !found {
+		f.bad(name, "is not in the list of "+list)
+	}
+}
 
 // bad notes that a field is bad.
 func (f *form) bad(name, text string) { f.fields.Add(name, text) }
@@ -134,7 +151,7 @@ func cut(text string, limit int) string {
 
 // amount is a JSON number or a numeric string in cedis, from low to high.
 func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
-	literal, ok := f.literal(name)
+	literal, ok := f.literal(name, money.ErrFormat.Error())
 	if !ok {
 		if !f.fields.Has(name) {
 			f.bad(name, required)
@@ -155,14 +172,15 @@ func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 	return 0
 }
 
-// literal gives the digits of a number, or of a string that holds one.
-func (f *form) literal(name string) (string, bool) {
+// literal gives the digits of a number, or of a string that holds one. Any other
+// value is bad, in the words of what was wanted.
+func (f *form) literal(name, wanted string) (string, bool) {
 	value := f.object.find(name)
 	if value != nil && !f.fields.Has(name) && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
 		return string(value), true
 	}
 	if value != nil && (value[0] == 't' || value[0] == 'f' || value[0] == '{' || value[0] == '[') {
-		f.bad(name, money.ErrFormat.Error())
+		f.bad(name, wanted)
 		return "", false
 	}
 	return f.string(name, false)
@@ -309,14 +327,14 @@ func (f *form) account(name string) string {
 
 // number is an optional whole number from low to high.
 func (f *form) number(name string, byDefault, low, high int) int {
-	literal, ok := f.literal(name)
+	literal, ok := f.literal(name, notWhole)
 	if !ok {
 		return byDefault
 	}
 	n, err := strconv.Atoi(literal)
 	switch {
 	case err != nil || strings.HasPrefix(literal, "+"):
-		f.bad(name, "must be a whole number")
+		f.bad(name, notWhole)
 	case n < low:
 		f.bad(name, "must be at least "+strconv.Itoa(low))
 	case n > high:

@@ -117,6 +117,7 @@ func bankName(c *call) error {
 		return err
 	}
 	account, bank := f.account("account_number"), f.line("bank_id", true, idMax)
+	unlisted(c, f, "bank_id", bank, "banks", c.api.Routes.Bank)
 	if err := f.err(); err != nil {
 		return err
 	}

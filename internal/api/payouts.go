@@ -85,6 +85,7 @@ func payoutToBank(c *call) error {
 		Gone:          c.r.Context().Done(),
 	}
 	who := c.asker(f)
+	unlisted(c, f, "bank_id", in.BankID, "banks", c.api.Routes.Bank)
 	if err := f.err(); err != nil {
 		return err
 	}

@@ -75,6 +75,13 @@ func (w *writer) existing(p payments.Payment) {
 		w.text("status", p.Word())
 	case payments.KindCollection:
 		w.record(p)
+	case payments.KindBundle:
+		w.text("client_reference", p.Reference)
+		w.text("ext_transaction_id", p.ProviderReference)
+		w.amount("amount", p.Amount)
+		w.text("phone_number", p.MSISDN().International())
+		w.text("display", p.Details.Display)
+		w.text("status", p.Word())
 	default:
 		w.text("transaction_id", p.Reference)
 		w.text("ext_transaction_id", p.ProviderReference)

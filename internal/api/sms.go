@@ -43,6 +43,9 @@ func requestSender(c *call) error {
 		return err
 	}
 	name, description := f.line("name", true, textMax), f.short("desc", true, descriptionMax)
+	if name != "" && f.refused() {
+		f.fields.Merge(messaging.CheckSenderName(name))
+	}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -100,6 +103,9 @@ func sendSMS(c *call) error {
 		Groups:     f.list("group_id_list"),
 	}
 	who := c.texter(f)
+	if f.refused() && len(in.Recipients)+len(in.Groups) == 0 && !f.fields.Has("recipients") && !f.fields.Has("group_id_list") {
+		f.bad("recipients", "is required unless group_id_list is given")
+	}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -138,6 +144,9 @@ func sendOTP(c *call) error {
 			int(messaging.OTPLeastExpiry/time.Minute), int(messaging.OTPMostExpiry/time.Minute))),
 	}
 	who := c.texter(f)
+	if f.refused() && in.Message != "" && !strings.Contains(in.Message, messaging.Placeholder) {
+		f.bad("message", "must contain the placeholder "+messaging.Placeholder)
+	}
 	if err := f.err(); err != nil {
 		return err
 	}
