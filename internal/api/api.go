@@ -86,7 +86,6 @@ type endpoint struct {
 // New builds the interface.
 func New(d Deps) *API {
 	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit)}
-	a.PublicURL = strings.TrimSuffix(d.PublicURL, "/")
 	a.calls.New = func() any { return &call{api: a} }
 	for _, r := range Routes() {
 		a.add(r)

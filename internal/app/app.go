@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 )
 
 // Options is what a start needs besides the operator's configuration. Zero values take the defaults
@@ -129,11 +131,16 @@ func (a *App) settle(context.Context) error {
 		a.folder, a.cfg.Data = folder, folder
 		a.later(func(context.Context) error { return os.RemoveAll(folder) })
 	}
+	unfit, head := a.cfg.Wrong(), "This Makola needs"
 	if a.production {
-		if missing := a.cfg.Missing(); len(missing) > 0 {
-			return MissingError{missing}
-		}
-	} else if a.cfg.Secret.Empty() {
+		unfit = append(a.cfg.Missing(), unfit...)
+		head = "This Makola can be reached from outside (or MAKOLA_ENV=production), so it is in production mode and needs"
+	}
+	if len(unfit) > 0 {
+		return problem.New(problem.Invalid, "settings_unfit", head+":\n  - "+strings.Join(unfit, "\n  - "))
+	}
+	a.cfg.PublicURL = strings.TrimRight(a.cfg.PublicURL, "/") // paths follow it
+	if a.cfg.Secret.Empty() {
 		secret, err := DevelopmentSecret(a.cfg.Storage, true)
 		if err != nil {
 			return err
@@ -149,15 +156,4 @@ func (a *App) settle(context.Context) error {
 		a.cfg.Node = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:4])
 	}
 	return nil
-}
-
-// MissingError lists everything that production needs and the configuration lacks.
-type MissingError struct{ Settings []string }
-
-func (e MissingError) Error() string {
-	text := "this Makola can be reached from outside (or MAKOLA_ENV=production), so it is in production mode and needs:"
-	for _, s := range e.Settings {
-		text += "\n  - " + s
-	}
-	return text
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -75,7 +76,7 @@ func (a *App) openDatabase(ctx context.Context) error {
 		return nil
 	}
 	if a.production && d.Engine() == db.Postgres {
-		return fmt.Errorf("the database lacks %d migrations: run makola migrate up", len(pending))
+		return problem.New(problem.Unavailable, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
 	}
 	return d.Migrate(ctx)
 }
@@ -90,9 +91,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, LeaseFor: a.opts.Lease})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Development: !a.production})
 	// The adapters report their exchanges to the table that is made of them.
-	if err := a.buildRails(func(e provider.Exchange) { a.routes.Record(e) }); err != nil {
-		return err
-	}
+	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })
 	a.later(func(context.Context) error {
 		for _, closeClient := range a.closers {
 			closeClient()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/problem"
 )
 
 // ErrAddressInUse says that somebody else listens where this server should.
@@ -69,7 +70,7 @@ func (l *listener) url() string {
 func (l *listener) useTLS(certFile, keyFile string) error {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return fmt.Errorf("TLS: %w", err)
+		return problem.New(problem.Invalid, "tls_unusable", fmt.Sprintf("The certificate and its key cannot be used: %v", err))
 	}
 	l.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	l.tls = true

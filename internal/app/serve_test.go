@@ -3,9 +3,12 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/provider"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -39,5 +42,22 @@ func TestProfilesAreLocal(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("a client at %s: %d, want %d", from, w.Code, want)
 		}
+	}
+}
+
+// A public URL may end in a slash: the addresses that providers call are its own and no others.
+func TestThePublicURLMayEndInASlash(t *testing.T) {
+	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &App{cfg: config.Server{PublicURL: "https://pay.example/", Secret: secret}}
+	a.rails = []provider.Rail{{Name: "mtn", Mode: "live"}}
+	if err := a.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.findCallbacks(a.cfg.PublicURL)
+	if got := a.callbackURL(a.rails[0]); !strings.HasPrefix(got, "https://pay.example/callbacks/mtn/") {
+		t.Errorf("MTN is told to call %q", got)
 	}
 }

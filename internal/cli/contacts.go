@@ -74,7 +74,7 @@ var importColumns = []column[importView]{
 // Run imports. The table goes to stdout, bad rows to stderr line by line; JSON and CSV hold both.
 func (c *contactsImport) Run(e *env) error {
 	if c.Group == "" && c.NewGroup == "" {
-		return problem.New(problem.Malformed, "usage", "Say which group: --group ID or --new-group NAME")
+		return usage("Say which group: --group ID or --new-group NAME")
 	}
 	file, size, err := c.openFile()
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -94,7 +93,7 @@ type feesSet struct {
 // Run sets a plan.
 func (c *feesSet) Run(e *env) error {
 	if c.Free != (len(c.Rule) == 0) {
-		return problem.New(problem.Malformed, "usage", "Say either --rule or --free")
+		return usage("Say either --rule or --free")
 	}
 	rules := make([]tenant.Rule, len(c.Rule))
 	for i, r := range c.Rule {

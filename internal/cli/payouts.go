@@ -6,7 +6,6 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments"
-	"github.com/makola/makola/internal/problem"
 )
 
 type payoutsCommands struct {
@@ -170,10 +169,10 @@ type payoutsResolve struct {
 // Run resolves.
 func (c *payoutsResolve) Run(e *env) error {
 	if c.Paid == c.Unpaid {
-		return problem.Field("paid", "say either --paid or --unpaid")
+		return usage("Say either --paid or --unpaid")
 	}
 	if c.Unpaid && (c.Fee.value != nil || c.Commission.value != nil) {
-		return problem.Field("provider-fee", "and --commission belong to --paid")
+		return usage("--provider-fee and --commission belong to --paid")
 	}
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		entry := access.Entry{Action: "payout.resolve", Subject: c.ID, Reason: c.Reason, Details: map[string]any{"paid": c.Paid}}

@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -38,7 +41,7 @@ type serveCommand struct {
 func (c *serveCommand) Run(e *env) error {
 	secret, err := masterKey()
 	if err != nil {
-		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used")
+		return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
 	}
 	c.Secret = secret
 	collectLess(gcPercent)
@@ -83,10 +86,11 @@ func masterKey() (config.Secret, error) {
 
 // serveProblem says what an operator can do about a server that did not start.
 func serveProblem(err error, listen string) error {
-	var missing app.MissingError
 	switch {
-	case errors.As(err, &missing):
-		return problem.New(problem.Invalid, "production_incomplete", missing.Error())
+	case errors.Is(err, db.ErrLocked):
+		return problem.Wrap(err, problem.InProgress, "folder_in_use", strings.TrimPrefix(err.Error(), "db: "))
+	case errors.Is(err, access.ErrWrongSecret):
+		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used: "+err.Error())
 	case errors.Is(err, app.ErrAddressInUse):
 		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081", err))
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -189,10 +188,10 @@ func (c *tenantSet) change() tenant.Change {
 func (c *tenantSet) Run(e *env) error {
 	change, lists := c.change(), len(c.PayoutIP) > 0 || c.NoPayoutIP
 	if len(c.PayoutIP) > 0 && c.NoPayoutIP {
-		return problem.New(problem.Malformed, "usage", "--payout-ip and --no-payout-ip exclude each other")
+		return usage("--payout-ip and --no-payout-ip exclude each other")
 	}
 	if !lists && reflect.ValueOf(change).IsZero() {
-		return problem.New(problem.Malformed, "usage", "Nothing to change: say at least one flag")
+		return usage("Nothing to change: say at least one flag")
 	}
 	return c.with(e, func(o *opened) error {
 		var after tenant.Tenant

@@ -18,7 +18,7 @@ import (
 type walletCommands struct {
 	Show     walletShow     `cmd:"" help:"Show a customer's balances."`
 	Fund     walletFund     `cmd:"" help:"Put money into a wallet: the customer paid us outside of Makola."`
-	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet by an amount of either sign."`
+	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet: put an amount in or, with --take, take it out."`
 	Transfer walletTransfer `cmd:"" help:"Move money between two customers' wallets."`
 	Recover  walletRecover  `cmd:"" help:"Take back what a customer owes since a reversal, as far as the wallet covers it."`
 }

@@ -108,7 +108,7 @@ type webhooksReplay struct {
 // Run sends events again.
 func (c *webhooksReplay) Run(e *env) error {
 	if c.Failed == (len(c.IDs) > 0) {
-		return problem.Field("id", "is needed, or else --failed")
+		return usage("Name events by their ids, or say --failed")
 	}
 	return c.with(e, func(o *opened) error {
 		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {

@@ -6,8 +6,10 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -87,6 +89,8 @@ func (s Server) Missing() []string {
 		"TLS or a proxy that ends it: set MAKOLA_TLS_CERT and MAKOLA_TLS_KEY, or MAKOLA_TRUSTED_PROXIES")
 	need((s.TLSCert == "") == (s.TLSKey == ""), "both MAKOLA_TLS_CERT and MAKOLA_TLS_KEY")
 	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
+	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.SMPP.Enabled() || s.Sim != "",
+		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID or MAKOLA_SMPP_ADDRESS with their credentials, or name a simulator with --sim for test money alone")
 	if s.MTN.Enabled() {
 		missing = append(missing, s.MTN.Missing()...)
 	}
@@ -97,6 +101,32 @@ func (s Server) Missing() []string {
 		missing = append(missing, "SMPP binds that can be used: "+err.Error())
 	}
 	return missing
+}
+
+// Wrong lists the settings that are there and cannot be used, in any mode, as
+// what is needed instead.
+func (s Server) Wrong() []string {
+	var wrong []string
+	need := func(ok bool, format string, value any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, value))
+		}
+	}
+	need(s.PublicURL == "" || isBase(s.PublicURL), "a URL such as https://pay.example in MAKOLA_PUBLIC_URL, not %q", s.PublicURL)
+	need(s.Sim == "" || isBase(s.Sim), "a URL such as http://127.0.0.1:8090 in MAKOLA_SIM, not %q", s.Sim)
+	for _, origin := range s.Origins {
+		u, err := url.Parse(origin)
+		need(err == nil && isBase(origin) && strings.Trim(u.Path, "/") == "", "origins such as https://shop.example in MAKOLA_CORS_ORIGINS, not %q", origin)
+	}
+	need(s.GeneralLimit >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.GeneralLimit)
+	return wrong
+}
+
+// isBase says whether something can be added to text to make a URL.
+func isBase(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
+		!strings.ContainsAny(text, "?#")
 }
 
 // Loopback says whether a listen address can be reached from this machine only.

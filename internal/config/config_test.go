@@ -133,9 +133,30 @@ func TestProduction(t *testing.T) {
 	if got := len(Server{MTN: MTN{URL: "x"}, Hubtel: Hubtel{ClientID: "x"}, Ephemeral: true, TLSCert: "x"}.Missing()); got != 8 {
 		t.Errorf("%d things are missing, want 8", got)
 	}
+	if all := strings.Join(Server{}.Missing(), "\n"); !strings.Contains(all, "a provider: ") {
+		t.Errorf("production without a provider only lacks %s", all)
+	}
 	secret, _ := NewSecret(make([]byte, SecretBytes))
-	whole := Server{Secret: secret, PublicURL: "https://pay.example", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	whole := Server{Secret: secret, Sim: "http://127.0.0.1:8090", PublicURL: "https://pay.example", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	if got := whole.Missing(); got != nil {
 		t.Errorf("a whole configuration lacks %v", got)
+	}
+}
+
+func TestWrongSettings(t *testing.T) {
+	good := Server{PublicURL: "https://pay.example/makola/", Sim: "http://127.0.0.1:8090/sim/v1", Origins: []string{"https://shop.example", "http://localhost:3000/"}}
+	for _, s := range []Server{{}, good} {
+		if wrong := s.Wrong(); wrong != nil {
+			t.Errorf("%+v has %v", s, wrong)
+		}
+	}
+	for _, s := range []Server{
+		{PublicURL: "pay.example"}, {PublicURL: "https://"}, {PublicURL: "https://:443"}, {PublicURL: "ftp://pay.example"}, {PublicURL: "https://pay.example?x"},
+		{PublicURL: "https://ama:secret@pay.example"}, {PublicURL: "https://pay.example/#"}, {Sim: "127.0.0.1:8090"}, {Sim: "http://[::1"},
+		{Origins: []string{"*"}}, {Origins: []string{"https://shop.example", "https://shop.example/cart"}}, {GeneralLimit: -1},
+	} {
+		if wrong := s.Wrong(); len(wrong) != 1 {
+			t.Errorf("%+v has %v", s, wrong)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"slices"
+
+	"github.com/makola/makola/internal/msisdn"
 )
 
 // SMPP are the accounts with mobile operators' message centres that live SMS
@@ -97,8 +99,15 @@ func (b *SMPPBind) complete() error {
 		return errors.New("has a form of ids other than text, hex and decimal")
 	case b.Concatenation != "udh" && b.Concatenation != "sar":
 		return errors.New("has a concatenation other than udh and sar")
+	case slices.ContainsFunc(b.Networks, unknownNetwork):
+		return errors.New("serves a network other than MTN, TELECEL and AIRTELTIGO")
 	case b.Window < 0 || b.Connections < 0 || b.Rate < 0:
 		return errors.New("has a negative number")
 	}
 	return nil
+}
+
+func unknownNetwork(name string) bool {
+	_, known := msisdn.ParseNetwork(name)
+	return !known
 }

@@ -69,6 +69,7 @@ func TestBadSMPPBinds(t *testing.T) {
 		`[{"address":"a.example:1","system_id":"x","mode":"receiver"}]`:                                              "mode",
 		`[{"address":"a.example:1","system_id":"x","submit_ids":"octal"}]`:                                           "form",
 		`[{"address":"a.example:1","system_id":"x","concatenation":"payload"}]`:                                      "concatenation",
+		`[{"address":"a.example:1","system_id":"x","networks":["MTN","GLO"]}]`:                                       "network",
 		`[{"address":"a.example:1","system_id":"x","window":-1}]`:                                                    "negative",
 		`[{"address":"a.example:1","system_id":"x"},{"name":"a.example:1","address":"b.example:1","system_id":"x"}]`: "two",
 	} {

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// A server that an operator can help to start says how, and does not say that something went wrong.
+func TestServersThatCannotStart(t *testing.T) {
+	t.Setenv("GOGC", "100") // the tests that follow keep their collector
+	t.Setenv("GOMEMLIMIT", "off")
+	key := strings.Repeat("ab", config.SecretBytes)
+	t.Setenv(config.EnvMasterKey, key)
+	start := func(folder string, code int, want string, args ...string) {
+		t.Helper()
+		w := where{t: t, flags: []string{"--data", folder, "--listen", "127.0.0.1:0"}}
+		if _, errs := w.run(code, append([]string{"serve"}, args...)...); !strings.Contains(errs, want) || strings.Contains(errs, "went wrong") {
+			t.Errorf("%v: the message is %q, want %q in it", args, errs, want)
+		}
+	}
+	folder := t.TempDir()
+	start(folder, exitUsage, "a provider: set MAKOLA_MTN_URL", "--env", "production")
+	start(folder, exitUsage, `https://pay.example in MAKOLA_PUBLIC_URL, not "pay.here"`, "--public-url", "pay.here")
+	start(folder, exitUsage, "no such file", "--tls-cert", filepath.Join(folder, "none"), "--tls-key", filepath.Join(folder, "none"))
+
+	unlock, err := db.LockFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(folder, exitConflict, "another makola is serving from this folder")
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+
+	other := config.Storage{Data: t.TempDir()}
+	dbtest.File(t, other.SQLite())
+	secret, err := config.NewSecret([]byte(strings.Repeat("x", config.SecretBytes)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := access.New(dbtest.OpenWith(t, db.Options{Path: other.SQLite()}), clock.Real()).CheckInstallation(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	start(other.Data, exitUsage, "not the one this database was made with")
+	t.Setenv(config.EnvMasterKey, "abc")
+	start(folder, exitUsage, "the master key has 2 bytes")
+}
