@@ -73,10 +73,9 @@ func (p *Payments) Find(ctx context.Context, id string) (Payment, error) {
 
 // Resolve ends an open payment on an operator's word: paid says that the
 // provider's statement has it as done. It posts, refunds and tells the customer
-// exactly as the provider's own word would, once. The payment must have been
-// given to the operators, or be older than a minute: before that it is still
-// being worked on, and a provider's answer may be on its way. What the provider
-// took for itself is booked when it can be asked (see lookAgain).
+// exactly as the provider's own word would, once. It is refused with InProgress
+// and RetryAfter while the payment may be on its way to the provider. What the
+// provider took for itself is booked when it can be asked (see lookAgain).
 func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
@@ -105,13 +104,7 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	if err != nil {
 		return Payment{}, err
 	}
-	switch {
-	case pay.Status != StatusPending:
-		return Payment{}, problem.New(problem.Duplicate, "payment_final", "The payment is "+pay.Word()+" already")
-	case pay.EscalatedAt.IsZero() && p.clock.Since(pay.CreatedAt) < doubtTime:
-		return Payment{}, problem.New(problem.InProgress, "payment_in_progress", "The payment is being worked on; it can be resolved when it is a minute old")
-	}
-	s := settlement{payment: pay, event: EventSucceeded, note: reason, also: all(also), outcome: o}
+	s := settlement{payment: pay, event: EventSucceeded, note: reason, judge: p.resolvable, also: all(also), outcome: o}
 	if o.State == provider.Failed {
 		s.event, s.reason = EventFailed, provider.ReasonRefused
 	}
@@ -124,6 +117,42 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	}
 	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
 	return done.payment, nil
+}
+
+// clockSkew is how far apart the clocks of two nodes may be.
+const clockSkew = time.Minute
+
+// onItsWay is how long after the row said that a POST may begin it may be under way,
+// by the clock of any node.
+const onItsWay = leaveTime + submitTime + clockSkew
+
+// mayLeaveSince is when the row last said that a POST may begin: at the acceptance,
+// or at the mark that comes before every other POST and before a first one that is
+// late.
+func (p Payment) mayLeaveSince() time.Time {
+	if p.SendingAt.After(p.CreatedAt) {
+		return p.SendingAt
+	}
+	return p.CreatedAt
+}
+
+// resolvable refuses an operator's word about what may be on its way at this moment:
+// the statement that it goes by cannot have it yet. It is asked under the row's lock.
+// A POST that comes after the word finds the row final when it is marked, and does not
+// leave.
+func (p *Payments) resolvable(row Payment) error {
+	if row.Status != StatusPending {
+		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
+	}
+	wait := onItsWay - p.clock.Since(row.mayLeaveSince())
+	if wait <= 0 {
+		return nil
+	}
+	wait = wait.Truncate(time.Second) + time.Second
+	e := problem.New(problem.InProgress, "payment_in_progress",
+		"The payment may be on its way to the provider at this moment. Look at the provider's statement again in "+wait.String()+", then resolve it")
+	e.RetryAfter = wait
+	return e
 }
 
 // all joins functions into one; nil when there are none.

@@ -113,7 +113,7 @@ type Payment struct {
 	AttemptReference string         // ProviderReference of this attempt
 	Posts            int            // POSTs of this attempt, the one to come or under way included
 	Unsent           int            // of these, proven never to have been processed
-	SendingAt        time.Time      // marked before a POST that must never be repeated
+	SendingAt        time.Time      // marked before a POST that must never be repeated, is a repetition, or comes late
 	Class            provider.Class // as last written down; means something only if Classed
 	Classed          bool
 	CreatedAt        time.Time

@@ -32,6 +32,8 @@ type settlement struct {
 	// posts, where it is not 0, must still be the row's: the word is about these
 	// POSTs, and another node that took the payment over may have sent one more.
 	posts int
+	// judge, where it is not nil, may refuse the row as it is under its lock.
+	judge func(Payment) error
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 }
@@ -106,6 +108,11 @@ func (b *batch) settleOne(s *settlement) (result, error) {
 	row := b.rows[s.payment.ID]
 	if row == nil {
 		return result{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	if s.judge != nil {
+		if err := s.judge(*row); err != nil {
+			return result{}, err
+		}
 	}
 	way, ok := arrow(row.Kind, row.Status, s.event)
 	if b.touched[row.ID] { // one change of a row in a transaction

@@ -106,7 +106,7 @@ var Arrows = []Arrow{
 	{Event: EventUnpaid, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusFailed}, Callback: true,
 		Note: "in the transaction in which its collection fails"},
 
-	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "only on rails that cannot refuse a duplicate distinctly"},
+	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails that cannot refuse a duplicate distinctly, and before a first POST that comes late"},
 	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the mark is taken back"},
 	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
 	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},

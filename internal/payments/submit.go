@@ -9,10 +9,14 @@ import (
 )
 
 // post sends a payment to its rail, for the first time or again. The call has a
-// time of its own: nobody who waits for the answer can cut it short.
+// time of its own: nobody who waits for the answer can cut it short. It begins
+// within leaveTime of the row's saying that it may, or not at all: see resolvable.
 func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
+	if p.clock.Since(pay.mayLeaveSince()) >= leaveTime {
+		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to send it was over"}
+	}
 	op, _ := operation(pay)
 	begun := time.Now()
 	o := p.send(ctx, rail, pay)
@@ -71,7 +75,7 @@ func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) pro
 		ProviderReference: pay.AttemptReference, UpstreamID: pay.UpstreamID, Amount: pay.Gross(),
 		MSISDN: pay.MSISDN(), SentAt: pay.CreatedAt,
 	}
-	if !pay.SendingAt.IsZero() { // it may have waited long for its provider
+	if !pay.SendingAt.IsZero() && !rail.MayRepeat { // it may have waited long for its provider
 		r.SentAt = pay.SendingAt
 	}
 	if pay.Channel == ChannelBank {

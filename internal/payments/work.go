@@ -22,6 +22,7 @@ const (
 	refusedReads = 3                // and how often the provider must not have known it in between
 	railTime     = time.Minute      // pause of a payment whose rail is not configured
 	troubleTime  = 2 * time.Second  // pause after an error of our own
+	leaveTime    = 30 * time.Second // how long after the row said so a POST may begin
 	chosenTime   = 2 * time.Second  // how long the choice of a rail stands without another look
 )
 
@@ -131,7 +132,8 @@ func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs
 	if w.openedAt.IsZero() {
 		w.openedAt = p.clock.Now()
 	}
-	if !rail.MayRepeat {
+	late := p.clock.Since(w.pay.CreatedAt) >= leaveTime
+	if late || !rail.MayRepeat {
 		row := *w.pay
 		row.SendingAt = p.clock.Now()
 		if ok, out := p.mark(ctx, w, EventSending, row, ""); !ok {
@@ -239,7 +241,7 @@ func (p *Payments) notSent(ctx context.Context, w *work, rail provider.Rail, o p
 			return out
 		}
 	}
-	if !w.pay.SendingAt.IsZero() {
+	if !w.pay.SendingAt.IsZero() && !rail.MayRepeat {
 		row := *w.pay
 		row.SendingAt, row.Unsent = time.Time{}, w.unsent
 		if ok, out := p.mark(ctx, w, EventUnsent, row, ""); !ok {
@@ -300,14 +302,11 @@ func (p *Payments) resend(ctx context.Context, w *work, rail provider.Rail) jobs
 	return p.repost(ctx, w, rail)
 }
 
-// repost raises posts and POSTs again.
+// repost raises posts, marks, and POSTs again.
 func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
 	row := *w.pay
 	row.Posts, row.Unsent = row.Posts+1, w.unsent
-	row.SendingAt = time.Time{}
-	if !rail.MayRepeat {
-		row.SendingAt = p.clock.Now()
-	}
+	row.SendingAt = p.clock.Now()
 	if ok, out := p.mark(ctx, w, EventRepeated, row, ""); !ok {
 		return out
 	}
@@ -437,5 +436,8 @@ func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outco
 	}
 	w.answer()
 	p.live.drop(*w.pay)
+	if !done.changed && (s.event == EventSucceeded) != (done.payment.Status == StatusSuccess) {
+		p.looks.soon(done.payment) // an operator, or another node, was told otherwise
+	}
 	return jobs.Done()
 }

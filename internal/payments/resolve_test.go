@@ -1,0 +1,178 @@
+package payments
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// held makes the next POST at a rail wait for leave, and then answer.
+func (s *scripted) held(t *testing.T, answer provider.Outcome) (entered <-chan struct{}, leave func()) {
+	in, out := make(chan struct{}), make(chan struct{})
+	leave = sync.OnceFunc(func() { close(out) })
+	t.Cleanup(leave)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = func(context.Context) provider.Outcome {
+		s.mu.Lock()
+		s.slow = nil
+		s.mu.Unlock()
+		close(in)
+		<-out
+		return answer
+	}
+	return in, leave
+}
+
+// refusesWord demands that an operator's word is not taken now.
+func (n *node) refusesWord(t *testing.T, id string) {
+	t.Helper()
+	for _, paid := range []bool{false, true} {
+		_, err := n.Resolve(t.Context(), id, paid, "by the statement", "ama", func(*db.Tx) error {
+			t.Error("it was audited")
+			return nil
+		})
+		if e := wantKind(t, err, problem.InProgress); e.RetryAfter <= 0 || e.RetryAfter > onItsWay+time.Second {
+			t.Errorf("to be asked again in %v", e.RetryAfter)
+		}
+	}
+}
+
+// TestNoWordWhileItIsOnItsWay: what an operator gives back is not paid by a POST that
+// is under way on another node, or comes later.
+func TestNoWordWhileItIsOnItsWay(t *testing.T) {
+	t.Run("again", func(t *testing.T) {
+		dbtest.Each(t, func(t *testing.T, d *db.DB) {
+			h := newHouse(t, d)
+			n, other := h.node("a"), h.stopped("b")
+			h.first.script(always(unknown), always(notFound))
+			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.pass(8 * time.Minute)
+			entered, leave := h.first.held(t, success)
+			n.clock.Advance(2 * time.Minute) // the question that it is sent again after
+			<-entered
+			other.refusesWord(t, pay.ID)
+			leave()
+			n.quiet()
+			if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess || n.balance() != funds-pay.Amount-pay.Charges {
+				t.Errorf("it is %s, the wallet has %s", is.Status, n.balance())
+			}
+			n.sound()
+		})
+	})
+	t.Run("for the first time, late", func(t *testing.T) {
+		dbtest.Each(t, func(t *testing.T, d *db.DB) {
+			h := newHouse(t, d)
+			n, other := h.stopped("a"), h.stopped("b")
+			late := n.late(t)
+			entered, leave := h.first.held(t, success)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				n.work(t.Context(), late)
+			}()
+			<-entered
+			other.refusesWord(t, late.ID)
+			leave()
+			<-done
+			if is := n.must(KindPayout, late.ID); is.Status != StatusSuccess {
+				t.Errorf("it is %s", is.Status)
+			}
+			n.sound()
+		})
+	})
+	t.Run("for the first time, after the word", func(t *testing.T) {
+		dbtest.Each(t, func(t *testing.T, d *db.DB) {
+			h := newHouse(t, d)
+			n, other := h.stopped("a"), h.stopped("b")
+			late := n.late(t)
+			if _, err := other.Resolve(t.Context(), late.ID, false, "it was never sent", "ama"); err != nil {
+				t.Fatal(err)
+			}
+			n.work(t.Context(), late)
+			if posts, _ := h.first.counts(); posts != 0 || n.balance() != funds {
+				t.Errorf("%d POSTs, the wallet has %s", posts, n.balance())
+			}
+			n.sound()
+		})
+	})
+}
+
+// late accepts a payout whose job comes to run only after minutes, for the many that
+// stand in line before it.
+func (n *node) late(t *testing.T) jobs.Job {
+	t.Helper()
+	r := n.house.payout()
+	pay := asked(n.house.caller(), n.house.tenant, KindPayout)
+	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = string(r.Network), string(r.MSISDN), r.Reference, r.Amount, 10
+	a := &acceptance{payment: pay}
+	if _, err := n.accept(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	n.clock.Advance(3 * time.Minute)
+	return jobs.Job{ID: a.work.pay.ID, Subject: a.work.pay.ID, Memo: a.work}
+}
+
+// TestNothingLeavesLongAfterItsMark: a node that was paused before its POST does not
+// make it when it wakes.
+func TestNothingLeavesLongAfterItsMark(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.stopped("a")
+		rail, _ := n.routes.Rail("mtn", "test")
+		pay := n.must(KindPayout, n.late(t).ID)
+		for _, tt := range []struct {
+			marked time.Duration // ago
+			class  provider.Class
+			posts  int
+		}{{leaveTime - time.Second, provider.Accepted, 1}, {leaveTime, provider.NotSent, 1}} {
+			pay.SendingAt = n.clock.Now().Add(-tt.marked)
+			o := n.post(t.Context(), rail, pay)
+			if posts, _ := h.first.counts(); o.Class != tt.class || posts != tt.posts {
+				t.Errorf("marked %v ago: %v after %d POSTs", tt.marked, o.Class, posts)
+			}
+		}
+	})
+}
+
+// TestAWordThatWasWrongIsFoundAtOnce: a node that was frozen in the middle of its POST
+// wakes up after an operator gave the money back, and learns that it was paid.
+func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n, other := h.node("a"), h.stopped("b")
+		h.first.script(always(unknown), always(notFound))
+		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(8 * time.Minute)
+		entered, leave := h.first.held(t, success)
+		n.clock.Advance(2 * time.Minute)
+		<-entered
+		n.clock.Advance(onItsWay)
+		if _, err := other.Resolve(t.Context(), pay.ID, false, "by the statement", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.first.script(always(unknown), always(success))
+		leave()
+		n.quiet()
+		n.pass(hintTime)
+		is := n.must(KindPayout, pay.ID)
+		if is.Status != StatusFailed || is.TurnedAt.IsZero() || n.account(ledger.Suspense) != -pay.Amount {
+			t.Errorf("it is %s, turned at %v, suspense has %s", is.Status, is.TurnedAt, n.account(ledger.Suspense))
+		}
+		n.sound()
+	})
+}
