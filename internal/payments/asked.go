@@ -28,7 +28,8 @@ type askedAt struct {
 func (q *questions) may(id string, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.queue) > 0 && now.Sub(q.queue[0].at) >= hintTime {
+	// One from the time to come was asked before the clock was set back.
+	for len(q.queue) > 0 && now.Sub(q.queue[0].at).Abs() >= hintTime {
 		delete(q.recent, q.queue[0].id)
 		q.queue = q.queue[1:]
 	}
