@@ -522,7 +522,7 @@ func TestAConnectionThatIsLostPassesItsWork(t *testing.T) {
 		h.operator.script(func(int, provider.Segment) provider.Outcome {
 			o := h.operator.accept()
 			if h.operator.last == 50 {
-				h.operator.ready = provider.ErrElsewhere
+				h.operator.setReady(provider.ErrElsewhere)
 			}
 			return o
 		})

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +34,11 @@ var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 type operator struct {
 	mu     sync.Mutex
 	answer func(n int, s provider.Segment) provider.Outcome // n counts the offers of this part from 1
-	ready  error
-	taken  map[string]int // offers by recipient, text and part
+	taken  map[string]int                                   // offers by recipient, text and part
 	texts  []sms
 	last   int
+	// The queue asks under its lock, which must not wait for an answer that a test keeps back.
+	ready atomic.Pointer[error]
 }
 
 // sms is a segment that was offered.
@@ -65,16 +67,13 @@ func (o *operator) script(answer func(n int, s provider.Segment) provider.Outcom
 	o.answer = answer
 }
 
-func (o *operator) setReady(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ready = err
-}
+func (o *operator) setReady(err error) { o.ready.Store(&err) }
 
 func (o *operator) Ready(msisdn.Network) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ready
+	if err := o.ready.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (o *operator) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {
