@@ -8,7 +8,8 @@
 // (several in one exchange with Gather), writes that nobody waits for are
 // deferred and travel together with COMMIT. On PostgreSQL BEGIN travels with
 // the first reads, so that a whole group commit costs two exchanges with the
-// server. Durability is always full: synchronous=FULL on SQLite, synchronous
+// server; on SQLite, which has one writer, those who wait for it share a COMMIT
+// (sqlite_writer.go). Durability is always full: synchronous=FULL on SQLite, synchronous
 // commit on PostgreSQL. When the answer to COMMIT is lost the outcome is not
 // guessed: Write says ErrAmbiguous, and WriteRecognising looks for the rows.
 package db
@@ -73,10 +74,13 @@ type mode int
 
 const (
 	modeWrite    mode = iota // one transaction that writes
+	modeAlone                // the same, which shares its COMMIT with nobody
 	modeRead                 // statements that read, each on its own on PostgreSQL
 	modeSnapshot             // one snapshot for all statements
 	modeWhole                // the same, for statements that read whole tables
 )
+
+func (m mode) writes() bool { return m == modeWrite || m == modeAlone }
 
 // A session is one connection with at most one transaction.
 type session interface {
@@ -88,8 +92,10 @@ type session interface {
 	// transaction is committed.
 	commit(ctx context.Context, statements []*statement) error
 	// end gives the connection back, rolling back what is not committed;
-	// broken means that the connection must not be used again.
-	end(broken bool)
+	// broken means that the connection must not be used again. It answers
+	// errAlone when what the session saw did not come to be: its own outcome is
+	// worth nothing then, not even an error.
+	end(broken bool) error
 	// script runs several statements of one text without arguments.
 	script(ctx context.Context, text string) error
 }

@@ -36,6 +36,8 @@ var (
 var (
 	errConflict      = errors.New("db: conflict, run again")
 	errLost          = fmt.Errorf("%w: the connection was lost", ErrUnavailable)
+	errAlone         = errors.New("db: the transaction's group failed, run again alone")
+	errClosed        = fmt.Errorf("%w: the database is closed", ErrUnavailable)
 	errUnknownCommit = errors.New("db: no answer to COMMIT")
 )
 
@@ -82,7 +84,7 @@ func classify(err error) error {
 	if errors.As(err, &own) {
 		return own.error
 	}
-	for _, known := range []error{ErrUnique, ErrGuard, ErrAmbiguous, ErrUnavailable, errConflict, context.Canceled} {
+	for _, known := range []error{ErrUnique, ErrGuard, ErrAmbiguous, ErrUnavailable, errConflict, errAlone, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}

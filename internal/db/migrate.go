@@ -266,11 +266,11 @@ func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 
 // copyInto copies the database into an empty file.
 func (d *sqliteDB) copyInto(ctx context.Context, path string) error {
-	s, err := d.session(ctx, modeWrite)
+	s, err := d.session(ctx, modeAlone)
 	if err != nil {
 		return err
 	}
-	defer s.end(false)
+	defer func() { _ = s.end(false) }()
 	_, err = s.(*sqliteSession).conn.conn.ExecContext(ctx, "VACUUM INTO ?", path)
 	return err
 }

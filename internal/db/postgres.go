@@ -342,17 +342,17 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 	return &unknownCommit{busy: busy, cause: err}
 }
 
-func (s *postgresSession) end(broken bool) {
+func (s *postgresSession) end(broken bool) error {
 	c := s.conn.Conn()
 	if c.IsClosed() {
 		s.conn.Release()
 		s.db.lost(c)
-		if s.mode == modeWrite && s.begun {
+		if s.mode.writes() && s.begun {
 			ctx, cancel := context.WithTimeout(context.Background(), orphanTime)
 			defer cancel()
 			_, _ = s.db.orphan(ctx, identityOf(c), s.commitSent) // as far as it goes: the server is away, perhaps
 		}
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTime)
 	defer cancel()
@@ -364,6 +364,7 @@ func (s *postgresSession) end(broken bool) {
 		_ = c.Close(ctx)
 	}
 	s.conn.Release()
+	return nil
 }
 
 func (s *postgresSession) script(ctx context.Context, text string) error {

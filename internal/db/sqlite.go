@@ -3,15 +3,14 @@ package db
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	_ "modernc.org/sqlite" // the driver
 )
 
 // busyTimeout is how long a statement waits for a writer of another process.
@@ -36,11 +35,11 @@ var sqlitePragmas = []string{
 // statementsKept is how many prepared statements a connection keeps.
 const statementsKept = 400
 
-// sqliteDB has one connection that writes and some that read. A connection is
-// taken from its channel and put back.
+// sqliteDB has one connection that writes and some that read. A reading
+// connection is taken from its channel and put back.
 type sqliteDB struct {
 	pool    *sql.DB
-	writer  chan *sqliteConn
+	writer  writer
 	readers chan *sqliteConn
 	done    chan struct{}
 	conns   int
@@ -83,7 +82,7 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 	}
 	d := &sqliteDB{
 		pool: pool, conns: readers,
-		writer: make(chan *sqliteConn, 1), readers: make(chan *sqliteConn, readers), done: make(chan struct{}),
+		readers: make(chan *sqliteConn, readers), done: make(chan struct{}),
 		log: writeAheadLog{path: path + "-wal", limit: logLimit, next: logLimit},
 	}
 	pool.SetMaxOpenConns(readers + 1)
@@ -92,7 +91,7 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 		_ = pool.Close()
 		return nil, fmt.Errorf("db: open %s: %w", path, classify(err))
 	}
-	d.writer <- writer
+	d.writer.idle = writer
 	for range readers {
 		d.readers <- nil // opened when it is first needed
 	}
@@ -122,7 +121,7 @@ func (d *sqliteDB) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.end(false)
+	defer func() { _ = s.end(false) }()
 	return s.run(ctx, []*statement{{sql: "SELECT 1", each: func(*Row) error { return nil }}})
 }
 
@@ -133,7 +132,7 @@ func (d *sqliteDB) close() (err error) {
 		for range d.conns {
 			(<-d.readers).close()
 		}
-		(<-d.writer).close()
+		d.last().close()
 		err = d.pool.Close()
 	})
 	return err
@@ -170,27 +169,26 @@ func (c *sqliteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error
 }
 
 func (d *sqliteDB) session(ctx context.Context, m mode) (session, error) {
-	from := d.readers
-	if m == modeWrite {
-		from = d.writer
-	}
 	select {
 	case <-d.done:
-		return nil, fmt.Errorf("%w: the database is closed", ErrUnavailable)
+		return nil, errClosed
 	default:
 	}
+	if m.writes() {
+		return d.writing(ctx, m)
+	}
 	select {
-	case c := <-from:
+	case c := <-d.readers:
 		if c == nil {
 			var err error
 			if c, err = d.connect(ctx, true); err != nil {
-				from <- nil
+				d.readers <- nil
 				return nil, err
 			}
 		}
-		return &sqliteSession{db: d, conn: c, home: from, mode: m}, nil
+		return &sqliteSession{db: d, conn: c, mode: m}, nil
 	case <-d.done:
-		return nil, fmt.Errorf("%w: the database is closed", ErrUnavailable)
+		return nil, errClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -198,10 +196,11 @@ func (d *sqliteDB) session(ctx context.Context, m mode) (session, error) {
 
 type sqliteSession struct {
 	db    *sqliteDB
-	conn  *sqliteConn
-	home  chan *sqliteConn
+	conn  *sqliteConn // nil once it was handed on
 	mode  mode
 	begun bool
+	dirty bool   // something is there to be undone, or SQLite has undone it by itself
+	group *group // whom it shares its COMMIT with; nil until it has begun, and while it only reads
 }
 
 // context is what statements run with: the driver spends a goroutine on each
@@ -217,16 +216,20 @@ func (s *sqliteSession) run(ctx context.Context, statements []*statement) error 
 	ctx = s.context(ctx)
 	if !s.begun {
 		begin := "BEGIN"
-		if s.mode == modeWrite {
+		if s.mode.writes() {
 			begin = "BEGIN IMMEDIATE"
 		}
 		if _, err := s.exec(ctx, begin, nil); err != nil {
 			return err
 		}
-		s.begun = true
+		if s.begun = true; s.mode.writes() {
+			s.found()
+		}
 	}
 	for _, st := range statements {
+		s.dirty = s.dirty || st.each == nil || !strings.HasPrefix(st.sql, "SELECT")
 		if err := s.statement(ctx, st); err != nil {
+			s.dirty = true
 			return err
 		}
 	}
@@ -298,28 +301,18 @@ func (s *sqliteSession) commit(ctx context.Context, statements []*statement) err
 	if err := s.run(ctx, statements); err != nil {
 		return err
 	}
-	_, err := s.exec(context.WithoutCancel(ctx), "COMMIT", nil)
-	if err == nil {
-		s.begun = false
-		return nil
-	}
-	// When the disk failed under COMMIT its mark may be in the log all the same.
-	var lite *sqlite.Error
-	if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR {
-		return fmt.Errorf("%w: %w", errUnknownCommit, err)
-	}
-	return err
+	return s.leave(ctx)
 }
 
-func (s *sqliteSession) end(bool) {
+func (s *sqliteSession) end(broken bool) error {
+	if s.mode.writes() {
+		return s.endWriting(broken)
+	}
 	if s.begun {
-		// An error means that SQLite has rolled back by itself.
-		_, _ = s.exec(context.Background(), "ROLLBACK", nil)
+		s.rollback()
 	}
-	if s.mode == modeWrite {
-		s.db.boundLog(s.conn)
-	}
-	s.home <- s.conn
+	s.db.readers <- s.conn
+	return nil
 }
 
 // boundLog begins the log anew when it has grown too long. It takes all reading
@@ -372,6 +365,7 @@ func (s *sqliteSession) script(ctx context.Context, text string) error {
 	if err := s.run(ctx, nil); err != nil {
 		return err
 	}
+	s.dirty = true
 	_, err := s.conn.conn.ExecContext(context.WithoutCancel(ctx), text)
 	return err
 }

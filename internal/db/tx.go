@@ -193,7 +193,7 @@ func (t *Tx) exchange(statements []*statement) error {
 		return t.failed
 	}
 	if fault := t.db.faults.next(BoundaryExchange); fault != FaultNone {
-		t.session.end(true)
+		_ = t.session.end(true)
 		t.ended = true
 		t.fail(fault.err())
 		return t.failed

@@ -43,9 +43,9 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
-	conflicts, lost, doubts := 0, 0, 0
+	m, conflicts, lost, doubts := modeWrite, 0, 0, 0
 	for {
-		after, err := d.attempt(ctx, modeWrite, fn)
+		after, err := d.attempt(ctx, m, fn)
 		if err == nil {
 			for _, fn := range after {
 				fn()
@@ -75,6 +75,8 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			if !errors.Is(err, ErrAmbiguous) {
 				return err // it was somebody else
 			}
+		case errors.Is(err, errAlone):
+			m = modeAlone
 		case errors.Is(err, errConflict):
 			if conflicts++; conflicts >= triesConflict {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -111,7 +113,7 @@ func (d *DB) ask(ctx context.Context, doubt error, landed func(*Tx) (bool, error
 			err = classify(err)
 		}
 		if err == nil && !busy {
-			_, err = d.attempt(ctx, modeWrite, func(t *Tx) error {
+			_, err = d.attempt(ctx, modeAlone, func(t *Tx) error {
 				if there, err = landed(t); err != nil || !there || d.engine == SQLite {
 					return err
 				}
@@ -198,12 +200,14 @@ func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []f
 	if err != nil {
 		return nil, classify(err)
 	}
-	t := &Tx{db: d, session: s, readOnly: m != modeWrite}
+	t := &Tx{db: d, session: s, readOnly: !m.writes()}
 	t.ctx = context.WithValue(ctx, txKey{}, true)
 	defer func() {
 		if !t.ended { // fn panicked, or failed
 			t.ended = true
-			s.end(false)
+			if again := s.end(false); again != nil {
+				after, err = nil, again
+			}
 		}
 		for _, fn := range t.always {
 			fn()
@@ -219,7 +223,7 @@ func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []f
 	if t.failed != nil {
 		return nil, t.failed
 	}
-	if m != modeWrite {
+	if t.readOnly {
 		return nil, nil
 	}
 	if err := t.ctx.Err(); err != nil {
@@ -234,7 +238,7 @@ func (d *DB) commit(t *Tx) error {
 	fault := d.faults.next(BoundaryCommit)
 	if fault == FaultBefore || fault == FaultConflict {
 		t.ended = true
-		t.session.end(true)
+		_ = t.session.end(true)
 		if fault == FaultConflict {
 			return fault.err()
 		}
@@ -245,10 +249,12 @@ func (d *DB) commit(t *Tx) error {
 	t.ended = true
 	err := t.session.commit(ctx, t.deferred)
 	if err == nil && fault == FaultAfter {
-		t.session.end(true)
+		_ = t.session.end(true)
 		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())
 	}
-	t.session.end(errors.Is(err, errUnknownCommit))
+	if again := t.session.end(errors.Is(err, errUnknownCommit)); again != nil {
+		return again
+	}
 	if errors.Is(err, errUnknownCommit) {
 		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
 	}

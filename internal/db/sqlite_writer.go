@@ -1,0 +1,211 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// SQLite has one writer, and a COMMIT waits for the disk. So those who wait for
+// the writer share one: whoever is done hands the connection to the next in line
+// with the transaction still open, and waits; the last commits for all. Each has
+// seen what those before it wrote, so that none may have an outcome before the
+// COMMIT: when one fails after it wrote, or the COMMIT does, nothing of the
+// others' happened either, and they run again, alone.
+
+// groupMost bounds the transactions that share a COMMIT: the first waits for
+// the last.
+const groupMost = 16
+
+// A group is one transaction of the engine that several of ours share. Only the
+// session that has the connection touches it.
+type group struct {
+	members int
+	done    chan struct{} // closed at its end
+	err     error         // nil when it is committed; set before done is closed
+}
+
+// writer is the connection that writes, and the line of those who wait for it.
+type writer struct {
+	mu   sync.Mutex
+	idle *sqliteConn // nil while a session has it
+	line []chan *sqliteConn
+
+	open *group // the open transaction; it goes with the connection
+}
+
+// take answers the connection, or where it will come.
+func (w *writer) take() (*sqliteConn, chan *sqliteConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.idle; c != nil {
+		w.idle = nil
+		return c, nil
+	}
+	turn := make(chan *sqliteConn, 1)
+	w.line = append(w.line, turn)
+	return nil, turn
+}
+
+// quit leaves the line; false means that the connection has come.
+func (w *writer) quit(turn chan *sqliteConn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.line, turn)
+	if i < 0 {
+		return false
+	}
+	w.line = slices.Delete(w.line, i, i+1)
+	return true
+}
+
+// next hands the connection to the first in line, and says whether there is one.
+func (w *writer) next(c *sqliteConn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hand(c)
+}
+
+// give hands the connection on or puts it back.
+func (w *writer) give(c *sqliteConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.hand(c) {
+		w.idle = c
+	}
+}
+
+func (w *writer) hand(c *sqliteConn) bool {
+	if len(w.line) == 0 {
+		return false
+	}
+	w.line[0] <- c
+	w.line = slices.Delete(w.line, 0, 1)
+	return true
+}
+
+// writing waits for the connection, until ctx ends or the database is closed.
+func (d *sqliteDB) writing(ctx context.Context, m mode) (*sqliteSession, error) {
+	c, turn := d.writer.take()
+	if c != nil {
+		return d.join(c, m), nil
+	}
+	var err error
+	select {
+	case c = <-turn:
+		return d.join(c, m), nil
+	case <-d.done:
+		err = errClosed
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if !d.writer.quit(turn) {
+		_ = d.join(<-turn, m).end(false)
+	}
+	return nil, err
+}
+
+// last waits for the connection when everybody else has had it.
+func (d *sqliteDB) last() *sqliteConn {
+	c, turn := d.writer.take()
+	if c == nil {
+		c = <-turn
+	}
+	return d.join(c, modeAlone).conn
+}
+
+// join makes a session, a member of the group that is open; one that shares with
+// nobody commits for that first.
+func (d *sqliteDB) join(c *sqliteConn, m mode) *sqliteSession {
+	s := &sqliteSession{db: d, conn: c, mode: m}
+	switch g := d.writer.open; {
+	case g == nil:
+	case m == modeAlone:
+		_ = s.commitGroup() // its members hear of it
+	default:
+		g.members++
+		s.group, s.begun = g, true
+	}
+	return s
+}
+
+// found begins a group of one.
+func (s *sqliteSession) found() {
+	s.group = &group{members: 1, done: make(chan struct{})}
+	s.db.writer.open = s.group
+}
+
+// leave ends a member's part: somebody else commits for it, or it for all.
+func (s *sqliteSession) leave(ctx context.Context) error {
+	g := s.group
+	if s.mode == modeAlone || g.members >= groupMost || !s.db.writer.next(s.conn) {
+		return s.commitGroup()
+	}
+	s.conn = nil
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: those it shares it with are not done", errUnknownCommit)
+	}
+}
+
+func (s *sqliteSession) commitGroup() error {
+	_, err := s.exec(context.Background(), "COMMIT", nil)
+	if err != nil {
+		// When the disk failed under COMMIT its mark may be in the log all the same.
+		var lite *sqlite.Error
+		if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR {
+			err = fmt.Errorf("%w: %w", errUnknownCommit, err)
+		}
+		s.rollback()
+	}
+	s.endGroup(err)
+	return err
+}
+
+func (s *sqliteSession) rollback() {
+	// An error means that SQLite has rolled back by itself.
+	_, _ = s.exec(context.Background(), "ROLLBACK", nil)
+}
+
+func (s *sqliteSession) endGroup(err error) {
+	g := s.db.writer.open
+	s.db.writer.open, s.begun = nil, false
+	g.err = err
+	close(g.done)
+}
+
+// endWriting undoes what was not committed, with the others' part where that
+// cannot be told apart, and gives the connection back.
+func (s *sqliteSession) endWriting(broken bool) (again error) {
+	if s.conn == nil {
+		return nil // somebody else commits, or has
+	}
+	if s.begun {
+		shared := s.group.members > 1
+		if shared && !s.dirty && !broken {
+			ctx, cancel := context.WithTimeout(context.Background(), commitTime)
+			defer cancel()
+			if s.leave(ctx) != nil {
+				again = errAlone
+			}
+		} else {
+			s.rollback()
+			s.endGroup(errAlone)
+			if shared {
+				again = errAlone
+			}
+		}
+	}
+	if s.conn != nil {
+		s.db.boundLog(s.conn)
+		s.db.writer.give(s.conn)
+	}
+	return again
+}

@@ -1,0 +1,333 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var errRefused = errors.New("refused")
+
+// openShared has one table, of rows and a purse.
+func openShared(t *testing.T) *DB {
+	t.Helper()
+	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "makola.db"), MaxConns: 4, Faults: &Faults{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	err = d.Write(t.Context(), func(tx *Tx) error {
+		_, err := tx.Exec(`CREATE TABLE rows (id TEXT PRIMARY KEY, amount INTEGER NOT NULL) STRICT`)
+		tx.Defer(`INSERT INTO rows (id, amount) VALUES ('purse', 100000)`, 1)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func inLine(d *DB) int {
+	w := &d.opener.(*sqliteDB).writer
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.line)
+}
+
+// awaitLine returns when so many wait for the writer.
+func awaitLine(t *testing.T, d *DB, n int) {
+	for inLine(d) != n && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+}
+
+func insert(tx *Tx, id string) error {
+	_, err := tx.Exec(`INSERT INTO rows (id, amount) VALUES ($1, 1)`, id)
+	return err
+}
+
+// there counts rows as everybody sees them.
+func there(t *testing.T, d *DB, id string) (n int64) {
+	t.Helper()
+	err := d.Read(context.Background(), func(tx *Tx) error {
+		_, err := tx.One(`SELECT count(*) FROM rows WHERE id = $1`, []any{id}, &n)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// Two share a COMMIT, and the second ends in each way there is.
+func TestWritersShareACommit(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		second func(d *DB, tx *Tx, run int) error // after it has seen the first's row
+		err    error
+		runs   [2]int32
+		wrote  int64
+	}{
+		{"writes", func(_ *DB, tx *Tx, _ int) error { return insert(tx, "second") }, nil, [2]int32{1, 1}, 1},
+		{"writes at its end", func(_ *DB, tx *Tx, _ int) error {
+			tx.Defer(`INSERT INTO rows (id, amount) VALUES ('second', 1)`, 1)
+			return nil
+		}, nil, [2]int32{1, 1}, 1},
+		{"only reads", func(*DB, *Tx, int) error { return nil }, nil, [2]int32{1, 1}, 0},
+		{"refuses after it has read", func(*DB, *Tx, int) error { return errRefused }, errRefused, [2]int32{1, 1}, 0},
+		{"refuses after it has written", func(_ *DB, tx *Tx, _ int) error {
+			return errors.Join(insert(tx, "second"), errRefused)
+		}, errRefused, [2]int32{2, 2}, 0},
+		{"has a guard that fails", func(_ *DB, tx *Tx, _ int) error {
+			tx.Defer(`UPDATE rows SET amount = 2 WHERE id = 'nobody'`, 1)
+			return nil
+		}, ErrGuard, [2]int32{2, 2}, 0},
+		{"has a statement that fails", func(_ *DB, tx *Tx, _ int) error {
+			_, err := tx.One(`SELECT abs(-9223372036854775807 - 1)`, nil, new(int64)) // overflows
+			if err != nil {
+				err = errRefused
+			}
+			return err
+		}, errRefused, [2]int32{2, 2}, 0},
+		{"loses its connection", func(d *DB, tx *Tx, run int) error {
+			if run == 1 {
+				d.faults.At(BoundaryExchange, 1, FaultBefore)
+			}
+			return insert(tx, "second")
+		}, nil, [2]int32{2, 2}, 1},
+		{"loses its COMMIT before the engine has it", func(d *DB, tx *Tx, run int) error {
+			if run == 1 {
+				d.faults.At(BoundaryCommit, 1, FaultBefore)
+			}
+			return insert(tx, "second")
+		}, ErrAmbiguous, [2]int32{2, 1}, 0},
+		{"loses the answer to its COMMIT", func(d *DB, tx *Tx, run int) error {
+			if run == 1 {
+				d.faults.At(BoundaryCommit, 1, FaultAfter)
+			}
+			return insert(tx, "second")
+		}, ErrAmbiguous, [2]int32{1, 1}, 1},
+		{"panics", func(_ *DB, tx *Tx, _ int) error {
+			panic(errors.Join(errRefused, insert(tx, "second")))
+		}, errRefused, [2]int32{2, 1}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := openShared(t)
+			var runs, after [2]atomic.Int32
+			var wg sync.WaitGroup
+			second := func(tx *Tx) error {
+				run := int(runs[1].Add(1))
+				tx.AfterCommit(func() { after[1].Add(1) })
+				var seen int64
+				if _, err := tx.One(`SELECT count(*) FROM rows WHERE id = 'first'`, nil, &seen); err != nil {
+					return err
+				}
+				if run == 1 && (seen != 1 || there(t, d, "first") != 0 || after[0].Load() != 0) {
+					t.Errorf("it does not share the first's transaction: sees %d", seen)
+				}
+				return c.second(d, tx, run)
+			}
+			first := func(tx *Tx) error {
+				tx.AfterCommit(func() { after[0].Add(1) })
+				if runs[0].Add(1) == 1 {
+					wg.Go(func() {
+						err := recovered(func() error { return d.Write(context.Background(), second) })
+						if !errors.Is(err, c.err) {
+							t.Errorf("the second: %v", err)
+						}
+					})
+					awaitLine(t, d, 1)
+				}
+				return insert(tx, "first")
+			}
+			if err := d.Write(t.Context(), first); err != nil {
+				t.Errorf("the first: %v", err)
+			}
+			wg.Wait()
+			if got := [2]int32{runs[0].Load(), runs[1].Load()}; got != c.runs {
+				t.Errorf("%v runs", got)
+			}
+			if there(t, d, "first") != 1 || there(t, d, "second") != c.wrote || after[0].Load() != 1 {
+				t.Errorf("first %d, second %d, %d after the first's commit", there(t, d, "first"), there(t, d, "second"), after[0].Load())
+			}
+			if want := map[bool]int32{true: 1}[c.err == nil]; after[1].Load() != want {
+				t.Errorf("%d after the second's commit", after[1].Load())
+			}
+		})
+	}
+}
+
+func recovered(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = p.(error)
+		}
+	}()
+	return fn()
+}
+
+// The first waits for the last, so that a group is bounded; and a crowd in line
+// is served in as few groups as that allows.
+func TestAGroupIsBounded(t *testing.T) {
+	d := openShared(t)
+	const crowd = 2*groupMost + 1
+	var numbers []int // of each in its group, in their order
+	var wg sync.WaitGroup
+	one := func(tx *Tx) error {
+		err := insert(tx, fmt.Sprint(len(numbers)))
+		numbers = append(numbers, d.opener.(*sqliteDB).writer.open.members)
+		return err
+	}
+	err := d.Write(t.Context(), func(tx *Tx) error {
+		for range crowd - 1 {
+			wg.Go(func() {
+				if err := d.Write(context.Background(), one); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		awaitLine(t, d, crowd-1)
+		return one(tx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for i, number := range numbers {
+		if number != i%groupMost+1 || len(numbers) != crowd {
+			t.Errorf("writer %d of %d is number %d of its group", i, len(numbers), number)
+		}
+	}
+}
+
+// Who shares with nobody commits for those before it and waits for nobody.
+func TestAlone(t *testing.T) {
+	d := openShared(t)
+	var wg sync.WaitGroup
+	err := d.Write(t.Context(), func(tx *Tx) error {
+		wg.Go(func() {
+			_, err := d.attempt(context.Background(), modeAlone, func(tx *Tx) error {
+				if there(t, d, "first") != 1 {
+					t.Error("the first is not committed")
+				}
+				wg.Go(func() {
+					if err := d.Write(context.Background(), func(tx *Tx) error { return insert(tx, "third") }); err != nil {
+						t.Error(err)
+					}
+				})
+				awaitLine(t, d, 1)
+				return errors.Join(insert(tx, "alone"), errRefused)
+			})
+			if !errors.Is(err, errRefused) {
+				t.Error(err)
+			}
+		})
+		awaitLine(t, d, 1)
+		return insert(tx, "first")
+	})
+	wg.Wait()
+	if err != nil || there(t, d, "alone") != 0 || there(t, d, "third") != 1 {
+		t.Errorf("%v, alone %d, third %d", err, there(t, d, "alone"), there(t, d, "third"))
+	}
+}
+
+// Closing waits in line like everybody, and commits what was handed to it.
+func TestCloseCommits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "makola.db")
+	d := openLite(t, path)
+	var wg sync.WaitGroup
+	err := d.Write(t.Context(), func(tx *Tx) error {
+		wg.Go(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		awaitLine(t, d, 1)
+		_, err := tx.Exec(`CREATE TABLE rows (id TEXT PRIMARY KEY) STRICT`)
+		return err
+	})
+	wg.Wait()
+	if err != nil || there(t, openLite(t, path), "nobody") != 0 {
+		t.Error(err)
+	}
+}
+
+// Writers give up in line, fail, lose connections and answers, all at once:
+// each outcome is true.
+func TestGroupsUnderFaults(t *testing.T) {
+	const writers, each = 8, 100
+	type outcome struct {
+		key                string
+		impatient, refuses bool
+		err                error
+	}
+	outcomes := make([]outcome, writers*each)
+	d := openShared(t)
+	d.faults.Decide(func(b Boundary) Fault {
+		switch {
+		case rand.IntN(20) > 0:
+			return FaultNone
+		case b == BoundaryExchange:
+			return FaultBefore
+		}
+		return Fault(1 + rand.IntN(3))
+	})
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				o := &outcomes[w*each+i]
+				*o = outcome{key: fmt.Sprint(w, " ", i), impatient: rand.IntN(8) == 0, refuses: rand.IntN(4) == 0}
+				ctx, cancel := context.WithCancel(context.Background())
+				if o.impatient {
+					go cancel()
+				}
+				o.err = d.WriteRecognising(ctx, func(tx *Tx) (bool, error) {
+					return tx.One(`SELECT amount FROM rows WHERE id = $1`, []any{o.key}, new(int64))
+				}, func(tx *Tx) error {
+					var left int64
+					if _, err := tx.One(`SELECT amount FROM rows WHERE id = 'purse'`, nil, &left); err != nil {
+						return err
+					}
+					if o.refuses && i%2 == 0 {
+						return errRefused
+					}
+					tx.Defer(`INSERT INTO rows (id, amount) VALUES ($1, 1)`, 1, o.key)
+					tx.Defer(`UPDATE rows SET amount = $1 WHERE id = 'purse' AND amount = $2`, 1, left-1, left)
+					if o.refuses {
+						return errors.Join(tx.Flush(), errRefused)
+					}
+					return nil
+				})
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	d.faults.Decide(nil)
+	rows := int64(0)
+	for _, o := range outcomes {
+		n := there(t, d, o.key)
+		if rows += n; errors.Is(o.err, ErrAmbiguous) {
+			continue
+		}
+		told := errors.Is(o.err, ErrUnavailable) || o.impatient && errors.Is(o.err, context.Canceled)
+		if (o.err == nil) != (n == 1) || o.err != nil && !told && !(o.refuses && errors.Is(o.err, errRefused)) {
+			t.Errorf("%+v: %d rows", o, n)
+		}
+	}
+	var left int64
+	err := d.Read(t.Context(), func(tx *Tx) error {
+		_, err := tx.One(`SELECT amount FROM rows WHERE id = 'purse'`, nil, &left)
+		return err
+	})
+	if err != nil || left != 100000-rows || rows < writers*each/3 {
+		t.Errorf("%d rows, %d left: %v", rows, left, err)
+	}
+}
