@@ -238,7 +238,7 @@ func settleRules() []mutant {
 			`p.clock.Since(row.mayLeaveSince())`, `p.clock.Since(row.CreatedAt)`,
 			byTest("payments", "TestNoWordWhileItIsOnItsWay/^again/SQLite")},
 		{"mark-is-for-a-moment", "what was marked long ago does not leave", "internal/payments/submit.go",
-			`if p.clock.Since(pay.mayLeaveSince()) >= leaveTime {`, `if p.clock.Since(pay.mayLeaveSince()) >= 2*leaveTime {`,
+			`if p.clock.Since(pay.mayLeaveSince()).Abs() >= leaveTime {`, `if p.clock.Since(pay.mayLeaveSince()).Abs() >= 2*leaveTime {`,
 			byTest("payments", "TestNothingLeavesLongAfterItsMark/SQLite")},
 		{"decide-once", "what is in suspense is decided once", "internal/payments/operator.go",
 			`if m.subject == "" {`, `if m.subject == "" || m.leg == LegDecided {`,

@@ -55,9 +55,11 @@ type ends map[listKey]*end
 
 type end struct {
 	total  int64
-	lastAt time.Time
-	stored bool // there is a row to update
+	lastAt time.Time // the latest CreatedAt in it
+	stored bool      // there is a row to update
 	days   []dayRow
+	// past are days before that of lastAt, which may have their row.
+	past []dayRow
 }
 
 type dayRow struct {
@@ -111,18 +113,24 @@ func (e ends) keys() []listKey {
 
 // place appends a payment to its list: it gets its Seq, and a CreatedAt that is
 // not before the list's last, because two requests may meet in another order
-// than they came and clocks of two nodes differ a little.
+// than they came and clocks of two nodes differ a little. Where they differ by
+// more, one clock ran far ahead: the list does not follow it.
 func (e ends) place(p *Payment) {
 	k := listKey{p.Tenant, p.Kind}
 	at := e[k]
-	if p.CreatedAt.Before(at.lastAt) {
+	if ahead := at.lastAt.Sub(p.CreatedAt); ahead > 0 && ahead <= clockSkew {
 		p.CreatedAt = at.lastAt
 	}
-	if d := day(p.CreatedAt); at.total == 0 || d != day(at.lastAt) {
+	switch d, last := day(p.CreatedAt), day(at.lastAt); {
+	case at.total == 0 || d > last:
 		at.days = append(at.days, dayRow{k, d, at.total + 1})
+	case d < last:
+		at.past = append(at.past, dayRow{k, d, at.total + 1})
 	}
 	at.total++
-	at.lastAt = p.CreatedAt
+	if p.CreatedAt.After(at.lastAt) {
+		at.lastAt = p.CreatedAt
+	}
 	p.Seq = at.total
 }
 
@@ -154,12 +162,16 @@ WHERE payment_ends.tenant = e.tenant AND payment_ends.kind = e.kind`
 	// row, misses its guard and runs again.
 	endsInsert = `INSERT INTO payment_ends (tenant, kind, total, last_at)
 SELECT e.tenant, e.kind, e.total, e.last_at FROM rows($1) AS e WHERE true ON CONFLICT (tenant, kind) DO NOTHING`
+
+	// A day that has its row keeps it.
+	pastDays = `INSERT INTO payment_days (tenant, kind, day, first)
+SELECT d.tenant, d.kind, d.day, min(d.first) FROM rows($1) AS d WHERE true GROUP BY d.tenant, d.kind, d.day ON CONFLICT (tenant, kind, day) DO NOTHING`
 )
 
 // post defers what has changed of the ends.
 func (e ends) post(tx *db.Tx) {
 	var known, fresh []endRow
-	var days []dayRow
+	var days, past []dayRow
 	for _, k := range e.keys() {
 		switch at := e[k]; {
 		case at.stored:
@@ -167,7 +179,7 @@ func (e ends) post(tx *db.Tx) {
 		case at.total > 0:
 			fresh = append(fresh, endRow{k, at})
 		}
-		days = append(days, e[k].days...)
+		days, past = append(days, e[k].days...), append(past, e[k].past...)
 	}
 	if len(fresh) > 0 {
 		tx.Defer(endsInsert, int64(len(fresh)), db.RowsOf(endColumns, fresh))
@@ -176,6 +188,9 @@ func (e ends) post(tx *db.Tx) {
 		tx.Defer(endsUpdate, int64(len(known)), db.RowsOf(endColumns, known))
 	}
 	db.Insert(tx, "payment_days", dayColumns, days)
+	if len(past) > 0 {
+		tx.Defer(pastDays, -1, db.RowsOf(dayColumns, past))
+	}
 }
 
 // A counterKey names one number of the histories: which payments of a leaf, or

@@ -78,7 +78,7 @@ func (p *Payments) History(ctx context.Context, tenant string, f Filter) (Page, 
 			page.Rows, page.Total, err = byReference(tx, tenant, f)
 			return err
 		}
-		l := &list{tx: tx, key: listKey{tenant, f.Kind}}
+		l := &list{tx: tx, key: listKey{tenant, f.Kind}, today: day(p.clock.Now().Add(clockSkew))}
 		page.Rows, page.Total, err = l.page(f)
 		return err
 	})
@@ -136,12 +136,14 @@ func appendPayment(rows *[]Payment) func(*db.Row) error {
 type list struct {
 	tx    *db.Tx
 	key   listKey
+	today int64
 	total int64 // payments in it, and the last seq
 }
 
 const (
-	endTotal  = `SELECT total FROM payment_ends WHERE tenant = $1 AND kind = $2`
-	dayFirst  = `SELECT first FROM payment_days WHERE tenant = $1 AND kind = $2 AND day >= $3 ORDER BY day LIMIT 1`
+	endTotal = `SELECT total FROM payment_ends WHERE tenant = $1 AND kind = $2`
+	// A day to come began by a clock that ran ahead, and means nothing yet.
+	dayFirst  = `SELECT first FROM payment_days WHERE tenant = $1 AND kind = $2 AND day BETWEEN $3 AND $4 ORDER BY day LIMIT 1`
 	historyOf = `SELECT ` + paymentColumns + ` FROM payments
 WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq DESC`
 )
@@ -177,10 +179,10 @@ func (l *list) bounds(f Filter, besides ...db.Query) (low, high int64, err error
 	}
 	queries := append(besides, db.Query{SQL: endTotal, Args: []any{l.key.tenant, l.key.kind}, Each: func(r *db.Row) error { return r.Scan(&l.total) }})
 	if !f.From.IsZero() {
-		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{l.key.tenant, l.key.kind, day(f.From)}, Each: first(&from)})
+		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{l.key.tenant, l.key.kind, day(f.From), l.today}, Each: first(&from)})
 	}
 	if !f.To.IsZero() {
-		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{l.key.tenant, l.key.kind, day(f.To) + 1}, Each: first(&until)})
+		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{l.key.tenant, l.key.kind, day(f.To) + 1, l.today}, Each: first(&until)})
 	}
 	if err := l.tx.Gather(queries...); err != nil {
 		return 0, 0, err

@@ -105,5 +105,5 @@ func (p *Payments) answering(pay Payment) bool {
 	if w := p.live.byID(pay.ID); w != nil {
 		return !w.isAnswered()
 	}
-	return p.clock.Since(pay.CreatedAt) < answerTime
+	return p.clock.Since(pay.CreatedAt).Abs() < answerTime
 }

@@ -130,10 +130,10 @@ const onItsWay = leaveTime + submitTime + clockSkew
 // or at the mark that comes before every other POST and before a first one that is
 // late.
 func (p Payment) mayLeaveSince() time.Time {
-	if p.SendingAt.After(p.CreatedAt) {
-		return p.SendingAt
+	if p.SendingAt.IsZero() {
+		return p.CreatedAt
 	}
-	return p.CreatedAt
+	return p.SendingAt
 }
 
 // resolvable refuses an operator's word about what may be on its way at this moment:

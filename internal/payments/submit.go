@@ -14,7 +14,7 @@ import (
 func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
-	if p.clock.Since(pay.mayLeaveSince()) >= leaveTime {
+	if p.clock.Since(pay.mayLeaveSince()).Abs() >= leaveTime {
 		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to send it was over"}
 	}
 	op, _ := operation(pay)

@@ -115,7 +115,8 @@ func (r *round) list(ctx context.Context, k listKey, done int64) error {
 		}
 		var ripe []Payment
 		for _, pay := range rows {
-			if now.Sub(pay.CreatedAt) < lookAfter+lookSlack {
+			age := now.Sub(pay.CreatedAt)
+			if age < lookAfter+lookSlack && age >= -clockSkew {
 				break
 			}
 			ripe = append(ripe, pay)
@@ -124,7 +125,12 @@ func (r *round) list(ctx context.Context, k listKey, done int64) error {
 			return ctx.Err()
 		}
 		// One that is open is followed by its job, and will be late.
-		again := r.ask(ctx, ripe, func(pay Payment) bool { return pay.Status.Open() || pay.late() })
+		again := r.ask(ctx, ripe, func(pay Payment) bool { return pay.Status.Open() || pay.late() || pay.CreatedAt.After(now) })
+		for _, pay := range ripe {
+			if pay.CreatedAt.After(now) { // by a clock that ran ahead: nobody knows when
+				again = append(again, look{id: pay.ID, due: now.Add(lookAfter + lookSlack)})
+			}
+		}
 		done = ripe[len(ripe)-1].Seq
 		err = r.p.db.Write(ctx, func(tx *db.Tx) error {
 			db.Insert(tx, "payment_looks", lookColumns, again)

@@ -66,7 +66,7 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case w.stage == stageUnsent && w.resends == 0:
 		// Who accepted it had just chosen the rail; who takes it over, or comes to it
 		// late, asks.
-		if (w.taken || p.clock.Since(w.pay.CreatedAt) >= chosenTime) && !p.mayUse(ctx, *w.pay, rail) {
+		if (w.taken || p.clock.Since(w.pay.CreatedAt).Abs() >= chosenTime) && !p.mayUse(ctx, *w.pay, rail) {
 			w.answer()
 			if w.since.IsZero() {
 				w.since = p.clock.Now()
@@ -132,7 +132,7 @@ func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs
 	if w.openedAt.IsZero() {
 		w.openedAt = p.clock.Now()
 	}
-	late := p.clock.Since(w.pay.CreatedAt) >= leaveTime
+	late := p.clock.Since(w.pay.CreatedAt).Abs() >= leaveTime // a clock may have been set back
 	if late || !rail.MayRepeat {
 		row := *w.pay
 		row.SendingAt = p.clock.Now()
