@@ -321,7 +321,8 @@ func reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	// Dialing may see its deadline before ctx does, and has an error of its own for it.
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return ErrTimeout
 	}
 	return err
