@@ -46,6 +46,7 @@ type work struct {
 	// For the queue, which reads them at any time.
 	rail   string      // at the start
 	asking atomic.Bool // the next run asks
+	payout bool
 
 	reply atomic.Pointer[reply] // nil: nobody waits, or the answer was given
 }
@@ -76,7 +77,7 @@ const (
 
 // newWork begins with a payment that was not sent.
 func newWork(p Payment) *work {
-	return &work{pay: &p, stage: stageUnsent, clean: true, socket: true, rail: p.Rail}
+	return &work{pay: &p, stage: stageUnsent, clean: true, socket: true, rail: p.Rail, payout: p.Kind == KindPayout}
 }
 
 // awaited gives it a request that waits.
@@ -167,10 +168,11 @@ func (l *live) known(reference string) (id string, ok bool) {
 const jobKind = "payment"
 
 // How many payments a node works on at once, and how many of one rail it sends
-// and asks about. A rail that does not answer leaves room for the others, and
-// questions that it does not answer leave room for what is to be sent.
+// and asks about: payouts, and as many of the others. A rail that does not answer
+// leaves room for the others, and questions that it does not answer leave room for
+// what is to be sent.
 const (
-	workers      = 768
+	workers      = 1024
 	sendsPerRail = 384
 	asksPerRail  = 256
 )
@@ -192,12 +194,18 @@ func payloadOf(p Payment, at time.Time) json.RawMessage {
 	return b
 }
 
-// asking is what the line of a rail's questions has behind the rail's name.
-const asking = " asking"
+// What the lines of a rail's questions have behind the rail's name. Those about
+// payouts wait in a surge of them; at a till somebody waits for a collection.
+const (
+	asking      = " asking"
+	askingOther = " asking about others"
+)
 
 // perLine is how many jobs of one line run at once.
 func (p *Payments) perLine(line string) int {
 	switch {
+	case strings.HasSuffix(line, askingOther):
+		return asksPerRail
 	case !strings.HasSuffix(line, asking):
 		return sendsPerRail
 	case p.surge.on():
@@ -209,10 +217,13 @@ func (p *Payments) perLine(line string) int {
 // jobLine sorts jobs by rail, questions apart.
 func jobLine(j jobs.Job) string {
 	if w, ok := j.Memo.(*work); ok {
-		if w.asking.Load() {
+		switch {
+		case !w.asking.Load():
+			return w.rail
+		case w.payout:
 			return w.rail + asking
 		}
-		return w.rail
+		return w.rail + askingOther
 	}
 	var p payload
 	if err := json.Unmarshal(j.Payload, &p); err != nil {

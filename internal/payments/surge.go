@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// When many requests come at once they are taken in first, and questions about
-// payments that were answered already wait. That lasts for a moment at most, and
+// When many payouts come at once they are taken in first, and questions about
+// those that were answered already wait. That lasts for a moment at most, and
 // comes again only after a pause: under a load that stays, what was accepted is
 // settled as fast as new requests come.
 const (
@@ -42,7 +42,8 @@ func (s *surge) enter() {
 		}
 		s.calm = time.Time{}
 	}
-	if s.here >= surgeFrom && !now.Before(s.next) {
+	// A time that is further off was before the clock was set back.
+	if off := s.next.Sub(now); s.here >= surgeFrom && (off <= 0 || off > surgePause) {
 		s.until, s.next = now.Add(surgeTime), now.Add(surgePause)
 	}
 }
@@ -65,5 +66,6 @@ func (s *surge) on() bool {
 }
 
 func (s *surge) lasts(now time.Time) bool {
-	return now.Before(s.until) && (s.calm.IsZero() || now.Sub(s.calm) < calmTime)
+	left := s.until.Sub(now)
+	return left > 0 && left <= surgeTime && (s.calm.IsZero() || now.Sub(s.calm) < calmTime)
 }

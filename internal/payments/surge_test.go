@@ -54,15 +54,24 @@ func TestASurgeIsShortAndRare(t *testing.T) {
 	is(true, "just before its end")
 	fake.Advance(time.Microsecond)
 	is(false, "its end, whoever still waits")
+	fake.Advance(surgePause)
+	come(1)
+	is(true, "a third surge")
+	s.clock = clock.NewManual(morning.Add(-time.Hour))
+	is(false, "the clock was set back")
+	come(1)
+	is(true, "another surge after that")
 }
 
-// TestQuestionsWaitInASurge: all of them, and for no longer.
+// TestQuestionsWaitInASurge: all of those about payouts, and for no longer. Who waits at
+// a till hears of a collection.
 func TestQuestionsWaitInASurge(t *testing.T) {
 	const earlier = 12
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		var slow atomic.Bool
-		posts, asked := make(chan struct{}, surgeFrom), make(chan struct{}, 4*earlier+surgeFrom)
+		posts, asked, tills := make(chan struct{}, surgeFrom), make(chan struct{}, 4*earlier+surgeFrom), make(chan struct{}, 1)
+		collection := ""
 		answers, release := make(chan struct{}), make(chan struct{})
 		h.first.script(func(int, string) provider.Outcome {
 			if slow.Load() {
@@ -70,7 +79,11 @@ func TestQuestionsWaitInASurge(t *testing.T) {
 				<-release
 			}
 			return pending
-		}, func(int, string) provider.Outcome {
+		}, func(_ int, reference string) provider.Outcome {
+			if reference == collection {
+				tills <- struct{}{}
+				return success
+			}
 			asked <- struct{}{}
 			<-answers
 			return success
@@ -92,6 +105,12 @@ func TestQuestionsWaitInASurge(t *testing.T) {
 			}
 		}
 		payAtOnce(earlier)
+		in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.quiet()
+		collection = in.ProviderReference
 		slow.Store(true)
 		for range surgeFrom {
 			r := h.payout()
@@ -102,6 +121,11 @@ func TestQuestionsWaitInASurge(t *testing.T) {
 		}
 		slow.Store(false)
 		h.clock.Advance(askPauses[0] + time.Second)
+		select {
+		case <-tills:
+		case <-time.After(patience):
+			t.Error("nobody asks about the collection")
+		}
 		payAtOnce(earlier) // time enough for questions to be asked
 		if n := len(asked); n != 0 {
 			t.Errorf("%d questions were asked while %d requests wait", n, surgeFrom)

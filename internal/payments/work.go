@@ -97,7 +97,7 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	if err != nil || !found || pay.Status != StatusPending {
 		return nil, err
 	}
-	w := &work{rail: pay.Rail, openedAt: db.FromMicros(said.At), since: db.FromMicros(said.At)}
+	w := &work{rail: pay.Rail, payout: pay.Kind == KindPayout, openedAt: db.FromMicros(said.At), since: db.FromMicros(said.At)}
 	w.asks = asksWithin(p.clock.Since(w.openedAt))
 	p.stand(w, pay)
 	p.live.put(w)
