@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -40,7 +41,7 @@ func (a *App) greet() {
 		line("Test key", "%s        (demo account %q, GHS %s, %d SMS)", key, demoName, demoMoney, demoCredits)
 		line("Webhooks", "signed with %s", a.ready.WebhookSecret)
 	} else {
-		line("Test key", "made at the first start; another: %s key create --tenant %s", program(), a.ready.TenantID)
+		line("Test key", "made at the first start; another: %s key create --tenant %s%s", program(), a.ready.TenantID, a.storageFlags())
 		key = "mk_test_..."
 	}
 	fmt.Fprintf(&text, `
@@ -67,6 +68,17 @@ func (a *App) where() string {
 		state = "new, demo data loaded"
 	}
 	return "SQLite  " + path + "  (" + state + ")"
+}
+
+// storageFlags are what a command needs to find this server's database; a URL may hold a password.
+func (a *App) storageFlags() string {
+	switch {
+	case a.cfg.Database != "":
+		return " --database ..."
+	case a.cfg.Data != config.DefaultData:
+		return " --data " + a.cfg.Data
+	}
+	return ""
 }
 
 // program is how this program is called again: go run builds it into a temporary folder.

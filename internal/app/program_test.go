@@ -30,6 +30,17 @@ import (
 // machine must not make a right program look wrong.
 const patience = 10 * time.Minute
 
+// builtIn is the folder of the program that builtProgram has built.
+var builtIn string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn) // what is left is in a temporary folder
+	}
+	os.Exit(code)
+}
+
 // builtProgram builds cmd/makola once a test run.
 var builtProgram = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("MAKOLA_TEST_BENCH_BINARY"); given != "" {
@@ -39,6 +50,7 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	builtIn = folder
 	path := filepath.Join(folder, "makola")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/makola/makola/cmd/makola")
 	if out, err := build.CombinedOutput(); err != nil {

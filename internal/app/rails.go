@@ -9,8 +9,11 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
+// Providers gives the names of the payment providers that there are adapters for.
+func Providers() []string { return []string{mtnmomo.Name, hubtel.Name} }
+
 // buildRails makes the adapters: those of the configuration for live money, and for test money the same
-// adapters against the simulator. To add a provider, add its lines here.
+// adapters against the simulator. To add a provider, add its lines here and its name above.
 func (a *App) buildRails(record func(provider.Exchange)) {
 	type account struct {
 		mode   tenant.Mode

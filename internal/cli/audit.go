@@ -16,7 +16,7 @@ type auditList struct {
 	Actor  string `name:"actor" help:"Only those of this operator, such as cli:ama."`
 	Action string `name:"action" help:"Only acts of this kind, such as tenant.set."`
 	Before string `name:"before" placeholder:"ID" help:"Only those older than this entry."`
-	Limit  int    `name:"limit" default:"100" help:"List at most so many."`
+	Limit  count  `name:"limit" default:"100" help:"List at most so many."`
 }
 
 func auditColumns() []column[access.Entry] {
@@ -34,8 +34,11 @@ func auditColumns() []column[access.Entry] {
 // Run lists the log. The details are too wide for a table.
 func (c *auditList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		entries, err := o.access.AuditLog(e.ctx, access.AuditFilter{
-			Tenant: c.Tenant, Actor: c.Actor, Action: c.Action, Before: c.Before, Limit: c.Limit,
+			Tenant: c.Tenant, Actor: c.Actor, Action: c.Action, Before: c.Before, Limit: int(c.Limit),
 		})
 		if err != nil {
 			return err

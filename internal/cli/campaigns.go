@@ -36,16 +36,16 @@ type campaignsList struct {
 	common
 	Tenant string `arg:"" help:"Id of the customer."`
 	Before string `name:"before" placeholder:"ID" help:"Only those that are older than this campaign."`
-	Limit  int    `name:"limit" default:"50" help:"Most that are listed."`
+	Limit  count  `name:"limit" default:"50" help:"Most that are listed."`
 }
 
 // Run lists campaigns. Texts are not shown: they may hold what is between a customer and its own.
 func (c *campaignsList) Run(e *env) error {
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
-		list, err := m.Campaigns(e.ctx, c.Tenant, c.Before, c.Limit)
+		list, err := m.Campaigns(e.ctx, c.Tenant, c.Before, int(c.Limit))
 		if err != nil {
 			return err
 		}

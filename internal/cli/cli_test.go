@@ -227,11 +227,33 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// A list of nobody's is no answer, and neither is one of none at all.
+func TestListsOfNobody(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
+	each(t, func(t *testing.T, w where) {
+		for _, args := range [][]string{
+			{"payouts", "list", "nobody"}, {"webhooks", "list", "--tenant", "nobody"}, {"webhooks", "attempts", "x", "--tenant", "nobody"},
+			{"contacts", "groups", "nobody"}, {"contacts", "optouts", "nobody"}, {"campaigns", "list", "nobody"}, {"senders", "list", "--tenant", "nobody"},
+			{"credits", "report", "--tenant", "nobody"}, {"audit", "list", "--tenant", "nobody"}, {"providers", "routes", "--tenant", "nobody"},
+		} {
+			w.run(exitNotFound, args...)
+		}
+		for _, list := range [][]string{{"tenant", "list"}, {"audit", "list"}, {"senders", "list"}, {"jobs", "list"}, {"jobs", "dead"},
+			{"providers", "exchanges"}, {"webhooks", "list", "--state", "failed"}} {
+			for _, limit := range []string{"--limit=-1", "--limit=0", "--limit=x"} {
+				w.run(exitUsage, append(list, limit)...)
+			}
+		}
+	})
+}
+
 func TestCommandsNeitherMakeNorMigrateADatabase(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "none")
 	w := where{t: t, flags: []string{"--data", folder}}
-	if _, errs := w.run(exitUnavailable, "tenant", "list"); strings.Count(errs, folder) != 1 {
-		t.Errorf("the message is %q", errs)
+	for _, args := range [][]string{{"tenant", "list"}, {"migrate", "status"}} {
+		if _, errs := w.run(exitUnavailable, args...); strings.Count(errs, folder) != 1 {
+			t.Errorf("the message is %q", errs)
+		}
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a command made %s", folder)

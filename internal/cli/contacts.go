@@ -28,7 +28,10 @@ type contactsGroups struct {
 
 // Run lists groups.
 func (c *contactsGroups) Run(e *env) error {
-	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		groups, err := m.Groups(e.ctx, c.Tenant)
 		if err != nil {
 			return err
@@ -82,7 +85,7 @@ func (c *contactsImport) Run(e *env) error {
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
 		view := importView{group: c.Group}
@@ -193,13 +196,16 @@ type contactsOptouts struct {
 	common
 	Tenant string `arg:"" help:"Id of the customer."`
 	After  string `name:"after" placeholder:"NUMBER" help:"Only those that follow this number."`
-	Limit  int    `name:"limit" default:"1000" help:"Most that are listed."`
+	Limit  count  `name:"limit" default:"1000" help:"Most that are listed."`
 }
 
 // Run lists.
 func (c *contactsOptouts) Run(e *env) error {
-	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
-		list, err := m.OptOuts(e.ctx, c.Tenant, msisdn.MSISDN(c.After), c.Limit)
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		list, err := m.OptOuts(e.ctx, c.Tenant, msisdn.MSISDN(c.After), int(c.Limit))
 		if err != nil {
 			return err
 		}
@@ -221,14 +227,18 @@ func (c *contactsOptout) Run(e *env) error {
 		return err
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
 		entry := access.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
-		return o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			m.OptOut(tx, c.Tenant, c.Reason, numbers...)
 			return map[string]any{"numbers": masked(numbers)}, nil
 		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, changedColumns("opted_out"), numbers)
 	})
 }
 
@@ -247,14 +257,29 @@ func (c *contactsOptin) Run(e *env) error {
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
 		entry := access.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
-		return o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			was, err := m.OptIn(tx, c.Tenant, numbers[0])
 			if err == nil && !was {
 				err = problem.New(problem.NotFound, "not_opted_out", "The number is not on the list")
 			}
 			return map[string]any{"numbers": masked(numbers)}, err
 		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, changedColumns("opted_in"), numbers)
 	})
+}
+
+// changedColumns are the numbers that a command was about.
+func changedColumns(name string) []column[[]msisdn.MSISDN] {
+	return []column[[]msisdn.MSISDN]{{name, func(numbers []msisdn.MSISDN) any {
+		texts := make([]string, len(numbers))
+		for i, n := range numbers {
+			texts[i] = string(n)
+		}
+		return texts
+	}}}
 }
 
 func parseNumbers(texts ...string) ([]msisdn.MSISDN, error) {

@@ -112,6 +112,9 @@ func (c *creditsReport) Run(e *env) error {
 		prices.Networks[n] = r.value
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		now := o.clock.Now()
 		from, to := c.From.or(now.AddDate(0, 0, 1-now.Day())), c.To.or(now).AddDate(0, 0, 1)
 		lines, err := m.Use(e.ctx, c.Tenant, c.Mode, from, to, prices)

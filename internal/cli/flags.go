@@ -3,8 +3,12 @@ package cli
 import (
 	"errors"
 	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
@@ -49,6 +53,32 @@ func (a amount) or(otherwise money.Pesewas) money.Pesewas {
 		return otherwise
 	}
 	return *a.value
+}
+
+// count is a flag that says how many, at least one.
+type count int
+
+// UnmarshalText reads the flag.
+func (c *count) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 {
+		return errors.New("must be a whole number from 1 on")
+	}
+	*c = count(n)
+	return nil
+}
+
+// providerName is the name of a provider that this program knows: a pause of
+// another one, or a route to it, would be taken and help nobody.
+type providerName string
+
+// UnmarshalText reads the name.
+func (p *providerName) UnmarshalText(text []byte) error {
+	if known := app.Providers(); !slices.Contains(known, string(text)) {
+		return errors.New("must be one of " + strings.Join(known, ", "))
+	}
+	*p = providerName(text)
+	return nil
 }
 
 // cidr is an address or a range of addresses.

@@ -26,12 +26,12 @@ type jobsFlags struct {
 	Kind    string `name:"kind" help:"Only jobs of this kind."`
 	Subject string `name:"subject" placeholder:"ID" help:"Only jobs about this."`
 	After   string `name:"after" placeholder:"ID" help:"Only those that follow this job."`
-	Limit   int    `name:"limit" default:"100" help:"List at most so many."`
+	Limit   count  `name:"limit" default:"100" help:"List at most so many."`
 }
 
 func (c *jobsFlags) list(e *env, dead bool) error {
 	return c.with(e, func(o *opened) error {
-		list, err := o.jobs().List(e.ctx, jobs.Filter{Kind: c.Kind, Subject: c.Subject, Dead: dead, After: c.After, Limit: c.Limit})
+		list, err := o.jobs().List(e.ctx, jobs.Filter{Kind: c.Kind, Subject: c.Subject, Dead: dead, After: c.After, Limit: int(c.Limit)})
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ type keyList struct{ keyFlags }
 // Run lists keys.
 func (c *keyList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
 		keys, err := o.access.Keys(e.ctx, c.Tenant)

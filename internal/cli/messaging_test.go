@@ -166,7 +166,8 @@ func TestContacts(t *testing.T) {
 		w.run(exitUsage, "contacts", "import", id, file+"x", "--group", group)
 		w.run(exitNotFound, "contacts", "import", id, file, "--group", "nobody's")
 
-		w.run(exitOK, "contacts", "optout", id, "0241234567", "+233 50 123 4567", "--reason", "asked by telephone")
+		has(t, w.object("contacts", "optout", id, "0241234567", "+233 50 123 4567", "--reason", "asked by telephone"),
+			map[string]any{"opted_out": []string{"233241234567", "233501234567"}})
 		w.run(exitUsage, "contacts", "optout", id, "nobody")
 		w.run(exitOK, "contacts", "optin", id, "0241234567", "--reason", "asked again")
 		w.run(exitNotFound, "contacts", "optin", id, "0241234567", "--reason", "twice")

@@ -33,8 +33,11 @@ var migrationColumns = []column[db.Migration]{
 	{"applied_at", func(m db.Migration) any { return m.AppliedAt }},
 }
 
-// Run lists.
+// Run lists. It makes no file.
 func (c *migrateStatus) Run(e *env) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	return c.unmigrated(e, func(d *db.DB) error {
 		all, err := d.MigrationStatus(e.ctx)
 		if err != nil {

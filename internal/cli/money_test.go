@@ -34,7 +34,9 @@ func TestWalletsAndFloats(t *testing.T) {
 		w.run(exitUsage, "wallet", "fund", from, "1")
 		w.run(exitUsage, "wallet", "fund", from, "-1", "--reason", "a sign")
 
-		w.run(exitOK, "float", "add", "hubtel", "1000", "--mode", "test", "--reason", "deposit")
+		if held := w.list("float", "add", "hubtel", "1000", "--mode", "test", "--reason", "deposit"); len(held) != 1 || held[0]["held"] != "1000.00" {
+			t.Errorf("floats are %v", held)
+		}
 		w.run(exitOK, "float", "add", "hubtel", "100", "--take", "--mode", "test", "--reason", "withdrawal")
 		floats := w.list("float", "show")
 		if len(floats) != 1 {

@@ -41,14 +41,23 @@ type opened struct {
 	access  *access.Access
 }
 
+// there refuses a folder without a database, which opening would make.
+func (c *common) there() error {
+	if c.Database != "" {
+		return nil
+	}
+	if _, err := os.Stat(c.SQLite()); errors.Is(err, fs.ErrNotExist) {
+		return problem.New(problem.Unavailable, "no_database",
+			fmt.Sprintf("There is no database in %s: name its folder with --data or its URL with --database, or start makola serve first", c.Data))
+	}
+	return nil
+}
+
 // open opens a database that exists and whose schema is this program's. It
 // makes no file and changes no table.
 func (c *common) open(ctx context.Context) (*opened, error) {
-	if c.Database == "" {
-		if _, err := os.Stat(c.SQLite()); errors.Is(err, fs.ErrNotExist) {
-			return nil, problem.New(problem.Unavailable, "no_database",
-				fmt.Sprintf("There is no database in %s: name its folder with --data or its URL with --database, or start makola serve first", c.Data))
-		}
+	if err := c.there(); err != nil {
+		return nil, err
 	}
 	d, err := db.Open(ctx, db.Options{URL: c.Database, Path: c.SQLite(), MaxConns: connections})
 	if err != nil {
@@ -77,6 +86,16 @@ func (c *common) with(e *env, work func(*opened) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, o.db.Close()) }()
 	return work(o)
+}
+
+// known refuses a tenant that is not there, because an empty list would be
+// taken for an answer. No tenant is everybody.
+func (o *opened) known(ctx context.Context, tenant string) error {
+	if tenant == "" {
+		return nil
+	}
+	_, err := o.tenants.Get(ctx, tenant)
+	return err
 }
 
 // act does what an operator asked for, in one transaction with its entry in

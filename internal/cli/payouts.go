@@ -54,6 +54,9 @@ type payoutsList struct {
 // Run lists.
 func (c *payoutsList) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		page, err := p.History(e.ctx, c.Tenant, payments.Filter{Kind: payments.Kind(c.Kind), Status: c.Status, Page: c.Page, Size: c.Size})
 		if err != nil {
 			return err
@@ -202,6 +205,13 @@ type payoutsDecide struct {
 func (c *payoutsDecide) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		entry := access.Entry{Action: "payout.decide", Subject: c.ID, Reason: c.Reason, Details: map[string]any{"for": c.For}}
-		return p.Decide(e.ctx, c.ID, c.For == "customer", c.Reason, actor(), o.audited(entry))
+		if err := p.Decide(e.ctx, c.ID, c.For == "customer", c.Reason, actor(), o.audited(entry)); err != nil {
+			return err
+		}
+		pay, err := p.Find(e.ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, paymentColumns(), pay)
 	})
 }

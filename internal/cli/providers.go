@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 )
@@ -66,14 +67,14 @@ func (c *providersList) Run(e *env) error {
 
 // providerSwitch names what pause and resume are about.
 type providerSwitch struct {
-	Provider  string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
-	Mode      string `name:"mode" enum:"test,live" required:"" help:"test or live money."`
-	Operation string `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
-	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Provider  providerName `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Mode      string       `name:"mode" enum:"test,live" required:"" help:"test or live money."`
+	Operation string       `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
+	Reason    string       `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 
 func (s providerSwitch) entry(action string) access.Entry {
-	return access.Entry{Action: action, Subject: s.Provider + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
+	return access.Entry{Action: action, Subject: string(s.Provider) + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
 }
 
 type providersPause struct {
@@ -87,7 +88,7 @@ func (c *providersPause) Run(e *env) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
 			return nil, routes.Pause(tx, route.Pause{
-				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
+				Mode: c.Mode, Provider: string(c.Provider), Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
 			})
 		})
 		if err != nil {
@@ -107,7 +108,7 @@ func (c *providersResume) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
-			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
+			paused, err := routes.Resume(tx, c.Mode, string(c.Provider), route.Operation(c.Operation))
 			return map[string]bool{"was_paused": paused}, err
 		})
 		if err != nil {
@@ -125,7 +126,7 @@ func (s providerSwitch) show(e *env, o *opened, routes *route.Table, format stri
 	}
 	list := []route.Status{}
 	for _, each := range all {
-		if each.Provider == s.Provider && each.Mode == s.Mode {
+		if each.Provider == string(s.Provider) && each.Mode == s.Mode {
 			list = append(list, each)
 		}
 	}
@@ -152,6 +153,9 @@ func routeColumns() []column[route.Route] {
 // Run lists the routes.
 func (c *providersRoutes) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		all, err := o.routes().Routes(e.ctx)
 		if err != nil {
 			return err
@@ -168,34 +172,55 @@ func (c *providersRoutes) Run(e *env) error {
 
 type providersRoute struct {
 	common
-	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
-	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
-	Providers []string `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
-	Tenant    string   `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
-	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
-	Drop      bool     `name:"drop" help:"Remove the customer's own route, so that everybody's holds for it."`
-	Reason    string   `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Operation string         `arg:"" help:"Operation, such as collect or disburse_wallet."`
+	Channel   string         `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
+	Providers []providerName `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
+	Tenant    string         `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
+	Mode      string         `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
+	Drop      bool           `name:"drop" help:"Remove the customer's own route, so that everybody's holds for it."`
+	Reason    string         `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// route is what the flags ask for.
+func (c *providersRoute) route(e *env, routes *route.Table) (route.Route, error) {
+	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Actor: actor()}
+	for _, p := range c.Providers {
+		r.Providers = append(r.Providers, string(p))
+	}
+	if network, known := msisdn.ParseNetwork(c.Channel); known {
+		r.Channel = string(network)
+		return r, nil
+	}
+	if c.Channel == route.Any || c.Drop {
+		return r, nil
+	}
+	// A channel that no payment has would be kept and never be asked for.
+	if _, found, err := routes.Bank(e.ctx, c.Channel); err != nil || found {
+		return r, err
+	}
+	return r, problem.Field("channel", "must be one of MTN, TELECEL and AIRTELTIGO, the id of a bank, or "+route.Any)
 }
 
 // Run changes the route.
 func (c *providersRoute) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
-		r := route.Route{
-			Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor(),
+		r, err := c.route(e, routes)
+		if err != nil {
+			return err
 		}
-		entry := access.Entry{Action: "provider.route", Subject: strings.Join([]string{c.Tenant, c.Mode, c.Operation, c.Channel}, "/"), Reason: c.Reason}
+		entry := access.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
 		if c.Tenant != route.Any {
-			if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+			if err := o.known(e.ctx, c.Tenant); err != nil {
 				return err
 			}
 			entry.Tenant = c.Tenant
 		}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			if !c.Drop {
-				return map[string]any{"providers": c.Providers}, routes.SetRoute(tx, r)
+				return map[string]any{"providers": r.Providers}, routes.SetRoute(tx, r)
 			}
-			dropped, err := routes.DropRoute(tx, c.Tenant, c.Mode, r.Operation, c.Channel)
+			dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
 			if err == nil && !dropped {
 				err = problem.New(problem.NotFound, "route_not_found", "This customer has no such route of its own")
 			}
@@ -221,7 +246,7 @@ func (c *providersRoute) Run(e *env) error {
 type providersExchanges struct {
 	common
 	Reference string `arg:"" optional:"" help:"Provider reference of a payment; the newest of all when left out."`
-	Limit     int    `name:"limit" default:"50" help:"List at most so many of the newest."`
+	Limit     count  `name:"limit" default:"50" help:"List at most so many of the newest."`
 }
 
 func exchangeColumns() []column[route.Exchange] {
@@ -247,7 +272,7 @@ func (c *providersExchanges) Run(e *env) error {
 		if c.Reference != "" {
 			list, err = o.routes().Exchanges(e.ctx, c.Reference)
 		} else {
-			list, err = o.routes().LatestExchanges(e.ctx, c.Limit)
+			list, err = o.routes().LatestExchanges(e.ctx, int(c.Limit))
 		}
 		if err != nil {
 			return err

@@ -42,6 +42,8 @@ func TestProvidersPauseAndResume(t *testing.T) {
 		}
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live", "--operation", "everything", "--reason", "x")
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live")
+		// A pause of nobody would stop nothing.
+		w.run(exitUsage, "providers", "pause", "MTN", "--mode", "live", "--reason", "outage")
 	})
 }
 
@@ -51,7 +53,7 @@ func TestProvidersRoutes(t *testing.T) {
 		before := len(w.list("providers", "routes"))
 		made := w.object("tenant", "create", "Ama", "--mode", "test")
 		id := made["id"].(string)
-		w.run(exitOK, "providers", "route", "collect", "MTN", "hubtel", "mtn", "--tenant", id, "--reason", "cheaper")
+		w.run(exitOK, "providers", "route", "collect", "mtn", "hubtel", "mtn", "--tenant", id, "--reason", "cheaper")
 		own := w.list("providers", "routes", "--tenant", id)
 		if len(own) != 1 || own[0]["channel"] != "MTN" || len(own[0]["providers"].([]any)) != 2 {
 			t.Errorf("own routes %v", own)
@@ -60,6 +62,11 @@ func TestProvidersRoutes(t *testing.T) {
 		w.run(exitNotFound, "providers", "route", "collect", "MTN", "--tenant", id, "--drop", "--reason", "no more")
 		w.run(exitNotFound, "providers", "route", "collect", "MTN", "--tenant", "nobody", "--reason", "x")
 		w.run(exitUsage, "providers", "route", "steal", "MTN", "--reason", "x")
+		w.run(exitUsage, "providers", "route", "collect", "GLO", "mtn", "--reason", "x")
+		w.run(exitUsage, "providers", "route", "collect", "MTN", "hubtle", "--reason", "x")
+		bank := w.list("catalogue", "list", "--kind", "bank")[0]["id"].(string)
+		w.run(exitOK, "providers", "route", "disburse_bank", bank, "hubtel", "--tenant", id, "--reason", "x")
+		w.run(exitOK, "providers", "route", "disburse_bank", bank, "--tenant", id, "--drop", "--reason", "x")
 		if after := len(w.list("providers", "routes")); after != before {
 			t.Errorf("%d routes, before %d", after, before)
 		}

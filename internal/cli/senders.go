@@ -29,13 +29,16 @@ func senderColumns() []column[messaging.Sender] {
 type sendersList struct {
 	common
 	Tenant string `name:"tenant" placeholder:"ID" help:"All of this customer, approved ones first, instead of what waits."`
-	Limit  int    `name:"limit" default:"100" help:"Most that are listed of what waits."`
+	Limit  count  `name:"limit" default:"100" help:"Most that are listed of what waits."`
 }
 
 // Run lists sender IDs.
 func (c *sendersList) Run(e *env) error {
-	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
-		list, err := m.PendingSenders(e.ctx, c.Limit)
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
+		list, err := m.PendingSenders(e.ctx, int(c.Limit))
 		if c.Tenant != "" {
 			list, err = m.Senders(e.ctx, c.Tenant)
 		}

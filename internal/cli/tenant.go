@@ -120,13 +120,13 @@ func (c *tenantCreate) Run(e *env) error {
 type tenantList struct {
 	common
 	After string `name:"after" placeholder:"ID" help:"List those made after this one."`
-	Limit int    `name:"limit" default:"100" help:"List at most so many."`
+	Limit count  `name:"limit" default:"100" help:"List at most so many."`
 }
 
 // Run lists customers.
 func (c *tenantList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		all, err := o.tenants.List(e.ctx, c.After, c.Limit)
+		all, err := o.tenants.List(e.ctx, c.After, int(c.Limit))
 		if err != nil {
 			return err
 		}

@@ -189,11 +189,11 @@ type floatCommands struct {
 
 type floatAdd struct {
 	common
-	Provider string `arg:"" enum:"mtn,hubtel" help:"Name of the provider: mtn or hubtel."`
-	Amount   amount `arg:"" help:"Amount in cedis."`
-	Mode     string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
-	Take     bool   `name:"take" help:"The money was taken out."`
-	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Provider providerName `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Amount   amount       `arg:"" help:"Amount in cedis."`
+	Mode     string       `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
+	Take     bool         `name:"take" help:"The money was taken out."`
+	Reason   string       `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run books added float.
@@ -203,8 +203,11 @@ func (c *floatAdd) Run(e *env) error {
 		by = -by
 	}
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "float.add", Subject: c.Provider, Reason: c.Reason, Details: map[string]any{"amount": by.String(), "mode": c.Mode}}
-		return p.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), o.audited(entry))
+		entry := access.Entry{Action: "float.add", Subject: string(c.Provider), Reason: c.Reason, Details: map[string]any{"amount": by.String(), "mode": c.Mode}}
+		if err := p.AddFloat(e.ctx, string(c.Provider), tenant.Mode(c.Mode), by, c.Reason, actor(), o.audited(entry)); err != nil {
+			return err
+		}
+		return printFloats(e, o, c.Output)
 	})
 }
 
@@ -212,23 +215,25 @@ type floatShow struct{ common }
 
 // Run shows floats: money at a provider is a negative balance of its account.
 func (c *floatShow) Run(e *env) error {
-	return c.with(e, func(o *opened) error {
-		all, err := o.ledger.TrialBalance(e.ctx)
-		if err != nil {
-			return err
+	return c.with(e, func(o *opened) error { return printFloats(e, o, c.Output) })
+}
+
+func printFloats(e *env, o *opened, format string) error {
+	all, err := o.ledger.TrialBalance(e.ctx)
+	if err != nil {
+		return err
+	}
+	var floats []ledger.Account
+	for _, a := range all {
+		if isFloat(a.ID) {
+			floats = append(floats, a)
 		}
-		var floats []ledger.Account
-		for _, a := range all {
-			if isFloat(a.ID) {
-				floats = append(floats, a)
-			}
-		}
-		return printAll(e.stdout, c.Output, []column[ledger.Account]{
-			{"asset", func(a ledger.Account) any { return string(a.Asset) }},
-			{"account", func(a ledger.Account) any { return string(a.ID) }},
-			{"held", func(a ledger.Account) any { return money.Pesewas(-a.Balance) }},
-		}, floats)
-	})
+	}
+	return printAll(e.stdout, format, []column[ledger.Account]{
+		{"asset", func(a ledger.Account) any { return string(a.Asset) }},
+		{"account", func(a ledger.Account) any { return string(a.ID) }},
+		{"held", func(a ledger.Account) any { return money.Pesewas(-a.Balance) }},
+	}, floats)
 }
 
 func isFloat(id ledger.AccountID) bool {

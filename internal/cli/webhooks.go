@@ -31,7 +31,7 @@ type webhooksList struct {
 	Tenant  string `name:"tenant" placeholder:"ID" help:"Events of this customer. Needed, except with --state failed."`
 	Subject string `name:"subject" placeholder:"ID" help:"Only those about this payment."`
 	State   string `name:"state" enum:"pending,delivered,failed,superseded," default:"" placeholder:"STATE" help:"pending, delivered, failed or superseded."`
-	Limit   int    `name:"limit" default:"100" help:"List at most so many."`
+	Limit   count  `name:"limit" default:"100" help:"List at most so many."`
 }
 
 func deliveryColumns() []column[webhook.Delivery] {
@@ -54,8 +54,11 @@ func deliveryColumns() []column[webhook.Delivery] {
 // Run lists events. The bodies are too wide for a table.
 func (c *webhooksList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		list, err := o.webhooks(config.Secret{}).List(e.ctx, webhook.Filter{
-			Tenant: c.Tenant, Subject: c.Subject, State: webhook.State(c.State), Limit: c.Limit,
+			Tenant: c.Tenant, Subject: c.Subject, State: webhook.State(c.State), Limit: int(c.Limit),
 		})
 		if err != nil {
 			return err
@@ -77,6 +80,9 @@ type webhooksAttempts struct {
 // Run lists the failed attempts of an event.
 func (c *webhooksAttempts) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
+			return err
+		}
 		list, err := o.webhooks(config.Secret{}).Attempts(e.ctx, c.Tenant, c.ID)
 		if err != nil {
 			return err
@@ -101,7 +107,7 @@ type webhooksReplay struct {
 	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too."`
 	Failed bool          `name:"failed" help:"All that were given up."`
 	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: given up in this time."`
-	Limit  int           `name:"limit" default:"1000" help:"With --failed: at most so many, the oldest first."`
+	Limit  count         `name:"limit" default:"1000" help:"With --failed: at most so many, the oldest first."`
 	Reason string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
@@ -111,7 +117,7 @@ func (c *webhooksReplay) Run(e *env) error {
 		return usage("Name events by their ids, or say --failed")
 	}
 	return c.with(e, func(o *opened) error {
-		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
 		hooks := o.webhooks(config.Secret{})
@@ -119,7 +125,7 @@ func (c *webhooksReplay) Run(e *env) error {
 		entry := access.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			if c.Failed {
-				n, err = hooks.ReplayFailedIn(tx, c.Tenant, o.clock.Now().Add(-c.Since), c.Limit)
+				n, err = hooks.ReplayFailedIn(tx, c.Tenant, o.clock.Now().Add(-c.Since), int(c.Limit))
 			} else {
 				n, err = hooks.ReplayIn(tx, c.Tenant, c.IDs...)
 			}
@@ -146,7 +152,7 @@ func (c *webhooksSecret) Run(e *env) error {
 		return err
 	}
 	return c.with(e, func(o *opened) error {
-		if _, err := o.tenants.Get(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
 		hooks := o.webhooks(secret)

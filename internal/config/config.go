@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// DefaultListen is where the JSON interface listens without configuration.
-const DefaultListen = "127.0.0.1:8080"
+// DefaultData is the data folder without configuration.
+const DefaultData = "./makola-data"
 
 // Storage says where the database is. Every command takes it.
 type Storage struct {

@@ -117,6 +117,21 @@ func TestKong(t *testing.T) {
 	}
 }
 
+func TestTheDefaultFolder(t *testing.T) {
+	t.Setenv("MAKOLA_DATA", "") // and back at the end
+	if err := os.Unsetenv("MAKOLA_DATA"); err != nil {
+		t.Fatal(err)
+	}
+	var storage Storage
+	parser, err := kong.New(&storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(nil); err != nil || storage.Data != DefaultData {
+		t.Errorf("the folder is %q, %v", storage.Data, err)
+	}
+}
+
 func TestProduction(t *testing.T) {
 	local := Server{Environment: "development", Listen: "127.0.0.1:8080", MetricsListen: "localhost:9"}
 	if local.Production() {
