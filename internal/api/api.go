@@ -57,8 +57,8 @@ type Deps struct {
 	Observe func(Seen)
 }
 
-// Seen is one request for the metrics. Route is a path of the table, or
-// "other", so that there are few of them.
+// Seen is one request for the metrics. Route is a path of the table and Method
+// one of HTTP's own, else "other", so that there are few of them.
 type Seen struct {
 	Route, Method string
 	Status        int

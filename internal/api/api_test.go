@@ -212,6 +212,19 @@ func (a answer) Code() int { return a.ResponseRecorder.Code }
 
 const v1 = "/api/v1/probe/"
 
+// Whoever makes up methods and paths, with a key or without, makes no new series of metrics.
+func TestMetricsAreFew(t *testing.T) {
+	h := open(t, nil)
+	for _, method := range []string{"GET", "BREW", "get", "PROPFIND"} {
+		h.ask(method, "/api/v1/made-up/"+method, "", "X-Api-Key", "")
+	}
+	for i, want := range []string{"GET", "other", "other", "other"} {
+		if s := h.seen[i]; s.Method != want || s.Route != "other" {
+			t.Errorf("the metrics saw %+v, want method %s", s, want)
+		}
+	}
+}
+
 func TestTheOrderOfChecks(t *testing.T) {
 	h := open(t, nil)
 	large := `{"amount":1,"x":"` + strings.Repeat("x", 1<<10) + `"}`
@@ -374,6 +387,19 @@ func TestWhatGoesWrongStaysInside(t *testing.T) {
 	h.ask("GET", v1+"open/7", "").want(t, 503, "database_unavailable")
 	if len(h.seen) != 6 || h.seen[5].Route != "probe/open/{id}" || h.seen[5].Status != 503 {
 		t.Errorf("the metrics saw %v", h.seen)
+	}
+}
+
+// A client that hangs up on a question is no fault of ours: nobody is called for it.
+func TestAClientThatHangsUp(t *testing.T) {
+	h := open(t, nil)
+	gone, hangUp := context.WithCancel(context.Background())
+	hangUp()
+	r := httptest.NewRequest("GET", v1+"open/7", nil).WithContext(gone)
+	r.Header.Set("X-Api-Key", h.key.Text)
+	h.api.ServeHTTP(httptest.NewRecorder(), r)
+	if len(h.seen) != 1 || h.seen[0].Status != statusHungUp || h.log.Len() > 0 {
+		t.Errorf("the metrics saw %+v, the log has %s", h.seen, h.log.String())
 	}
 }
 

@@ -56,6 +56,10 @@ func tooLate(err error) *problem.Error {
 		"The service did not answer in time and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
 }
 
+// statusHungUp is for the metrics alone: the client has gone, which ended its
+// question. A request that changes something is never ended so.
+const statusHungUp = 499
+
 // refuse replaces whatever the call has written by the answer of an error.
 func (c *call) refuse(err error) {
 	e := problem.From(err)
@@ -63,6 +67,9 @@ func (c *call) refuse(err error) {
 		e = tooLate(err)
 	}
 	c.status = status(e.Kind)
+	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {
+		c.status = statusHungUp
+	}
 	c.failure, c.cause = e, err
 	switch wait := e.RetryAfter; c.status {
 	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
