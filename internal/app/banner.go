@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func (a *App) greet() {
 	fmt.Fprintf(&text, "Makola %s (%s)                 DEVELOPMENT MODE: simulated money only\n\n", a.opts.Version, runtime.Version())
 	line("API", "%s", a.ready.APIURL)
 	line("Docs", "%s/docs/testing        OpenAPI: /openapi.json", base)
-	line("Health", "%s/readyz             Metrics: %s", base, a.ready.MetricsURL)
+	line("Health", "%s/readyz             Metrics: %s", base, cmp.Or(a.ready.MetricsURL, "off"))
 	line("Data", "%s", a.where())
 	if a.sim != nil {
 		line("Simulator", "%s        control: %s", a.sim.url, a.ready.SimURL)

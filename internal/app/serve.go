@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,8 +57,9 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// serve runs a listener until Stop.
+// serve runs a listener until Stop. What net/http has to say goes where everything else does.
 func (a *App) serve(l *listener) {
+	l.server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
 	go func() {
 		if err := l.serve(); err != nil {
 			a.failed <- err

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,5 +61,23 @@ func TestThePublicURLMayEndInASlash(t *testing.T) {
 	a.findCallbacks(a.cfg.PublicURL)
 	if got := a.callbackURL(a.rails[0]); !strings.HasPrefix(got, "https://pay.example/callbacks/mtn/") {
 		t.Errorf("MTN is told to call %q", got)
+	}
+}
+
+// net/http's own complaints, such as of a handshake that failed, are lines of the log like all others.
+func TestListenersLog(t *testing.T) {
+	var log bytes.Buffer
+	a := &App{log: slog.New(slog.NewJSONHandler(&log, nil)), draining: make(chan struct{})}
+	l, err := listen("a listener", "127.0.0.1:0", false, http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.serve(l)
+	l.server.ErrorLog.Print("http: TLS handshake error")
+	if err := a.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := log.String(); !strings.Contains(got, `"level":"WARN","msg":"http: TLS handshake error"`) {
+		t.Errorf("the log has %q", got)
 	}
 }
