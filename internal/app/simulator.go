@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -54,7 +55,13 @@ func (a *App) startSimulator(context.Context) error {
 	case a.production:
 		return nil
 	}
-	local, err := sim.New(sim.Options{Dir: filepath.Join(a.cfg.Data, simFolder), Clock: a.clock, Log: a.log})
+	folder := filepath.Join(a.cfg.Data, simFolder)
+	unlock, err := db.LockFolder(folder) // nodes on one PostgreSQL may be started in one folder
+	if err != nil {
+		return err
+	}
+	a.later(func(context.Context) error { return unlock() })
+	local, err := sim.New(sim.Options{Dir: folder, Clock: a.clock, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -109,7 +116,13 @@ type SimulatorOptions struct {
 
 // RunSimulator serves a simulator alone until ctx ends: several Makolas share it, and it outlives them.
 func RunSimulator(ctx context.Context, o SimulatorOptions) error {
-	s, err := sim.New(sim.Options{Dir: filepath.Join(o.Data, simFolder), Clock: clock.Real(), Log: o.Log})
+	folder := filepath.Join(o.Data, simFolder)
+	unlock, err := db.LockFolder(folder) // two would write into one book
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock() }() // the end of the process does it too
+	s, err := sim.New(sim.Options{Dir: folder, Clock: clock.Real(), Log: o.Log})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (c *serveCommand) Run(e *env) error {
 	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
 	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log})
 	if err != nil {
-		return serveProblem(err, c.Listen)
+		return serveProblem(err)
 	}
 	return a.Run(e.ctx)
 }
@@ -85,7 +85,7 @@ func masterKey() (config.Secret, error) {
 }
 
 // serveProblem says what an operator can do about a server that did not start.
-func serveProblem(err error, listen string) error {
+func serveProblem(err error) error {
 	switch {
 	case errors.Is(err, db.ErrLocked):
 		return problem.Wrap(err, problem.InProgress, "folder_in_use", strings.TrimPrefix(err.Error(), "db: "))
@@ -145,7 +145,7 @@ func (c *simCommand) Run(e *env) error {
 		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it")
 	}
 	collectLess(gcPercentSimulator)
-	return app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")})
+	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")}))
 }
 
 // versionCommand prints the version.

@@ -39,6 +39,16 @@ func TestServersThatCannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// A simulator's book has one writer, wherever the database is.
+	if unlock, err = db.LockFolder(filepath.Join(folder, "simulator")); err != nil {
+		t.Fatal(err)
+	}
+	start(folder, exitConflict, "another makola is serving from this folder")
+	where{t: t, flags: []string{"--data", folder}}.run(exitConflict, "sim", "--listen", "127.0.0.1:0")
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+
 	other := config.Storage{Data: t.TempDir()}
 	dbtest.File(t, other.SQLite())
 	secret, err := config.NewSecret([]byte(strings.Repeat("x", config.SecretBytes)))
