@@ -161,6 +161,7 @@ func TestKeys(t *testing.T) {
 		w.run(exitNotFound, "key", "create", "--tenant", "nobody")
 		w.run(exitNotFound, "key", "list", "--tenant", "nobody")
 		w.run(exitUsage, "key", "create", "--tenant", id, "--scope", "everything")
+		w.run(exitUsage, "key", "create", "--tenant", id, "--expires-in", "0s")
 		w.run(exitUsage, "key", "create")
 		for _, entry := range w.list("audit", "list") {
 			if text, _ := json.Marshal(entry); strings.Contains(string(text), key[12:40]) {

@@ -62,10 +62,10 @@ func printMinted(e *env, format string, m access.Minted, now time.Time) error {
 
 type keyCreate struct {
 	keyFlags
-	Member  string        `name:"member" placeholder:"NAME" help:"Team member whose key it is; it acts on the customer's account."`
-	Scope   []string      `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
-	Expires time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
-	Reason  string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Member  string         `name:"member" placeholder:"NAME" help:"Team member whose key it is; it acts on the customer's account."`
+	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
+	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
+	Reason  string         `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run makes a key.
@@ -75,7 +75,12 @@ func (c *keyCreate) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Member: c.Member, Expiry: c.Expires}
+		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Member: c.Member}
+		if c.Expires != nil {
+			if n.Expiry = *c.Expires; n.Expiry == 0 { // which means no end to NewKey
+				return usage("--expires-in must be in the future")
+			}
+		}
 		for _, s := range c.Scope {
 			n.Scopes = append(n.Scopes, access.Scope(s))
 		}

@@ -119,7 +119,7 @@ func (c *tenantCreate) Run(e *env) error {
 
 type tenantList struct {
 	common
-	After string `name:"after" placeholder:"ID" help:"List those made after this one."`
+	After string `name:"after" placeholder:"ID" help:"List those whose ids come after this one."`
 	Limit count  `name:"limit" default:"100" help:"List at most so many."`
 }
 

@@ -180,8 +180,9 @@ func (s *Store) load(ctx context.Context, id string) (lookup, error) {
 
 const listTenants = `SELECT ` + tenantColumns + ` FROM tenants WHERE id > $1 ORDER BY id LIMIT $2`
 
-// List gives at most limit tenants in the order in which they were made, after
-// the one with the id after (empty: from the first).
+// List gives at most limit tenants in the order of their ids, which is that of
+// their making where nobody chose an id, after the one with the id after
+// (empty: from the first).
 func (s *Store) List(ctx context.Context, after string, limit int) ([]Tenant, error) {
 	var all []Tenant
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
