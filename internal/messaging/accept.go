@@ -178,9 +178,14 @@ func (m *Messaging) unstage(ctx context.Context, a *admission) {
 }
 
 const (
-	byIdempotency = `SELECT ` + campaignFields + ` FROM rows($1) AS asked JOIN campaigns c
-		ON c.tenant = asked.of_tenant AND c.idempotency_key = asked.of_key AND c.idempotency_key <> ''`
-	byID          = `SELECT c.id FROM rows($1) AS asked JOIN campaigns c ON c.tenant = asked.of_tenant AND c.id = asked.of_id`
+	// Each is looked for by itself: a join that was planned while there were few campaigns, or few with a key,
+	// reads all of an index.
+	byIdempotency = `WITH found AS MATERIALIZED (SELECT asked.of_tenant, (SELECT x.id FROM campaigns x
+			WHERE x.tenant = asked.of_tenant AND x.idempotency_key = asked.of_key AND x.idempotency_key <> '') AS id FROM rows($1) AS asked)
+		SELECT ` + campaignFields + ` FROM found JOIN campaigns c ON c.tenant IN (found.of_tenant) AND c.id = found.id`
+	byID = `WITH found AS MATERIALIZED (SELECT (SELECT c.id FROM campaigns c
+			WHERE c.tenant = asked.of_tenant AND c.id = asked.of_id) AS id FROM rows($1) AS asked)
+		SELECT id FROM found WHERE id IS NOT NULL`
 	campaignThere = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
 	chunkThere    = `SELECT 1 FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
 	readyChunks   = `UPDATE chunks SET state = 'ready' WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`

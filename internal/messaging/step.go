@@ -84,10 +84,10 @@ type stepped struct{ stopped bool }
 //
 // The rows are locked, so that the turn that is read is still the last one at the end of the transaction.
 const (
-	lockChunks = `SELECT k.tenant, k.campaign, k.no, k.turn, c.status FROM rows($1) AS asked
-		JOIN chunks k ON k.tenant = asked.of_tenant AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
-		JOIN campaigns c ON c.tenant = k.tenant AND c.id = k.campaign
-		ORDER BY k.tenant, k.campaign, k.no FOR UPDATE OF k`
+	lockChunks = `SELECT k.tenant, k.campaign, k.no, k.turn,
+		COALESCE((SELECT c.status FROM campaigns c WHERE c.tenant = k.tenant AND c.id = k.campaign), 'done') FROM rows($1) AS asked
+		JOIN chunks k ON k.tenant IN (asked.of_tenant) AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
+		ORDER BY k.tenant || '', k.campaign, k.no FOR UPDATE OF k`
 	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
 		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY c.tenant || '', c.id FOR UPDATE OF c`
 	selectTurn         = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
@@ -95,8 +95,11 @@ const (
 	landedAlone        = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
 		WHERE c.tenant = $1 AND c.id = $2 AND c.turn = $3`
 	turnChunks = `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
-		WHERE chunks.tenant = r.of_tenant AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
-	endChunks     = `DELETE FROM chunks WHERE state = 'ready' AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
+		WHERE chunks.tenant IN (r.of_tenant) AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
+	// The range is what an index finds, whatever the plan makes of the set. Chunks that are over have no row, so
+	// that it holds few others.
+	endChunks = `DELETE FROM chunks WHERE tenant IN (SELECT value FROM texts($2)) AND campaign BETWEEN $3 AND $4 AND state = 'ready'
+		AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
 	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, marked_at = r.at, refunded = campaigns.refunded + r.back
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
@@ -494,7 +497,11 @@ func (w *stepWrites) post(tx *db.Tx) {
 		tx.Defer(turnChunks, int64(len(w.turns)), db.RowsOf(chunkTurnColumns, w.turns))
 	}
 	if len(w.ends) > 0 {
-		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkTurnColumns, w.ends))
+		tenants, campaigns := make([]string, len(w.ends)), make([]string, len(w.ends))
+		for i, c := range w.ends {
+			tenants[i], campaigns[i] = c.tenant, c.campaign
+		}
+		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkTurnColumns, w.ends), tenants, slices.Min(campaigns), slices.Max(campaigns))
 	}
 	if len(w.small) > 0 {
 		slices.SortFunc(w.small, func(a, b chunkTurn) int { return strings.Compare(a.campaign, b.campaign) })
