@@ -225,10 +225,10 @@ const (
 	sqlNextTenant = `SELECT coalesce(min(tenant), '') FROM webhook_events WHERE tenant > $1`
 	sqlPrunePage  = `SELECT subject, id, created_at, ended_at FROM webhook_events
 		WHERE tenant = $1 AND (subject, id) > ($2, $3) ORDER BY subject, id LIMIT $4`
-	sqlPrune = `DELETE FROM webhook_events WHERE (tenant, subject, id) IN (SELECT tenant, subject, id FROM rows($1) AS r)
-		AND state <> 'pending'`
-	// The range is what an index finds, whatever the plan makes of the set. Ids
-	// grow with time, so that it holds few others.
+	// The range is what an index finds, whatever the plan makes of the set: of
+	// events a page, and of attempts few others, for ids grow with time.
+	sqlPrune = `DELETE FROM webhook_events WHERE tenant = $1 AND subject BETWEEN $3 AND $4
+		AND id || '' IN (SELECT value FROM texts($2)) AND state <> 'pending'`
 	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event BETWEEN $3 AND $4
 		AND event IN (SELECT value FROM texts($2))`
 )
@@ -281,7 +281,7 @@ func (w *Webhooks) pruneTenant(ctx context.Context, tenant string, before time.T
 			}
 			err := w.db.Write(ctx, func(tx *db.Tx) error {
 				tx.Defer(sqlPruneAttempts, -1, tenant, ids, slices.Min(ids), slices.Max(ids))
-				tx.Defer(sqlPrune, -1, db.RowsOf(subjectColumns, old))
+				tx.Defer(sqlPrune, -1, tenant, ids, old[0].subject, old[len(old)-1].subject)
 				return nil
 			})
 			if err != nil {
