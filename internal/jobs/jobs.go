@@ -35,9 +35,11 @@ import (
 
 // Job is one piece of work that is not finished.
 type Job struct {
-	ID      string // unique; made when empty. Callers that may run again make it beforehand
-	Kind    string // permanent: rows outlive programs
-	Subject string // what Wake calls it by, such as a payment's id
+	ID   string // unique; made when empty. Callers that may run again make it beforehand
+	Kind string // permanent: rows outlive programs
+	// Subject is what Wake calls it by, such as a payment's id. ID is the Subject, or
+	// begins with it and "/" and a number: so it is found in the table.
+	Subject string
 	// Payload is the handler's own, versioned by it.
 	Payload   json.RawMessage
 	RunAt     time.Time // zero: at once

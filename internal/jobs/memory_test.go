@@ -100,7 +100,8 @@ func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
 		for i := range 4 {
 			var jobs []Job
 			for n := range 10 {
-				jobs = append(jobs, Job{ID: fmt.Sprintf("poll-%d-%d", i, n), Kind: "poll", Subject: fmt.Sprintf("subject-%d-%d", i, n)})
+				subject := fmt.Sprintf("subject-%d-%d", i, n)
+				jobs = append(jobs, Job{ID: subject + []string{"", "/0", "/17"}[n%3], Kind: "poll", Subject: subject})
 			}
 			add(t, d, q, jobs...)
 			quiet(t, q)
