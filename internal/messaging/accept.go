@@ -121,14 +121,6 @@ func (c *Campaign) scan(r *db.Row) error {
 // acceptStaged accepts a large campaign. What can be refused before its chunks are stored is, so that
 // a tenant without credits does not fill the table; the lane decides again.
 func (m *Messaging) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
-	before, found, err := m.earlier(ctx, a)
-	if err != nil {
-		return Campaign{}, false, err
-	}
-	if found {
-		v := replay(a.campaign, before)
-		return v.Value.campaign, v.Value.replayed, v.Err
-	}
 	balance, err := m.ledger.Balance(ctx, a.tenant.SMSCredits())
 	if err != nil {
 		return Campaign{}, false, err
@@ -243,12 +235,21 @@ func (p *past) queries(batch []*admission) []db.Query {
 	return queries
 }
 
-// earlier looks for a campaign that the caller's idempotency key accepted.
-func (m *Messaging) earlier(ctx context.Context, a *admission) (c Campaign, found bool, err error) {
-	var p past
-	err = m.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(p.queries([]*admission{a})...) })
-	c, found = p.byKey[idempotencyKey{a.campaign.Tenant, a.campaign.IdempotencyKey}]
-	return c, found, err
+// earlier looks for the campaign that the caller's idempotency key made already, before anything else
+// is asked about the request: what it names may have gone since. The lane looks again.
+func (m *Messaging) earlier(ctx context.Context, caller Caller) (c Campaign, replayed bool, err error) {
+	if caller.IdempotencyKey == "" {
+		return Campaign{}, false, nil
+	}
+	asked := Campaign{Tenant: caller.Tenant, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash}
+	var before past
+	err = m.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}})...) })
+	known, found := before.byKey[idempotencyKey{asked.Tenant, asked.IdempotencyKey}]
+	if err != nil || !found {
+		return Campaign{}, false, err
+	}
+	v := replay(asked, known)
+	return v.Value.campaign, v.Value.replayed, v.Err
 }
 
 // admit charges and stores a batch of campaigns in one transaction; each gets its own verdict.

@@ -153,8 +153,22 @@ func TestIdempotencyKey(t *testing.T) {
 		if err != nil || !replayed || one.ID != two.ID {
 			t.Errorf("again: %s, %v, %v; first %s", two.ID, replayed, err, one.ID)
 		}
+		// So does one whose group is gone since.
+		caller.IdempotencyKey = "key-3"
+		g := h.group(h.tenant.ID, "0241234567")
+		grouped := Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{g.ID}}
+		if one, _, err = h.Send(t.Context(), caller, grouped); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.DeleteGroup(t.Context(), h.tenant.ID, g.ID); err != nil {
+			t.Fatal(err)
+		}
+		two, replayed, err = h.Send(t.Context(), caller, grouped)
+		if err != nil || !replayed || one.ID != two.ID {
+			t.Errorf("again, without its group: %s, %v, %v; first %s", two.ID, replayed, err, one.ID)
+		}
 		h.quiet()
-		h.wantBalance(5_000 - 1 - 1_500)
+		h.wantBalance(5_000 - 1 - 1_500 - 1)
 		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d chunks are left", n)
 		}

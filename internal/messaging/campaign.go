@@ -113,6 +113,9 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 	if err != nil {
 		return Campaign{}, false, err
 	}
+	if c, replayed, err = m.earlier(ctx, caller); replayed || err != nil {
+		return c, replayed, err
+	}
 	var bad problem.Fields
 	switch {
 	case len(s.Recipients) == 0 && len(s.Groups) == 0:

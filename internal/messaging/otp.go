@@ -104,6 +104,9 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 	if err != nil {
 		return OTPSent{}, false, err
 	}
+	if c, replayed, err := m.earlier(ctx, caller); replayed || err != nil {
+		return m.otpAgain(ctx, c, err)
+	}
 	var bad problem.Fields
 	o.check(&bad)
 	// The digits do not matter to what the checks see; the code follows from the id that is made there.
@@ -126,13 +129,24 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	sent = OTPSent{RequestID: accepted.ID, Prefix: row.prefix}
 	if replayed {
-		sent.Prefix, err = m.otpPrefix(ctx, t.ID, accepted.ID)
-	} else {
-		m.metrics.otpSent(o.Phone)
+		return m.otpAgain(ctx, accepted, nil)
 	}
-	return sent, replayed, err
+	m.metrics.otpSent(o.Phone)
+	return OTPSent{RequestID: accepted.ID, Prefix: row.prefix}, false, nil
+}
+
+// otpAgain answers a request whose idempotency key was used before: with what it made then, or with err.
+func (m *Messaging) otpAgain(ctx context.Context, c Campaign, err error) (sent OTPSent, replayed bool, _ error) {
+	if err != nil {
+		return OTPSent{}, false, err
+	}
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectPrefix, []any{c.Tenant, c.ID}, &sent.Prefix)
+		return err
+	})
+	sent.RequestID = c.ID
+	return sent, true, err
 }
 
 // check completes the request and adds what is wrong with it.
@@ -169,14 +183,6 @@ const (
 func (m *Messaging) storeOTP(tx *db.Tx, o otpRow) {
 	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
 	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires)
-}
-
-func (m *Messaging) otpPrefix(ctx context.Context, tenant, id string) (prefix string, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(selectPrefix, []any{tenant, id}, &prefix)
-		return err
-	})
-	return prefix, err
 }
 
 const (
