@@ -174,6 +174,7 @@ type Queue struct {
 	freeHold  context.Context // ends when the holds of this epoch do
 	dropHold  context.CancelFunc
 
+	lookEvery time.Duration // the constant, but in tests that look themselves
 	keeping   sync.Mutex
 	periodics map[string]time.Duration // by kind
 	kick      chan struct{}            // the timer changed
@@ -204,7 +205,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	}
 	o.Node = strings.ReplaceAll(o.Node, "/", "-")
 	q := &Queue{
-		db: d, clock: c, log: log, opts: o,
+		db: d, clock: c, log: log, opts: o, lookEvery: lookEvery,
 		memory:    newMemory(),
 		wakes:     map[string]bool{},
 		held:      map[string]bool{},

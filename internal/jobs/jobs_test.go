@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
@@ -31,6 +32,7 @@ func quietOptions(node string) Options {
 func newQueue(t *testing.T, d *db.DB, c *clock.Clock, o Options, handlers ...Handler) *Queue {
 	t.Helper()
 	q := New(d, c, slog.New(slog.DiscardHandler), o)
+	q.lookEvery = o.Heartbeat // not beside what the test looks at
 	for _, h := range handlers {
 		q.Register(h)
 	}
@@ -46,6 +48,12 @@ func start(t *testing.T, q *Queue) *Queue {
 		if err := q.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
 		}
+	})
+	// From here on the keeper looks when it is called.
+	clocktest.Await(t, "the first look", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.looked
 	})
 	return q
 }

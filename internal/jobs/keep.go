@@ -59,7 +59,7 @@ func (q *Queue) keepLoop() {
 		<-q.quit
 		cancel()
 	}()
-	tick := time.NewTicker(min(lookEvery, q.opts.Heartbeat))
+	tick := time.NewTicker(min(q.lookEvery, q.opts.Heartbeat))
 	defer tick.Stop()
 	for {
 		if err := q.keepOnce(ctx); err != nil && ctx.Err() == nil {

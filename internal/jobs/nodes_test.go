@@ -429,8 +429,8 @@ func TestHold(t *testing.T) {
 		defer cancel()
 		var inside atomic.Int32
 		type turn struct {
-			ctx  context.Context
-			exit chan struct{}
+			ctx        context.Context
+			exit, over chan struct{}
 		}
 		turns := map[*Queue]chan turn{a: make(chan turn, 1), b: make(chan turn, 1)}
 		ended := map[*Queue]chan error{a: make(chan error, 1), b: make(chan error, 1)}
@@ -439,11 +439,12 @@ func TestHold(t *testing.T) {
 				if inside.Add(1) != 1 {
 					t.Error("two nodes hold the same name")
 				}
+				mine := turn{held, make(chan struct{}), make(chan struct{})}
+				defer close(mine.over)
 				defer inside.Add(-1)
-				exit := make(chan struct{})
-				turns[q] <- turn{held, exit}
+				turns[q] <- mine
 				select {
-				case <-exit:
+				case <-mine.exit:
 				case <-held.Done():
 				}
 			})
@@ -459,6 +460,7 @@ func TestHold(t *testing.T) {
 		// a is silent for too long: its watchdog ends the hold before the lease can be taken.
 		a.dropHolds()
 		<-first.ctx.Done()
+		<-first.over
 		kill(t, d, a)
 		look(t, b)
 		var second turn
