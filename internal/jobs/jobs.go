@@ -48,6 +48,10 @@ type Job struct {
 	// Adopted says that this job had another owner before, who may have begun
 	// it, or may even still be in it.
 	Adopted bool
+	// Fresh says that nobody has begun with this job, on any node: its row is as it
+	// was added. A job that ran and leaves the memory has another time in its row, and
+	// one that changes its owner was adopted.
+	Fresh bool
 	// Memo comes with a job from the transaction that added it on this node
 	// and is not stored: what the handler would otherwise have to read. It is
 	// nil for a job that was adopted or did not fit into memory.
@@ -343,6 +347,7 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 			job.RunAt = now
 		}
 		rows[i] = row{Job: job, owner: owner, created: db.Micros(now)}
+		rows[i].Fresh = rows[i].fresh()
 		switch k := q.memory.kinds[job.Kind]; {
 		case k == nil:
 			rows[i].owner = ownerNobody // another program's

@@ -90,7 +90,11 @@ func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
 		o := quietOptions("a")
 		o.MemoryMax = 20
 		var r record
+		var begun sync.Map
 		q := start(t, newQueue(t, d, c, o, r.handler("poll", func(j Job) Outcome {
+			if _, again := begun.LoadOrStore(j.ID, true); j.Fresh == again {
+				t.Errorf("%s is fresh: %v; it ran before: %v", j.ID, j.Fresh, again)
+			}
 			if j.Tries == 0 && c.Now().Equal(epochStart) {
 				return Later(time.Hour) // known to the memory alone
 			}

@@ -251,6 +251,7 @@ func (q *Queue) runAll(k *kind) {
 		q.employ(k)
 		e.woken, e.decided = false, false
 		job := e.job
+		e.job.Fresh = false
 		q.mu.Unlock()
 		out := q.run(k, job)
 		failed := q.note(e, job, &out)

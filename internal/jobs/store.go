@@ -42,14 +42,19 @@ var rowColumns = []db.Column[row]{
 	{Name: "dead_at", Int: func(row) int64 { return 0 }},
 }
 
+// fresh says what Job.Fresh does.
+func (r *row) fresh() bool { return !r.Adopted && r.Tries == 0 && db.Micros(r.RunAt) == r.created }
+
 func insertRows(tx *db.Tx, rows []row) { db.Insert(tx, "jobs", rowColumns, rows) }
 
 // jobColumns is what scanRow reads.
 const jobColumns = `id, kind, subject, payload, run_at, tries, adopted, last_error, created_at`
 
 func scanRow(r *db.Row, into *row) error {
-	return r.Scan(&into.ID, &into.Kind, &into.Subject, &into.Payload, &into.RunAt, &into.Tries,
+	err := r.Scan(&into.ID, &into.Kind, &into.Subject, &into.Payload, &into.RunAt, &into.Tries,
 		&into.Adopted, &into.LastError, &into.created)
+	into.Fresh = into.fresh()
+	return err
 }
 
 // queryRows runs a query for jobColumns.

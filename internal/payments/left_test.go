@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/provider"
 )
 
 // open is how many payments the node remembers.
@@ -35,6 +36,40 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 			return n.jobsLeft() == 0
 		})
 		clocktest.Await(t, "the memory", func() bool { return n.live.open() == 0 })
+		n.books()
+	})
+}
+
+// TestWhatHadNoRoomIsSentBeforeItIsAskedAbout: nobody has begun with it, and its job
+// says so.
+func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: time.Hour, MemoryMax: 16})
+		leave := make(chan struct{})
+		h.first.script(func(int, string) provider.Outcome {
+			<-leave
+			return pending
+		}, func(_ int, reference string) provider.Outcome {
+			h.first.mu.Lock()
+			defer h.first.mu.Unlock()
+			if h.first.posts[reference] != 1 {
+				t.Errorf("asked after %d POSTs", h.first.posts[reference])
+				return notFound
+			}
+			return success
+		})
+		for range 60 {
+			n.crash(t, "MTN")
+		}
+		close(leave)
+		clocktest.Await(t, "the end of all", func() bool {
+			h.clock.Advance(time.Second)
+			return n.jobsLeft() == 0
+		})
+		if posts, _ := h.first.counts(); posts != 60 {
+			t.Errorf("%d POSTs", posts)
+		}
 		n.books()
 	})
 }

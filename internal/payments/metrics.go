@@ -100,7 +100,11 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	unknown, err := s.p.Unknown(ctx)
 	for rail, u := range unknown {
 		gauge(unknownCount, float64(u.Count), rail.Provider, rail.Mode)
-		gauge(unknownOldest, max(0, s.p.clock.Since(u.Oldest).Seconds()), rail.Provider, rail.Mode)
+		age := 0.0
+		if u.Count > 0 {
+			age = max(0, s.p.clock.Since(u.Oldest).Seconds())
+		}
+		gauge(unknownOldest, age, rail.Provider, rail.Mode)
 		gauge(unknownCedis, u.Cedis, rail.Provider, rail.Mode)
 	}
 	if err == nil {
@@ -124,7 +128,7 @@ type RailName struct{ Provider, Mode string }
 type Unknown struct {
 	Count  int64
 	Cedis  float64   // amounts and charges together
-	Oldest time.Time // when the oldest was accepted
+	Oldest time.Time // when the oldest was accepted; zero when there is none
 }
 
 const unknownByRail = `SELECT rail, mode, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
@@ -146,11 +150,12 @@ func (p *Payments) Unknown(ctx context.Context) (map[RailName]Unknown, error) {
 			return err
 		})
 	})
+	if err != nil {
+		return nil, err
+	}
 	for _, rail := range p.routes.Rails() {
 		name := RailName{rail.Name, rail.Mode}
-		if _, ok := all[name]; !ok && err == nil {
-			all[name] = Unknown{Oldest: p.clock.Now()}
-		}
+		all[name] = all[name]
 	}
-	return all, err
+	return all, nil
 }

@@ -100,6 +100,9 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	w := &work{rail: pay.Rail, payout: pay.Kind == KindPayout, openedAt: db.FromMicros(said.At), since: db.FromMicros(said.At)}
 	w.asks = asksWithin(p.clock.Since(w.openedAt))
 	p.stand(w, pay)
+	if job.Fresh && pay.SendingAt.IsZero() && pay.Attempt == 1 && pay.Posts == 1 {
+		w.stage, w.clean = stageUnsent, true // it had no room in memory
+	}
 	p.live.put(w)
 	return w, nil
 }
