@@ -573,6 +573,10 @@ func TestMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(5 * time.Minute)
+		unknown, err := n.Unknown(t.Context())
+		if none, there := unknown[RailName{"mtn", "test"}]; err != nil || !there || none != (Unknown{}) {
+			t.Errorf("nothing is unknown at this rail: %v, %+v, %v", there, none, err)
+		}
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(n.Collectors()...)
 		families, err := registry.Gather()
