@@ -105,9 +105,17 @@ func (d *sqliteDB) writing(ctx context.Context, m mode) (*sqliteSession, error) 
 		err = ctx.Err()
 	}
 	if !d.writer.quit(turn) {
-		_ = d.join(<-turn, m).end(false)
+		d.decline(<-turn)
 	}
 	return nil, err
+}
+
+// decline hands the connection on unused. Nobody waits here for the end of a
+// group: where there is no next, we commit for those who do.
+func (d *sqliteDB) decline(c *sqliteConn) {
+	if !d.writer.next(c) {
+		_ = d.join(c, modeAlone).end(false)
+	}
 }
 
 // last waits for the connection when everybody else has had it.
@@ -158,10 +166,13 @@ func (s *sqliteSession) leave(ctx context.Context) error {
 func (s *sqliteSession) commitGroup() error {
 	_, err := s.exec(context.Background(), "COMMIT", nil)
 	if err != nil {
-		// When the disk failed under COMMIT its mark may be in the log all the same.
 		var lite *sqlite.Error
-		if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR {
+		switch {
+		// When the disk failed under COMMIT its mark may be in the log all the same.
+		case errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR:
 			err = fmt.Errorf("%w: %w", errUnknownCommit, err)
+		case s.db.writer.open.members > 1: // whose fault it is is not known
+			err = errAlone
 		}
 		s.rollback()
 	}

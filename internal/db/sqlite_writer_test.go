@@ -95,6 +95,11 @@ func TestWritersShareACommit(t *testing.T) {
 			}
 			return err
 		}, errRefused, [2]int32{2, 2}, 0},
+		{"makes the engine roll back by itself", func(_ *DB, tx *Tx, _ int) error {
+			_, err := tx.Exec(`INSERT OR ROLLBACK INTO rows (id, amount) VALUES ('purse', 1)`)
+			_ = insert(tx, "second") // would be a transaction of its own
+			return err
+		}, ErrUnique, [2]int32{2, 2}, 0},
 		{"loses its connection", func(d *DB, tx *Tx, run int) error {
 			if run == 1 {
 				d.faults.At(BoundaryExchange, 1, FaultBefore)
@@ -115,6 +120,17 @@ func TestWritersShareACommit(t *testing.T) {
 		}, ErrAmbiguous, [2]int32{1, 1}, 1},
 		{"panics", func(_ *DB, tx *Tx, _ int) error {
 			panic(errors.Join(errRefused, insert(tx, "second")))
+		}, errRefused, [2]int32{2, 1}, 0},
+		{"panics under its COMMIT", func(_ *DB, tx *Tx, _ int) error {
+			err := insert(tx, "second")
+			tx.deferred = append(tx.deferred, &statement{sql: `DELETE FROM rows`, repeat: func(int) []any { panic(errRefused) }})
+			return err
+		}, errRefused, [2]int32{2, 1}, 0},
+		{"ends its goroutine", func(_ *DB, tx *Tx, _ int) error {
+			if insert(tx, "second") == nil {
+				runtime.Goexit()
+			}
+			return nil
 		}, errRefused, [2]int32{2, 1}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,6 +218,75 @@ func TestAGroupIsBounded(t *testing.T) {
 	for i, number := range numbers {
 		if number != i%groupMost+1 || len(numbers) != crowd {
 			t.Errorf("writer %d of %d is number %d of its group", i, len(numbers), number)
+		}
+	}
+}
+
+// A COMMIT fails because of what one has written: the others do not hear of it.
+func TestACommitIsRefused(t *testing.T) {
+	d := openShared(t)
+	err := d.Write(t.Context(), func(tx *Tx) error {
+		_, err := tx.Exec(`CREATE TABLE parts (of TEXT REFERENCES rows (id) DEFERRABLE INITIALLY DEFERRED) STRICT`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	runs := 0
+	err = d.Write(t.Context(), func(tx *Tx) error {
+		if runs++; runs == 1 {
+			wg.Go(func() {
+				err := d.Write(context.Background(), func(tx *Tx) error {
+					_, err := tx.Exec(`INSERT INTO parts (of) VALUES ('nobody')`)
+					return err
+				})
+				if err == nil || errors.Is(err, errAlone) {
+					t.Errorf("a part of nothing: %v", err)
+				}
+			})
+			awaitLine(t, d, 1)
+		}
+		return insert(tx, "first")
+	})
+	wg.Wait()
+	if err != nil || runs != 2 || there(t, d, "first") != 1 {
+		t.Errorf("%d runs: %v", runs, err)
+	}
+}
+
+// Who gives up in the moment in which the connection comes hands it on and is
+// gone, or commits for those before it.
+func TestTheConnectionIsDeclined(t *testing.T) {
+	for _, next := range []bool{true, false} {
+		d := openShared(t)
+		lite := d.opener.(*sqliteDB)
+		turns, gone := make(chan chan *sqliteConn, 1), make(chan struct{})
+		var wg sync.WaitGroup
+		write := func(fn func(tx *Tx) error) {
+			wg.Go(func() {
+				if err := d.Write(context.Background(), fn); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		write(func(tx *Tx) error {
+			_, turn := lite.writer.take() // whose gives up
+			turns <- turn
+			if next {
+				write(func(tx *Tx) error {
+					<-gone
+					return insert(tx, "third")
+				})
+				awaitLine(t, d, 2)
+			}
+			return insert(tx, "first")
+		})
+		lite.decline(<-<-turns)
+		close(gone)
+		wg.Wait()
+		if there(t, d, "first") != 1 || next != (there(t, d, "third") == 1) {
+			t.Error("not written")
 		}
 	}
 }

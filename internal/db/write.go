@@ -246,8 +246,8 @@ func (d *DB) commit(t *Tx) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTime)
 	defer cancel()
-	t.ended = true
 	err := t.session.commit(ctx, t.deferred)
+	t.ended = true // a panic in it leaves the end to attempt
 	if err == nil && fault == FaultAfter {
 		_ = t.session.end(true)
 		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())
