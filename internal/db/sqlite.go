@@ -91,7 +91,7 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 		_ = pool.Close()
 		return nil, fmt.Errorf("db: open %s: %w", path, classify(err))
 	}
-	d.writer.idle = writer
+	d.writer.idle, d.writer.groupTime = writer, groupTime
 	for range readers {
 		d.readers <- nil // opened when it is first needed
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -18,13 +19,18 @@ import (
 // COMMIT: when one fails after it wrote, or the COMMIT does, nothing of the
 // others' happened either, and they run again, alone.
 
-// groupMost bounds the transactions that share a COMMIT: the first waits for
-// the last.
-const groupMost = 16
+// A group is bounded in number and time, because its first waits for its last:
+// whoever is done when it is older than groupTime commits. Beside transactions
+// that take so long a COMMIT costs little.
+const (
+	groupMost = 16
+	groupTime = 20 * time.Millisecond
+)
 
 // A group is one transaction of the engine that several of ours share. Only the
 // session that has the connection touches it.
 type group struct {
+	begun   time.Time
 	members int
 	done    chan struct{} // closed at its end
 	err     error         // nil when it is committed; set before done is closed
@@ -36,7 +42,8 @@ type writer struct {
 	idle *sqliteConn // nil while a session has it
 	line []chan *sqliteConn
 
-	open *group // the open transaction; it goes with the connection
+	open      *group        // the open transaction; it goes with the connection
+	groupTime time.Duration // groupTime, but in tests
 }
 
 // take answers the connection, or where it will come.
@@ -144,14 +151,15 @@ func (d *sqliteDB) join(c *sqliteConn, m mode) *sqliteSession {
 
 // found begins a group of one.
 func (s *sqliteSession) found() {
-	s.group = &group{members: 1, done: make(chan struct{})}
+	s.group = &group{begun: time.Now(), members: 1, done: make(chan struct{})}
 	s.db.writer.open = s.group
 }
 
 // leave ends a member's part: somebody else commits for it, or it for all.
 func (s *sqliteSession) leave(ctx context.Context) error {
 	g := s.group
-	if s.mode == modeAlone || g.members >= groupMost || !s.db.writer.next(s.conn) {
+	full := g.members >= groupMost || time.Since(g.begun) >= s.db.writer.groupTime
+	if s.mode == modeAlone || full || !s.db.writer.next(s.conn) {
 		return s.commitGroup()
 	}
 	s.conn = nil

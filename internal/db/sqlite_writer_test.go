@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 var errRefused = errors.New("refused")
@@ -22,6 +23,7 @@ func openShared(t *testing.T) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
+	d.opener.(*sqliteDB).writer.groupTime = time.Hour // who shares is the test's to say, not the machine's
 	err = d.Write(t.Context(), func(tx *Tx) error {
 		_, err := tx.Exec(`CREATE TABLE rows (id TEXT PRIMARY KEY, amount INTEGER NOT NULL) STRICT`)
 		tx.Defer(`INSERT INTO rows (id, amount) VALUES ('purse', 100000)`, 1)
@@ -219,6 +221,33 @@ func TestAGroupIsBounded(t *testing.T) {
 		if number != i%groupMost+1 || len(numbers) != crowd {
 			t.Errorf("writer %d of %d is number %d of its group", i, len(numbers), number)
 		}
+	}
+}
+
+// One small transaction does not wait for a crowd of long ones: a group that is
+// old enough gets no other member.
+func TestAGroupIsShort(t *testing.T) {
+	d := openShared(t)
+	d.opener.(*sqliteDB).writer.groupTime = 0
+	var wg sync.WaitGroup
+	err := d.Write(t.Context(), func(tx *Tx) error {
+		wg.Go(func() {
+			err := d.Write(context.Background(), func(tx *Tx) error {
+				if there(t, d, "first") != 1 {
+					t.Error("the first waits")
+				}
+				return insert(tx, "second")
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		awaitLine(t, d, 1)
+		return insert(tx, "first")
+	})
+	wg.Wait()
+	if err != nil || there(t, d, "second") != 1 {
+		t.Error(err)
 	}
 }
 
