@@ -99,10 +99,11 @@ func (b *SMPPBind) complete() error {
 		return errors.New("has a form of ids other than text, hex and decimal")
 	case b.Concatenation != "udh" && b.Concatenation != "sar":
 		return errors.New("has a concatenation other than udh and sar")
-	case slices.ContainsFunc(b.Networks, unknownNetwork):
-		return errors.New("serves a network other than MTN, TELECEL and AIRTELTIGO")
 	case b.Window < 0 || b.Connections < 0 || b.Rate < 0:
 		return errors.New("has a negative number")
+	}
+	if i := slices.IndexFunc(b.Networks, unknownNetwork); i >= 0 {
+		return fmt.Errorf("serves a network other than MTN, TELECEL and AIRTELTIGO: %s", b.Networks[i])
 	}
 	return nil
 }
