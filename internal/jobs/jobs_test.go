@@ -171,6 +171,50 @@ func TestAFreshJobRunsFromMemory(t *testing.T) {
 	})
 }
 
+// A row that is read from the table before its own COMMIT is heard of gets its memo from there, unless
+// its handler has begun: what that did then, the memo does not know.
+func TestAMemoThatComesLate(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		var q *Queue
+		heard := func(j Job) {
+			j.Memo = 7
+			q.mu.Lock()
+			owner := q.owner
+			q.mu.Unlock()
+			q.remember(owner, []row{{Job: j, owner: owner, created: db.Micros(epochStart)}})
+		}
+		var memos []any
+		q = start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", Run: func(_ context.Context, j Job) Outcome {
+			if memos = append(memos, j.Memo); len(memos) == 1 {
+				heard(j)
+				return Later(0)
+			}
+			return Done()
+		}}))
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			q.Add(tx, Job{ID: "1", Kind: "k"})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quiet(t, q)
+		if len(memos) != 2 || memos[1] != nil {
+			t.Errorf("the handler saw %v", memos)
+		}
+		j := Job{ID: "2", Kind: "k", RunAt: epochStart.Add(time.Hour)}
+		q.mu.Lock()
+		q.put(&row{Job: j}, epochStart)
+		q.mu.Unlock()
+		heard(j)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if memo := q.memory.byID["2"].job.Memo; memo != 7 {
+			t.Errorf("before it began: %v", memo)
+		}
+	})
+}
+
 func TestARolledBackJobNeverRuns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var r record

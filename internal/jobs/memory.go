@@ -24,6 +24,7 @@ type entry struct {
 	due     time.Time // when it runs; equal to the row's run_at unless moved
 	state   state
 	moved   bool   // due was changed in memory only
+	begun   bool   // a handler has had it
 	woken   bool   // while running: run again at once
 	decided bool   // while running: a transaction finished or postponed it
 	lost    bool   // while running: the epoch that owned it is over

@@ -46,7 +46,9 @@ func (q *Queue) remember(owner string, rows []row) {
 func (q *Queue) put(r *row, now time.Time) {
 	m := q.memory
 	if old := m.byID[r.ID]; old != nil {
-		if old.job.Memo == nil { // fetched from the table before its own commit told us
+		// Fetched from the table before its own commit told us. A handler that has
+		// begun without the memo knows more than that by now.
+		if old.job.Memo == nil && !old.begun {
 			old.job.Memo = r.Memo
 		}
 		return
@@ -251,7 +253,7 @@ func (q *Queue) runAll(k *kind) {
 		q.employ(k)
 		e.woken, e.decided = false, false
 		job := e.job
-		e.job.Fresh = false
+		e.begun, e.job.Fresh = true, false
 		q.mu.Unlock()
 		out := q.run(k, job)
 		failed := q.note(e, job, &out)

@@ -226,7 +226,7 @@ func (b *batch) write(tx *db.Tx) error {
 		works, closed := b.works, b.closed
 		tx.AfterCommit(func() {
 			for _, w := range works {
-				b.p.live.put(w)
+				b.p.live.accepted(w)
 			}
 			for _, pay := range closed {
 				b.p.live.drop(pay)

@@ -74,6 +74,39 @@ func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
 	})
 }
 
+// TestACommitThatIsHeardOfLate: a payment's job may be found in the table, and sent,
+// before the transaction that accepted it hears of its COMMIT. It is not sent again, and
+// the request that waits is answered.
+func TestACommitThatIsHeardOfLate(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.stopped("a")
+		h.first.script(always(pending), always(pending))
+		r := h.payout()
+		pay := asked(h.caller(), h.tenant, KindPayout)
+		pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = string(r.Network), string(r.MSISDN), r.Reference, r.Amount, 10
+		a := &acceptance{payment: pay, waits: true}
+		done, err := n.accept(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.live.drop(done.payment) // it has not been heard of
+		job := jobs.Job{ID: done.payment.ID, Subject: done.payment.ID, Payload: payloadOf(done.payment, h.clock.Now()), Fresh: true}
+		n.work(t.Context(), job)
+		n.live.accepted(a.work)
+		select {
+		case <-a.reply.given:
+		default:
+			t.Error("the request still waits")
+		}
+		job.Fresh = false
+		n.work(t.Context(), job)
+		if posts, asks := h.first.counts(); posts != 1 || asks != 1 {
+			t.Errorf("%d POSTs, %d questions", posts, asks)
+		}
+	})
+}
+
 // TestWhatAnotherNodeTookIsForgotten: a node that loses its lease remembers nothing of
 // what another one settles.
 func TestWhatAnotherNodeTookIsForgotten(t *testing.T) {

@@ -133,9 +133,33 @@ func (l *live) init() {
 	l.ids, l.byReference = map[string]*work{}, map[string]string{}
 }
 
+// enter puts a payment's first work, and answers the one that there is: its job may be
+// found in the table and run before the transaction that accepted it hears of its COMMIT.
+func (l *live) enter(w *work) *work {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if there := l.ids[w.pay.ID]; there != nil {
+		return there
+	}
+	l.set(w)
+	return w
+}
+
+// accepted puts the work of a payment that is committed. Where somebody works on it already
+// the request that waits goes with what it has.
+func (l *live) accepted(w *work) {
+	if l.enter(w) != w {
+		w.answer()
+	}
+}
+
 func (l *live) put(w *work) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.set(w)
+}
+
+func (l *live) set(w *work) {
 	l.ids[w.pay.ID] = w
 	l.byReference[w.pay.ProviderReference] = w.pay.ID
 	l.byReference[w.pay.AttemptReference] = w.pay.ID

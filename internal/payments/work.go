@@ -103,8 +103,7 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	if job.Fresh && pay.SendingAt.IsZero() && pay.Attempt == 1 && pay.Posts == 1 {
 		w.stage, w.clean = stageUnsent, true // it had no room in memory
 	}
-	p.live.put(w)
-	return w, nil
+	return p.live.enter(w), nil
 }
 
 // asksWithin is how many questions a payment of this age has behind it.
