@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
@@ -107,6 +108,23 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			n.sound()
 		})
 	})
+}
+
+// TestAWordByAClockThatIsBehind: what a node that ran ahead sent can be ended as soon as it has
+// called the operators long enough after that, and not when it was sent again since.
+func TestAWordByAClockThatIsBehind(t *testing.T) {
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	p := &Payments{clock: clock.NewManual(now)}
+	sent := now.Add(time.Hour)
+	for _, tt := range []struct {
+		called time.Time
+		taken  bool
+	}{{time.Time{}, false}, {sent.Add(onItsWay - time.Second), false}, {sent.Add(onItsWay), true}, {sent.Add(-time.Minute), false}} {
+		err := p.resolvable(Payment{Status: StatusPending, CreatedAt: now, SendingAt: sent, EscalatedAt: tt.called})
+		if (err == nil) != tt.taken {
+			t.Errorf("called %v after it was sent: %v", tt.called.Sub(sent), err)
+		}
+	}
 }
 
 // late accepts a payout whose job comes to run only after minutes, for the many that
