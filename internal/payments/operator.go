@@ -144,10 +144,11 @@ func (p *Payments) resolvable(row Payment) error {
 	if row.Status != StatusPending {
 		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
 	}
-	since := row.mayLeaveSince()
-	wait := onItsWay - p.clock.Since(since)
-	// By the nodes' own clocks, where ours is behind one that ran ahead.
-	if wait <= 0 || row.EscalatedAt.Sub(since) >= onItsWay {
+	if row.EscalatedAt.Sub(row.mayLeaveSince()) >= onItsWay {
+		return nil // by the nodes' own clocks: ours may be behind one that ran ahead
+	}
+	wait := onItsWay - p.clock.Since(row.mayLeaveSince())
+	if wait <= 0 {
 		return nil
 	}
 	wait = wait.Truncate(time.Second) + time.Second
