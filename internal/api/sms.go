@@ -144,8 +144,8 @@ func sendOTP(c *call) error {
 			int(messaging.OTPLeastExpiry/time.Minute), int(messaging.OTPMostExpiry/time.Minute))),
 	}
 	who := c.texter(f)
-	if f.refused() && in.Message != "" && !strings.Contains(in.Message, messaging.Placeholder) {
-		f.bad("message", "must contain the placeholder "+messaging.Placeholder)
+	if f.refused() {
+		f.fields.Merge(messaging.CheckTemplate(in.Message))
 	}
 	if err := f.err(); err != nil {
 		return err

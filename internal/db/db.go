@@ -9,9 +9,10 @@
 // deferred and travel together with COMMIT. On PostgreSQL BEGIN travels with
 // the first reads, so that a whole group commit costs two exchanges with the
 // server; on SQLite, which has one writer, those who wait for it share a COMMIT
-// (sqlite_writer.go). Durability is always full: synchronous=FULL on SQLite, synchronous
-// commit on PostgreSQL. When the answer to COMMIT is lost the outcome is not
-// guessed: Write says ErrAmbiguous, and WriteRecognising looks for the rows.
+// (sqlite_writer.go). Durability is always full: synchronous=FULL on SQLite,
+// synchronous commit on PostgreSQL. When the answer to COMMIT is lost the
+// outcome is not guessed: Write says ErrAmbiguous, and WriteRecognising looks
+// for the rows.
 package db
 
 import (

@@ -104,8 +104,10 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	if c, replayed, err := m.earlier(ctx, caller); replayed || err != nil {
-		return m.otpAgain(ctx, c, err)
+	if c, replayed, err := m.earlier(ctx, caller); err != nil {
+		return OTPSent{}, false, err
+	} else if replayed {
+		return m.otpAgain(ctx, c)
 	}
 	var bad problem.Fields
 	o.check(&bad)
@@ -130,23 +132,29 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 		return OTPSent{}, false, err
 	}
 	if replayed {
-		return m.otpAgain(ctx, accepted, nil)
+		return m.otpAgain(ctx, accepted)
 	}
 	m.metrics.otpSent(o.Phone)
 	return OTPSent{RequestID: accepted.ID, Prefix: row.prefix}, false, nil
 }
 
-// otpAgain answers a request whose idempotency key was used before: with what it made then, or with err.
-func (m *Messaging) otpAgain(ctx context.Context, c Campaign, err error) (sent OTPSent, replayed bool, _ error) {
-	if err != nil {
-		return OTPSent{}, false, err
-	}
+// otpAgain answers a request whose idempotency key was used before with what it made then.
+func (m *Messaging) otpAgain(ctx context.Context, c Campaign) (sent OTPSent, replayed bool, err error) {
 	err = m.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(selectPrefix, []any{c.Tenant, c.ID}, &sent.Prefix)
 		return err
 	})
 	sent.RequestID = c.ID
 	return sent, true, err
+}
+
+// CheckTemplate refuses the message of a one-time password that has no Placeholder. One that is empty is
+// refused elsewhere, as every message is.
+func CheckTemplate(message string) error {
+	if message == "" || strings.Contains(message, Placeholder) {
+		return nil
+	}
+	return problem.Field("message", "must contain the placeholder "+Placeholder)
 }
 
 // check completes the request and adds what is wrong with it.
@@ -157,9 +165,7 @@ func (o *OTP) check(bad *problem.Fields) {
 	if o.Expiry == 0 {
 		o.Expiry = OTPDefaultExpiry
 	}
-	if o.Message != "" && !strings.Contains(o.Message, Placeholder) {
-		bad.Add("message", "must contain the placeholder "+Placeholder)
-	}
+	bad.Merge(CheckTemplate(o.Message))
 	if o.Length < OTPLeastLength || o.Length > OTPMostLength {
 		bad.Add("length", fmt.Sprintf("must be %d to %d digits", OTPLeastLength, OTPMostLength))
 	}
