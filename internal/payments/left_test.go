@@ -82,16 +82,9 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 		h := newHouse(t, d)
 		n := h.stopped("a")
 		h.first.script(always(pending), always(pending))
-		r := h.payout()
-		pay := asked(h.caller(), h.tenant, KindPayout)
-		pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = string(r.Network), string(r.MSISDN), r.Reference, r.Amount, 10
-		a := &acceptance{payment: pay, waits: true}
-		done, err := n.accept(t.Context(), a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.live.drop(done.payment) // it has not been heard of
-		job := jobs.Job{ID: done.payment.ID, Subject: done.payment.ID, Payload: payloadOf(done.payment, h.clock.Now()), Fresh: true}
+		a, pay := n.accepted(t, "MTN", true)
+		n.live.drop(pay) // it has not been heard of
+		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Fresh: true}
 		n.work(t.Context(), job)
 		n.live.accepted(a.work)
 		select {

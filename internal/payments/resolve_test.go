@@ -33,6 +33,22 @@ func (s *scripted) held(t *testing.T, answer provider.Outcome) (entered <-chan s
 	return in, leave
 }
 
+// sentAgain brings a payout to where it is POSTed once more at this moment. It succeeds when leave is called.
+func (n *node) sentAgain(t *testing.T) (pay Payment, leave func()) {
+	t.Helper()
+	h := n.house
+	h.first.script(always(unknown), always(notFound))
+	pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.pass(8 * time.Minute)
+	entered, leave := h.first.held(t, success)
+	n.clock.Advance(2 * time.Minute) // the question that it is sent again after
+	<-entered
+	return pay, leave
+}
+
 // refusesWord demands that an operator's word is not taken now.
 func (n *node) refusesWord(t *testing.T, id string) {
 	t.Helper()
@@ -54,15 +70,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
 			h := newHouse(t, d)
 			n, other := h.node("a"), h.stopped("b")
-			h.first.script(always(unknown), always(notFound))
-			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.pass(8 * time.Minute)
-			entered, leave := h.first.held(t, success)
-			n.clock.Advance(2 * time.Minute) // the question that it is sent again after
-			<-entered
+			pay, leave := n.sentAgain(t)
 			other.refusesWord(t, pay.ID)
 			leave()
 			n.quiet()
@@ -131,15 +139,9 @@ func TestAWordByAClockThatIsBehind(t *testing.T) {
 // stand in line before it.
 func (n *node) late(t *testing.T) jobs.Job {
 	t.Helper()
-	r := n.house.payout()
-	pay := asked(n.house.caller(), n.house.tenant, KindPayout)
-	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = string(r.Network), string(r.MSISDN), r.Reference, r.Amount, 10
-	a := &acceptance{payment: pay}
-	if _, err := n.accept(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
+	a, pay := n.accepted(t, "MTN", false)
 	n.clock.Advance(3 * time.Minute)
-	return jobs.Job{ID: a.work.pay.ID, Subject: a.work.pay.ID, Memo: a.work}
+	return jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work}
 }
 
 // TestNothingLeavesLongAfterItsMark: a node that was paused before its POST does not
@@ -170,15 +172,7 @@ func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		n, other := h.node("a"), h.stopped("b")
-		h.first.script(always(unknown), always(notFound))
-		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.pass(8 * time.Minute)
-		entered, leave := h.first.held(t, success)
-		n.clock.Advance(2 * time.Minute)
-		<-entered
+		pay, leave := n.sentAgain(t)
 		n.clock.Advance(onItsWay)
 		if _, err := other.Resolve(t.Context(), pay.ID, false, "by the statement", "ama"); err != nil {
 			t.Fatal(err)

@@ -16,14 +16,22 @@ import (
 // the holds and the job, and nobody who remembers.
 func (n *node) crash(t *testing.T, network string) Payment {
 	t.Helper()
+	_, pay := n.accepted(t, network, false)
+	return pay
+}
+
+// accepted accepts a payout and does nothing for its request, which waits for the answer or not.
+func (n *node) accepted(t *testing.T, network string, waits bool) (*acceptance, Payment) {
+	t.Helper()
 	h := n.house
 	pay := asked(h.caller(), h.tenant, KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
-	done, err := n.accept(t.Context(), &acceptance{payment: pay})
+	a := &acceptance{payment: pay, waits: waits}
+	done, err := n.accept(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return done.payment
+	return a, done.payment
 }
 
 // TestTakeover: another node goes on with what a dead one left, and pays at
