@@ -157,6 +157,7 @@ func (c *Client) Start(ctx context.Context) {
 		panic("smpp: started twice")
 	}
 	ctx, c.stop = context.WithCancel(ctx)
+	c.running.Store(true) // first: a link that is bound takes submits
 	for _, l := range c.links {
 		l.draining.Store(false)
 		c.kept.Add(1)
@@ -165,7 +166,6 @@ func (c *Client) Start(ctx context.Context) {
 			l.keep(ctx)
 		}()
 	}
-	c.running.Store(true)
 }
 
 // Stop takes no more submits, waits for the answers that are due until ctx ends, unbinds and closes.
