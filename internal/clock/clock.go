@@ -18,12 +18,13 @@ type Clock struct {
 	mu     sync.Mutex
 	manual bool
 	at     time.Time     // manual: the time
-	offset time.Duration // real: what Advance has added
+	made   time.Time     // real: when the clock was made
+	offset time.Duration // what Advance has added
 	timers timers
 }
 
 // Real gives a clock that follows the machine's.
-func Real() *Clock { return &Clock{} }
+func Real() *Clock { return &Clock{made: time.Now()} }
 
 // NewManual gives a clock that stands at start until it is advanced.
 func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start} }
@@ -33,6 +34,20 @@ func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.exact().UTC().Truncate(time.Microsecond)
+}
+
+// Reading gives the time like Now, and how much has passed since the clock was
+// made. Nobody sets what has passed, and it may stand still while the machine
+// sleeps: what waits in memory sees by it that the time was set.
+func (c *Clock) Reading() (now time.Time, passed time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	exact := c.exact()
+	passed = c.offset
+	if !c.manual {
+		passed = exact.Sub(c.made)
+	}
+	return exact.UTC().Truncate(time.Microsecond), passed
 }
 
 // exact gives the uncut time, in which timers are kept: a deadline cut down to
@@ -56,10 +71,9 @@ func (c *Clock) Advance(d time.Duration) {
 	if d <= 0 {
 		return
 	}
+	c.offset += d
 	if c.manual {
 		c.at = c.at.Add(d)
-	} else {
-		c.offset += d
 	}
 	now := c.exact()
 	for len(c.timers) > 0 && !c.timers[0].due.After(now) {
@@ -70,6 +84,20 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 	for _, t := range c.timers {
 		t.real.Reset(t.due.Sub(now))
+	}
+}
+
+// Set moves the time of a manual clock by d, forward or back, as somebody sets
+// that of a machine: nothing passes, and timers have as long to wait as before.
+func (c *Clock) Set(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.manual {
+		panic("clock: the machine's clock is not ours to set")
+	}
+	c.at = c.at.Add(d)
+	for _, t := range c.timers {
+		t.due = t.due.Add(d)
 	}
 }
 

@@ -82,6 +82,32 @@ func TestATimeIsATime(t *testing.T) {
 	wait(t, Real().TimerAt(time.Now().Add(time.Millisecond)).C)
 }
 
+func TestAClockIsSetAndNothingPasses(t *testing.T) {
+	c := NewManual(noon)
+	timer := c.Timer(time.Minute)
+	c.Advance(time.Second)
+	before, _ := c.Reading()
+	c.Set(-time.Hour)
+	if now, passed := c.Reading(); !now.Equal(before.Add(-time.Hour)) || !now.Equal(c.Now()) || passed != time.Second {
+		t.Errorf("the time went from %v to %v, and %v passed", before, now, passed)
+	}
+	c.Advance(time.Minute - time.Second - 1)
+	if fired(timer) {
+		t.Error("fired early")
+	}
+	c.Advance(1)
+	if !fired(timer) {
+		t.Error("the timer waits for longer than it was set for")
+	}
+	r := Real()
+	from, began := r.Reading()
+	r.Advance(time.Hour)
+	to, ended := r.Reading()
+	if far := to.Sub(from); far < time.Hour || ended-began < time.Hour {
+		t.Errorf("the time went on by %v, and %v passed", far, ended-began)
+	}
+}
+
 func TestRealFiresByItselfAndByAdvance(t *testing.T) {
 	c := Real()
 	wait(t, c.Timer(time.Millisecond).C)
