@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
 )
 
 // spend is a transaction with two exchanges: it reads a row, then takes from it
@@ -116,6 +117,77 @@ func TestEveryBoundaryEveryFault(t *testing.T) {
 					t.Errorf("%s: recognising: %d left, %d notes after %d, AfterCommit %d: %v", name, left, notes, done, afters, err)
 				}
 				done = notes
+			}
+		}
+	})
+}
+
+// A COMMIT in doubt is seen late: the run after it finds its own rows there, on
+// its way or at its COMMIT, and AfterCommit runs once, that of the run that stays.
+func TestAfterCommitOfARunThatIsSeenLate(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		fillPurse(t, d)
+		for key, note := range map[string]func(*db.Tx, string) error{
+			"at COMMIT": func(tx *db.Tx, key string) error {
+				tx.Defer(`INSERT INTO items (id, amount) VALUES ($1, 1)`, 1, key)
+				return nil
+			},
+			"before COMMIT": func(tx *db.Tx, key string) error {
+				_, err := tx.Exec(`INSERT INTO items (id, amount) VALUES ($1, 1)`, key)
+				return err
+			},
+		} {
+			looks, run := 0, 0
+			var afters []int
+			f.At(db.BoundaryCommit, 1, db.FaultAfter)
+			err := d.WriteRecognising(t.Context(), func(tx *db.Tx) (bool, error) {
+				if looks++; looks == 1 {
+					return false, nil // the server is still at it
+				}
+				return noted(key)(tx)
+			}, func(tx *db.Tx) error {
+				run++
+				this := run
+				tx.AfterCommit(func() { afters = append(afters, this) })
+				return note(tx, key)
+			})
+			if err != nil || run != 2 || looks != 2 || fmt.Sprint(afters) != "[1]" {
+				t.Errorf("seen %s: %d runs, %d looks, AfterCommit of the runs %v: %v", key, run, looks, afters, err)
+			}
+		}
+	})
+}
+
+// Behind a pooler a look may come before the server is done. Where the run after it finds no database, nobody knows
+// what became of the first one: it must not be told that nothing was recorded.
+func TestADoubtStaysOne(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		fillPurse(t, d)
+		for _, fault := range []db.Fault{db.FaultBefore, db.FaultConflict} {
+			key := fmt.Sprint("fault ", fault)
+			f.At(db.BoundaryCommit, 1, db.FaultAfter)
+			err := d.WriteRecognising(t.Context(), func(*db.Tx) (bool, error) {
+				f.Decide(func(b db.Boundary) db.Fault {
+					if b == db.BoundaryExchange {
+						return fault
+					}
+					return db.FaultNone
+				})
+				return false, nil
+			}, func(tx *db.Tx) error { return spend(tx, key) })
+			f.Decide(nil)
+			if !errors.Is(err, db.ErrAmbiguous) || problem.From(err).Code != "outcome_unknown" {
+				t.Errorf("%s: %v", key, err)
+			}
+			err = d.Read(t.Context(), func(tx *db.Tx) error {
+				there, err := noted(key)(tx)
+				if !there {
+					t.Errorf("%s: it did not happen", key)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
 	})

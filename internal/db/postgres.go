@@ -204,6 +204,7 @@ type postgresSession struct {
 	begun bool // BEGIN was sent, or is not needed
 
 	commitSent bool
+	givenUp    bool // the caller did not wait for an answer, which breaks the connection
 }
 
 // batch begins the transaction where it has not begun and adds the statements.
@@ -239,6 +240,7 @@ func (s *postgresSession) send(ctx context.Context, b *pgx.Batch, statements []*
 }
 
 func (s *postgresSession) run(ctx context.Context, statements []*statement) error {
+	caller := ctx
 	if s.mode != modeWhole {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, exchangeTime)
@@ -250,6 +252,7 @@ func (s *postgresSession) run(ctx context.Context, statements []*statement) erro
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
+	s.givenUp = errors.Is(caller.Err(), context.Canceled)
 	return err
 }
 
@@ -346,7 +349,9 @@ func (s *postgresSession) end(broken bool) error {
 	c := s.conn.Conn()
 	if c.IsClosed() {
 		s.conn.Release()
-		s.db.lost(c)
+		if !s.givenUp {
+			s.db.lost(c)
+		}
 		if s.mode.writes() && s.begun {
 			ctx, cancel := context.WithTimeout(context.Background(), orphanTime)
 			defer cancel()

@@ -368,6 +368,49 @@ func TestTheServerEndsOurConnections(t *testing.T) {
 	}
 }
 
+// Who gives up in the middle of a question costs its own connection and no other: clients that hang up
+// must not make every connection be opened anew.
+func TestWhoGivesUpCostsOneConnection(t *testing.T) {
+	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 2})
+	pidOf := func(tx *db.Tx) (pid int64) {
+		if _, err := tx.One(`SELECT pg_backend_pid()`, nil, &pid); err != nil {
+			t.Error(err)
+		}
+		return pid
+	}
+	var kept, next int64
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		kept = pidOf(tx)
+		ctx, giveUp := context.WithCancel(context.Background())
+		defer giveUp()
+		ended := make(chan error)
+		go func() {
+			ended <- d.Read(ctx, func(tx *db.Tx) error {
+				_, err := tx.One(`SELECT 1 FROM pg_sleep(3600)`, nil, new(int64))
+				return err
+			})
+		}()
+		for asleep := false; !asleep; { // the server tells when it is at it
+			var one int64
+			var err error
+			if asleep, err = tx.One(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`, nil, &one); err != nil {
+				return err
+			}
+		}
+		giveUp()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Read(t.Context(), func(tx *db.Tx) error { next = pidOf(tx); return nil }); err != nil || next != kept {
+		t.Errorf("the connection beside it was %d and is %d: %v", kept, next, err)
+	}
+}
+
 // The settings that hold whatever the server's defaults are.
 func TestSessionSettings(t *testing.T) {
 	d := dbtest.Open(t, db.Postgres)

@@ -39,18 +39,26 @@ func (d *DB) WriteRecognising(ctx context.Context, landed func(*Tx) (bool, error
 	return d.write(ctx, landed, fn)
 }
 
-func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) error {
+func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) (err error) {
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
 	m, conflicts, lost, doubts := modeWrite, 0, 0, 0
+	defer func() {
+		// "Not there" was no proof where we could not ask whether the server is done.
+		if doubts > 0 && errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
+			err = fmt.Errorf("%w: %w", ErrAmbiguous, err)
+		}
+	}()
+	var doubted []func() // AfterCommit of the last run whose COMMIT is in doubt
 	for {
 		after, err := d.attempt(ctx, m, fn)
 		if err == nil {
-			for _, fn := range after {
-				fn()
-			}
+			callAll(after)
 			return nil
+		}
+		if errors.Is(err, ErrAmbiguous) {
+			doubted = after
 		}
 		switch {
 		// After a doubt a key that is taken or a row that has moved on may be our
@@ -67,9 +75,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 				return fmt.Errorf("%w: the look for its rows failed: %w", ErrAmbiguous, errors.Join(err, lookErr))
 			}
 			if there {
-				for _, fn := range after {
-					fn()
-				}
+				callAll(doubted)
 				return nil
 			}
 			if !errors.Is(err, ErrAmbiguous) {
@@ -94,6 +100,12 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 		default:
 			return err
 		}
+	}
+}
+
+func callAll(fns []func()) {
+	for _, fn := range fns {
+		fn()
 	}
 }
 
@@ -209,9 +221,7 @@ func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []f
 				after, err = nil, again
 			}
 		}
-		for _, fn := range t.always {
-			fn()
-		}
+		callAll(t.always)
 	}()
 	if err := fn(t); err != nil {
 		// fn may have wrapped or replaced what the engine said.

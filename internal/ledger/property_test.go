@@ -153,19 +153,20 @@ func runBatch(ctx context.Context, r *rapid.T, d *db.DB, l *ledger.Ledger, keys 
 	}
 	for {
 		err := d.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
-			verdicts = make([]bool, len(groups))
 			page, err := l.Open(tx, keys...)
 			if err != nil {
 				return err
 			}
+			run := make([]bool, len(groups))
 			for i, group := range groups {
 				err := page.Add(group...)
 				if err != nil && !errors.Is(err, ledger.ErrInsufficient) {
 					return err
 				}
-				verdicts[i] = err == nil
+				run[i] = err == nil
 			}
 			page.Post()
+			verdicts = run // a run that breaks off before leaves those of the one whose COMMIT is in doubt
 			return nil
 		})
 		// Where every answer is lost nobody knows, and who is told so looks until there is one.
