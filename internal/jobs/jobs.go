@@ -168,10 +168,12 @@ type Queue struct {
 	lookedAt  time.Time // by the machine's clock
 	strayLook time.Time
 	spill     spill
-	wakes     map[string]bool // subjects to wake on other nodes
+	wakes     map[string]bool // subjects to wake on other nodes; true: heard of since it was last written
 	held      map[string]bool // names held or waited for here
 	timer     *clock.Timer
 	timerAt   time.Time
+	readAt    time.Time     // what the clock said when it was read last
+	passed    time.Duration // and what had passed
 	counts    Counts
 	watchers  []chan struct{} // Quiet
 	beats     chan struct{}   // closed at each heartbeat
@@ -223,6 +225,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	q.freeHold, q.dropHold = context.WithCancel(context.Background())
 	q.dropHold()
 	q.runCtx, q.stopRun = context.WithCancel(context.Background())
+	q.readAt, q.passed = c.Reading()
 	q.notes = lane.New(lane.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }}, q.writeNotes)
 	return q
 }
@@ -408,7 +411,7 @@ func (q *Queue) Wake(subject string) {
 	if q.phase != started {
 		return
 	}
-	if q.memory.wake(subject, q.clock.Now()) {
+	if q.memory.wake(subject, q.now()) {
 		q.dispatch()
 		return
 	}
@@ -447,7 +450,7 @@ func (q *Queue) quiet() bool {
 	if q.phase != started {
 		return true
 	}
-	now := q.clock.Now()
+	now := q.now()
 	m := q.memory
 	next := len(m.waiting) > 0 && !m.waiting[0].due.After(now)
 	spilled := q.spill.on && !q.spill.from.After(now)

@@ -311,6 +311,49 @@ func TestLaterWritesNothing(t *testing.T) {
 	})
 }
 
+// A machine's clock that was wrong by an hour and is set right delays nothing that waits in
+// memory, and hurries nothing that was planned after it.
+func TestAClockThatIsSetBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var r record
+		q := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", func(j Job) Outcome {
+			if j.ID == "again" && len(r.all()) == 1 {
+				return Later(2 * time.Minute)
+			}
+			return Done()
+		})))
+		ran := func(when string, want ...string) {
+			t.Helper()
+			quiet(t, q)
+			var ids []string
+			for _, j := range r.all() {
+				ids = append(ids, j.ID)
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("%s %v ran, want %v", when, ids, want)
+			}
+		}
+		add(t, d, q, Job{ID: "again", Kind: "k"})
+		ran("at first", "again")
+		add(t, d, q, Job{ID: "before", Kind: "k", RunAt: c.Now().Add(time.Minute)})
+		c.Set(-time.Hour)
+		add(t, d, q, Job{ID: "after", Kind: "k", RunAt: c.Now().Add(3 * time.Minute)})
+		ran("at once", "again")
+		c.Advance(time.Minute)
+		ran("after a minute", "again", "before")
+		c.Advance(time.Minute)
+		ran("after two minutes", "again", "before", "again")
+		c.Advance(time.Minute - 1)
+		ran("almost after three minutes", "again", "before", "again")
+		c.Advance(1)
+		ran("after three minutes", "again", "before", "again", "after")
+		if n := rowsLeft(t, d); n != 0 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
+}
+
 func TestRetryIsWrittenAndBacksOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)

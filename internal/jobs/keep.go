@@ -62,11 +62,13 @@ func (q *Queue) keepLoop() {
 	tick := time.NewTicker(min(q.lookEvery, q.opts.Heartbeat))
 	defer tick.Stop()
 	for {
+		look := q.look
 		if err := q.keepOnce(ctx); err != nil && ctx.Err() == nil {
+			look = nil // who failed calls, too: a database that takes no writes would be asked without a rest
 			q.log.Warn("the keeper of the jobs failed and looks again", "node", q.opts.Node, "error", err)
 		}
 		select {
-		case <-q.look:
+		case <-look:
 		case <-tick.C:
 		case <-q.quit:
 			return
@@ -253,7 +255,7 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		if err != nil {
 			// Committed or not: a walk over the table finds out.
 			q.mu.Lock()
-			q.spilled(q.clock.Now())
+			q.spilled(q.now())
 			q.mu.Unlock()
 			return err
 		}
@@ -319,7 +321,7 @@ func (q *Queue) trim(ctx context.Context) error {
 	owner := q.owner
 	var out []*entry
 	var moved []note
-	now := q.clock.Now()
+	now := q.now()
 	full := len(q.memory.byID) > q.opts.MemoryMax || q.spill.on && !q.spill.from.After(now)
 	if over := len(q.memory.byID) - q.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
 		out = q.memory.furthest(over, now.Add(nearby))
@@ -390,7 +392,7 @@ func (q *Queue) findStrays(ctx context.Context) error {
 		}
 	}
 	if q.owner == owner && stored > remembered {
-		q.spilled(q.clock.Now())
+		q.spilled(q.now())
 	}
 	return nil
 }
@@ -438,7 +440,7 @@ func (q *Queue) walkSet(owner string, times uint64, rows []row) bool {
 	if q.owner != owner || q.phase != started {
 		return true
 	}
-	now := q.clock.Now()
+	now := q.now()
 	defer q.dispatch()
 	for i := range rows {
 		r := &rows[i]
@@ -494,6 +496,7 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 	subjects := make([]string, 0, len(q.wakes))
 	for s := range q.wakes {
 		subjects = append(subjects, s)
+		q.wakes[s] = false
 	}
 	q.mu.Unlock()
 	if idle || owner == ownerNobody {
@@ -510,7 +513,9 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 		}
 		q.mu.Lock()
 		for _, s := range subjects {
-			delete(q.wakes, s)
+			if heardAgain := q.wakes[s]; !heardAgain {
+				delete(q.wakes, s)
+			}
 		}
 		q.relax()
 		q.mu.Unlock()
@@ -536,7 +541,7 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 // takeWakes runs the jobs that were heard of.
 func (q *Queue) takeWakes(ctx context.Context, owner string, spilled bool, heard []wake, over []bool) error {
 	q.mu.Lock()
-	now := q.clock.Now()
+	now := q.now()
 	var done []wake
 	var unknown []string
 	for i, w := range heard {

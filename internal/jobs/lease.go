@@ -98,7 +98,9 @@ func (q *Queue) beatLoop() {
 	tick := time.NewTicker(q.opts.Heartbeat)
 	defer tick.Stop()
 	// Holds end before the lease can be anybody else's.
-	watchdog := time.AfterFunc(q.holdFor(), q.dropHolds)
+	q.mu.Lock()
+	watchdog := time.AfterFunc(q.holdFor()-time.Since(q.beatAt), q.dropHolds)
+	q.mu.Unlock()
 	defer watchdog.Stop()
 	healthy := true
 	for {

@@ -319,9 +319,26 @@ func (m *memory) wake(subject string, now time.Time) bool {
 	return first != nil
 }
 
+// shift moves the times of all entries by as much, so that their order stays.
+func (m *memory) shift(by time.Duration) {
+	for _, e := range m.byID {
+		e.shift(by)
+	}
+	for _, ghost := range m.ghosts {
+		if ghost.heir != nil {
+			ghost.heir.shift(by)
+		}
+	}
+}
+
+func (e *entry) shift(by time.Duration) { e.due, e.moved = e.due.Add(by), true }
+
 // drop empties the memory of an epoch that is over. What is running goes on as
 // a ghost, whose outcome counts for nothing.
 func (m *memory) drop() {
+	for _, ghost := range m.ghosts {
+		ghost.heir = nil
+	}
 	for _, e := range m.byID {
 		if e.state == running {
 			e.lost = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -202,6 +203,66 @@ func TestNoOutcomeIsLostWhenTheDatabaseFails(t *testing.T) {
 		if n := rowsLeft(t, d); n != 1 || err != nil || len(dead) != 1 || dead[0].ID != "2" {
 			t.Errorf("%d rows left, dead letters %+v, %v", n, dead, err)
 		}
+	})
+}
+
+// lines counts what is logged, and tells of the first.
+type lines struct {
+	n     atomic.Int32
+	first chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	if l.n.Add(1) == 1 {
+		close(l.first)
+	}
+	return len(p), nil
+}
+
+// A database that can be read and takes no writes, such as one on a full disk, is not asked again without a rest
+// for the jobs of a dead node.
+func TestTheKeeperRestsAfterAFailure(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		c := clock.NewManual(epochStart)
+		later := func(Job) Outcome { return Later(time.Hour) }
+		var r record
+		a := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", later)))
+		add(t, d, a, Job{ID: "1", Kind: "k"})
+		quiet(t, a)
+		b := newQueue(t, d, c, quietOptions("b"), r.handler("k", later))
+		failed := &lines{first: make(chan struct{})}
+		b.log = slog.New(slog.NewTextHandler(failed, nil))
+		start(t, b)
+		quiet(t, b)
+		kill(t, d, a)
+		err := d.Write(t.Context(), func(tx *db.Tx) error { tx.Defer(sqlExpire, 1); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Decide(func(at db.Boundary) db.Fault {
+			if at == db.BoundaryCommit {
+				return db.FaultBefore
+			}
+			return db.FaultNone
+		})
+		b.mu.Lock()
+		b.looked = false
+		b.mu.Unlock()
+		b.nudge()
+		select {
+		case <-failed.first:
+		case <-time.After(patience):
+			t.Fatal("nobody looked")
+		}
+		for range 20 { // in whose time the keeper would have looked as often
+			if err := b.keep(t.Context()); err == nil {
+				t.Fatal("the fault did not happen")
+			}
+		}
+		if n := failed.n.Load(); n != 1 {
+			t.Errorf("the keeper failed %d times at once", n)
+		}
+		f.Decide(nil)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -272,6 +273,38 @@ func TestAnAdoptedJobWaitsForItsGhost(t *testing.T) {
 	})
 }
 
+// A job that waits for its ghost is lost with the epoch that adopted it, too: another node has it then.
+func TestWhatWaitsForItsGhostIsLostLikeTheRest(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var ra, rb record
+		begun, let := make(chan struct{}, 2), make(chan struct{})
+		a := start(t, newQueue(t, d, c, quietOptions("a"), Handler{Kind: "k", Run: func(_ context.Context, j Job) Outcome {
+			ra.add(j)
+			begun <- struct{}{}
+			<-let
+			return Later(time.Hour)
+		}}))
+		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("k", func(Job) Outcome { return Later(time.Hour) })))
+		add(t, d, a, Job{ID: "1", Kind: "k"})
+		<-begun
+		for _, next := range []*Queue{a, b} { // a adopts it from itself, b from a
+			kill(t, d, a)
+			if err := a.beat(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			look(t, next)
+		}
+		quiet(t, b)
+		look(t, a)
+		close(let)
+		quiet(t, a)
+		if x, y := len(ra.all()), len(rb.all()); x != 1 || y != 1 || a.Counts().InMemory != 0 {
+			t.Errorf("a, which owned it, ran it %d times, b, which owns it, %d; a remembers %d jobs", x, y, a.Counts().InMemory)
+		}
+	})
+}
+
 func TestAGracefulStopHandsOver(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -420,6 +453,30 @@ func TestWakeReachesTheOtherNode(t *testing.T) {
 	})
 }
 
+// What is heard while an earlier hint is on its way to the table is another hint:
+// the owner may have taken the first one by then.
+func TestAWakeWhileAHintIsWritten(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		c := clock.NewManual(epochStart)
+		start(t, newQueue(t, d, c, quietOptions("a")))
+		b := start(t, newQueue(t, d, c, quietOptions("b")))
+		look(t, b)
+		var written atomic.Int32
+		f.Decide(func(at db.Boundary) db.Fault {
+			if at == db.BoundaryCommit && written.Add(1) == 1 {
+				b.Wake("s")
+			}
+			return db.FaultNone
+		})
+		b.Wake("s")
+		quiet(t, b)
+		f.Decide(nil)
+		if n := written.Load(); n != 2 {
+			t.Errorf("%d hints were written, expected 2", n)
+		}
+	})
+}
+
 func TestHold(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -506,6 +563,22 @@ func TestHold(t *testing.T) {
 			t.Errorf("Hold of a stopped queue ended with %v", err)
 		}
 	})
+}
+
+// Holds end with the lease that they were taken under, also where no heartbeat has come since it was taken.
+func TestHoldsEndWithTheFirstLease(t *testing.T) {
+	q := New(nil, clock.NewManual(epochStart), slog.New(slog.DiscardHandler), quietOptions("a"))
+	q.freeHold, q.dropHold = context.WithCancel(context.Background())
+	q.beatAt = time.Now().Add(-q.holdFor()) // the start took as long
+	q.loops.Add(1)
+	go q.beatLoop()
+	select {
+	case <-q.freeHold.Done():
+	case <-time.After(patience):
+		t.Error("they go on when the lease may be over")
+	}
+	close(q.quit)
+	q.loops.Wait()
 }
 
 func TestPeriodicRunsOnOneNode(t *testing.T) {

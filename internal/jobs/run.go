@@ -33,7 +33,7 @@ func (q *Queue) remember(owner string, rows []row) {
 		}
 		return
 	}
-	now := q.clock.Now()
+	now := q.now()
 	for i := range rows {
 		if rows[i].owner == owner {
 			q.put(&rows[i], now)
@@ -100,7 +100,7 @@ func (q *Queue) postponed(owner string, notes []note) {
 	if q.owner != owner {
 		return
 	}
-	now := q.clock.Now()
+	now := q.now()
 	for _, n := range notes {
 		e := q.memory.byID[n.id]
 		if e == nil {
@@ -125,9 +125,23 @@ func (q *Queue) dispatch() {
 	if !q.works() {
 		return
 	}
-	q.memory.due(q.clock.Now())
+	q.memory.due(q.now())
 	q.release()
 	q.arm()
+}
+
+// setBackMin is how far the clock must have been set back for the jobs in memory to follow it.
+const setBackMin = time.Second
+
+// now is the time that the memory goes by. When the clock was set back since it was asked last, the jobs
+// in memory follow it: they wait for no longer than they had to. What the rows say stays as it is.
+func (q *Queue) now() time.Time {
+	now, passed := q.clock.Reading()
+	if back := (passed - q.passed) - now.Sub(q.readAt); back >= setBackMin {
+		q.memory.shift(-back)
+	}
+	q.readAt, q.passed = now, passed
+	return now
 }
 
 // works says whether jobs may be run.
@@ -166,7 +180,7 @@ func (q *Queue) employ(k *kind) {
 // arm sets the timer to the time of the next job or look. A timer that is too early is left
 // alone: it finds nothing due and is set again.
 func (q *Queue) arm() {
-	due, ok := q.memory.next(q.clock.Now())
+	due, ok := q.memory.next(q.now())
 	if !ok || q.timer != nil && !q.timerAt.After(due) {
 		return
 	}
@@ -322,7 +336,7 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 	m := q.memory
 	m.ended(e)
 	e.state = gone
-	now := q.clock.Now()
+	now := q.now()
 	switch {
 	case e.lost:
 		if m.ghosts[e.job.ID] == e {

@@ -37,7 +37,7 @@ func (q *Queue) Counts() Counts {
 func (q *Queue) Overdue() map[string]time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, late := q.clock.Now(), map[string]time.Duration{}
+	now, late := q.now(), map[string]time.Duration{}
 	for name, k := range q.memory.kinds {
 		if strings.HasPrefix(name, periodicPrefix) {
 			continue
