@@ -27,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -127,7 +128,7 @@ func open(t testing.TB, change func(*Deps)) *house {
 	}
 	deps := Deps{
 		Access: h.access, Tenants: h.tenants, Ledger: books, Clock: h.clock, Secret: secret, PublicURL: "https://pay.example",
-		Routes: route.New(d, h.clock, slog.New(slog.DiscardHandler), nil),
+		Routes: route.New(d, h.clock, slog.New(slog.DiscardHandler), nil, nil),
 		Log:    slog.New(slog.NewTextHandler(&h.log, nil)), Observe: func(s Seen) { h.seen = append(h.seen, s) },
 	}
 	if change != nil {
@@ -387,6 +388,35 @@ func TestWhatGoesWrongStaysInside(t *testing.T) {
 	h.ask("GET", v1+"open/7", "").want(t, 503, "database_unavailable")
 	if len(h.seen) != 6 || h.seen[5].Route != "probe/open/{id}" || h.seen[5].Status != 503 {
 		t.Errorf("the metrics saw %v", h.seen)
+	}
+}
+
+// A paused provider is an operator's own act, and whom it turns away is counted:
+// the log is for what somebody must look at.
+func TestWhomAPauseTurnsAway(t *testing.T) {
+	h := open(t, nil)
+	mtn := provider.Rail{Name: "mtn", Mode: "test", Collector: struct{ provider.Collector }{}} // nobody asks it
+	routes := route.New(h.db, h.clock, slog.New(slog.DiscardHandler), []string{"mtn"}, []provider.Rail{mtn})
+	if err := routes.Seed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for path, op := range map[string]route.Operation{"collect-now": route.Collect, "top-up-now": route.TopUp} {
+		h.api.add(Route{Method: http.MethodGet, Path: "probe/" + path, Scope: access.Read, handle: func(c *call) error {
+			_, err := routes.Choose(c.ctx, op, "MTN", h.tenant, string(tenant.Test))
+			return err
+		}})
+	}
+	h.write(func(tx *db.Tx) error {
+		return routes.Pause(tx, route.Pause{Mode: "test", Provider: "mtn", Operation: route.Any, Reason: "their outage"})
+	})
+	h.ask("GET", v1+"collect-now", "").want(t, 503, "provider_unavailable")
+	h.ask("GET", v1+"top-up-now", "").want(t, 503, "not_served")
+	if len(h.seen) != 2 || h.seen[0].Status != 503 || h.seen[1].Status != 503 || h.log.Len() > 0 {
+		t.Errorf("the metrics saw %+v, the log has %s", h.seen, h.log.String())
+	}
+	h.ask("GET", v1+"down", "").want(t, 503, "database_unavailable")
+	if !strings.Contains(h.log.String(), "level=ERROR") {
+		t.Errorf("of a database that is away the log has %q", h.log.String())
 	}
 }
 

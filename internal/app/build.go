@@ -98,7 +98,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		}
 		return nil
 	})
-	a.routes = route.New(a.db, a.clock, a.log, a.rails)
+	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
 	a.payments = payments.New(payments.Deps{
 		DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,

@@ -148,7 +148,7 @@ func (w where) stuck(t *testing.T, tenantID, reference string) payments.Payment 
 	quiet := slog.New(slog.DiscardHandler)
 	c := clock.NewManual(time.Now().Add(-time.Hour))
 	l := ledger.New(w.db, c, "server")
-	routes := route.New(w.db, c, quiet, []provider.Rail{{Name: "hubtel", Mode: "live", TopUpper: lost{}}})
+	routes := route.New(w.db, c, quiet, nil, []provider.Rail{{Name: "hubtel", Mode: "live", TopUpper: lost{}}})
 	if err := routes.Seed(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -23,7 +24,7 @@ type providersCommands struct {
 
 // routes is the table as commands use it: nothing is sent from here.
 func (o *opened) routes() *route.Table {
-	return route.New(o.db, o.clock, slog.New(slog.DiscardHandler), nil)
+	return route.New(o.db, o.clock, slog.New(slog.DiscardHandler), app.Providers(), nil)
 }
 
 type providersList struct {
@@ -67,14 +68,14 @@ func (c *providersList) Run(e *env) error {
 
 // providerSwitch names what pause and resume are about.
 type providerSwitch struct {
-	Provider  providerName `arg:"" help:"Name of the provider: mtn or hubtel."`
-	Mode      string       `name:"mode" enum:"test,live" required:"" help:"test or live money."`
-	Operation string       `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
-	Reason    string       `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Provider  string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Mode      string `name:"mode" enum:"test,live" required:"" help:"test or live money."`
+	Operation string `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
+	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 
 func (s providerSwitch) entry(action string) access.Entry {
-	return access.Entry{Action: action, Subject: string(s.Provider) + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
+	return access.Entry{Action: action, Subject: s.Provider + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
 }
 
 type providersPause struct {
@@ -88,7 +89,7 @@ func (c *providersPause) Run(e *env) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
 			return nil, routes.Pause(tx, route.Pause{
-				Mode: c.Mode, Provider: string(c.Provider), Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
+				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
 			})
 		})
 		if err != nil {
@@ -108,7 +109,7 @@ func (c *providersResume) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
-			paused, err := routes.Resume(tx, c.Mode, string(c.Provider), route.Operation(c.Operation))
+			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
 			return map[string]bool{"was_paused": paused}, err
 		})
 		if err != nil {
@@ -126,7 +127,7 @@ func (s providerSwitch) show(e *env, o *opened, routes *route.Table, format stri
 	}
 	list := []route.Status{}
 	for _, each := range all {
-		if each.Provider == string(s.Provider) && each.Mode == s.Mode {
+		if each.Provider == s.Provider && each.Mode == s.Mode {
 			list = append(list, each)
 		}
 	}
@@ -172,57 +173,44 @@ func (c *providersRoutes) Run(e *env) error {
 
 type providersRoute struct {
 	common
-	Operation string         `arg:"" help:"Operation, such as collect or disburse_wallet."`
-	Channel   string         `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
-	Providers []providerName `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
-	Tenant    string         `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
-	Mode      string         `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
-	Drop      bool           `name:"drop" help:"Remove the customer's own route, so that everybody's holds for it."`
-	Reason    string         `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
+	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
+	Providers []string `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
+	Tenant    string   `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
+	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
+	Drop      bool     `name:"drop" help:"Remove the route: a customer's own, so that everybody's holds for it, or one of everybody's that is not a default."`
+	Reason    string   `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 
 // route is what the flags ask for.
-func (c *providersRoute) route(e *env, routes *route.Table) (route.Route, error) {
-	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Actor: actor()}
-	for _, p := range c.Providers {
-		r.Providers = append(r.Providers, string(p))
-	}
+func (c *providersRoute) route() route.Route {
+	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor()}
 	if network, known := msisdn.ParseNetwork(c.Channel); known {
 		r.Channel = string(network)
-		return r, nil
 	}
-	if c.Channel == route.Any || c.Drop {
-		return r, nil
-	}
-	// A channel that no payment has would be kept and never be asked for.
-	if _, found, err := routes.Bank(e.ctx, c.Channel); err != nil || found {
-		return r, err
-	}
-	return r, problem.Field("channel", "must be one of MTN, TELECEL and AIRTELTIGO, the id of a bank, or "+route.Any)
+	return r
 }
 
 // Run changes the route.
 func (c *providersRoute) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		routes := o.routes()
-		r, err := c.route(e, routes)
-		if err != nil {
-			return err
-		}
+		routes, r := o.routes(), c.route()
 		entry := access.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
 		if c.Tenant != route.Any {
+			entry.Tenant = c.Tenant
+		}
+		if c.Tenant != route.Any && !c.Drop {
 			if err := o.known(e.ctx, c.Tenant); err != nil {
 				return err
 			}
-			entry.Tenant = c.Tenant
 		}
-		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			if !c.Drop {
 				return map[string]any{"providers": r.Providers}, routes.SetRoute(tx, r)
 			}
 			dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
 			if err == nil && !dropped {
-				err = problem.New(problem.NotFound, "route_not_found", "This customer has no such route of its own")
+				err = problem.New(problem.NotFound, "route_not_found", "There is no such route")
 			}
 			return map[string]any{"dropped": true}, err
 		})

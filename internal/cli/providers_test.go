@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 )
@@ -14,11 +15,20 @@ import (
 // served gives the table of a server that has started on the database.
 func (w where) served() *route.Table {
 	w.t.Helper()
-	table := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), nil)
+	table := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), nil, nil)
 	if err := table.Seed(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	return table
+}
+
+// named does what a program did that had an adapter of that name.
+func (w where) named(name string, do func(*db.Tx, *route.Table) error) {
+	w.t.Helper()
+	before := route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), []string{name}, nil)
+	if err := w.db.Write(w.t.Context(), func(tx *db.Tx) error { return do(tx, before) }); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestProvidersPauseAndResume(t *testing.T) {
@@ -42,8 +52,15 @@ func TestProvidersPauseAndResume(t *testing.T) {
 		}
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live", "--operation", "everything", "--reason", "x")
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live")
-		// A pause of nobody would stop nothing.
+		// A pause of nobody would stop nothing, and is ended where there is one.
 		w.run(exitUsage, "providers", "pause", "MTN", "--mode", "live", "--reason", "outage")
+		w.run(exitUsage, "providers", "resume", "gone", "--mode", "live", "--reason", "over")
+		w.named("gone", func(tx *db.Tx, before *route.Table) error {
+			return before.Pause(tx, route.Pause{Mode: "live", Provider: "gone", Operation: route.Any, Reason: "outage", Actor: "ama"})
+		})
+		if got := w.list("providers", "resume", "gone", "--mode", "live", "--reason", "over"); len(got) != 0 {
+			t.Errorf("left of a provider that has gone: %v", got)
+		}
 	})
 }
 
@@ -67,6 +84,14 @@ func TestProvidersRoutes(t *testing.T) {
 		bank := w.list("catalogue", "list", "--kind", "bank")[0]["id"].(string)
 		w.run(exitOK, "providers", "route", "disburse_bank", bank, "hubtel", "--tenant", id, "--reason", "x")
 		w.run(exitOK, "providers", "route", "disburse_bank", bank, "--tenant", id, "--drop", "--reason", "x")
+		// Everybody's: what names a provider that has gone can go, a default can be changed.
+		w.named("gone", func(tx *db.Tx, then *route.Table) error {
+			return then.SetRoute(tx, route.Route{Tenant: route.Any, Mode: "live", Operation: route.Collect, Channel: "MTN", Providers: []string{"gone"}, Actor: "ama"})
+		})
+		w.run(exitOK, "providers", "route", "collect", "mtn", "--mode", "live", "--drop", "--reason", "it has gone")
+		w.run(exitNotFound, "providers", "route", "collect", "mtn", "--mode", "live", "--drop", "--reason", "it has gone")
+		w.run(exitNotFound, "providers", "route", "collect", "MTN", "--tenant", "nobody", "--drop", "--reason", "x")
+		w.run(exitUsage, "providers", "route", "collect", "MTN", "--drop", "--reason", "x")
 		if after := len(w.list("providers", "routes")); after != before {
 			t.Errorf("%d routes, before %d", after, before)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
-	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -29,7 +28,7 @@ func (o *opened) payments(secret config.Secret) *payments.Payments {
 	quiet := slog.New(slog.DiscardHandler)
 	queue := o.jobs()
 	return payments.New(payments.Deps{DB: o.db, Ledger: o.ledger, Tenants: o.tenants, Jobs: queue, Clock: o.clock, Log: quiet, Secret: secret,
-		Webhooks: webhook.New(o.db, queue, o.clock, quiet, webhook.Options{Secret: secret}), Routes: route.New(o.db, o.clock, quiet, nil)})
+		Webhooks: webhook.New(o.db, queue, o.clock, quiet, webhook.Options{Secret: secret}), Routes: o.routes()})
 }
 
 // withPayments opens the database and the domain.

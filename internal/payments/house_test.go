@@ -249,7 +249,7 @@ func (h *house) made(o jobs.Options) *node {
 	}
 	l := ledger.New(h.db, h.clock, o.Node)
 	q := jobs.New(h.db, h.clock, log, o)
-	n := &node{house: h, queue: q, routes: route.New(h.db, h.clock, log, rails)}
+	n := &node{house: h, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel"}, rails)}
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {
 		h.t.Fatal(err)

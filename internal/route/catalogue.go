@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/db"
@@ -300,8 +301,15 @@ const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) SELECT cod
 // SetBankCode writes a provider's own code of a bank, named by its sort code;
 // an empty code says that this provider does not reach it.
 func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
-	if bank == "" || providerName == "" || len(code) > 36 {
-		return problem.Field("code", "a bank, a provider and a code of at most 36 characters are needed")
+	var f problem.Fields
+	if !slices.Contains(t.names, providerName) {
+		f.Add("provider", "must be one of "+strings.Join(t.names, ", "))
+	}
+	if len(code) > 36 {
+		f.Add("code", "must have at most 36 characters")
+	}
+	if err := f.Err(); err != nil {
+		return err
 	}
 	t.forget(tx)
 	n, err := tx.Exec(sqlSetBankCode, bank, providerName, code)

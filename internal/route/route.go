@@ -80,6 +80,7 @@ type Table struct {
 	db    *db.DB
 	clock *clock.Clock
 	log   *slog.Logger
+	names []string // of providers, with a rail or without
 	rails []provider.Rail
 
 	switches  *fresh.Cache[struct{}, *switches]
@@ -91,9 +92,10 @@ type Table struct {
 	metrics  metrics
 }
 
-// New makes the table over the rails that exist. It reads nothing.
-func New(d *db.DB, c *clock.Clock, log *slog.Logger, rails []provider.Rail) *Table {
-	t := &Table{db: d, clock: c, log: log, rails: slices.Clone(rails), metrics: newMetrics()}
+// New makes the table over the rails that exist. names are those of all providers that there are adapters for: what
+// operators may pause and route to, also before an account for it is configured. New reads nothing.
+func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []provider.Rail) *Table {
+	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics()}
 	t.switches = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
 	t.catalogue = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*catalogue, error) { return t.loadCatalogue(ctx) })
 	t.breakers.init()

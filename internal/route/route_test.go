@@ -36,7 +36,7 @@ func rails(c *clock.Clock) []provider.Rail {
 // node is one Makola on the database.
 func node(t *testing.T, d *db.DB, c *clock.Clock) *route.Table {
 	t.Helper()
-	table := route.New(d, c, slog.New(slog.DiscardHandler), rails(c))
+	table := route.New(d, c, slog.New(slog.DiscardHandler), []string{"mtn", "hubtel", "unused"}, rails(c))
 	if err := table.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRoutesAreData(t *testing.T) {
 		if got := names(t, table, route.Collect, "MTN", "t2"); got != "not_served" {
 			t.Errorf("a route to nobody: %s", got)
 		}
-		set("t2", route.Any, "MTN", "nobody", "hubtel")
+		set("t2", route.Any, "MTN", "unused", "hubtel")
 		if got := names(t, table, route.Collect, "MTN", "t2"); got != "hubtel" {
 			t.Errorf("only rails that exist: %s", got)
 		}
@@ -177,6 +177,118 @@ func TestRoutesAreData(t *testing.T) {
 		var p *problem.Error
 		if !errors.As(err, &p) || len(p.Fields) != 5 {
 			t.Errorf("a bad route: %v", err)
+		}
+	})
+}
+
+// fields gives the names of the fields that are bad.
+func fields(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.Join(problem.From(err).FieldNames(), ",")
+}
+
+func TestOnlyWhatThereIsCanBeRoutedToOrPaused(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(start)
+		table := node(t, d, c)
+		banks, err := table.Banks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, each := range []struct{ channel, provider, bad string }{
+			{"MTN", "mtn", ""},
+			{"MTN", "unused", ""}, // no account yet
+			{route.Any, "hubtel", ""},
+			{banks[0].ID, "hubtel", ""},
+			{"MTN", "MTN", "providers"},
+			{"MTN", "hubtle", "providers"},
+			{"MTN", "mtn,hubtel", "providers"},
+			{"MTN", "", "providers"},
+			{"GLO", "mtn", "channel"},
+			{"mtn", "mtn", "channel"},
+			{"", "hubtle", "channel,providers"},
+		} {
+			err := d.Write(t.Context(), func(tx *db.Tx) error {
+				return table.SetRoute(tx, route.Route{Tenant: "t1", Mode: "test", Operation: route.Collect, Channel: each.channel, Providers: []string{each.provider}, Actor: "ama"})
+			})
+			if got := fields(err); got != each.bad {
+				t.Errorf("a route of %q to %q: bad are %q, expected %q (%v)", each.channel, each.provider, got, each.bad, err)
+			}
+		}
+		for name, bad := range map[string]string{"mtn": "", "unused": "", "MTN": "provider", "hubtle": "provider", "": "provider", route.Any: "provider"} {
+			err := d.Write(t.Context(), func(tx *db.Tx) error {
+				return table.Pause(tx, route.Pause{Mode: "test", Provider: name, Operation: route.Any, Reason: "outage", Actor: "ama"})
+			})
+			if got := fields(err); got != bad {
+				t.Errorf("a pause of %q: bad are %q, expected %q (%v)", name, got, bad, err)
+			}
+		}
+		err = d.Write(t.Context(), func(tx *db.Tx) error { return table.SetBankCode(tx, banks[0].Code, "hubtle", "1") })
+		if got := fields(err); got != "provider" {
+			t.Errorf("a bank's code at nobody: %v", err)
+		}
+	})
+}
+
+// A provider leaves the program, and an operator removes or corrects what names it.
+func TestWhatNamesNobodyCanBeRemoved(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(start)
+		before := route.New(d, c, slog.New(slog.DiscardHandler), []string{"gone", "hubtel"}, nil)
+		table := node(t, d, c)
+		write(t, d, func(tx *db.Tx) error {
+			err := before.Pause(tx, route.Pause{Mode: "test", Provider: "gone", Operation: route.Collect, Reason: "outage", Actor: "ama"})
+			for _, tenant := range []string{"t1", route.Any} {
+				err = errors.Join(err, before.SetRoute(tx, route.Route{Tenant: tenant, Mode: "test", Operation: route.Collect, Channel: "MTN", Providers: []string{"gone"}, Actor: "ama"}))
+			}
+			return errors.Join(err, before.SetRoute(tx, route.Route{Tenant: route.Any, Mode: route.Any, Operation: route.Collect, Channel: "MTN", Providers: []string{"gone"}, Actor: "ama"}))
+		})
+		c.Advance(time.Second)
+		if got := names(t, table, route.Collect, "MTN", "t1"); got != "not_served" {
+			t.Fatalf("a route to nobody: %s", got)
+		}
+		drop := func(tenant, mode string) (dropped bool, err error) {
+			err = d.Write(t.Context(), func(tx *db.Tx) error {
+				dropped, err = table.DropRoute(tx, tenant, mode, route.Collect, "MTN")
+				return err
+			})
+			return dropped, err
+		}
+		for _, tenant := range []string{"t1", route.Any} {
+			if dropped, err := drop(tenant, "test"); err != nil || !dropped {
+				t.Errorf("the route of %s: %v, %v", tenant, dropped, err)
+			}
+			if dropped, err := drop(tenant, "test"); err != nil || dropped {
+				t.Errorf("again the route of %s: %v, %v", tenant, dropped, err)
+			}
+		}
+		// A default would come back with the next start.
+		if _, err := drop(route.Any, route.Any); fields(err) != "tenant" {
+			t.Errorf("a default was dropped: %v", err)
+		}
+		write(t, d, func(tx *db.Tx) error {
+			return table.SetRoute(tx, route.Route{Tenant: route.Any, Mode: route.Any, Operation: route.Collect, Channel: "MTN", Providers: []string{"mtn"}, Actor: "ama"})
+		})
+		if got := names(t, table, route.Collect, "MTN", "t1"); got != "mtn" {
+			t.Errorf("corrected: %s", got)
+		}
+
+		resume := func(name string, op route.Operation) (was bool, err error) {
+			err = d.Write(t.Context(), func(tx *db.Tx) error {
+				was, err = table.Resume(tx, "test", name, op)
+				return err
+			})
+			return was, err
+		}
+		if was, err := resume("gone", route.Collect); err != nil || !was {
+			t.Errorf("resume who has gone: %v, %v", was, err)
+		}
+		for name, bad := range map[string]string{"gone": "provider", "hubtle": "provider", "hubtel": "", "unused": ""} {
+			if was, err := resume(name, route.Any); was || fields(err) != bad {
+				t.Errorf("resume %s, of which nothing is paused: %v, %v", name, was, err)
+			}
 		}
 	})
 }
@@ -462,7 +574,7 @@ func TestExchangesAreKeptAndPruned(t *testing.T) {
 
 func TestRecordNeverWaits(t *testing.T) {
 	d := dbtest.Open(t, db.SQLite)
-	table := route.New(d, clock.NewManual(start), slog.New(slog.DiscardHandler), nil) // nobody writes
+	table := route.New(d, clock.NewManual(start), slog.New(slog.DiscardHandler), nil, nil) // nobody writes
 	for range 5000 {
 		table.Record(provider.Exchange{})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -28,7 +29,7 @@ const sqlPause = `INSERT INTO provider_pauses (mode, provider, operation, reason
 // Pause stops new work, on every node within a second. The caller writes the
 // audit entry in the same transaction.
 func (t *Table) Pause(tx *db.Tx, p Pause) error {
-	if err := checkSwitch(p.Mode, p.Provider, p.Operation); err != nil {
+	if err := t.checkSwitch(p.Mode, p.Provider, p.Operation); err != nil {
 		return err
 	}
 	if strings.TrimSpace(p.Reason) == "" {
@@ -46,35 +47,35 @@ const (
 
 // Resume ends a pause, or with Any every pause of the provider in that mode,
 // and closes its breakers: whoever resumes has looked. It answers whether
-// anything was paused.
+// anything was paused. What is there goes, whatever its name; only where there
+// is nothing must the names be right, because one that was mistyped resumes
+// nobody.
 func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
-	if err := checkSwitch(mode, providerName, op); err != nil {
-		return false, err
+	resume, closing, args := sqlResume, sqlCloseBreaker, []any{mode, providerName, string(op)}
+	if op == Any {
+		resume, closing, args = sqlResumeAll, sqlCloseBreakers, args[:2]
 	}
 	t.forget(tx)
-	if op == Any {
-		n, err := tx.Exec(sqlResumeAll, mode, providerName)
-		if err == nil {
-			_, err = tx.Exec(sqlCloseBreakers, mode, providerName)
-		}
-		return n > 0, err
+	paused, err := tx.Exec(resume, args...)
+	if err != nil {
+		return false, err
 	}
-	n, err := tx.Exec(sqlResume, mode, providerName, string(op))
-	if err == nil {
-		_, err = tx.Exec(sqlCloseBreaker, mode, providerName, string(op))
+	closed, err := tx.Exec(closing, args...)
+	if err == nil && paused+closed == 0 {
+		err = t.checkSwitch(mode, providerName, op)
 	}
-	return n > 0, err
+	return paused > 0, err
 }
 
 const sqlCloseBreakers = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2`
 
-func checkSwitch(mode, name string, op Operation) error {
+func (t *Table) checkSwitch(mode, name string, op Operation) error {
 	var f problem.Fields
 	if mode != "test" && mode != "live" {
 		f.Add("mode", "must be test or live")
 	}
-	if name == "" || strings.ContainsAny(name, ", *") {
-		f.Add("provider", "must be one provider's name")
+	if !slices.Contains(t.names, name) {
+		f.Add("provider", "must be one of "+strings.Join(t.names, ", "))
 	}
 	if op != Any && !slices.Contains(Operations(), op) {
 		f.Add("operation", "must be one of "+joinOperations()+" or "+Any)
@@ -106,7 +107,10 @@ const sqlSetRoute = `INSERT INTO provider_routes (tenant, mode, operation, chann
 	VALUES ($1, $2, $3, $4, $5, $6, $7)
 	ON CONFLICT (tenant, mode, operation, channel) DO UPDATE SET providers = excluded.providers, actor = excluded.actor, changed_at = excluded.changed_at`
 
-// SetRoute writes one route over what was there.
+const sqlBankThere = `SELECT 1 FROM banks WHERE id = $1`
+
+// SetRoute writes one route over what was there. A provider or a channel that
+// there is not would be kept and never be asked for.
 func (t *Table) SetRoute(tx *db.Tx, r Route) error {
 	var f problem.Fields
 	if r.Tenant == "" {
@@ -118,14 +122,16 @@ func (t *Table) SetRoute(tx *db.Tx, r Route) error {
 	if !slices.Contains(Operations(), r.Operation) {
 		f.Add("operation", "must be one of "+joinOperations())
 	}
-	if r.Channel == "" {
-		f.Add("channel", "must be a network, a bank's id or "+Any)
-	}
-	for _, p := range r.Providers {
-		if p == "" || strings.ContainsAny(p, ", *") {
-			f.Add("providers", "must be names of providers")
-			break
+	if r.Channel != Any && !slices.Contains(msisdn.Networks(), msisdn.Network(r.Channel)) {
+		var one int64
+		if found, err := tx.One(sqlBankThere, []any{r.Channel}, &one); err != nil {
+			return err
+		} else if !found {
+			f.Add("channel", "must be one of MTN, TELECEL and AIRTELTIGO, the id of a bank, or "+Any)
 		}
+	}
+	if slices.ContainsFunc(r.Providers, func(name string) bool { return !slices.Contains(t.names, name) }) {
+		f.Add("providers", "must be of "+strings.Join(t.names, ", "))
 	}
 	if err := f.Err(); err != nil {
 		return err
@@ -137,12 +143,13 @@ func (t *Table) SetRoute(tx *db.Tx, r Route) error {
 
 const sqlDropRoute = `DELETE FROM provider_routes WHERE tenant = $1 AND mode = $2 AND operation = $3 AND channel = $4`
 
-// DropRoute removes a tenant's own route, so that everybody's holds for it
-// again. Everybody's routes are changed, not removed: the next start would
-// write the default back.
+// DropRoute removes a route, whatever it names: a tenant's own, so that
+// everybody's holds for it again, or one of everybody's. A default is changed,
+// not removed: the next start would write it back. It answers whether there
+// was one.
 func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel string) (bool, error) {
-	if tenant == "" || tenant == Any {
-		return false, problem.Field("tenant", "must be a tenant's id")
+	if tenant == Any && mode == Any && slices.ContainsFunc(defaultRoutes(), func(r Route) bool { return r.Operation == op && r.Channel == channel }) {
+		return false, problem.Field("tenant", "must be a tenant's id: everybody's route of this operation and channel can be changed, not removed")
 	}
 	t.forget(tx)
 	n, err := tx.Exec(sqlDropRoute, tenant, mode, string(op), channel)
