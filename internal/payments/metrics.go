@@ -21,7 +21,7 @@ type metrics struct {
 
 func newMetrics() metrics {
 	labels := []string{"product", "network"}
-	return metrics{
+	m := metrics{
 		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
 			Help: "Payments by the status that they came to; pending when they were accepted."}, append(labels, "status")),
 		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
@@ -31,6 +31,16 @@ func newMetrics() metrics {
 		turned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_contradictions_total",
 			Help: "Final words of providers that they contradicted later."}, []string{"product", "event"}),
 	}
+	// Prometheus takes a series that begins with 1 for one that did not grow: the first contradiction must find a 0.
+	for _, a := range Arrows {
+		switch a.Event {
+		case EventPaidLate, EventFoundPaid, EventReversed:
+			for _, k := range a.Kinds {
+				m.turned.WithLabelValues(string(k), string(a.Event))
+			}
+		}
+	}
+	return m
 }
 
 // committed counts what a transaction has done, once it is committed.

@@ -29,8 +29,9 @@ type settlement struct {
 	refused bool             // payouts: the request that asked is still waiting and is told so
 	note    string           // an operator's reason
 	mark    *mark            // for the arrows that stay on pending
-	// posts, where it is not 0, must still be the row's: the word is about these
-	// POSTs, and another node that took the payment over may have sent one more.
+	// posts, where it is not 0, must still be the row's, and payment's mark, too: the
+	// word is about these POSTs, and another node that took the payment over may have
+	// sent one more, or the first.
 	posts int
 	// judge, where it is not nil, may refuse the row as it is under its lock.
 	judge func(Payment) error
@@ -118,7 +119,7 @@ func (b *batch) settleOne(s *settlement) (result, error) {
 	if b.touched[row.ID] { // one change of a row in a transaction
 		return result{payment: *row}, nil
 	}
-	if !ok || row.Attempt != s.payment.Attempt || s.posts != 0 && row.Posts != s.posts {
+	if !ok || row.Attempt != s.payment.Attempt || s.posts != 0 && (row.Posts != s.posts || !row.SendingAt.Equal(s.payment.SendingAt)) {
 		return result{payment: *row}, nil
 	}
 	var err error
@@ -312,6 +313,7 @@ var moveColumns = []db.Column[move]{
 	{Name: "was", Text: func(m move) string { return string(m.was) }},
 	{Name: "attempt", Int: func(m move) int64 { return int64(m.row.Attempt) }},
 	{Name: "posts", Int: func(m move) int64 { return int64(m.posts) }},
+	{Name: "sending_at", Int: func(m move) int64 { return db.Micros(m.row.SendingAt) }},
 	{Name: "status", Text: func(m move) string { return string(m.row.Status) }},
 	{Name: "settled_at", Int: func(m move) int64 { return db.Micros(m.row.SettledAt) }},
 	{Name: "reason", Text: func(m move) string { return m.row.Reason }},
@@ -381,7 +383,7 @@ const (
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt
-AND (m.posts = 0 OR payments.posts = m.posts)`
+AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at

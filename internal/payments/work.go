@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -46,7 +47,7 @@ func pause(of []time.Duration, n int) time.Duration { return of[min(n, len(of)-1
 func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	w, err := p.resume(ctx, job)
 	if err != nil {
-		p.log.Error("a payment could not be read", "payment", job.Subject, "error", err)
+		p.trouble(ctx, err, "a payment could not be read", "payment", job.Subject)
 		return jobs.Later(troubleTime)
 	}
 	if w == nil {
@@ -154,7 +155,7 @@ func (p *Payments) mark(ctx context.Context, w *work, e Event, row Payment, reas
 	switch {
 	case err != nil:
 		w.answer()
-		p.log.Error("an attempt could not be marked", "payment", w.pay.ID, "event", string(e), "error", err)
+		p.trouble(ctx, err, "an attempt could not be marked", "payment", w.pay.ID, "event", string(e))
 		return false, jobs.Later(troubleTime)
 	case !s.changed:
 		return false, p.overtaken(w, s.payment)
@@ -410,6 +411,17 @@ func (p *Payments) schedule(w *work) jobs.Outcome {
 	return jobs.Later(w.nextAsk.Sub(now))
 }
 
+// trouble logs an error of our own about a payment, which is tried again. A
+// database that is away concerns all alike and says so elsewhere: a line for
+// each open payment every two seconds would bury that.
+func (p *Payments) trouble(ctx context.Context, err error, text string, about ...any) {
+	level := slog.LevelError
+	if systemic(err) {
+		level = slog.LevelDebug
+	}
+	p.log.Log(ctx, level, text, append(about, "error", err)...)
+}
+
 // finish settles. A final word that cannot be written down now is kept and
 // written before anything else is done.
 func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outcome {
@@ -421,7 +433,7 @@ func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outco
 	}
 	done, err := p.settle(ctx, s)
 	if err != nil {
-		p.log.Error("a payment could not be settled", "payment", w.pay.ID, "event", string(s.event), "error", err)
+		p.trouble(ctx, err, "a payment could not be settled", "payment", w.pay.ID, "event", string(s.event))
 		w.decided = &s
 		if s.refused && !errors.Is(err, db.ErrAmbiguous) {
 			// There is nothing to tell yet. The request may go, and the webhook tells.

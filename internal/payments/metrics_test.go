@@ -1,0 +1,29 @@
+package payments
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// An alert on growth sees the first contradiction only if its series was there before, at 0.
+func TestContradictionsBeginAtZero(t *testing.T) {
+	m := newMetrics()
+	series := func() int {
+		c := make(chan prometheus.Metric, 100)
+		m.turned.Collect(c)
+		return len(c)
+	}
+	before := series()
+	for _, a := range Arrows {
+		for _, k := range a.Kinds {
+			switch a.Event {
+			case EventPaidLate, EventFoundPaid, EventReversed:
+				m.contradicted(Payment{Kind: k}, a.Event)
+			}
+		}
+	}
+	if after := series(); before != after || before == 0 {
+		t.Errorf("%d series at the start, %d when everything was contradicted", before, after)
+	}
+}
