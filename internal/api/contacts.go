@@ -52,11 +52,13 @@ func addGroup(c *call) error {
 	if err != nil {
 		return err
 	}
-	name, icon := f.short("name", true, textMax), f.label("group_icon")
+	name, icon, who := f.short("name", true, textMax), f.label("group_icon"), c.texter(f)
 	if err := f.err(); err != nil {
 		return err
 	}
-	return c.told("Contact group created successfully")(c.api.Messaging.AddGroup(c.ctx, c.caller.Tenant, name, icon))
+	g, replayed, err := c.api.Messaging.AddGroup(c.ctx, who, name, icon)
+	c.replayed(replayed)
+	return c.told("Contact group created successfully")(g, err)
 }
 
 // told answers with a contact group.
@@ -171,11 +173,13 @@ func addContact(c *call) error {
 	if err != nil {
 		return err
 	}
-	group, n := f.line("contact_group_id", true, idMax), f.newContact(true)
+	group, n, who := f.line("contact_group_id", true, idMax), f.newContact(true), c.texter(f)
 	if err := f.err(); err != nil {
 		return err
 	}
-	return c.known("Contact added successfully")(c.api.Messaging.AddContact(c.ctx, c.caller.Tenant, group, n))
+	m, replayed, err := c.api.Messaging.AddContact(c.ctx, who, group, n)
+	c.replayed(replayed)
+	return c.known("Contact added successfully")(m, err)
 }
 
 // known answers with a contact.
@@ -199,7 +203,7 @@ func addContacts(c *call) error {
 	if err != nil {
 		return err
 	}
-	group := f.line("contact_group_id", true, idMax)
+	group, who := f.line("contact_group_id", true, idMax), c.texter(f)
 	rows := f.objects("contacts")
 	list := make([]messaging.NewContact, len(rows))
 	for i, row := range rows {
@@ -208,16 +212,14 @@ func addContacts(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	added, err := c.api.Messaging.AddContacts(c.ctx, c.caller.Tenant, group, list)
+	added, replayed, err := c.api.Messaging.AddContacts(c.ctx, who, group, list)
 	if err != nil {
 		return err
 	}
-	if len(added.Contacts) == 0 && added.Duplicates == 0 {
-		return problem.Field("contacts", "must have at least one contact that can be added: "+added.Bad[0].Text)
-	}
+	c.replayed(replayed)
 	w := c.success("Contacts added successfully")
 	w.object("data")
-	w.integer("added", int64(len(added.Contacts)))
+	w.integer("added", int64(added.New))
 	w.integer("duplicates", int64(added.Duplicates))
 	w.list("invalid")
 	for _, b := range added.Bad {

@@ -104,11 +104,15 @@ func (c *call) finish() {
 	}
 }
 
+// turnedAway are the codes of refusals that somebody decided: a provider is paused, its breaker is open or it says
+// nothing of use, or we have none. That is told where it happens, once, not with each request.
+var turnedAway = []string{"provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
+
 // note logs and counts the request. What is our fault is an error with its
 // cause; everything else is for whoever turns debugging on.
 func (c *call) note() {
 	took := c.api.Clock.Now().Sub(c.begun)
-	if c.status >= 500 {
+	if c.status >= 500 && !slices.Contains(turnedAway, c.failure.Code) {
 		c.api.log.Error("request failed", "request_id", c.id, "method", c.r.Method, "route", c.where, "status", c.status,
 			"code", c.failure.Code, "tenant", c.caller.Tenant, "took", took, "error", c.cause)
 	} else if c.api.log.Enabled(c.ctx, slogDebug) {

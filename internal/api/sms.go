@@ -42,17 +42,18 @@ func requestSender(c *call) error {
 	if err != nil {
 		return err
 	}
-	name, description := f.line("name", true, textMax), f.short("desc", true, descriptionMax)
+	name, description, who := f.line("name", true, textMax), f.short("desc", true, descriptionMax), c.texter(f)
 	if name != "" && f.refused() {
 		f.fields.Merge(messaging.CheckSenderName(name))
 	}
 	if err := f.err(); err != nil {
 		return err
 	}
-	s, err := c.api.Messaging.RequestSender(c.ctx, c.caller.Tenant, name, description)
+	s, replayed, err := c.api.Messaging.RequestSender(c.ctx, who, name, description)
 	if err != nil {
 		return blame(err, "name", "sender_id_exists")
 	}
+	c.replayed(replayed)
 	w := c.success("Sender ID requested successfully")
 	w.object("data")
 	w.sender(s)
@@ -177,12 +178,15 @@ func verifyOTP(c *call) error {
 	if strings.Trim(code, "0123456789") != "" {
 		f.bad("code", "must consist of digits")
 	}
+	who := c.texter(f)
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := c.api.Messaging.VerifyOTP(c.ctx, c.caller.Tenant, request, phone, code); err != nil {
+	replayed, err := c.api.Messaging.VerifyOTP(c.ctx, who, request, phone, code)
+	if err != nil {
 		return err
 	}
+	c.replayed(replayed)
 	w := c.success("OTP verification successful")
 	w.null("data")
 	w.end()

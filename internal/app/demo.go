@@ -93,7 +93,7 @@ func (a *App) demoMessages(ctx context.Context) error {
 	senders, err := a.messaging.Senders(ctx, demoTenant)
 	if err == nil && len(senders) == 0 {
 		senders = make([]messaging.Sender, 1)
-		senders[0], err = a.messaging.RequestSender(ctx, demoTenant, demoSender, "Offers and receipts of a demo shop")
+		senders[0], _, err = a.messaging.RequestSender(ctx, messaging.Caller{Tenant: demoTenant}, demoSender, "Offers and receipts of a demo shop")
 	}
 	if err == nil && senders[0].Status == messaging.SenderPending && senders[0].Name == demoSender {
 		senders[0], err = a.makeDemoMessages(ctx, senders[0])
@@ -123,10 +123,10 @@ func (a *App) findDemoGroup(ctx context.Context) (messaging.Group, error) {
 func (a *App) makeDemoMessages(ctx context.Context, sender messaging.Sender) (messaging.Sender, error) {
 	group, err := a.findDemoGroup(ctx)
 	if err == nil && group.ID == "" {
-		group, err = a.messaging.AddGroup(ctx, demoTenant, demoGroup, "")
+		group, _, err = a.messaging.AddGroup(ctx, messaging.Caller{Tenant: demoTenant}, demoGroup, "")
 	}
 	if err == nil {
-		_, err = a.messaging.AddContacts(ctx, demoTenant, group.ID, demoContacts) // those that are there are left alone
+		_, _, err = a.messaging.AddContacts(ctx, messaging.Caller{Tenant: demoTenant}, group.ID, demoContacts) // those that are there are left alone
 	}
 	if err != nil {
 		return sender, err

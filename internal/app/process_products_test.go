@@ -146,6 +146,7 @@ const killsOfEverything = 5
 // duplicates in no words of its own leaves what was under way for an operator, whose statement is the
 // simulator's book.
 func TestKilledUnderEveryProduct(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()

@@ -118,7 +118,7 @@ func (a *actor) write(fn func(*db.Tx) error) {
 // sender makes an approved sender ID.
 func (a *actor) sender(name string) {
 	a.t.Helper()
-	s, err := a.stage.app.messaging.RequestSender(context.Background(), a.tenant.ID, name, "scenario")
+	s, _, err := a.stage.app.messaging.RequestSender(context.Background(), messaging.Caller{Tenant: a.tenant.ID}, name, "scenario")
 	a.must(err)
 	a.review(s.ID, messaging.SenderApproved, "")
 	a.vars["sender"] = s.ID
@@ -169,9 +169,9 @@ func (a *actor) textsAddUp() {
 func (a *actor) group() {
 	a.t.Helper()
 	ctx, m := context.Background(), a.stage.app.messaging
-	g, err := m.AddGroup(ctx, a.tenant.ID, "Customers", "")
+	g, _, err := m.AddGroup(ctx, messaging.Caller{Tenant: a.tenant.ID}, "Customers", "")
 	a.must(err)
-	c, err := m.AddContact(ctx, a.tenant.ID, g.ID, messaging.NewContact{Phone: "0270000009", FirstName: "Ama"})
+	c, _, err := m.AddContact(ctx, messaging.Caller{Tenant: a.tenant.ID}, g.ID, messaging.NewContact{Phone: "0270000009", FirstName: "Ama"})
 	a.must(err)
 	a.vars["group"], a.vars["contact"] = g.ID, c.ID
 }

@@ -35,6 +35,7 @@ const (
 )
 
 func TestSimulationMessages(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +85,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 	for i, c := range s.customers {
 		x := &texter{customer: c, groups: map[string][]string{}, optedOut: map[string]bool{}, credits: []int64{5_000_000, 5_000_000, 400}[i]}
 		for _, id := range []*string{&x.sender, &x.pending} {
-			asked, err := n.messaging.RequestSender(ctx, c.id, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
+			asked, _, err := n.messaging.RequestSender(ctx, messaging.Caller{Tenant: c.id}, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +109,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 // addGroup makes a contact group of so many numbers.
 func (s *texting) addGroup(x *texter, size int) string {
 	s.t.Helper()
-	g, err := s.node().messaging.AddGroup(context.Background(), x.id, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
+	g, _, err := s.node().messaging.AddGroup(context.Background(), messaging.Caller{Tenant: x.id}, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func (s *texting) addGroup(x *texter, size int) string {
 		contacts = append(contacts, messaging.NewContact{Phone: number})
 		x.groups[g.ID] = append(x.groups[g.ID], international(number))
 	}
-	if _, err := s.node().messaging.AddContacts(context.Background(), x.id, g.ID, contacts); err != nil {
+	if _, _, err := s.node().messaging.AddContacts(context.Background(), messaging.Caller{Tenant: x.id}, g.ID, contacts); err != nil {
 		s.t.Fatal(err)
 	}
 	return g.ID

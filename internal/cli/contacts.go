@@ -90,7 +90,7 @@ func (c *contactsImport) Run(e *env) error {
 		}
 		view := importView{group: c.Group}
 		if c.NewGroup != "" {
-			g, err := m.AddGroup(e.ctx, c.Tenant, c.NewGroup, "")
+			g, _, err := m.AddGroup(e.ctx, messaging.Caller{Tenant: c.Tenant}, c.NewGroup, "")
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,7 @@ func TestSenders(t *testing.T) {
 		id, m := w.tenant(), w.messaging()
 		var asked []messaging.Sender
 		for _, name := range []string{"Kejetia", "Adum"} {
-			s, err := m.RequestSender(t.Context(), id, name, "our shop")
+			s, _, err := m.RequestSender(t.Context(), messaging.Caller{Tenant: id}, name, "our shop")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestCampaigns(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
-		s, err := m.RequestSender(t.Context(), id, "Kejetia", "our shop")
+		s, _, err := m.RequestSender(t.Context(), messaging.Caller{Tenant: id}, "Kejetia", "our shop")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -316,7 +316,7 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before past) lane.V
 // replay answers a request whose idempotency key was used before.
 func replay(c, known Campaign) lane.Verdict[admitted] {
 	if known.IdempotencyHash != c.IdempotencyHash {
-		return lane.Verdict[admitted]{Err: problem.New(problem.Invalid, "idempotency_key_mismatch", "The Idempotency-Key was used with another request")}
+		return lane.Verdict[admitted]{Err: keyMismatch()}
 	}
 	return lane.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
 }

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/tenant"
 )
 
 func TestSendChargesOnceAndDelivers(t *testing.T) {
@@ -184,6 +186,35 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
+// Keys end when their day is over, however many there are.
+func TestKeysAreForgotten(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{})
+		const old, young = keysAtOnce + 10, 20
+		var campaigns []Campaign
+		for i := range old + young {
+			c := Campaign{Tenant: fmt.Sprintf("tenant %d", i%3), ID: fmt.Sprintf("campaign %d", i), Mode: tenant.Live, Kind: KindCampaign, Segments: 1, Credits: 1,
+				Recipients: 1, Status: CampaignDone, IdempotencyKey: fmt.Sprintf("key %d", i), CreatedAt: morning}
+			if i >= old {
+				c.CreatedAt = morning.Add(time.Second)
+			}
+			campaigns = append(campaigns, c)
+		}
+		h.write(func(tx *db.Tx) error {
+			for set := range slices.Chunk(campaigns, 1_000) {
+				db.Insert(tx, "campaigns", campaignColumns, set)
+			}
+			return nil
+		})
+		if err := h.forgetKeys(t.Context(), morning.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if n, whole := h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> ''"), h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> '' AND created_at > $1", morning); n != young || whole != young {
+			t.Errorf("%d keys are left, %d of %d young ones", n, whole, young)
+		}
+	})
+}
+
 func TestOneKeyAtOnceIsOneCampaign(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
@@ -253,7 +284,7 @@ func TestRecipientsInvalidAndOptedOut(t *testing.T) {
 func TestSendRefusesBadRequests(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	_, foreign := h.customer("other", 0, "Bantama")
-	pending, err := h.RequestSender(t.Context(), "shop", "Adum", "another")
+	pending, _, err := h.RequestSender(t.Context(), Caller{Tenant: "shop"}, "Adum", "another")
 	if err != nil {
 		t.Fatal(err)
 	}

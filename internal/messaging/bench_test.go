@@ -92,7 +92,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 		return err
 	})
 	if err == nil {
-		sender, err = m.RequestSender(ctx, "shop", "Kejetia", "bench")
+		sender, _, err = m.RequestSender(ctx, Caller{Tenant: "shop"}, "Kejetia", "bench")
 	}
 	if err == nil {
 		err = d.Write(ctx, func(tx *db.Tx) error {

@@ -51,9 +51,11 @@ type BadContact struct {
 
 // Added is what became of a list of contacts.
 type Added struct {
-	Contacts   []Contact
+	New        int
 	Duplicates int // numbers that the group, or the list before them, had already
 	Bad        []BadContact
+
+	contacts []Contact // the new ones
 }
 
 func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
@@ -86,44 +88,42 @@ const knownNumbers = `SELECT value FROM texts($3)
 const growGroup = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tenant = $1 AND id = $2`
 
 // AddContacts adds a list to a group in one transaction. Bad rows are reported and left out, numbers
-// that are there already are counted; neither stops the rest.
-func (m *Messaging) AddContacts(ctx context.Context, tenant, group string, list []NewContact) (Added, error) {
-	added, err := m.addContacts(ctx, tenant, group, list)
-	if errors.Is(err, db.ErrUnique) { // a contact of the group was given one of the numbers meanwhile
-		added, err = m.addContacts(ctx, tenant, group, list)
+// that are there already are counted; neither stops the rest, but a list of bad rows alone is Invalid. replayed says that the caller's
+// Idempotency-Key added them before.
+func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
+	if len(list) > MaxBulk {
+		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
 	}
-	return added, err
+	return once(ctx, m, caller, func(tx *db.Tx) (Added, error) {
+		added, err := addContacts(tx, caller.Tenant, group, list, m.clock.Now())
+		if err == nil && len(added.Bad) > 0 && added.New+added.Duplicates == 0 {
+			err = problem.Field("contacts", "must have at least one contact that can be added: "+added.Bad[0].Text)
+		}
+		return added, err
+	})
 }
 
-func (m *Messaging) addContacts(ctx context.Context, tenant, group string, list []NewContact) (Added, error) {
-	if len(list) > MaxBulk {
-		return Added{}, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
+func addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Time) (Added, error) {
+	g, err := lockGroup(tx, tenant, group)
+	if err != nil {
+		return Added{}, err
 	}
-	now := m.clock.Now()
 	var added Added
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
-		g, err := lockGroup(tx, tenant, group)
-		if err != nil {
-			return err
-		}
-		added = Added{}
-		fresh := distinct(g, list, now, &added)
-		if fresh, err = unknownTo(tx, g, fresh, &added); err != nil {
-			return err
-		}
-		if g.Contacts+int64(len(fresh)) > MaxContacts {
-			return problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts", MaxContacts))
-		}
-		for rest := fresh; len(rest) > 0; {
-			n := min(len(rest), contactsAtOnce)
-			db.Insert(tx, "contacts", contactColumns, rest[:n])
-			rest = rest[n:]
-		}
-		tx.Defer(growGroup, 1, tenant, g.ID, len(fresh))
-		added.Contacts = fresh
-		return nil
-	})
-	return added, err
+	fresh := distinct(g, list, now, &added)
+	if fresh, err = unknownTo(tx, g, fresh, &added); err != nil {
+		return Added{}, err
+	}
+	if g.Contacts+int64(len(fresh)) > MaxContacts {
+		return Added{}, problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts", MaxContacts))
+	}
+	for rest := fresh; len(rest) > 0; {
+		n := min(len(rest), contactsAtOnce)
+		db.Insert(tx, "contacts", contactColumns, rest[:n])
+		rest = rest[n:]
+	}
+	tx.Defer(growGroup, 1, tenant, g.ID, len(fresh))
+	added.New, added.contacts = len(fresh), fresh
+	return added, nil
 }
 
 // distinct reads the numbers of a list, each once.
@@ -177,21 +177,24 @@ func unknownTo(tx *db.Tx, g Group, contacts []Contact, added *Added) ([]Contact,
 	return fresh, nil
 }
 
-// AddContact adds one number; one that the group has already is a Duplicate.
-func (m *Messaging) AddContact(ctx context.Context, tenant, group string, n NewContact) (Contact, error) {
-	added, err := m.AddContacts(ctx, tenant, group, []NewContact{n})
-	switch {
-	case err != nil:
-		return Contact{}, err
-	case len(added.Bad) > 0:
-		if _, err := msisdn.Parse(n.Phone); err != nil {
-			return Contact{}, problem.Field("phone_number", err.Error())
+// AddContact adds one number; one that the group has already is a Duplicate. replayed says that the
+// caller's Idempotency-Key added it before: it is then as it was.
+func (m *Messaging) AddContact(ctx context.Context, caller Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
+	return once(ctx, m, caller, func(tx *db.Tx) (Contact, error) {
+		added, err := addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now())
+		switch {
+		case err != nil:
+			return Contact{}, err
+		case len(added.Bad) > 0:
+			if _, err := msisdn.Parse(n.Phone); err != nil {
+				return Contact{}, problem.Field("phone_number", err.Error())
+			}
+			return Contact{}, problem.Field("first_name", added.Bad[0].Text)
+		case added.Duplicates > 0:
+			return Contact{}, problem.New(problem.Duplicate, "contact_exists", "This number is in the group already")
 		}
-		return Contact{}, problem.Field("first_name", added.Bad[0].Text)
-	case added.Duplicates > 0:
-		return Contact{}, problem.New(problem.Duplicate, "contact_exists", "This number is in the group already")
-	}
-	return added.Contacts[0], nil
+		return added.contacts[0], nil
+	})
 }
 
 const contactFields = `tenant, group_id, id, msisdn, first_name, last_name, email, created_at`

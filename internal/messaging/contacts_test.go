@@ -17,7 +17,10 @@ import (
 func TestSenderIDsAreReviewed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{})
-		ask := func(name string) (Sender, error) { return h.RequestSender(t.Context(), "shop", name, "what for") }
+		ask := func(name string) (Sender, error) {
+			s, _, err := h.RequestSender(t.Context(), Caller{Tenant: "shop"}, name, "what for")
+			return s, err
+		}
 		review := func(id string, to SenderStatus, reason string) error {
 			return d.Write(t.Context(), func(tx *db.Tx) error {
 				_, err := h.ReviewSender(tx, "shop", id, to, reason, "a tester")
@@ -128,14 +131,14 @@ func TestGroupsAndContacts(t *testing.T) {
 		h.customer("other", 0, "Bantama")
 		ctx := t.Context()
 		g := h.group("shop", "0241000001", "0241000002")
-		added, err := h.AddContacts(ctx, "shop", g.ID, []NewContact{
+		added, _, err := h.AddContacts(ctx, Caller{Tenant: "shop"}, g.ID, []NewContact{
 			{Phone: "+233 24 100 0003", FirstName: " Ama ", LastName: "Mensah", Email: "ama@example.com"},
 			{Phone: "0241000001"}, {Phone: "241000003"}, {Phone: "0302000000"}, {Phone: ""}, {Phone: "0241000004", FirstName: "a\x00b"},
 		})
-		if err != nil || len(added.Contacts) != 1 || added.Duplicates != 2 || len(added.Bad) != 3 || added.Bad[0].Row != 4 {
+		if err != nil || added.New != 1 || added.Duplicates != 2 || len(added.Bad) != 3 || added.Bad[0].Row != 4 {
 			t.Fatalf("%+v, %v", added, err)
 		}
-		ama := added.Contacts[0]
+		ama := added.contacts[0]
 		if ama.MSISDN != "233241000003" || ama.FirstName != "Ama" {
 			t.Errorf("%+v", ama)
 		}
@@ -150,9 +153,9 @@ func TestGroupsAndContacts(t *testing.T) {
 		if page, _, err := h.Contacts(ctx, "shop", g.ID, 9, 2); err != nil || len(page) != 0 {
 			t.Errorf("a page past the end: %+v, %v", page, err)
 		}
-		_, err = h.AddContact(ctx, "shop", g.ID, NewContact{Phone: "0241000003"})
+		_, _, err = h.AddContact(ctx, Caller{Tenant: "shop"}, g.ID, NewContact{Phone: "0241000003"})
 		wantKind(t, err, problem.Duplicate)
-		_, err = h.AddContact(ctx, "shop", g.ID, NewContact{Phone: "nobody"})
+		_, _, err = h.AddContact(ctx, Caller{Tenant: "shop"}, g.ID, NewContact{Phone: "nobody"})
 		wantKind(t, err, problem.Invalid)
 		changed, err := h.UpdateContact(ctx, "shop", ama.ID, NewContact{LastName: "Owusu", Phone: "0241000009"})
 		if err != nil || changed.FirstName != "Ama" || changed.LastName != "Owusu" || changed.MSISDN != "233241000009" {
@@ -170,7 +173,7 @@ func TestGroupsAndContacts(t *testing.T) {
 			"delete group": func(tenant, id string) error { return h.DeleteGroup(ctx, tenant, id) },
 			"contacts":     func(tenant, id string) error { _, _, err := h.Contacts(ctx, tenant, id, 1, 10); return err },
 			"add contact": func(tenant, id string) error {
-				_, err := h.AddContact(ctx, tenant, id, NewContact{Phone: "0241000001"})
+				_, _, err := h.AddContact(ctx, Caller{Tenant: tenant}, id, NewContact{Phone: "0241000001"})
 				return err
 			},
 			"update contact": func(tenant, id string) error {
@@ -221,7 +224,7 @@ func TestContactsAddedAtOnceAreCountedRight(t *testing.T) {
 				for j := range 30 { // each overlaps the next
 					list = append(list, NewContact{Phone: fmt.Sprintf("024%07d", i*20+j)})
 				}
-				if _, err := h.AddContacts(t.Context(), "shop", g.ID, list); err != nil {
+				if _, _, err := h.AddContacts(t.Context(), Caller{Tenant: "shop"}, g.ID, list); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -51,14 +51,14 @@ type chunkPayload struct {
 type work struct {
 	campaign Campaign
 	chunk    chunk
-	text     string    // what is sent
-	until    time.Time // it is not sent later than this; zero: no end
-	turn     int64     // of the last step
-	next     int       // place of the first recipient that is not marked
-	markedAt time.Time // when those before it were marked that have no row
-	again    []message // have a row, were not sent, and are offered again
-	offerAt  time.Time // when
-	stale    bool      // a step failed: the rows are the truth
+	text     string        // what is sent
+	until    time.Time     // it is not sent later than this; zero: no end
+	turn     int64         // of the last step
+	next     int           // place of the first recipient that is not marked
+	markedAt time.Time     // when those before it were marked that have no row
+	again    []message     // have a row, were not sent, and are offered again
+	offerAt  time.Duration // when, by what has passed: the clock may be set
+	stale    bool          // a step failed: the rows are the truth
 }
 
 // register says who works on chunks.
@@ -197,7 +197,7 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 		s.last = true
 		return 0, nil
 	}
-	now := m.clock.Now()
+	now, passed := m.clock.Reading()
 	expired := w.expired(now)
 	if err := sender.Ready(""); err != nil && !expired {
 		s.look = m.halted(ctx, w)
@@ -209,7 +209,7 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 	switch {
 	case fresh:
 		s.claim, s.markedAt = w.claim(now), now
-	case len(w.again) > 0 && (expired || !w.offerAt.After(now)):
+	case len(w.again) > 0 && (expired || w.offerAt <= passed):
 		s.again = w.again[:min(len(w.again), sliceSize)]
 		for i := range s.again {
 			if s.again[i].SubmittedAt.IsZero() {
@@ -218,7 +218,7 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 		}
 	default:
 		s.look = m.halted(ctx, w)
-		return max(w.offerAt.Sub(now), leastRetry), nil
+		return max(w.offerAt-passed, leastRetry), nil
 	}
 	return 0, nil
 }

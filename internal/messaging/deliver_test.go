@@ -68,6 +68,33 @@ func TestUnknownIsRefundedAfterTheReceiptWindowOnly(t *testing.T) {
 	})
 }
 
+// A receipt that came within the window is heard before the message is given back, however late in it.
+func TestAReceiptAtTheEndOfItsWindow(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
+		c := h.mustSend("hello", "0241000001", "0241000002")
+		if err := h.queue.Stop(t.Context()); err != nil { // the test sweeps
+			t.Fatal(err)
+		}
+		sweep := func(after time.Duration) {
+			h.clock.Advance(after)
+			if err := h.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep(receiptWindow - time.Second)
+		h.receipt("an id that nobody told us", "233241000001", delivered)
+		sweep(strangerAfter)
+		h.wantStatus(c, "2 unknown")
+		h.wantBalance(8)
+		sweep(time.Minute)
+		h.wantStatus(c, "1 delivered, 1 failed")
+		h.wantBalance(9)
+		h.sound()
+	})
+}
+
 func TestThrottledIsOfferedAgain(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 500})
@@ -509,7 +536,7 @@ func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
 				code = after
 			}
 		}
-		if err := h.VerifyOTP(t.Context(), "shop", otp.RequestID, "233241234567", code); err != nil {
+		if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "shop"}, otp.RequestID, "233241234567", code); err != nil {
 			t.Errorf("the code %s that the other node wrote is refused: %v", code, err)
 		}
 		h.sound()

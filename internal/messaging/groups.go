@@ -35,25 +35,25 @@ const countGroups = `SELECT count(*) FROM contact_groups WHERE tenant = $1`
 
 const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contacts, created_at) VALUES ($1, $2, $3, $4, 0, $5)`
 
-// AddGroup makes an empty group.
-func (m *Messaging) AddGroup(ctx context.Context, tenant, name, icon string) (Group, error) {
-	g := Group{Tenant: tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: strings.TrimSpace(name), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
+// AddGroup makes an empty group; replayed says that the caller's Idempotency-Key made it before.
+func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon string) (made Group, replayed bool, err error) {
+	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: strings.TrimSpace(name), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
 	if g.Icon == "" {
 		g.Icon = DefaultIcon
 	}
 	if err := checkGroupName(g.Name); err != nil {
-		return Group{}, err
+		return Group{}, false, err
 	}
-	return g, m.db.Write(ctx, func(tx *db.Tx) error {
+	return once(ctx, m, caller, func(tx *db.Tx) (Group, error) {
 		var n int64
-		if _, err := tx.One(countGroups, []any{tenant}, &n); err != nil {
-			return err
+		if _, err := tx.One(countGroups, []any{g.Tenant}, &n); err != nil {
+			return Group{}, err
 		}
 		if n >= maxGroups {
-			return problem.Field("name", "cannot be given: there are 10000 groups already, which is the most")
+			return Group{}, problem.Field("name", "cannot be given: there are 10000 groups already, which is the most")
 		}
 		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
-		return err
+		return g, err
 	})
 }
 

@@ -195,7 +195,7 @@ func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant
 			return err
 		})
 	}
-	s, err := h.RequestSender(h.t.Context(), id, sender, "a shop")
+	s, _, err := h.RequestSender(h.t.Context(), Caller{Tenant: id}, sender, "a shop")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func (h *house) count(sql string, args ...any) (n int64) {
 
 func (h *house) group(tenant string, phones ...string) Group {
 	h.t.Helper()
-	g, err := h.AddGroup(h.t.Context(), tenant, "customers", "")
+	g, _, err := h.AddGroup(h.t.Context(), Caller{Tenant: tenant}, "customers", "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -389,8 +389,8 @@ func (h *house) group(tenant string, phones ...string) Group {
 	for i, p := range phones {
 		list[i].Phone = p
 	}
-	if added, err := h.AddContacts(h.t.Context(), tenant, g.ID, list); err != nil || len(added.Contacts) != len(phones) {
-		h.t.Fatalf("%d of %d contacts were added: %v", len(added.Contacts), len(phones), err)
+	if added, _, err := h.AddContacts(h.t.Context(), Caller{Tenant: tenant}, g.ID, list); err != nil || added.New != len(phones) {
+		h.t.Fatalf("%d of %d contacts were added: %v", added.New, len(phones), err)
 	}
 	return g
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
@@ -66,11 +67,11 @@ func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Re
 				list, lines = append(list, contact), append(lines, line)
 			}
 		}
-		added, err := m.AddContacts(ctx, tenant, group, list)
+		added, _, err := once(ctx, m, Caller{}, func(tx *db.Tx) (Added, error) { return addContacts(tx, tenant, group, list, m.clock.Now()) })
 		if err != nil {
 			return done, err
 		}
-		done.Added += len(added.Contacts)
+		done.Added += added.New
 		done.Duplicates += added.Duplicates
 		for _, b := range added.Bad {
 			done.Bad = append(done.Bad, BadContact{Row: lines[b.Row-1], Text: b.Text})

@@ -199,14 +199,43 @@ const (
 
 // VerifyOTP compares a code. A wrong one is Invalid; a request that is unknown, of another number,
 // expired, used, void or out of tries is Unauthenticated. The try is committed before the comparison,
-// so that no number of connections at once gives a sixth.
-func (m *Messaging) VerifyOTP(ctx context.Context, tenant, requestID string, phone msisdn.MSISDN, code string) error {
+// so that no number of connections at once gives a sixth. A client that lost the answer may ask again with
+// the same Idempotency-Key: a code that was right stays right for it, and replayed is true.
+func (m *Messaging) VerifyOTP(ctx context.Context, caller Caller, requestID string, phone msisdn.MSISDN, code string) (replayed bool, err error) {
 	if m.otp.hash == nil {
-		return errNoSecret
+		return false, errNoSecret
 	}
 	if _, err := uuid.Parse(requestID); err != nil {
-		return noTry()
+		return false, noTry()
 	}
+	if replayed, err := m.verified(ctx, caller); replayed || err != nil {
+		return replayed, err
+	}
+	err = m.verify(ctx, caller, requestID, phone, code)
+	if problem.Is(err, problem.Unauthenticated) {
+		// Perhaps the same request was right meanwhile.
+		if replayed, err := m.verified(ctx, caller); replayed || err != nil {
+			return replayed, err
+		}
+	}
+	return false, err
+}
+
+// verified says whether a code was right that came with the caller's Idempotency-Key.
+func (m *Messaging) verified(ctx context.Context, caller Caller) (right bool, err error) {
+	if caller.IdempotencyKey == "" {
+		return false, nil
+	}
+	var nothing struct{}
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		right, err = recall(tx, caller, &nothing)
+		return err
+	})
+	return right, err
+}
+
+func (m *Messaging) verify(ctx context.Context, caller Caller, requestID string, phone msisdn.MSISDN, code string) error {
+	tenant := caller.Tenant
 	if err := m.below(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil {
 		return err
 	}
@@ -236,8 +265,10 @@ func (m *Messaging) VerifyOTP(ctx context.Context, tenant, requestID string, pho
 	}
 	err = m.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
-		rows, err = tx.Exec(useOTP, tenant, requestID)
-		return err
+		if rows, err = tx.Exec(useOTP, tenant, requestID); err != nil || rows == 0 {
+			return err
+		}
+		return remember(tx, caller, struct{}{}, m.clock.Now())
 	})
 	switch {
 	case err != nil:
@@ -253,12 +284,13 @@ func noTry() error {
 	return problem.New(problem.Unauthenticated, "otp_not_open", otpNotOpen)
 }
 
+// A window that begins more than its length from now was begun by a clock that ran ahead, and is over, too.
 const (
 	countOTP = `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used) VALUES ($1, $2, $3, $4, 1)
 		ON CONFLICT (tenant, msisdn, name) DO UPDATE SET
-			used = CASE WHEN otp_counters.window_start > $5 THEN otp_counters.used + 1 ELSE 1 END,
-			window_start = CASE WHEN otp_counters.window_start > $5 THEN otp_counters.window_start ELSE $4 END
-		WHERE otp_counters.window_start <= $5 OR otp_counters.used < $6`
+			used = CASE WHEN otp_counters.window_start > $5 AND otp_counters.window_start <= $6 THEN otp_counters.used + 1 ELSE 1 END,
+			window_start = CASE WHEN otp_counters.window_start > $5 AND otp_counters.window_start <= $6 THEN otp_counters.window_start ELSE $4 END
+		WHERE otp_counters.window_start <= $5 OR otp_counters.window_start > $6 OR otp_counters.used < $7`
 	readOTPCounter = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
 )
 
@@ -269,7 +301,7 @@ func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISD
 	begun := now
 	err := m.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
-		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), most)
+		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), now.Add(window), most)
 		if err == nil && rows == 0 {
 			var used int64
 			_, err = tx.One(readOTPCounter, []any{tenant, phone, name}, &begun, &used)
@@ -303,8 +335,8 @@ func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISD
 		_, err := tx.One(readOTPCounter, []any{tenant, string(phone), name}, &begun, &used)
 		return err
 	})
-	if err == nil && used >= most && m.clock.Since(begun) < window {
-		err = tooOften(window - m.clock.Since(begun))
+	if age := m.clock.Since(begun); err == nil && used >= most && age.Abs() < window {
+		err = tooOften(window - age)
 	}
 	return err
 }

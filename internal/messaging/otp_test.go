@@ -54,7 +54,8 @@ func (h *house) lastCode() string {
 }
 
 func (h *house) verify(sent OTPSent, code string) error {
-	return h.VerifyOTP(h.t.Context(), h.tenant.ID, sent.RequestID, ama, code)
+	_, err := h.VerifyOTP(h.t.Context(), Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
+	return err
 }
 
 func (h *house) wantVerify(sent OTPSent, code string, want problem.Kind) {
@@ -94,10 +95,10 @@ func TestOTPOfAnotherNumberOrTenant(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.customer("other", 0, "Bantama")
 	sent, code := h.mustOTP(OTP{})
-	if err := h.VerifyOTP(t.Context(), "shop", sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
+	if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "shop"}, sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
 		t.Errorf("another number: %v", err)
 	}
-	if err := h.VerifyOTP(t.Context(), "other", sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
+	if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "other"}, sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
 		t.Errorf("another tenant: %v", err)
 	}
 	h.wantVerify(sent, code, "")
@@ -179,7 +180,7 @@ func TestOTPIsVoidedByANewerOne(t *testing.T) {
 		}
 		h.wantVerify(first, code1, problem.Unauthenticated)
 		h.wantVerify(second, code2, "")
-		if err := h.VerifyOTP(t.Context(), "shop", third.RequestID, "233501234567", h.lastCode()); err != nil {
+		if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "shop"}, third.RequestID, "233501234567", h.lastCode()); err != nil {
 			t.Errorf("another number's: %v", err)
 		}
 	})

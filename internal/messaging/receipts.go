@@ -45,8 +45,8 @@ const (
 	// repeatWindow is how long after its submit a closed part still takes the blame for a repeated
 	// receipt, so that it is not kept as an early one.
 	repeatWindow = 72 * time.Hour
-	// clockSkew is how far apart the clocks of two nodes may be. A receipt that is older than a submit by
-	// more is not of it, even if the operator uses an id again.
+	// clockSkew is how far apart the clocks of two nodes may be. A receipt that was kept and is older than a
+	// submit by more is not of it, even if the operator uses an id again.
 	clockSkew = time.Minute
 )
 
@@ -64,9 +64,10 @@ func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) error {
 	return err
 }
 
-// may says that the receipt can be the part's.
+// may says that the receipt can be the part's. What comes now comes after what was submitted, also where a clock was
+// set back since.
 func (p part) may(e earlyReceipt) bool {
-	return (e.Recipient == "" || e.Recipient == p.Recipient) && !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew))
+	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
 }
 
 // What is found by the operator's ids is not put into the order of another index: a plan that was made while
@@ -89,7 +90,7 @@ const (
 		JOIN parts p ON p.tenant IN (asked.of_tenant) AND p.campaign = asked.of_campaign AND p.message = asked.of_no
 		ORDER BY p.tenant || '', p.campaign, p.message, p.part FOR UPDATE OF p`
 	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
-		WHERE parts.upstream_id IN (r.of_id) AND parts.tenant IN (r.of_tenant) AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
+		WHERE parts.tenant IN (r.of_tenant) AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
 	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,
 		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE messages.delivered_at END,
 		error = CASE WHEN r.why <> '' THEN r.why ELSE messages.error END FROM rows($1) AS r
@@ -217,7 +218,6 @@ var closingColumns = []db.Column[closing]{
 }
 
 var closedPartColumns = []db.Column[*part]{
-	{Name: "of_id", Text: func(p *part) string { return p.UpstreamID }},
 	{Name: "of_tenant", Text: func(p *part) string { return p.Tenant }},
 	{Name: "of_campaign", Text: func(p *part) string { return p.Campaign }},
 	{Name: "of_no", Int: func(p *part) int64 { return p.Message }},
@@ -390,11 +390,12 @@ const (
 	earlyPassEvery = 5 * time.Second
 	earlyPassOver  = 10 * time.Minute // age of the receipts that a frequent pass looks at
 	earlyAtOnce    = 500
-	knownEarly     = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
-		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id
-				AND (m.open > 0 OR m.recipient = e.recipient AND m.submitted_at > $3 AND m.submitted_at <= e.received_at + $4))
-			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id
-				AND (p.state = 'open' OR p.recipient = e.recipient AND p.submitted_at > $3 AND p.submitted_at <= e.received_at + $4)))
+	// Those that match knows, and no others: one that it leaves would be found again and again, before the rest.
+	knownEarly = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
+		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND e.recipient IN ('', m.recipient)
+				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
+			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND e.recipient IN ('', p.recipient)
+				AND p.submitted_at <= e.received_at + $4 AND (p.state = 'open' OR e.recipient <> '' AND p.submitted_at > $3)))
 		ORDER BY e.received_at LIMIT $2`
 )
 
@@ -404,19 +405,24 @@ func (m *Messaging) passEarly(ctx context.Context) error {
 }
 
 func (m *Messaging) takeEarly(ctx context.Context, since time.Time) error {
-	var list []earlyReceipt
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
-		return tx.Query(knownEarly, []any{since, earlyAtOnce, m.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
-			var e earlyReceipt
-			err := e.scan(r)
-			list = append(list, e)
-			return err
+	for {
+		var list []earlyReceipt
+		err := m.db.Read(ctx, func(tx *db.Tx) error {
+			list = nil
+			return tx.Query(knownEarly, []any{since, earlyAtOnce, m.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
+				var e earlyReceipt
+				err := e.scan(r)
+				list = append(list, e)
+				return err
+			})
 		})
-	})
-	if err != nil || len(list) == 0 {
-		return err
+		var verdicts []lane.Verdict[took]
+		if err == nil && len(list) > 0 {
+			verdicts, err = m.takeReceipts(ctx, list)
+		}
+		taken := slices.ContainsFunc(verdicts, func(v lane.Verdict[took]) bool { return v.Value != tookEarly })
+		if err != nil || !taken || len(list) < earlyAtOnce {
+			return err
+		}
 	}
-	_, err = m.takeReceipts(ctx, list)
-	return err
 }

@@ -279,3 +279,46 @@ func TestAReceiptBeforeTheAnswerAndALostCommit(t *testing.T) {
 		h.sound()
 	})
 }
+
+// keep stores receipts as a transaction does that missed the step of their message.
+func (h *house) keep(list ...earlyReceipt) {
+	h.t.Helper()
+	for i := range list {
+		list[i].ID = fmt.Sprintf("%s %s %d", list[i].UpstreamID, list[i].Recipient, i)
+		list[i].State = string(StatusDelivered)
+	}
+	h.write(func(tx *db.Tx) error {
+		tx.Defer(keepEarly, int64(len(list)), db.RowsOf(earlyColumns, list))
+		return nil
+	})
+}
+
+// The receipts that nobody can be meant by, because their number is another one or they came before the submit, hold
+// up none of the others, and one pass takes all that it can.
+func TestEarlyReceiptsHoldUpNoOthers(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		const messages = earlyAtOnce + 100
+		h := open(t, d, options{credits: messages})
+		c := h.mustSend("hello", numbers(messages)...)
+		var list []earlyReceipt
+		for _, s := range h.operator.all() {
+			list = append(list, earlyReceipt{UpstreamID: s.outcome.UpstreamID, Recipient: "233200000000", ReceivedAt: morning},
+				earlyReceipt{UpstreamID: s.outcome.UpstreamID, Recipient: s.to, ReceivedAt: morning.Add(-5 * time.Minute)})
+		}
+		h.keep(list...)
+		if err := h.passEarly(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.wantStatus(c, fmt.Sprintf("%d submitted", messages))
+		list = list[:0]
+		for _, s := range h.operator.all() {
+			list = append(list, earlyReceipt{UpstreamID: s.outcome.UpstreamID, Recipient: s.to, ReceivedAt: morning.Add(time.Millisecond)})
+		}
+		h.keep(list...)
+		if err := h.passEarly(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.wantStatus(c, fmt.Sprintf("%d delivered", messages))
+		h.sound()
+	})
+}

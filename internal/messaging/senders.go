@@ -78,22 +78,23 @@ const insertSender = `INSERT INTO sender_ids (tenant, id, name, folded, descript
 	VALUES ($1, $2, $3, $4, $5, 'pending', '', $6, 0, '')`
 
 // RequestSender asks for a sender ID; an operator reviews it. A name that the tenant asked for before,
-// in any case, and that was not rejected is a Duplicate.
-func (m *Messaging) RequestSender(ctx context.Context, tenant, name, description string) (Sender, error) {
+// in any case, and that was not rejected is a Duplicate. replayed says that the caller's Idempotency-Key
+// asked for it before: it is then as it was.
+func (m *Messaging) RequestSender(ctx context.Context, caller Caller, name, description string) (asked Sender, replayed bool, err error) {
 	name = strings.TrimSpace(name)
 	if err := CheckSenderName(name); err != nil {
-		return Sender{}, err
+		return Sender{}, false, err
 	}
-	s := Sender{Tenant: tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: cut(description, maxDescription),
+	s := Sender{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: cut(description, maxDescription),
 		Status: SenderPending, CreatedAt: m.clock.Now()}
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
+	asked, replayed, err = once(ctx, m, caller, func(tx *db.Tx) (Sender, error) {
 		_, err := tx.Exec(insertSender, s.Tenant, s.ID, s.Name, strings.ToLower(s.Name), s.Description, s.CreatedAt)
-		return err
+		return s, err
 	})
 	if errors.Is(err, db.ErrUnique) {
-		return Sender{}, problem.New(problem.Duplicate, "sender_id_exists", "You have already requested this sender id")
+		err = problem.New(problem.Duplicate, "sender_id_exists", "You have already requested this sender id")
 	}
-	return s, err
+	return asked, replayed, err
 }
 
 const senderColumns = `tenant, id, name, description, status, reason, created_at, reviewed_at, reviewer`

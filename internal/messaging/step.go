@@ -63,7 +63,8 @@ func (s *step) alone() bool {
 // whole says that the step marks all of a chunk whose campaign was accepted so lately that nobody asks whether
 // it was stopped meanwhile.
 func (s *step) whole(now time.Time) bool {
-	return s.turn == 0 && len(s.claim)+len(s.again) == len(s.work.chunk.Recipients) && now.Sub(s.work.campaign.CreatedAt) < freshness
+	age := now.Sub(s.work.campaign.CreatedAt) // below 0 where the clock was set back: nobody knows
+	return s.turn == 0 && len(s.claim)+len(s.again) == len(s.work.chunk.Recipients) && age >= 0 && age < freshness
 }
 
 func (s *step) key() chunkKey {

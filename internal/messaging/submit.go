@@ -50,7 +50,7 @@ func (s *shot) torn() bool {
 // submit hands messages to the operator and waits for every answer. Those that were not taken come back
 // as queued. A message is never offered after its time: then it has failed.
 func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *work, messages []message) []result {
-	begun := m.clock.Now()
+	begun, from := m.clock.Reading()
 	encoded := smstext.Encode(w.text)
 	shots := make([]*shot, 0, len(messages))
 	results := make([]result, 0, len(messages))
@@ -70,16 +70,16 @@ func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *wo
 	}
 	pause := m.offer(ctx, sender, w, encoded, shots)
 	if pause > 0 {
-		w.offerAt = m.clock.Now().Add(pause)
+		w.offerAt = m.passed() + pause
 	}
-	for until := begun.Add(tornFor); ; {
+	for {
 		torn := shots[:0:0]
 		for _, s := range shots {
 			if s.torn() {
 				torn = append(torn, s)
 			}
 		}
-		if len(torn) == 0 || m.clock.Now().After(until) || m.clock.Sleep(ctx, pause) != nil {
+		if len(torn) == 0 || m.passed() > from+tornFor || m.clock.Sleep(ctx, pause) != nil {
 			break
 		}
 		pause = m.offer(ctx, sender, w, encoded, torn)
@@ -89,6 +89,12 @@ func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *wo
 	}
 	m.metrics.submitted(results, encoded.Encoding)
 	return results
+}
+
+// passed is how much time has, whatever the machine's clock is set to.
+func (m *Messaging) passed() time.Duration {
+	_, passed := m.clock.Reading()
+	return passed
 }
 
 func failed(msg message, why string) result {

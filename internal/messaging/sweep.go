@@ -28,7 +28,7 @@ const (
 	sweepEarly   = `DELETE FROM early_receipts WHERE received_at < $1`
 	sweepOTPs    = `DELETE FROM otps WHERE expires_at < $1`
 	sweepCounts  = `DELETE FROM otp_counters WHERE window_start < $1`
-	sweepKeys    = `UPDATE campaigns SET idempotency_key = '' WHERE idempotency_key <> '' AND created_at < $1`
+	sweepAnswers = `DELETE FROM answers WHERE created_at < $1`
 )
 
 // sweep removes what nobody needs, lets late receipts speak and gives back what none spoke for.
@@ -45,19 +45,66 @@ func (m *Messaging) sweep(ctx context.Context) error {
 	}
 	for more := true; more; {
 		var err error
-		if more, err = m.refundUnknown(ctx, now.Add(-receiptWindow)); err != nil {
+		// What came at the end of the window has been believed by then.
+		if more, err = m.refundUnknown(ctx, now.Add(-receiptWindow-strangerAfter)); err != nil {
 			return err
 		}
+	}
+	if err := m.forgetKeys(ctx, now.Add(-replayWindow)); err != nil {
+		return err
 	}
 	return m.db.Write(ctx, func(tx *db.Tx) error {
 		for _, s := range []struct {
 			sql  string
 			keep time.Duration
-		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepCounts, otpFailWindow}, {sweepKeys, replayWindow}} {
+		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepCounts, otpFailWindow}, {sweepAnswers, replayWindow}} {
 			tx.Defer(s.sql, -1, now.Add(-s.keep))
 		}
 		return nil
 	})
+}
+
+const (
+	// keysAtOnce is how many keys one look for old ones finds: it reads those of a day.
+	keysAtOnce = 10_000
+	oldKeys    = `SELECT tenant, id FROM campaigns WHERE idempotency_key <> '' AND created_at < $1 LIMIT $2`
+	dropKeys   = `UPDATE campaigns SET idempotency_key = '' FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
+)
+
+var keyOfCampaign = []db.Column[campaignKey]{
+	{Name: "of_tenant", Text: func(k campaignKey) string { return k.tenant }},
+	{Name: "of_id", Text: func(k campaignKey) string { return k.id }},
+}
+
+// forgetKeys ends the idempotency keys of campaigns that were accepted before. No index tells the old ones from those
+// of a day, which are many: they are looked for without SQLite's one writer, who would wait, and ended in small sets.
+func (m *Messaging) forgetKeys(ctx context.Context, before time.Time) error {
+	for {
+		var old []campaignKey
+		err := m.db.Read(ctx, func(tx *db.Tx) error {
+			old = nil
+			return tx.Query(oldKeys, []any{before, keysAtOnce}, func(r *db.Row) error {
+				var k campaignKey
+				err := r.Scan(&k.tenant, &k.id)
+				old = append(old, k)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for set := range slices.Chunk(old, sweepAtOnce) {
+			if err := m.db.Write(ctx, func(tx *db.Tx) error {
+				tx.Defer(dropKeys, -1, db.RowsOf(keyOfCampaign, set))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if len(old) < keysAtOnce {
+			return nil
+		}
+	}
 }
 
 const (

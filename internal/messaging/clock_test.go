@@ -1,0 +1,119 @@
+package messaging
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// A machine's clock is set: back, after it ran ahead. No message, number or campaign has to wait for the time that it
+// told before.
+
+// What waits to be offered again waits as long as it would have, also where the machine's clock is set back.
+func TestOffersAfterTheClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(n int, _ provider.Segment) provider.Outcome {
+			if n == 1 {
+				return throttled
+			}
+			return h.operator.accept()
+		})
+		c := h.mustSend("hello", "0241000001")
+		h.clock.Set(-time.Hour)
+		h.pass(mostRetry)
+		h.wantStatus(c, "1 submitted")
+
+		// A message of which a part was taken is not held for the hour either.
+		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
+			if s.Part == 1 {
+				h.clock.Set(-time.Hour)
+				return h.operator.accept()
+			}
+			return throttled
+		})
+		torn, err := h.send(strings.Repeat("a", 161), "0241000002")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.work(func() bool { return h.status(torn) == CampaignDone })
+		if n := len(h.operator.all()); n > 100 { // two before, and once a second of tornFor
+			t.Errorf("%d segments were offered", n)
+		}
+		h.wantStatus(torn, "1 submitted")
+		h.sound()
+	})
+}
+
+// A campaign that was accepted in the time to come, before the clock was set back, may have been stopped long since.
+func TestStopAfterTheClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		h.operator.setReady(errors.New("not bound"))
+		c := h.mustSend("hello", numbers(20)...)
+		h.clock.Set(-time.Hour)
+		h.operator.setReady(nil)
+		h.write(func(tx *db.Tx) error {
+			_, err := h.StopCampaign(tx, c.ID)
+			return err
+		})
+		h.pass(noBindPause)
+		if n := len(h.operator.all()); n != 0 {
+			t.Errorf("%d messages of a stopped campaign left", n)
+		}
+		h.wantStatus(c, "20 failed")
+		h.wantBalance(100)
+		h.sound()
+	})
+}
+
+// What comes now was sent before, whatever the machine's clock said then.
+func TestAReceiptAfterTheClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		c := h.mustSend("hello", "0241000001")
+		long := h.mustSend(strings.Repeat("a", 161), "0241000001")
+		h.clock.Set(-time.Hour)
+		for _, s := range h.operator.all() {
+			h.receipt(s.outcome.UpstreamID, s.to, delivered)
+		}
+		h.wantStatus(c, "1 delivered")
+		h.wantStatus(long, "1 delivered")
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d receipts are kept for later", n)
+		}
+		h.sound()
+	})
+}
+
+// A clock that ran ahead and was set right leaves no number without codes until it would have been right.
+func TestOTPCapsAfterTheClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		h.clock.Set(24 * time.Hour)
+		var sent OTPSent
+		for range otpSendsInWindow {
+			var code string
+			sent, code = h.mustOTP(OTP{})
+			for range otpFailsInWindow / otpSendsInWindow {
+				h.wantVerify(sent, wrong(code), problem.Invalid)
+			}
+		}
+		_, err := h.otp(OTP{})
+		wantKind(t, err, problem.RateLimited)
+		h.clock.Set(-time.Minute) // by less than a window: nothing begins anew
+		_, err = h.otp(OTP{})
+		wantKind(t, err, problem.RateLimited)
+		h.wantVerify(sent, "0000", problem.RateLimited)
+		h.clock.Set(time.Minute - 24*time.Hour)
+		sent, code := h.mustOTP(OTP{})
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.wantVerify(sent, code, "")
+		h.sound()
+	})
+}
