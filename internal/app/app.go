@@ -69,7 +69,7 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
 	for _, step := range []func(context.Context) error{
-		a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.loadDemo, a.listen,
+		a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.loadDemo, a.listenMetrics, a.listen,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
@@ -84,6 +84,9 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	return a, nil
 }
 
+// draining is logged when an interrupt has come: the next one is not caught.
+const draining = "draining: interrupt again to stop at once"
+
 // Run waits until ctx ends or a listener fails, then stops.
 func (a *App) Run(ctx context.Context) error {
 	var err error
@@ -91,7 +94,7 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-a.failed:
 	}
-	a.log.Info("stopping", "notice", a.cfg.DrainNotice, "drain_for", a.cfg.DrainFor)
+	a.log.Info(draining, "notice", a.cfg.DrainNotice, "drain_for", a.cfg.DrainFor)
 	a.notice(context.WithoutCancel(ctx))
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.DrainFor)
 	defer cancel()
@@ -152,8 +155,13 @@ func (a *App) settle(context.Context) error {
 		if err != nil {
 			host = "node"
 		}
-		// The process id repeats after a reboot; a few random digits do not.
-		a.cfg.Node = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:4])
+		// SQLite has one server at a time, which its folder's lock sees to: under the name of the one before
+		// it takes that one's work over at once, and does not wait for a lease to lapse.
+		a.cfg.Node = host
+		if a.cfg.Database != "" {
+			// The process id repeats after a reboot; a few random digits do not.
+			a.cfg.Node = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:4])
+		}
 	}
 	return nil
 }

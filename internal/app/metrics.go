@@ -101,6 +101,12 @@ func (m *meters) queue(a *App) {
 	m.counter("makola_jobs_died_total", "Jobs that became dead letters.", func() uint64 { return a.jobs.Counts().Died })
 	m.counter("makola_jobs_adopted_total", "Jobs taken over from other nodes or epochs.", func() uint64 { return a.jobs.Counts().Adopted })
 	m.counter("makola_jobs_spilled_total", "Jobs that this node had no room for: they come from the table later.", func() uint64 { return a.jobs.Counts().Spills })
+	m.gauge("makola_job_lease_holds", "1 while this node may begin jobs, 0 while its heartbeat is not heard.", func() float64 {
+		if a.jobs.Counts().LeaseHolds {
+			return 1
+		}
+		return 0
+	})
 	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
 }
 

@@ -12,7 +12,26 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// listen opens the listeners and serves; the ready record learns the addresses.
+// listenMetrics opens the listener of the metrics and serves. It is there before the interface, so that it is
+// there for as long as that drains, and is cut off: whoever takes a profile must not use up the time for draining.
+func (a *App) listenMetrics(context.Context) error {
+	if !a.cfg.Metrics() {
+		return nil
+	}
+	address := a.cfg.MetricsListen
+	if !a.production && strings.HasSuffix(a.cfg.Listen, ":0") {
+		address = "127.0.0.1:0" // who asks for a free port gets free ports
+	}
+	l, err := listen("metrics", address, !a.production, a.meters.handler())
+	if err != nil {
+		return err
+	}
+	a.serve(l, func(context.Context) error { return l.server.Close() })
+	a.ready.MetricsURL = l.url() + "/metrics"
+	return nil
+}
+
+// listen opens the interface's listener and serves; the ready record learns the addresses.
 func (a *App) listen(context.Context) error {
 	l, err := listen("the JSON interface", a.cfg.Listen, false, nil)
 	if err != nil {
@@ -34,38 +53,25 @@ func (a *App) listen(context.Context) error {
 		GeneralLimit: a.cfg.GeneralLimit, USSDCode: a.cfg.USSDCode, Development: !a.production, Observe: a.meters.seen,
 	})
 	l.server.Handler = a.handler()
-	a.serve(l)
+	a.serve(l, l.shutdown)
 	a.ready.APIURL = l.url() + "/api/v1"
 	a.ready.DocsURL = l.url() + "/docs"
 	if a.sim != nil && !a.production {
 		a.ready.SimURL = l.url() + simControl
 	}
 	a.findCallbacks(public)
-	if a.cfg.MetricsListen == "" {
-		return nil
-	}
-	address := a.cfg.MetricsListen
-	if !a.production && strings.HasSuffix(a.cfg.Listen, ":0") {
-		address = "127.0.0.1:0" // who asks for a free port gets free ports
-	}
-	m, err := listen("metrics", address, !a.production, a.meters.handler())
-	if err != nil {
-		return err
-	}
-	a.serve(m)
-	a.ready.MetricsURL = m.url() + "/metrics"
 	return nil
 }
 
-// serve runs a listener until Stop. What net/http has to say goes where everything else does.
-func (a *App) serve(l *listener) {
+// serve runs a listener until Stop, which ends it with stop. What net/http has to say goes where everything else does.
+func (a *App) serve(l *listener, stop func(context.Context) error) {
 	l.server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
 	go func() {
 		if err := l.serve(); err != nil {
 			a.failed <- err
 		}
 	}()
-	a.later(l.shutdown)
+	a.later(stop)
 }
 
 // handler adds to the interface what does not belong to it: the probes, and in development the

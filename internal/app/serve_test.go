@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,39 @@ func TestProfilesAreLocal(t *testing.T) {
 	}
 }
 
+// stuck is a figure that takes for ever.
+type stuck struct{ asked, let chan struct{} }
+
+func (s stuck) Describe(d chan<- *prometheus.Desc) { d <- queueDead }
+func (s stuck) Collect(chan<- prometheus.Metric)   { s.asked <- struct{}{}; <-s.let }
+
+// A scrape, or a profile, holds up no stop: its time is for customers' requests.
+func TestAScrapeDoesNotHoldUpAStop(t *testing.T) {
+	figure := stuck{make(chan struct{}), make(chan struct{})}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(figure)
+	a := &App{cfg: config.Server{MetricsListen: "127.0.0.1:0"}, log: slog.New(slog.DiscardHandler), draining: make(chan struct{})}
+	a.meters = &meters{registry: registry}
+	if err := a.listenMetrics(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	scraped := make(chan struct{})
+	go func() {
+		defer close(scraped)
+		if answer, err := http.Get(a.ready.MetricsURL); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
+	<-figure.asked
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := a.Stop(over); err != nil {
+		t.Errorf("with a scrape under way the stop says %v", err)
+	}
+	<-scraped
+	close(figure.let)
+}
+
 // A public URL may end in a slash: the addresses that providers call are its own and no others.
 func TestThePublicURLMayEndInASlash(t *testing.T) {
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
@@ -72,7 +106,7 @@ func TestListenersLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.serve(l)
+	a.serve(l, l.shutdown)
 	l.server.ErrorLog.Print("http: TLS handshake error")
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)

@@ -46,6 +46,7 @@ const simulationPatience = 10 * time.Minute
 const roundsBetweenRestarts = 16
 
 func TestSimulation(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,9 @@ const simListen = "127.0.0.1:8090"
 // smscListen is where its message centre speaks SMPP.
 const smscListen = "127.0.0.1:2775"
 
+// simDrainFor is how long requests may take to end when a simulator stops that runs alone.
+const simDrainFor = 10 * time.Second
+
 // simControl is the path of the simulator's own interface.
 const simControl = "/sim/v1"
 
@@ -74,7 +77,7 @@ func (a *App) startSimulator(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.serve(l)
+	a.serve(l, l.shutdown)
 	centre, err := listen("the simulator's message centre", smscAddress, true, nil)
 	if err != nil {
 		return err
@@ -155,7 +158,8 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 		return err
 	case <-ctx.Done():
 	}
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	o.Log.Info(draining, "drain_for", simDrainFor)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), simDrainFor)
 	defer cancel()
 	return l.shutdown(limit)
 }

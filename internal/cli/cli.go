@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -82,9 +83,10 @@ type env struct {
 type exit int
 
 // Run runs the command line args (without the program's name) and gives the
-// exit code. An interrupt ends the command's context.
+// exit code. An interrupt ends the command's context; the next one ends the
+// process, which nothing that it does minds.
 func Run(args []string, stdout, stderr io.Writer) (code int) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,13 +98,7 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 		}
 	}()
 	var root commands
-	parser, err := kong.New(&root,
-		kong.Name("makola"),
-		kong.Description("Collect and send mobile money, send bank transfers, sell airtime and data, send SMS: one program, one interface."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { panic(exit(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-	)
+	parser, err := newParser(&root, stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "makola:", err)
 		return exitInternal
@@ -125,6 +121,47 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 		return report(stderr, err)
 	}
 	return exitOK
+}
+
+// interruptible gives a context that ends with the first interrupt. When it does,
+// the next one is not caught any more.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(caught, syscall.SIGHUP)
+	}
+	go func() {
+		select {
+		case <-caught:
+		case <-ctx.Done():
+		}
+		signal.Stop(caught)
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// newParser makes the parser of the whole command line.
+func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
+	parser, err := kong.New(root,
+		kong.Name("makola"),
+		kong.Description("Collect and send mobile money, send bank transfers, sell airtime and data, send SMS: one program, one interface."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	// A variable that is empty is as none: who passes variables on has those that nobody set, too.
+	return parser, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, is := node.(*kong.Flag); is {
+			flag.Tag.Envs = slices.DeleteFunc(slices.Clone(flag.Tag.Envs), func(name string) bool { return os.Getenv(name) == "" })
+		}
+		return next(nil)
+	})
 }
 
 // usage is the refusal of flags that do not go together.

@@ -68,8 +68,8 @@ func (c *count) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// providerName is the name of a provider that this program knows: a pause of
-// another one, or a route to it, would be taken and help nobody.
+// providerName is the name of a provider that this program knows: money at
+// another one would be taken and help nobody.
 type providerName string
 
 // UnmarshalText reads the name.

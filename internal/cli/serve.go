@@ -6,8 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
@@ -44,6 +46,7 @@ func (c *serveCommand) Run(e *env) error {
 		return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
 	}
 	c.Secret = secret
+	outliveTheLog()
 	collectLess(gcPercent)
 	limitMemory(c.Database != "")
 	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
@@ -53,6 +56,10 @@ func (c *serveCommand) Run(e *env) error {
 	}
 	return a.Run(e.ctx)
 }
+
+// outliveTheLog lets a server go on when nobody reads its output any more: the signal that tells of it would end the
+// process at the next line of the log.
+func outliveTheLog() { signal.Ignore(syscall.SIGPIPE) }
 
 // collectLess lets garbage grow to percent of the live memory, unless the environment says how far.
 func collectLess(percent int) {
@@ -92,7 +99,7 @@ func serveProblem(err error) error {
 	case errors.Is(err, access.ErrWrongSecret):
 		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used: "+err.Error())
 	case errors.Is(err, app.ErrAddressInUse):
-		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081", err))
+		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081, or for the metrics: --metrics-listen 127.0.0.1:9091", err))
 	}
 	return err
 }
@@ -139,11 +146,15 @@ type simCommand struct {
 	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with its URL here once it listens."`
 }
 
+// Validate refuses an empty folder, like every command's.
+func (c *simCommand) Validate() error { return config.Storage{Data: c.Data}.Validate() }
+
 // Run serves the simulator until an interrupt.
 func (c *simCommand) Run(e *env) error {
 	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
 		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it")
 	}
+	outliveTheLog()
 	collectLess(gcPercentSimulator)
 	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")}))
 }

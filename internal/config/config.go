@@ -6,6 +6,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,6 +25,14 @@ type Storage struct {
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
 }
 
+// Validate refuses an empty folder, which would be the current one.
+func (s Storage) Validate() error {
+	if s.Data == "" {
+		return errors.New("--data must name a folder")
+	}
+	return nil
+}
+
 // databaseFile is the SQLite database's name in the data folder.
 const databaseFile = "makola.db"
 
@@ -36,11 +45,11 @@ type Server struct {
 
 	Environment   string `name:"env" env:"MAKOLA_ENV" enum:"development,production" default:"development" help:"development or production."`
 	Listen        string `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 takes a free one."`
-	MetricsListen string `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; empty turns them off."`
+	MetricsListen string `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; off turns them off."`
 	Ephemeral     bool   `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed at the end."`
 	Sim           string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Use the simulator at this URL instead of starting one."`
 	ReadyFile     string `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once everything listens."`
-	Node          string `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; made from host and process when empty."`
+	Node          string `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; the host when empty, on PostgreSQL with the process."`
 	Connections   int    `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
 
 	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
@@ -71,8 +80,11 @@ const (
 // Production says whether the server must refuse what is fit for development
 // only: it was told so, or something other than this machine can reach it.
 func (s Server) Production() bool {
-	return s.Environment == "production" || !Loopback(s.Listen) || s.MetricsListen != "" && !Loopback(s.MetricsListen)
+	return s.Environment == "production" || !Loopback(s.Listen) || s.Metrics() && !Loopback(s.MetricsListen)
 }
+
+// Metrics says whether the metrics are served.
+func (s Server) Metrics() bool { return s.MetricsListen != "off" && s.MetricsListen != "" }
 
 // Missing lists everything that production needs and the configuration lacks,
 // so that the operator reads it once.

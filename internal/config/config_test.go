@@ -137,6 +137,11 @@ func TestProduction(t *testing.T) {
 	if local.Production() {
 		t.Error("loopback counts as production")
 	}
+	for _, off := range []string{"off", ""} {
+		if local.MetricsListen = off; local.Production() || local.Metrics() {
+			t.Errorf("without metrics (%q): production %v, metrics %v", off, local.Production(), local.Metrics())
+		}
+	}
 	for _, s := range []Server{
 		{Environment: "production", Listen: "127.0.0.1:1"}, {Listen: "0.0.0.0:1"}, {Listen: ":1"}, {Listen: "[::]:1"},
 		{Listen: "[::1]:1", MetricsListen: "10.0.0.1:1"},

@@ -153,6 +153,9 @@ func (j *journal) run() {
 			if _, err = j.file.Write(buf); err == nil {
 				err = j.file.Sync()
 			}
+			if err != nil { // a part of a line may be there, behind which nothing may be written
+				err = fmt.Errorf("the book takes no more until the simulator is started again: %w", err)
+			}
 		}
 		j.mu.Lock()
 		j.err, g.err = err, err

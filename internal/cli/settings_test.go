@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// A variable that is there and empty is as none, for every setting.
+func TestEmptyVariables(t *testing.T) {
+	parsed := func() (serve serveCommand, variables []string) {
+		var root commands
+		parser, err := newParser(&root, io.Discard, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse([]string{"serve"}); err != nil {
+			t.Fatal(err)
+		}
+		_ = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+			if f, is := node.(*kong.Flag); is {
+				variables = append(variables, f.Envs...)
+			}
+			return next(nil)
+		})
+		return root.Serve, variables
+	}
+	_, variables := parsed()
+	if len(variables) < 60 {
+		t.Fatalf("only %d flags have variables", len(variables))
+	}
+	for _, name := range variables {
+		t.Setenv(name, "") // and back at the end
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, _ := parsed()
+	for _, name := range variables {
+		t.Setenv(name, "")
+	}
+	if got, _ := parsed(); !reflect.DeepEqual(got, want) {
+		t.Errorf("with empty variables the settings are\n%+v, without any\n%+v", got, want)
+	}
+}
+
+// An empty folder would be the current one.
+func TestTheFolderHasAName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, command := range []string{"serve", "sim", "migrate status", "jobs list"} {
+		w := where{t: t, flags: []string{"--data="}}
+		if _, errs := w.run(exitUsage, strings.Fields(command)...); !strings.Contains(errs, "--data must name a folder") {
+			t.Errorf("makola %s --data= says %q", command, errs)
+		}
+	}
+	t.Setenv("MAKOLA_DATA", "")
+	if _, errs := (where{t: t}).run(exitUnavailable, "jobs", "list"); !strings.Contains(errs, "no database in ./makola-data:") {
+		t.Errorf("without a folder a command says %q", errs)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("the current folder has %v, %v", left, err)
+	}
+}

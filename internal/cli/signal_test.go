@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+)
+
+// asProgram has this binary be the program itself: a simulator with this data folder.
+const asProgram = "CLI_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(asProgram); folder != "" {
+		os.Exit(Run([]string{"sim", "--listen", "127.0.0.1:0", "--data", folder, "--ready-file", filepath.Join(folder, "ready")}, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// The reader of the log goes away, and the terminal, too: the server ends in order, and only when it is told to.
+func TestAServerOutlivesItsLog(t *testing.T) {
+	folder := t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), asProgram+"="+folder)
+	command.Stderr = w
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			_ = command.Process.Kill()
+			_ = command.Wait()
+		}
+	}()
+	for _, end := range []*os.File{r, w} { // the program has the other copy of w
+		if err := end.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clocktest.Await(t, "the simulator", func() bool {
+		_, err := os.Stat(filepath.Join(folder, "ready"))
+		return err == nil
+	})
+	stop := syscall.SIGHUP
+	if signal.Ignored(stop) { // and so it is there
+		stop = syscall.SIGTERM
+	}
+	if err := command.Process.Signal(stop); err != nil {
+		t.Fatal(err)
+	}
+	err = command.Wait() // it logs that it drains
+	ended = true
+	if err != nil {
+		t.Errorf("after %v: %v", stop, err)
+	}
+}
