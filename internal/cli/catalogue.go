@@ -124,18 +124,18 @@ func (c *catalogueSet) Run(e *env) error {
 
 type catalogueBankCode struct {
 	common
-	Bank     string       `arg:"" help:"Sort code of the bank."`
-	Provider providerName `arg:"" help:"Name of the provider: mtn or hubtel."`
-	Code     string       `arg:"" optional:"" help:"The provider's code; none: it does not reach this bank."`
-	Reason   string       `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Bank     string `arg:"" help:"Sort code of the bank."`
+	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Code     string `arg:"" optional:"" help:"The provider's code; none: it does not reach this bank."`
+	Reason   string `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 
 // Run sets the code.
 func (c *catalogueBankCode) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
-		err := o.act(e.ctx, access.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + string(c.Provider), Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return map[string]string{"code": c.Code}, routes.SetBankCode(tx, c.Bank, string(c.Provider), c.Code)
+		err := o.act(e.ctx, access.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			return map[string]string{"code": c.Code}, routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
 		})
 		if err != nil {
 			return err

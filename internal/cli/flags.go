@@ -3,12 +3,9 @@ package cli
 import (
 	"errors"
 	"net/netip"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
@@ -65,19 +62,6 @@ func (c *count) UnmarshalText(text []byte) error {
 		return errors.New("must be a whole number from 1 on")
 	}
 	*c = count(n)
-	return nil
-}
-
-// providerName is the name of a provider that this program knows: money at
-// another one would be taken and help nobody.
-type providerName string
-
-// UnmarshalText reads the name.
-func (p *providerName) UnmarshalText(text []byte) error {
-	if known := app.Providers(); !slices.Contains(known, string(text)) {
-		return errors.New("must be one of " + strings.Join(known, ", "))
-	}
-	*p = providerName(text)
 	return nil
 }
 

@@ -38,6 +38,7 @@ func TestWalletsAndFloats(t *testing.T) {
 			t.Errorf("floats are %v", held)
 		}
 		w.run(exitOK, "float", "add", "hubtel", "100", "--take", "--mode", "test", "--reason", "withdrawal")
+		w.run(exitUsage, "float", "add", "hubtle", "100", "--mode", "test", "--reason", "mistyped")
 		floats := w.list("float", "show")
 		if len(floats) != 1 {
 			t.Fatalf("floats: %v", floats)

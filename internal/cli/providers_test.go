@@ -138,6 +138,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		w.run(exitNotFound, "catalogue", "set", "bank", "999999", "--name", "x", "--reason", "x")
 		w.run(exitNotFound, "catalogue", "bank-code", "999999", "hubtel", "1", "--reason", "x")
+		w.run(exitUsage, "catalogue", "bank-code", "090100", "hubtle", "1", "--reason", "x")
 		w.run(exitUsage, "catalogue", "set", "bank", "040100", "--reason", "x")
 		w.run(exitUsage, "catalogue", "prefix", "24", "MTN", "--reason", "x")
 	})

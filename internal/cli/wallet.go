@@ -188,11 +188,11 @@ type floatCommands struct {
 
 type floatAdd struct {
 	common
-	Provider providerName `arg:"" help:"Name of the provider: mtn or hubtel."`
-	Amount   amount       `arg:"" help:"Amount in cedis."`
-	Mode     string       `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
-	Take     bool         `name:"take" help:"The money was taken out."`
-	Reason   string       `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Amount   amount `arg:"" help:"Amount in cedis."`
+	Mode     string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
+	Take     bool   `name:"take" help:"The money was taken out."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run books added float.
@@ -202,8 +202,8 @@ func (c *floatAdd) Run(e *env) error {
 		by = -by
 	}
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "float.add", Subject: string(c.Provider), Reason: c.Reason, Details: map[string]any{"amount": by.String(), "mode": c.Mode}}
-		if err := p.AddFloat(e.ctx, string(c.Provider), tenant.Mode(c.Mode), by, c.Reason, actor(), o.audited(entry)); err != nil {
+		entry := access.Entry{Action: "float.add", Subject: c.Provider, Reason: c.Reason, Details: map[string]any{"amount": by.String(), "mode": c.Mode}}
+		if err := p.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), o.audited(entry)); err != nil {
 			return err
 		}
 		return printFloats(e, o, c.Output)

@@ -291,12 +291,13 @@ func (p *Payments) adjust(ctx context.Context, tenantID string, amount money.Pes
 // having taken 1.00 for us reads -1.00, and a payout's success brings it back to
 // zero. Money paid in therefore leaves the float, too: float -> funding.
 func (p *Payments) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	var bad problem.Fields
 	if amount == 0 {
-		return problem.Field("amount", "must not be zero")
+		bad.Add("amount", "must not be zero")
 	}
-	// A command has no rails and cannot tell.
-	if _, ok := p.routes.Rail(rail, string(mode)); !ok && len(p.routes.Rails()) > 0 {
-		return problem.New(problem.NotFound, "provider_not_found", "Provider not found")
+	p.routes.CheckProvider(&bad, rail)
+	if err := bad.Err(); err != nil {
+		return err
 	}
 	return p.book(ctx, addedFloat(rail, mode, amount), reason, actor, also)
 }

@@ -180,8 +180,15 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 		}
 		book /= 2
 		agrees("a withdrawal")
-		err := n.AddFloat(t.Context(), "nobody", tenant.Test, book, "paid in", "ama")
-		wantKind(t, err, problem.NotFound)
+		h.rails = []provider.Rail{} // as in a command
+		command := h.stopped("command")
+		for _, each := range []*node{n, command} {
+			e := wantKind(t, each.AddFloat(t.Context(), "nobody", tenant.Test, 0, "paid in", "ama"), problem.Invalid)
+			if got := e.FieldNames(); !slices.Equal(got, []string{"amount", "provider"}) {
+				t.Errorf("refused for %v", got)
+			}
+			wantKind(t, each.AddFloat(t.Context(), "nobody", tenant.Test, book, "paid in", "ama"), problem.Invalid)
+		}
 
 		h.second.script(always(pending), always(costly(5, 0)))
 		r := h.payout()

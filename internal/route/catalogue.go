@@ -2,7 +2,6 @@ package route
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/db"
@@ -302,9 +301,7 @@ const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) SELECT cod
 // an empty code says that this provider does not reach it.
 func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
 	var f problem.Fields
-	if !slices.Contains(t.names, providerName) {
-		f.Add("provider", "must be one of "+strings.Join(t.names, ", "))
-	}
+	t.CheckProvider(&f, providerName)
 	if len(code) > 36 {
 		f.Add("code", "must have at most 36 characters")
 	}

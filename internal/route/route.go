@@ -93,7 +93,7 @@ type Table struct {
 }
 
 // New makes the table over the rails that exist. names are those of all providers that there are adapters for: what
-// operators may pause and route to, also before an account for it is configured. New reads nothing.
+// operators may pause, route to and book money at, also before an account for it is configured. New reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []provider.Rail) *Table {
 	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics()}
 	t.switches = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
@@ -143,6 +143,14 @@ func (t *Table) Rail(name, mode string) (provider.Rail, bool) {
 		}
 	}
 	return provider.Rail{}, false
+}
+
+// CheckProvider adds a complaint about a name that no provider has: what is kept under it would help nobody. It needs no
+// rail, so that commands can ask.
+func (t *Table) CheckProvider(f *problem.Fields, name string) {
+	if !slices.Contains(t.names, name) {
+		f.Add("provider", "must be one of "+strings.Join(t.names, ", "))
+	}
 }
 
 // Rails gives every rail that exists.

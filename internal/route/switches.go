@@ -74,9 +74,7 @@ func (t *Table) checkSwitch(mode, name string, op Operation) error {
 	if mode != "test" && mode != "live" {
 		f.Add("mode", "must be test or live")
 	}
-	if !slices.Contains(t.names, name) {
-		f.Add("provider", "must be one of "+strings.Join(t.names, ", "))
-	}
+	t.CheckProvider(&f, name)
 	if op != Any && !slices.Contains(Operations(), op) {
 		f.Add("operation", "must be one of "+joinOperations()+" or "+Any)
 	}
