@@ -41,6 +41,13 @@ func TestOutcomesOfAPayout(t *testing.T) {
 		{name: "pending for ever", network: "MTN", post: always(pending), ask: always(pending), after: 48 * time.Hour,
 			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
 
+		{name: "accepted, not readable yet, paid", network: "MTN", post: always(pending), ask: inTurn(notFound, notFound, success), after: 7 * time.Second,
+			status: StatusSuccess, posts: 1, spent: amount + fee},
+		{name: "accepted, not known for 50 seconds: asked again", network: "MTN", post: always(pending), ask: always(notFound), after: 50 * time.Second,
+			status: StatusPending, posts: 1, spent: amount + fee},
+		{name: "accepted, not known for a minute: sent again", network: "MTN", post: always(pending), ask: inTurn(notFound, notFound, notFound, notFound, notFound, notFound, pending), after: time.Minute,
+			status: StatusPending, posts: 2, spent: amount + fee},
+
 		{name: "answer lost, was paid", network: "MTN", post: always(unknown), ask: always(success), after: time.Second,
 			status: StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "answer lost, not found, sent again, paid", network: "MTN", post: inTurn(unknown, pending), ask: inTurn(notFound, success), after: 3 * time.Second,

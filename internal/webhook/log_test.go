@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -356,6 +357,37 @@ func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
 		}
 		if list[1].Attempts != 2 {
 			t.Errorf("%+v", list[1])
+		}
+	})
+}
+
+// TestAnAttemptThatOurStopCutsShort is no failure of the receiver's: another node sends it at once, and the
+// schedule has all its attempts.
+func TestAnAttemptThatOurStopCutsShort(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a := newRig(t, d, "a", Options{})
+		arrived := make(chan struct{})
+		a.inbox.answers(func(n int, w http.ResponseWriter, q *http.Request) {
+			if n == 1 {
+				close(arrived)
+				<-q.Context().Done() // nobody waits for an answer any more
+			}
+		})
+		a.send(a.event(1, nil))
+		<-arrived
+		over, end := context.WithCancel(t.Context())
+		end()
+		if err := a.q.Stop(over); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		attempts, err := a.Attempts(t.Context(), "tenant", "event-0001")
+		if e := a.one(); e.State != Pending || e.Attempts != 0 || e.Error != "" || len(attempts) != 0 || err != nil {
+			t.Errorf("%+v after the attempts %+v, %v", e, attempts, err)
+		}
+		b := newRig(t, d, "b", Options{})
+		b.quiet()
+		if e := b.one(); e.State != Delivered || e.Attempts != 1 || len(a.inbox.all()) != 2 {
+			t.Errorf("%+v, sent %d times", e, len(a.inbox.all()))
 		}
 	})
 }
