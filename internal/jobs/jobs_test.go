@@ -354,6 +354,27 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
+// A job that was to run at once runs at once on whoever finds it in the table, also when the clock of the node that
+// added it was ahead: accepted money does not wait for the hour of a clock that was wrong.
+func TestAtOnceWhateverTheClockSaid(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ahead, c := clock.NewManual(epochStart.Add(time.Hour)), clock.NewManual(epochStart)
+		gone := newQueue(t, d, ahead, quietOptions("gone"))
+		add(t, d, gone, Job{ID: "at once", Kind: "k"}, Job{ID: "at a time", Kind: "k", RunAt: ahead.Now().Add(time.Minute)})
+		var r record
+		q := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", func(Job) Outcome { return Done() })))
+		quiet(t, q)
+		if got := r.all(); len(got) != 1 || got[0].ID != "at once" {
+			t.Errorf("%v ran", got)
+		}
+		c.Advance(time.Hour + time.Minute)
+		quiet(t, q)
+		if got := r.all(); len(got) != 2 {
+			t.Errorf("when both clocks are past both times %v ran", got)
+		}
+	})
+}
+
 func TestRetryIsWrittenAndBacksOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)

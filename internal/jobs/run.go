@@ -7,6 +7,8 @@ import (
 	"hash/fnv"
 	"runtime/debug"
 	"time"
+
+	"github.com/makola/makola/internal/db"
 )
 
 // The pauses of Retry, before jitter.
@@ -64,6 +66,9 @@ func (q *Queue) put(r *row, now time.Time) {
 		return
 	}
 	e := &entry{job: r.Job, kind: k, created: r.created, due: r.RunAt}
+	if e.due.After(now) && db.Micros(r.RunAt) == r.created {
+		e.due = now // it was to run at once, by a clock that was ahead
+	}
 	if k.Key != nil {
 		e.key = k.Key(e.job)
 	}
