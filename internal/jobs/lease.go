@@ -109,6 +109,11 @@ func (q *Queue) beatLoop() {
 		case <-q.quit:
 			return
 		}
+		q.mu.Lock()
+		if !q.leaseHolds() { // the watchdog may have slept with the machine
+			q.dropHold()
+		}
+		q.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), q.opts.LeaseFor)
 		sent := time.Now()
 		err := q.beat(ctx)
@@ -199,7 +204,8 @@ const (
 
 // Hold waits until this node alone holds name, across all nodes, and then runs
 // fn. fn's context ends when the lease may be lost, before anybody else can
-// have the name; Hold then waits for it again. It returns nil when fn returns
+// have the name; Hold then waits for it again. Only on a machine that slept it
+// ends late, within a heartbeat of its waking. Hold returns nil when fn returns
 // of its own accord, and ctx's error when ctx ends first.
 func (q *Queue) Hold(ctx context.Context, name string, fn func(ctx context.Context)) error {
 	q.mu.Lock()
