@@ -68,20 +68,31 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	}
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
-	for _, step := range []func(context.Context) error{
-		a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.loadDemo, a.listenMetrics, a.listen,
-	} {
-		if err := step(ctx); err != nil {
-			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
-		}
-	}
-	if cfg.ReadyFile != "" {
-		if err := a.ready.write(cfg.ReadyFile); err != nil {
-			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
-		}
+	err := a.rise(ctx, a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.loadDemo, a.listenMetrics, a.listen, a.announce)
+	if err != nil {
+		return nil, err
 	}
 	a.greet()
 	return a, nil
+}
+
+// rise makes the steps of a start. After one that failed, what runs already, such as jobs of an earlier run, has no
+// longer to end than at any other stop.
+func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return errors.Join(err, a.end(ctx))
+		}
+	}
+	return nil
+}
+
+// announce writes the ready file.
+func (a *App) announce(context.Context) error {
+	if a.cfg.ReadyFile == "" {
+		return nil
+	}
+	return a.ready.write(a.cfg.ReadyFile)
 }
 
 // draining is logged when an interrupt has come: the next one is not caught.
@@ -96,9 +107,14 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.log.Info(draining, "notice", a.cfg.DrainNotice, "drain_for", a.cfg.DrainFor)
 	a.notice(context.WithoutCancel(ctx))
+	return errors.Join(err, a.end(ctx))
+}
+
+// end is Stop with the operator's limit, whether ctx is over or not.
+func (a *App) end(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.DrainFor)
 	defer cancel()
-	return errors.Join(err, a.Stop(limit))
+	return a.Stop(limit)
 }
 
 // notice tells whoever asks /readyz that this node leaves, and gives them time to ask.

@@ -3,11 +3,13 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/config"
@@ -79,6 +81,27 @@ func TestAScrapeDoesNotHoldUpAStop(t *testing.T) {
 	}
 	<-scraped
 	close(figure.let)
+}
+
+// A start that fails ends what it has started within the time for draining: a job of an earlier run may be with a
+// receiver that does not answer.
+func TestAStartThatFailsEndsInTime(t *testing.T) {
+	a := &App{cfg: config.Server{DrainFor: time.Hour}, draining: make(chan struct{})}
+	interrupted, end := context.WithCancel(t.Context())
+	end()
+	busy := errors.New("address in use")
+	started := func(context.Context) error {
+		a.later(func(ctx context.Context) error {
+			if until, limited := ctx.Deadline(); ctx.Err() != nil || !limited || time.Until(until) > time.Hour {
+				t.Errorf("it may take until %v, limited %v, %v", until, limited, ctx.Err())
+			}
+			return nil
+		})
+		return nil
+	}
+	if err := a.rise(interrupted, started, func(context.Context) error { return busy }); !errors.Is(err, busy) || len(a.undo) != 0 {
+		t.Errorf("%v, %d things are left running", err, len(a.undo))
+	}
 }
 
 // A public URL may end in a slash: the addresses that providers call are its own and no others.
