@@ -67,15 +67,9 @@ const selectFingerprint = `SELECT fingerprint FROM installation WHERE id = 1`
 // make other provider references for the same requests, and a request that was
 // repeated could be paid twice.
 func (a *Access) CheckInstallation(ctx context.Context, secret config.Secret) error {
-	mac := hmac.New(sha256.New, secret.Derive("installation"))
-	mac.Write([]byte("fingerprint"))
-	ours := hex.EncodeToString(mac.Sum(nil))
-	var stored string
-	read := func(tx *db.Tx) error {
-		_, err := tx.One(selectFingerprint, nil, &stored)
-		return err
-	}
-	if err := a.db.Read(ctx, read); err != nil {
+	ours := fingerprint(secret)
+	stored, err := a.storedFingerprint(ctx)
+	if err != nil {
 		return err
 	}
 	if stored == "" {
@@ -83,16 +77,46 @@ func (a *Access) CheckInstallation(ctx context.Context, secret config.Secret) er
 			if _, err := tx.Exec(claimInstallation, ours, a.clock.Now()); err != nil {
 				return err
 			}
-			return read(tx)
+			_, err := tx.One(selectFingerprint, nil, &stored)
+			return err
 		})
 		// Of two first starts one claims; a lost answer is told by reading.
 		if errors.Is(err, db.ErrAmbiguous) {
-			err = a.db.Read(ctx, read)
+			stored, err = a.storedFingerprint(ctx)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return same(stored, ours)
+}
+
+// CheckSecret is CheckInstallation for who starts no server: it ties nothing,
+// and any key will do for a database that no server has been started on.
+func (a *Access) CheckSecret(ctx context.Context, secret config.Secret) error {
+	stored, err := a.storedFingerprint(ctx)
+	if err != nil || stored == "" {
+		return err
+	}
+	return same(stored, fingerprint(secret))
+}
+
+func fingerprint(secret config.Secret) string {
+	mac := hmac.New(sha256.New, secret.Derive("installation"))
+	mac.Write([]byte("fingerprint"))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// storedFingerprint is that of the master key that the database was made with; empty before the first start.
+func (a *Access) storedFingerprint(ctx context.Context) (stored string, err error) {
+	err = a.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectFingerprint, nil, &stored)
+		return err
+	})
+	return stored, err
+}
+
+func same(stored, ours string) error {
 	if !hmac.Equal([]byte(stored), []byte(ours)) {
 		return ErrWrongSecret
 	}

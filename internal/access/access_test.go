@@ -38,6 +38,9 @@ func secretOf(t *testing.T, b byte) config.Secret {
 func TestTheDatabaseKnowsItsMasterKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := New(d, clock.NewManual(start))
+		if err := a.CheckSecret(t.Context(), secretOf(t, 2)); err != nil {
+			t.Fatalf("a command before the first start: %v", err)
+		}
 		if err := a.CheckInstallation(t.Context(), secretOf(t, 1)); err != nil {
 			t.Fatalf("the first start: %v", err)
 		}
@@ -46,6 +49,12 @@ func TestTheDatabaseKnowsItsMasterKey(t *testing.T) {
 		}
 		if err := New(d, clock.Real()).CheckInstallation(t.Context(), secretOf(t, 2)); !errors.Is(err, ErrWrongSecret) {
 			t.Fatalf("another key: %v", err)
+		}
+		if err := a.CheckSecret(t.Context(), secretOf(t, 1)); err != nil {
+			t.Fatalf("a command with the same key: %v", err)
+		}
+		if err := a.CheckSecret(t.Context(), secretOf(t, 2)); !errors.Is(err, ErrWrongSecret) {
+			t.Fatalf("a command with another key: %v", err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -86,6 +87,45 @@ func (c *common) with(e *env, work func(*opened) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, o.db.Close()) }()
 	return work(o)
+}
+
+// withSecret is with for what needs the master key. Another one than the servers'
+// makes other references for the same payments, and seals secrets that no server
+// can open: it is refused.
+func (c *common) withSecret(e *env, work func(*opened, config.Secret) error) error {
+	secret, err := storedSecret(c.Storage)
+	if err != nil {
+		return err
+	}
+	return c.with(e, func(o *opened) error {
+		err := o.access.CheckSecret(e.ctx, secret)
+		if errors.Is(err, access.ErrWrongSecret) {
+			return unusable(err)
+		}
+		if err != nil {
+			return err
+		}
+		return work(o, secret)
+	})
+}
+
+// storedSecret finds the master key that a server on this storage uses: the one
+// of the environment, else that of development.
+func storedSecret(s config.Storage) (config.Secret, error) {
+	secret, err := masterKey()
+	if err == nil && secret.Empty() {
+		secret, err = app.DevelopmentSecret(s, false)
+	}
+	if err != nil {
+		return secret, unusable(err)
+	}
+	return secret, nil
+}
+
+// unusable says what an operator can do about a master key that err is about.
+func unusable(err error) error {
+	return problem.Wrap(err, problem.Invalid, "master_key",
+		fmt.Sprintf("The master key cannot be used: %v; set %s or %s as for the server", err, config.EnvMasterKey, config.EnvMasterKeyFile))
 }
 
 // known refuses a tenant that is not there, because an empty list would be

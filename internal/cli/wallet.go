@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/config"
@@ -33,11 +34,7 @@ func (o *opened) payments(secret config.Secret) *payments.Payments {
 
 // withPayments opens the database and the domain.
 func (c *common) withPayments(e *env, work func(*opened, *payments.Payments) error) error {
-	secret, err := storedSecret(c.Storage)
-	if err != nil {
-		return err
-	}
-	return c.with(e, func(o *opened) error {
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		p := o.payments(secret)
 		defer p.Close()
 		return work(o, p)
@@ -102,7 +99,7 @@ type walletFund struct {
 	common
 	Tenant string `arg:"" help:"Id of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis, such as 250.00."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log and the statement."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run funds a wallet.
@@ -115,7 +112,7 @@ type walletAdjust struct {
 	Tenant string `arg:"" help:"Id of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis."`
 	Take   bool   `name:"take" help:"Take the amount out of the wallet instead of putting it in."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log and the statement."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run corrects a wallet.
@@ -224,7 +221,7 @@ func printFloats(e *env, o *opened, format string) error {
 	}
 	var floats []ledger.Account
 	for _, a := range all {
-		if isFloat(a.ID) {
+		if strings.HasPrefix(string(a.ID), string(ledger.Float(""))) {
 			floats = append(floats, a)
 		}
 	}
@@ -233,9 +230,4 @@ func printFloats(e *env, o *opened, format string) error {
 		{"account", func(a ledger.Account) any { return string(a.ID) }},
 		{"held", func(a ledger.Account) any { return money.Pesewas(-a.Balance) }},
 	}, floats)
-}
-
-func isFloat(id ledger.AccountID) bool {
-	const prefix = "float/"
-	return len(id) > len(prefix) && id[:len(prefix)] == prefix
 }

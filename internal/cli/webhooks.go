@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -147,11 +144,7 @@ type webhooksSecret struct {
 
 // Run shows or rotates a secret.
 func (c *webhooksSecret) Run(e *env) error {
-	secret, err := storedSecret(c.Storage)
-	if err != nil {
-		return err
-	}
-	return c.with(e, func(o *opened) error {
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		if err := o.known(e.ctx, c.Tenant); err != nil {
 			return err
 		}
@@ -177,18 +170,4 @@ func (c *webhooksSecret) Run(e *env) error {
 			{"former_until", func(s webhook.Secret) any { return s.FormerUntil }},
 		}, s)
 	})
-}
-
-// storedSecret finds the master key that a server on this storage uses: the one
-// of the environment, else that of development.
-func storedSecret(s config.Storage) (config.Secret, error) {
-	secret, err := masterKey()
-	if err == nil && secret.Empty() {
-		secret, err = app.DevelopmentSecret(s, false)
-	}
-	if err != nil {
-		return secret, problem.Wrap(err, problem.Invalid, "master_key",
-			fmt.Sprintf("The master key cannot be read: set %s or %s as for the server", config.EnvMasterKey, config.EnvMasterKeyFile))
-	}
-	return secret, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -138,6 +139,37 @@ func TestSecretsNeedTheMasterKey(t *testing.T) {
 		if !strings.Contains(errs, config.EnvMasterKey) || strings.Contains(errs, "too short") {
 			t.Errorf("%s", errs)
 		}
+	})
+}
+
+// Under another key than the servers' a command would print references that no statement has, and seal a secret
+// that no server can open.
+func TestTheMasterKeyIsTheServers(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		refused := func(args ...string) {
+			t.Helper()
+			if out, errs := w.run(exitUsage, args...); out != "" || !strings.Contains(errs, "not the one this database was made with") || !strings.Contains(errs, config.EnvMasterKey) {
+				t.Errorf("%v: %s%s", args, out, errs)
+			}
+		}
+		servers, err := config.NewSecret([]byte(strings.Repeat("x", config.SecretBytes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := access.New(w.db, clock.Real()).CheckInstallation(t.Context(), servers); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(config.EnvMasterKey, testMasterKey)
+		refused("payouts", "references", id, "order-000000001")
+		refused("webhooks", "secret", id)
+		refused("webhooks", "secret", id, "--rotate")
+		if log := w.list("audit", "list", "--action", "webhook.rotate"); len(log) != 0 {
+			t.Errorf("audited: %v", log)
+		}
+		t.Setenv(config.EnvMasterKey, strings.Repeat("78", config.SecretBytes)) // x
+		w.run(exitOK, "payouts", "references", id, "order-000000001")
+		w.run(exitOK, "webhooks", "secret", id, "--rotate")
 	})
 }
 
