@@ -19,9 +19,6 @@ type ledgerCommands struct {
 	Statement ledgerStatement `cmd:"" help:"Print a customer's statement: opening, rows, closing."`
 }
 
-// pesewas makes an amount of a number of the ledger.
-func pesewas(n int64) money.Pesewas { return money.Pesewas(n) }
-
 type ledgerCheck struct{ common }
 
 // checked is the outcome of all checks.

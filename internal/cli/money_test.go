@@ -117,6 +117,11 @@ func TestStuckPayouts(t *testing.T) {
 		has(t, w.object("payouts", "resolve", paid.ID, "--paid", "--provider-fee", "0.05", "--reason", "statement 5"), map[string]any{"status": "success"})
 		has(t, w.object("payouts", "resolve", unpaid.ProviderReference, "--unpaid", "--reason", "statement 5"), map[string]any{"status": "failed"})
 		w.run(exitConflict, "payouts", "resolve", paid.ID, "--unpaid", "--reason", "statement 6")
+		log := w.list("audit", "list", "--tenant", id, "--action", "payout.resolve")
+		if len(log) != 2 || log[0]["subject"] != unpaid.ID || log[0]["details"].(map[string]any)["paid"] != false {
+			t.Fatalf("audited: %v", log)
+		}
+		has(t, log[1], map[string]any{"subject": paid.ID, "reason": "statement 5", "details": map[string]any{"paid": true, "provider_fee": "0.05", "commission": "0.00"}})
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
 		if list := w.list("payouts", "stuck"); len(list) != 0 {
 			t.Errorf("stuck: %v", list)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 )
 
@@ -146,7 +146,7 @@ func (c *payoutsShow) Run(e *env) error {
 		}
 		s := shown{Payment: pay}
 		for _, t := range moved {
-			s.transfers = append(s.transfers, t.At.Format(time.RFC3339)+" "+t.Leg+": "+string(t.From)+" -> "+string(t.To)+" "+cell(pesewas(t.Amount)))
+			s.transfers = append(s.transfers, t.At.Format(time.RFC3339)+" "+t.Leg+": "+string(t.From)+" -> "+string(t.To)+" "+money.Pesewas(t.Amount).String())
 		}
 		var columns []column[shown]
 		for _, column1 := range paymentColumns() {
@@ -178,20 +178,24 @@ func (c *payoutsResolve) Run(e *env) error {
 		return usage("--provider-fee and --commission belong to --paid")
 	}
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "payout.resolve", Subject: c.ID, Reason: c.Reason, Details: map[string]any{"paid": c.Paid}}
-		pay, err := c.resolve(e, p, o.audited(entry))
+		pay, err := p.Find(e.ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		entry := access.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
+		if c.Fee.value == nil && c.Commission.value == nil {
+			entry.Details = map[string]any{"paid": c.Paid}
+			pay, err = p.Resolve(e.ctx, pay.ID, c.Paid, c.Reason, actor(), o.audited(entry))
+		} else {
+			fee, commission := c.Fee.or(0), c.Commission.or(0)
+			entry.Details = map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()}
+			pay, err = p.ResolvePaid(e.ctx, pay.ID, fee, commission, c.Reason, actor(), o.audited(entry))
+		}
 		if err != nil {
 			return err
 		}
 		return printOne(e.stdout, c.Output, paymentColumns(), pay)
 	})
-}
-
-func (c *payoutsResolve) resolve(e *env, p *payments.Payments, also func(*db.Tx) error) (payments.Payment, error) {
-	if c.Paid && (c.Fee.value != nil || c.Commission.value != nil) {
-		return p.ResolvePaid(e.ctx, c.ID, c.Fee.or(0), c.Commission.or(0), c.Reason, actor(), also)
-	}
-	return p.Resolve(e.ctx, c.ID, c.Paid, c.Reason, actor(), also)
 }
 
 type payoutsDecide struct {
@@ -204,12 +208,12 @@ type payoutsDecide struct {
 // Run decides.
 func (c *payoutsDecide) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "payout.decide", Subject: c.ID, Reason: c.Reason, Details: map[string]any{"for": c.For}}
-		if err := p.Decide(e.ctx, c.ID, c.For == "customer", c.Reason, actor(), o.audited(entry)); err != nil {
-			return err
-		}
 		pay, err := p.Find(e.ctx, c.ID)
 		if err != nil {
+			return err
+		}
+		entry := access.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: map[string]any{"for": c.For}}
+		if err := p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, actor(), o.audited(entry)); err != nil {
 			return err
 		}
 		return printOne(e.stdout, c.Output, paymentColumns(), pay)
