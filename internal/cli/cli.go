@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -151,6 +152,7 @@ func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ValueFormatter(helpOf),
 	)
 	if err != nil {
 		return nil, err
@@ -158,10 +160,22 @@ func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
 	// A variable that is empty is as none: who passes variables on has those that nobody set, too.
 	return parser, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
-			flag.Tag.Envs = slices.DeleteFunc(slices.Clone(flag.Tag.Envs), func(name string) bool { return os.Getenv(name) == "" })
+			flag.Tag.Envs = slices.DeleteFunc(slices.Clone(flag.Tag.Envs), func(name string) bool {
+				value, set := os.LookupEnv(name)
+				return set && value == ""
+			})
 		}
 		return next(nil)
 	})
+}
+
+// helpOf is the help of a flag with its environment variable, and with the default where a placeholder stands in its place.
+func helpOf(v *kong.Value) string {
+	help := kong.DefaultHelpValueFormatter(v)
+	if v.Flag != nil && v.Flag.PlaceHolder != "" && v.Default != "" {
+		help += " Default: " + v.Default + "."
+	}
+	return help
 }
 
 // usage is the refusal of flags that do not go together.
@@ -182,7 +196,7 @@ func report(stderr io.Writer, err error) int {
 	if p.Cause != nil && slices.Contains([]problem.Kind{problem.Internal, problem.Unavailable}, p.Kind) {
 		fmt.Fprintln(stderr, "  because:", p.Cause)
 	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // the database's own words
-		fmt.Fprintln(stderr, "  because:", err)
+		fmt.Fprintln(stderr, "  because:", strings.TrimPrefix(err.Error(), p.Message+": "))
 	}
 	if p.Code == codeUnknown {
 		return exitUnknown

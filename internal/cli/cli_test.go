@@ -280,6 +280,23 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// Whoever runs a server finds its settings in its help: the variable beside the flag, and the default.
+func TestHelpOfSettings(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := Run([]string{"serve", "--help"}, &out, &errs); code != exitOK {
+		t.Fatalf("exit %d, %s", code, errs.String())
+	}
+	help := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"--listen=ADDRESS Address of the JSON interface; port 0 takes a free one ($MAKOLA_LISTEN). Default: 127.0.0.1:8080.",
+		"--connections=16 Most connections to PostgreSQL ($MAKOLA_CONNECTIONS).",
+	} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestTheThreeForms(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.run(exitOK, "tenant", "create", "Kofi, \"Ama\" & Co", "--mode", "test", "--id", "t-1")

@@ -107,7 +107,7 @@ func serveProblem(err error) error {
 func newLog(to io.Writer, format, level string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the parser has checked the word
-	options := &slog.HandlerOptions{Level: least}
+	options := &slog.HandlerOptions{Level: least, ReplaceAttr: withUnits}
 	if format == "auto" {
 		format = "json"
 		if f, ok := to.(*os.File); ok {
@@ -120,6 +120,14 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 		return slog.New(slog.NewTextHandler(to, options))
 	}
 	return slog.New(slog.NewJSONHandler(to, options))
+}
+
+// withUnits writes how long something took or takes as in the text format, such as 1.5s: JSON has nanoseconds by itself.
+func withUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // Version is the release, or the commit of a build that is none.

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
@@ -61,4 +63,23 @@ func TestServersThatCannotStart(t *testing.T) {
 	start(other.Data, exitUsage, "not the one this database was made with")
 	t.Setenv(config.EnvMasterKey, "abc")
 	start(folder, exitUsage, "the master key has 2 bytes")
+}
+
+// A duration says its unit in every format of the log.
+func TestTheLogHasUnits(t *testing.T) {
+	for _, format := range []string{"json", "text"} {
+		var out bytes.Buffer
+		newLog(&out, format, "info").Info("draining", "drain_for", 1500*time.Millisecond)
+		if !strings.Contains(out.String(), "1.5s") {
+			t.Errorf("%s: %s", format, out.String())
+		}
+	}
+}
+
+// What the database says comes once, and not our own sentence about it a second time.
+func TestADatabaseThatIsAway(t *testing.T) {
+	_, errs := where{t: t}.run(exitUnavailable, "tenant", "list", "--database", "postgres://makola@127.0.0.1:1/none")
+	if !strings.Contains(errs, "connection refused") || strings.Count(errs, "try again shortly") > 1 {
+		t.Errorf("%s", errs)
+	}
 }
