@@ -91,6 +91,56 @@ func TestAReceiptAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
+// Also a receipt that has to wait for its message: for the answer to the submit, or because there was none.
+func TestAReceiptThatWaitsAfterTheClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			o := h.operator.accept()
+			h.clock.Set(-time.Hour)
+			h.receipt(o.UpstreamID, string(s.To), delivered)
+			return o
+		})
+		h.wantStatus(h.mustSend("hello", "0241000001"), "1 delivered")
+
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
+		lost := h.mustSend("hello", "0241000002")
+		h.clock.Set(-time.Hour)
+		h.receipt("an id that nobody told us", "233241000002", delivered)
+		h.pass(3 * time.Hour) // until it is later than ever before
+		h.wantStatus(lost, "1 delivered")
+		h.pass(2 * receiptWindow)
+		h.wantBalance(8)
+		h.sound()
+	})
+}
+
+// The node that takes a message over which was being sent waits for its receipt, too.
+func TestAReceiptAfterARestartAndAClockThatWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10, sleep: true})
+		c, err := h.send("hello", "0241000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.write(func(tx *db.Tx) error { // as a node does that dies in its submit
+			n, err := tx.Exec("UPDATE campaigns SET turn = 1, marked_at = $1 WHERE id = $2", h.clock.Now(), c.ID)
+			if err == nil && n != 1 {
+				err = errors.New("the campaign is not there")
+			}
+			return err
+		})
+		h.clock.Set(-time.Hour)
+		h.start()
+		h.quiet()
+		h.wantStatus(c, "1 unknown")
+		h.receipt("an id that nobody told us", "233241000001", delivered)
+		h.pass(2 * time.Hour)
+		h.wantStatus(c, "1 delivered")
+		h.sound()
+	})
+}
+
 // A clock that ran ahead and was set right leaves no number without codes until it would have been right.
 func TestOTPCapsAfterTheClockWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {

@@ -364,6 +364,7 @@ func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 			msg = w.message(place, StatusSending, w.markedAt)
 		}
 		if msg.Status == StatusSending {
+			m.early.submitted(msg.SubmittedAt)
 			msg.Status, msg.Error = to, why
 			writes.result(result{message: msg})
 		}

@@ -159,9 +159,27 @@ func (r *result) receive(p *part, e earlyReceipt) {
 // earlyBird is when this node last kept a receipt that was quicker than the answer to its submit. Receipts come
 // to the node that submits, so that without one nothing need be looked for; what another node has kept, the
 // pass over early receipts finds.
-type earlyBird struct{ at atomic.Int64 }
+type earlyBird struct {
+	at   atomic.Int64
+	sent atomic.Int64 // the latest time of a submit
+}
 
 func (e *earlyBird) note(now time.Time) { e.at.Store(db.Micros(now)) }
+
+func (e *earlyBird) submitted(at time.Time) {
+	for now := db.Micros(at); ; {
+		last := e.sent.Load()
+		if last >= now || e.sent.CompareAndSwap(last, now) {
+			return
+		}
+	}
+}
+
+// since gives the time under which a receipt is kept that comes now. It is after all that was submitted, also where a
+// clock was set back since: only by these times is it known later what it may be of.
+func (e *earlyBird) since(at time.Time) time.Time {
+	return db.FromMicros(max(db.Micros(at), e.sent.Load()))
+}
 
 // lately says that one may still wait for its part.
 func (e *earlyBird) lately(now time.Time) bool {
@@ -261,6 +279,7 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verd
 		case !known:
 			verdicts[i].Value = tookEarly
 			if !e.stored {
+				e.ReceivedAt = m.early.since(e.ReceivedAt)
 				early = append(early, e)
 			}
 			continue

@@ -51,6 +51,7 @@ func (s *shot) torn() bool {
 // as queued. A message is never offered after its time: then it has failed.
 func (m *Messaging) submit(ctx context.Context, sender provider.SMSSender, w *work, messages []message) []result {
 	begun, from := m.clock.Reading()
+	m.early.submitted(begun)
 	encoded := smstext.Encode(w.text)
 	shots := make([]*shot, 0, len(messages))
 	results := make([]result, 0, len(messages))
