@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
@@ -78,5 +80,40 @@ func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 	}
 	if breaks == 0 {
 		t.Error("no start broke off")
+	}
+}
+
+// The key of the demo tenant is told once, by the start that made it: one that finds its address taken makes none.
+func TestABusyAddressCostsNoKey(t *testing.T) {
+	t.Parallel()
+	c := clock.NewManual(scenarioNow)
+	s, err := sim.New(sim.Options{Clock: c, SMSC: sim.SMSCOptions{EnquireEvery: quietCentre}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	serveSMPP(t, s)
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := config.Server{Environment: "development", Listen: taken.Addr().String(), Sim: server.URL, Connections: 4, DrainFor: time.Minute,
+		Storage: config.Storage{Data: t.TempDir()}}
+	if _, err := Start(context.Background(), cfg, Options{Clock: c}); !errors.Is(err, ErrAddressInUse) {
+		t.Fatalf("on an address that is taken: %v", err)
+	}
+	cfg.Listen = "127.0.0.1:0"
+	a, err := Start(context.Background(), cfg, Options{Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.ready.APIKey == "" || a.ready.WebhookSecret == "" {
+		t.Errorf("the next start tells %+v", a.ready)
+	}
+	if err := a.Stop(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
