@@ -164,8 +164,9 @@ func (p *Payments) Unknown(ctx context.Context) (map[RailName]Unknown, error) {
 		return nil, err
 	}
 	for _, rail := range p.routes.Rails() {
-		name := RailName{rail.Name, rail.Mode}
-		all[name] = all[name]
+		if name := (RailName{rail.Name, rail.Mode}); all[name].Count == 0 {
+			all[name] = Unknown{}
+		}
 	}
 	return all, nil
 }
