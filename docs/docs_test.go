@@ -399,7 +399,10 @@ func printArguments(leaf *kong.Node, without ...string) string {
 }
 
 // description is how the metrics library describes a metric in words.
-var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "([^"]*)",.* variableLabels: \{([^}]*)\}\}$`)
+var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "([^"]*)",.* constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
+
+// fixed finds the names of the labels whose values are fixed.
+var fixed = regexp.MustCompile(`(\w+)="`)
 
 // measured lists the metrics of a running server by name: help and labels.
 func measured(t *testing.T) map[string][2]string {
@@ -429,7 +432,14 @@ func measured(t *testing.T) map[string][2]string {
 			t.Errorf("a metric describes itself unlike others: %s", d)
 			continue
 		}
-		found[m[1]] = [2]string{m[2], strings.ReplaceAll(m[3], ",", ", ")}
+		var labels []string
+		for _, label := range fixed.FindAllStringSubmatch(m[3], -1) {
+			labels = append(labels, label[1])
+		}
+		if m[4] != "" {
+			labels = append(labels, strings.Split(m[4], ",")...)
+		}
+		found[m[1]] = [2]string{m[2], strings.Join(labels, ", ")}
 	}
 	return found
 }

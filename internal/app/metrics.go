@@ -22,6 +22,7 @@ const scrapeTime = 5 * time.Second
 // meters are the metrics of a node. No label holds a tenant, a number or a reference.
 type meters struct {
 	registry *prometheus.Registry
+	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	books    map[string]*book
@@ -45,11 +46,12 @@ func newMeters(a *App) *meters {
 	m := &meters{
 		registry: prometheus.NewRegistry(),
 		books:    map[string]*book{bookLedger: {}, bookPayments: {}, bookMessages: {}},
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_http_in_flight", Help: "Requests that are being answered."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.inFlight, m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "go": runtime.Version()}})
 	build.Set(1)
@@ -75,6 +77,8 @@ func newMeters(a *App) *meters {
 			Help: "When this node last made that check."}, func() float64 { return float64(b.checked.Load()) }))
 	}
 	m.queue(a)
+	m.webhooks(a)
+	m.database(a)
 	m.registry.MustRegister(&stored{app: a})
 	return m
 }
@@ -108,6 +112,25 @@ func (m *meters) queue(a *App) {
 		return 0
 	})
 	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
+}
+
+// webhooks adds what this node delivered.
+func (m *meters) webhooks(a *App) {
+	attempts := func(result string, value func() uint64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_webhook_attempts_total",
+			Help: "Attempts to deliver an event, by whether the receiver answered 2xx (delivered) or not (failed).", ConstLabels: prometheus.Labels{"result": result}},
+			func() float64 { return float64(value()) }))
+	}
+	attempts("delivered", func() uint64 { return a.webhooks.Counts().Delivered })
+	attempts("failed", func() uint64 { return a.webhooks.Counts().Failed })
+	m.counter("makola_webhooks_given_up_total", "Events that were not delivered after all attempts, or that the receiver refused for good.", func() uint64 { return a.webhooks.Counts().GivenUp })
+}
+
+// database adds what this node asks of its database.
+func (m *meters) database(a *App) {
+	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database.", func() float64 { return float64(a.db.Counts().Running) })
+	m.gauge("makola_db_pool_waiting", "Transactions that wait for a connection.", func() float64 { return float64(a.db.Counts().Waiting) })
+	m.counter("makola_db_tx_retries_total", "Transactions run again after a conflict, a lost connection or a doubt.", func() uint64 { return a.db.Counts().Retried })
 }
 
 // seen counts a request of the interface.

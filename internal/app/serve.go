@@ -86,6 +86,8 @@ func (a *App) handler() http.Handler {
 		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
 			a.sim.control.ServeHTTP(w, r)
 		default:
+			a.meters.inFlight.Inc()
+			defer a.meters.inFlight.Dec()
 			a.api.ServeHTTP(w, r)
 		}
 	})

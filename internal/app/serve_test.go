@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/provider"
 	"github.com/prometheus/client_golang/prometheus"
@@ -136,5 +140,64 @@ func TestListenersLog(t *testing.T) {
 	}
 	if got := log.String(); !strings.Contains(got, `"level":"WARN","msg":"http: TLS handshake error"`) {
 		t.Errorf("the log has %q", got)
+	}
+}
+
+// read gives the value of a metric's series, which has these values of labels.
+func (m *meters) read(t *testing.T, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, series := range f.GetMetric() {
+			var values []string
+			for _, l := range series.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if f.GetName() == name && slices.Equal(values, labels) {
+				return series.GetGauge().GetValue() + series.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Fatalf("there is no %s %v", name, labels)
+	return 0
+}
+
+// A node says how many requests it answers now, and how its deliveries went.
+func TestANodeIsMeasured(t *testing.T) {
+	t.Parallel()
+	a, err := Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true, DrainFor: time.Minute}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	defer receiver.Close()
+
+	body, send := io.Pipe()
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/payment-api/send/mobilemoney", body)
+	r.RemoteAddr = "127.0.0.1:5000"
+	r.Header.Set("X-Api-Key", a.ready.APIKey)
+	w, answered := httptest.NewRecorder(), make(chan struct{})
+	go func() {
+		defer close(answered)
+		a.handler().ServeHTTP(w, r)
+	}()
+	clocktest.Await(t, "the request", func() bool { return a.meters.read(t, "makola_http_in_flight") == 1 })
+	fmt.Fprintf(send, `{"amount": 1, "channel": "MTN", "account_number": "0240000001", "client_reference": "measured-0001", "callback_url": %q}`, receiver.URL)
+	send.Close()
+	<-answered
+	if n := a.meters.read(t, "makola_http_in_flight"); w.Code != http.StatusOK || n != 0 {
+		t.Fatalf("%v are in flight after the answer %d %s", n, w.Code, w.Body)
+	}
+	clocktest.Await(t, "an attempt that fails", func() bool { return a.meters.read(t, "makola_webhook_attempts_total", "failed") == 1 })
+	if n := a.meters.read(t, "makola_webhook_attempts_total", "delivered"); n != 0 {
+		t.Errorf("%v were delivered", n)
 	}
 }

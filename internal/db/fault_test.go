@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
@@ -392,6 +393,42 @@ func snapshotSeesOneMoment(t *testing.T, read func(*db.DB, context.Context, func
 		}
 		if left, _ := purse(t, d); left != 99 {
 			t.Errorf("%d left", left)
+		}
+	})
+}
+
+// Who watches a node sees how many transactions have a connection, wait for one, and were run again.
+func TestCounts(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		makeItems(t, d)
+		f.At(db.BoundaryCommit, 1, db.FaultConflict)
+		before := d.Counts()
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			if n := d.Counts(); n.Running != 1 || n.Waiting != 0 {
+				t.Errorf("in a transaction: %+v", n)
+			}
+			_, err := tx.Exec(`DELETE FROM items`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n := d.Counts(); n != (db.Counts{Retried: before.Retried + 1}) {
+			t.Errorf("after one conflict: %+v, before it %+v", n, before)
+		}
+		var group sync.WaitGroup
+		release := make(chan struct{})
+		for range 64 { // more than there are connections
+			group.Go(func() {
+				if err := d.Write(t.Context(), func(*db.Tx) error { <-release; return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		clocktest.Await(t, "a transaction that waits", func() bool { n := d.Counts(); return n.Waiting > 0 && n.Running > 0 })
+		close(release)
+		group.Wait()
+		if n := d.Counts(); n.Running != 0 || n.Waiting != 0 {
+			t.Errorf("at the end: %+v", n)
 		}
 	})
 }

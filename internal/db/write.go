@@ -100,6 +100,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 		default:
 			return err
 		}
+		d.retried.Add(1)
 	}
 }
 
@@ -200,6 +201,7 @@ func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
 		if pauseErr := pause(ctx, try); pauseErr != nil {
 			return err
 		}
+		d.retried.Add(1)
 	}
 }
 
@@ -208,10 +210,14 @@ func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []f
 	if d.closed.Load() {
 		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
 	}
+	d.waiting.Add(1)
 	s, err := d.opener.session(ctx, m)
+	d.waiting.Add(-1)
 	if err != nil {
 		return nil, classify(err)
 	}
+	d.running.Add(1)
+	defer d.running.Add(-1)
 	t := &Tx{db: d, session: s, readOnly: !m.writes()}
 	t.ctx = context.WithValue(ctx, txKey{}, true)
 	defer func() {
