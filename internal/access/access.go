@@ -91,6 +91,12 @@ func (a *Access) CheckInstallation(ctx context.Context, secret config.Secret) er
 	return same(stored, ours)
 }
 
+// Tied says whether the database has a master key: that of the first server that was started on it.
+func (a *Access) Tied(ctx context.Context) (bool, error) {
+	stored, err := a.storedFingerprint(ctx)
+	return stored != "", err
+}
+
 // CheckSecret is CheckInstallation for who starts no server: it ties nothing,
 // and any key will do for a database that no server has been started on.
 func (a *Access) CheckSecret(ctx context.Context, secret config.Secret) error {

@@ -140,7 +140,7 @@ func (a *App) Stop(ctx context.Context) error {
 // later notes what Stop has to do about what was just started.
 func (a *App) later(undo func(context.Context) error) { a.undo = append(a.undo, undo) }
 
-// settle completes the configuration: the mode, the data folder, the master key, the node's name.
+// settle completes the configuration: the mode, the data folder, the node's name.
 func (a *App) settle(context.Context) error {
 	if a.cfg.Ephemeral {
 		folder, err := os.MkdirTemp("", "makola-")
@@ -159,13 +159,6 @@ func (a *App) settle(context.Context) error {
 		return problem.New(problem.Invalid, "settings_unfit", head+":\n  - "+strings.Join(unfit, "\n  - "))
 	}
 	a.cfg.PublicURL = strings.TrimRight(a.cfg.PublicURL, "/") // paths follow it
-	if a.cfg.Secret.Empty() {
-		secret, err := DevelopmentSecret(a.cfg.Storage, true)
-		if err != nil {
-			return err
-		}
-		a.cfg.Secret = secret
-	}
 	if a.cfg.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {

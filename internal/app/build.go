@@ -83,6 +83,9 @@ func (a *App) openDatabase(ctx context.Context) error {
 
 func (a *App) buildParts(ctx context.Context) error {
 	a.access = access.New(a.db, a.clock)
+	if err := a.findSecret(ctx); err != nil {
+		return err
+	}
 	if err := a.access.CheckInstallation(ctx, a.cfg.Secret); err != nil {
 		return err
 	}

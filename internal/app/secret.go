@@ -1,11 +1,14 @@
 package app
 
 import (
+	"context"
 	"crypto/sha256"
+	"fmt"
 	"net/url"
 	"path/filepath"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
 )
 
 // secretFile is the development key's place in the data folder.
@@ -24,4 +27,22 @@ func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	}
 	key := sha256.Sum256([]byte("makola development key of " + name))
 	return config.NewSecret(key[:])
+}
+
+// findSecret gives a development server its master key. A new one is made for a new database alone: beside one that was
+// restored without its own it would only look like that.
+func (a *App) findSecret(ctx context.Context) error {
+	if !a.cfg.Secret.Empty() {
+		return nil
+	}
+	tied, err := a.access.Tied(ctx)
+	if err != nil {
+		return err
+	}
+	a.cfg.Secret, err = DevelopmentSecret(a.cfg.Storage, !tied)
+	if err != nil {
+		return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key of this database cannot be used: %v; put the file back, or set %s or %s",
+			err, config.EnvMasterKey, config.EnvMasterKeyFile))
+	}
+	return nil
 }

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,6 +64,17 @@ func TestServersThatCannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(other.Data, exitUsage, "not the one this database was made with")
+	// Nor is a new key made for a database that was restored without its own.
+	t.Setenv(config.EnvMasterKey, "")
+	start(other.Data, exitUsage, "put the file back, or set "+config.EnvMasterKey)
+	own := filepath.Join(other.Data, "development.key")
+	if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a key was left behind: %v", err)
+	}
+	if err := os.WriteFile(own, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(other.Data, exitUsage, "neither hexadecimal nor base64")
 	t.Setenv(config.EnvMasterKey, "abc")
 	start(folder, exitUsage, "the master key has 2 bytes")
 }
