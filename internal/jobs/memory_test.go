@@ -285,9 +285,9 @@ func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
 				done <- j
 				return Done()
 			}}))
+			epoch := a.Epoch() // of before: a machine that stands still for longer than a lease silences the node, too
 			add(t, da, a, Job{ID: "1", Kind: "k"})
 			quiet(t, a)
-			epoch := a.Epoch()
 			faulty.Faults.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
 			select {
 			case j := <-done:
