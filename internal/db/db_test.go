@@ -76,13 +76,6 @@ func TestReadsBackWhatWasWritten(t *testing.T) {
 			if found != 2 {
 				t.Errorf("texts found %d", found)
 			}
-			if _, err := tx.One(`SELECT count(*) FROM items JOIN json_each($1) AS s ON s.value->>'id' = items.id AND CAST(s.value->>'n' AS INTEGER) = amount`,
-				[]any{db.Set([]map[string]any{{"id": "b", "n": 1 << 40}, {"id": "c", "n": 7}})}, &found); err != nil {
-				return err
-			}
-			if found != 1 {
-				t.Errorf("json_each found %d", found)
-			}
 			var yes bool
 			var big int64
 			ok, err := tx.One(`SELECT EXISTS (SELECT 1 FROM items WHERE id = $1), greatest(CAST($2 AS INTEGER), 3) FROM items WHERE id = $1 FOR UPDATE`, []any{"a", 9}, &yes, &big)
@@ -120,8 +113,8 @@ func TestGuardsRefuseTheWholeTransaction(t *testing.T) {
 		if err := change(0); err != nil {
 			t.Fatal(err)
 		}
-		if err := change(0); !errors.Is(err, db.ErrUnique) || db.UniqueName(err) == "" {
-			t.Fatalf("the key is taken: %v (%q)", err, db.UniqueName(err))
+		if err := change(0); !errors.Is(err, db.ErrUnique) {
+			t.Fatalf("the key is taken: %v", err)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 // is written once, in the words that both engines share plus these:
 //
 //	in the text                 on PostgreSQL                  on SQLite
-//	json_each($1)               jsonb_array_elements($1)       json_each($1)
 //	IN (SELECT value FROM
 //	    texts($1))              = ANY($1), NOT: <> ALL($1)     IN (SELECT value FROM json_each($1))
 //	IN (r.id)                   = ANY(ARRAY[r.id])             the same, which is = r.id
@@ -27,10 +26,9 @@ import (
 //	FOR UPDATE [SKIP LOCKED]    the same                       nothing: the one writer has locked all
 //	CAST(x AS INTEGER)          CAST(x AS BIGINT)              the same
 //
-// $1 of texts and ints is a []string or []int64, of rows a Rows value, of
-// json_each a string with a JSON array (see Set). rows($1) needs an alias after
-// it, texts and ints have theirs ("texts", "ints") and a column "value". What
-// both engines have and needs no word: ON CONFLICT, RETURNING, UPDATE ... FROM,
+// $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
+// needs an alias after it, texts and ints have theirs ("texts", "ints") and a
+// column "value". What both engines have and needs no word: ON CONFLICT, RETURNING, UPDATE ... FROM,
 // jsonb(x)->>'name', row values, count(*) FILTER, IS NOT DISTINCT FROM. An
 // INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
 // parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is.
@@ -58,7 +56,6 @@ var (
 	wordNotInTexts  = regexp.MustCompile(`\bNOT IN \(SELECT value FROM texts\(\$(\d+)\)\)`)
 	wordTexts       = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
-	wordJSONEach    = regexp.MustCompile(`\bjson_each\(`)
 	wordNow         = regexp.MustCompile(`\bnow_micros\(\)`)
 	wordGreatest    = regexp.MustCompile(`(?i)\bgreatest\(`)
 	wordLeast       = regexp.MustCompile(`(?i)\bleast\(`)
@@ -173,7 +170,6 @@ func postgresText(sql string, args []any, guarded bool) string {
 	sql = wordInOne.ReplaceAllString(sql, "= ANY(ARRAY[$1])")
 	sql = wordTexts.ReplaceAllString(sql, "(SELECT unnest($$$1::text[]) AS value) AS texts")
 	sql = wordInts.ReplaceAllString(sql, "(SELECT unnest($$$1::bigint[]) AS value) AS ints")
-	sql = wordJSONEach.ReplaceAllString(sql, "jsonb_array_elements(")
 	sql = wordNow.ReplaceAllString(sql, "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
 	sql = wordCastInteger.ReplaceAllString(sql, "AS BIGINT)")
 	if guarded {

@@ -16,7 +16,7 @@ import (
 
 // The errors that callers tell apart with errors.Is.
 var (
-	// ErrUnique is a unique key that is taken; UniqueName says which.
+	// ErrUnique is a unique key that is taken.
 	ErrUnique = errors.New("db: the key is taken")
 	// ErrGuard is a deferred statement that affected another number of rows
 	// than it had to; nothing of its transaction happened.
@@ -50,26 +50,6 @@ type unknownCommit struct {
 
 func (e *unknownCommit) Error() string   { return errUnknownCommit.Error() + ": " + e.cause.Error() }
 func (e *unknownCommit) Unwrap() []error { return []error{errUnknownCommit, e.cause} }
-
-// uniqueError names the key that is taken.
-type uniqueError struct {
-	name  string
-	cause error
-}
-
-func (e *uniqueError) Error() string   { return "db: the key is taken: " + e.cause.Error() }
-func (e *uniqueError) Unwrap() []error { return []error{ErrUnique, e.cause} }
-
-// UniqueName names the unique key that err is about, and is empty when err is
-// about none: the constraint's or index's name on PostgreSQL, "table.column,
-// table.column" or the index's name on SQLite.
-func UniqueName(err error) string {
-	var e *uniqueError
-	if errors.As(err, &e) {
-		return e.name
-	}
-	return ""
-}
 
 // ownError is what a caller's own function said about a row: it is handed back
 // as it is, and never taken for an error of the database.
@@ -115,7 +95,7 @@ func classify(err error) error {
 func classifyPostgres(err error, pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "23505":
-		return &uniqueError{name: pg.ConstraintName, cause: err}
+		return fmt.Errorf("%w: %w", ErrUnique, err)
 	case pg.Code == "22P02" && strings.Contains(pg.Message, guardMark):
 		return fmt.Errorf("%w: %s", ErrGuard, pg.Message)
 	case pg.Code == "40001", pg.Code == "40P01",
@@ -136,7 +116,7 @@ func classifySQLite(err error, lite *sqlite.Error) error {
 	case sqlite3.SQLITE_CONSTRAINT:
 		switch lite.Code() {
 		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID:
-			return &uniqueError{name: sqliteKey(lite.Error()), cause: err}
+			return fmt.Errorf("%w: %w", ErrUnique, err)
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%w: %w", errConflict, err)
@@ -144,20 +124,4 @@ func classifySQLite(err error, lite *sqlite.Error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err
-}
-
-// sqliteKey cuts the key out of "constraint failed: UNIQUE constraint failed:
-// payments.tenant, payments.reference (2067)".
-func sqliteKey(message string) string {
-	_, key, found := strings.Cut(message, "UNIQUE constraint failed: ")
-	if !found {
-		return message
-	}
-	if i := strings.LastIndex(key, " ("); i > 0 {
-		key = key[:i]
-	}
-	if name, isIndex := strings.CutPrefix(key, "index '"); isIndex {
-		return strings.TrimSuffix(name, "'")
-	}
-	return key
 }

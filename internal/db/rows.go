@@ -3,7 +3,6 @@ package db
 import (
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -197,17 +196,6 @@ func jsonInts(list []int64) string {
 		b = strconv.AppendInt(b, n, 10)
 	}
 	return string(append(b, ']'))
-}
-
-// Set is v, a slice, as the JSON array that a statement reads with
-// json_each($n) and value->>'name'. On PostgreSQL numbers come out of ->> as
-// text: CAST(value->>'n' AS INTEGER). For what is hot use Rows.
-func Set(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("db: a set of %T: %v", v, err)) // a mistake of the program
-	}
-	return string(text)
 }
 
 // insertChunk rows go into one INSERT of SQLite.
