@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +61,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	if boxes := startKannel(b, centre); boxes != nil {
 		kannel = boxes.run(b, centre, recipients, min(requests, kannelMessages/recipients))
 		boxes.stop()
+		clocktest.Await(b, "the end of Kannel's connection", func() bool { return centre.totals(b).Bound == 0 })
 		b.ReportMetric(kannel, "kannel-messages/s")
 	}
 	where := newSite(b, engine)
@@ -174,7 +178,14 @@ func (l *texters) client(next *atomic.Int64, requests int64) error {
 // kannel is a running Kannel: its bearerbox with a file store, and its smsbox.
 type kannel struct {
 	address string
-	boxes   []*exec.Cmd
+	admin   string
+	boxes   []*box
+}
+
+// box is one of Kannel's processes.
+type box struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
 }
 
 const kannelSettings = `group = core
@@ -235,37 +246,66 @@ func startKannel(b *testing.B, c *centre) *kannel {
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	k := &kannel{address: fmt.Sprintf("127.0.0.1:%d", ports[2])}
+	k := &kannel{address: fmt.Sprintf("127.0.0.1:%d", ports[2]), admin: fmt.Sprintf("http://127.0.0.1:%d/status.txt?password=bench", ports[0])}
 	b.Cleanup(k.stop)
 	bound := c.totals(b).Bound
 	k.start(b, binaries["bearerbox"], file)
-	clocktest.Await(b, "Kannel's connection", func() bool { return c.totals(b).Bound > bound })
+	k.await(b, "Kannel's connection", func() bool { return c.totals(b).Bound > bound })
 	k.start(b, binaries["smsbox"], file)
-	clocktest.Await(b, "Kannel to listen", func() bool {
+	k.await(b, "Kannel to listen", func() bool {
 		connection, err := net.Dial("tcp", k.address)
 		if err != nil {
 			return false
 		}
 		return connection.Close() == nil
 	})
+	// It listens before it has its bearerbox, to which it gives what it accepts.
+	k.await(b, "Kannel's boxes to know each other", func() bool {
+		answer, err := http.Get(k.admin)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(text), "smsbox:")
+	})
 	return k
 }
 
 func (k *kannel) start(b *testing.B, binary, settings string) {
 	b.Helper()
-	box := exec.Command(binary, settings)
-	box.Dir = filepath.Dir(settings)
-	if err := box.Start(); err != nil {
+	one := &box{cmd: exec.Command(binary, settings), exited: make(chan struct{})}
+	one.cmd.Dir = filepath.Dir(settings)
+	if err := one.cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	k.boxes = append(k.boxes, box)
+	go func() {
+		_ = one.cmd.Wait()
+		close(one.exited)
+	}()
+	k.boxes = append(k.boxes, one)
+}
+
+// await waits for the boxes, as long as they are there.
+func (k *kannel) await(b *testing.B, what string, so func() bool) {
+	b.Helper()
+	clocktest.Await(b, what, func() bool {
+		for _, each := range k.boxes {
+			select {
+			case <-each.exited:
+				b.Fatalf("%s ended: %v", each.cmd.Path, each.cmd.ProcessState)
+			default:
+			}
+		}
+		return so()
+	})
 }
 
 // stop kills the boxes, the younger first.
 func (k *kannel) stop() {
-	for _, box := range slices.Backward(k.boxes) {
-		_ = box.Process.Kill()
-		_ = box.Wait()
+	for _, each := range slices.Backward(k.boxes) {
+		_ = each.cmd.Process.Kill()
+		<-each.exited
 	}
 	k.boxes = nil
 }
@@ -280,22 +320,27 @@ func (k *kannel) run(b *testing.B, c *centre, recipients, requests int) float64 
 		return append(to, " HTTP/1.1\r\nHost: kannel\r\n\r\n"...)
 	}}
 	rate := l.run(b, c, recipients, requests)
-	clocktest.Await(b, "Kannel's receipts", func() bool { return c.totals(b).Confirmed >= int64(recipients*requests) })
+	k.await(b, "Kannel's receipts", func() bool { return c.totals(b).Confirmed >= int64(recipients*requests) })
 	b.Logf("Kannel: %.0f messages a second, accepted at %.0f, p50 %v, p99 %v", rate, l.accepted, l.percentile(0.5), l.percentile(0.99))
 	return rate
 }
 
-// freePorts finds ports that nobody listens on now.
+// freePorts finds ports that nobody listens on now, below those that the system gives to connections: one of these may
+// be taken before Kannel has it.
 func freePorts(b *testing.B, n int) []int {
 	b.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var ports []int
+	for len(ports) < n {
+		port := 20_000 + rand.IntN(10_000)
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer listener.Close()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
 	}
 	return ports
 }
