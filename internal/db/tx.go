@@ -159,9 +159,6 @@ func (t *Tx) AtEnd(fn func()) { t.always = append(t.always, fn) }
 // writer has locked everything, db removes them.
 func (t *Tx) ForUpdate() string { return " FOR UPDATE" }
 
-// ForUpdateSkipLocked is ForUpdate that passes over rows locked by others.
-func (t *Tx) ForUpdateSkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
-
 // statement translates a text and its arguments for the engine.
 func (t *Tx) statement(sql string, args []any) (*statement, error) {
 	if t.ended {

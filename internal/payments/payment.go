@@ -195,7 +195,3 @@ func (p Payment) Held() money.Pesewas {
 	}
 	return p.Amount + p.Charges
 }
-
-// ByMobileMoney says whether a collection pays for a top-up, or a top-up is
-// paid by a collection.
-func (p Payment) ByMobileMoney() bool { return p.Child != "" || p.Parent != "" }

@@ -67,10 +67,10 @@ func (s *Sim) begin(w http.ResponseWriter, r *http.Request, provider, op string)
 	return c, false
 }
 
-// order enters an order in the book by the plan of its number, its script and
-// the faults of this call. ok is false when the call has been answered.
+// order enters an order in the book by the plan of its number and the faults of
+// this call. ok is false when the call has been answered.
 func (c *call) order(o Order) (p placed, ok bool) {
-	plan := c.s.plan(o)
+	plan := o.plan()
 	c.hit.bend(&plan)
 	if plan.Down && c.s.isDown(o.Party) {
 		c.unavailable()
@@ -186,17 +186,11 @@ func (c *call) drop() {
 	conn.Close()
 }
 
-// plan is what an order will come to: its script, else its number.
-func (s *Sim) plan(o Order) Plan {
-	s.mu.Lock()
-	p, scripted := s.script[plain(o.Reference)]
-	s.mu.Unlock()
-	switch {
-	case scripted:
-	case o.fixed != nil:
+// plan is what an order will come to, by its number unless it is fixed.
+func (o Order) plan() Plan {
+	p := PlanFor(o.Kind, o.Party)
+	if o.fixed != nil {
 		p = *o.fixed
-	default:
-		p = PlanFor(o.Kind, o.Party)
 	}
 	if p.Then == "" {
 		p.Then = Success

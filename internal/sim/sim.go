@@ -65,9 +65,8 @@ type Sim struct {
 	closing sync.Once
 	closed  error
 
-	mu     sync.Mutex
-	script map[string]Plan      // by plain reference
-	down   map[string]time.Time // by party: when the provider comes back (magic 031)
+	mu   sync.Mutex
+	down map[string]time.Time // by party: when the provider comes back (magic 031)
 }
 
 // wire is one provider's side of the wire.
@@ -93,7 +92,7 @@ func New(o Options) (*Sim, error) {
 		opts: o, clock: o.Clock, log: o.Log,
 		faults: newFaults(o.Clock), schedule: newScheduler(o.Clock),
 		callbacks: newCallbacks(o.Log), handsets: newHandsets(),
-		script: map[string]Plan{}, down: map[string]time.Time{},
+		down: map[string]time.Time{},
 	}
 	s.smsc = newSMSC(s, o.SMSC)
 	s.wires = map[string]wire{
@@ -180,13 +179,6 @@ func (s *Sim) Float(provider string) money.Pesewas {
 
 // Opening is the float that the provider held before the first movement.
 func (s *Sim) Opening(provider string) money.Pesewas { return s.book.opening(provider) }
-
-// Script fixes what a reference will come to, whatever its number says.
-func (s *Sim) Script(reference string, p Plan) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.script[plain(reference)] = p
-}
 
 // plain is a reference without its hyphens and case.
 func plain(reference string) string {
