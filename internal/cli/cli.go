@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -153,6 +155,7 @@ func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ValueFormatter(helpOf),
+		kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(prefixFlag)),
 	)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"reflect"
 	"strconv"
 
+	"github.com/alecthomas/kong"
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -74,6 +77,23 @@ func (c *cidr) UnmarshalText(text []byte) (err error) {
 		p := problem.From(err)
 		return errors.New(p.Fields[p.FieldNames()[0]][0])
 	}
+	return nil
+}
+
+// prefixFlag reads a flag that is a range of addresses, or one address.
+func prefixFlag(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("CIDR", &text); err != nil {
+		return err
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if addr, notOne := netip.ParseAddr(text); notOne == nil {
+		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	if err != nil {
+		return fmt.Errorf("%q is neither an IP address nor a CIDR", text)
+	}
+	target.Set(reflect.ValueOf(prefix))
 	return nil
 }
 

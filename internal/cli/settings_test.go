@@ -2,8 +2,10 @@ package cli
 
 import (
 	"io"
+	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +47,25 @@ func TestEmptyVariables(t *testing.T) {
 	}
 	if got, _ := parsed(); !reflect.DeepEqual(got, want) {
 		t.Errorf("with empty variables the settings are\n%+v, without any\n%+v", got, want)
+	}
+}
+
+// A proxy may be one address: whoever has one proxy writes no range.
+func TestTrustedProxies(t *testing.T) {
+	var root commands
+	parser, err := newParser(&root, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"serve", "--trusted-proxy=10.0.0.5,fd00::/8", "--trusted-proxy", "::1"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.5/32"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("::1/128")}
+	if got := root.Serve.TrustedProxies; !slices.Equal(got, want) {
+		t.Errorf("the proxies are %v", got)
+	}
+	if _, err := parser.Parse([]string{"serve", "--trusted-proxy=10.0.0.0/8,proxy.example"}); err == nil || !strings.Contains(err.Error(), "neither an IP address nor a CIDR") {
+		t.Errorf("a name: %v", err)
 	}
 }
 

@@ -130,6 +130,14 @@ func (s Server) Wrong() []string {
 		u, err := url.Parse(origin)
 		need(err == nil && isBase(origin) && strings.Trim(u.Path, "/") == "", "origins such as https://shop.example in MAKOLA_CORS_ORIGINS, not %q", origin)
 	}
+	address := func(name, text string) {
+		_, _, err := net.SplitHostPort(text)
+		need(text == "" || err == nil, "an address such as 127.0.0.1:8080 in "+name+", not %q", text)
+	}
+	address("MAKOLA_LISTEN", s.Listen)
+	if s.Metrics() {
+		address("MAKOLA_METRICS_LISTEN", s.MetricsListen)
+	}
 	need(s.GeneralLimit >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.GeneralLimit)
 	return wrong
 }

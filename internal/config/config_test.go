@@ -164,7 +164,8 @@ func TestProduction(t *testing.T) {
 }
 
 func TestWrongSettings(t *testing.T) {
-	good := Server{PublicURL: "https://pay.example/makola/", Sim: "http://127.0.0.1:8090/sim/v1", Origins: []string{"https://shop.example", "http://localhost:3000/"}}
+	good := Server{PublicURL: "https://pay.example/makola/", Sim: "http://127.0.0.1:8090/sim/v1", Origins: []string{"https://shop.example", "http://localhost:3000/"},
+		Listen: ":8080", MetricsListen: "off"}
 	for _, s := range []Server{{}, good} {
 		if wrong := s.Wrong(); wrong != nil {
 			t.Errorf("%+v has %v", s, wrong)
@@ -174,6 +175,7 @@ func TestWrongSettings(t *testing.T) {
 		{PublicURL: "pay.example"}, {PublicURL: "https://"}, {PublicURL: "https://:443"}, {PublicURL: "ftp://pay.example"}, {PublicURL: "https://pay.example?x"},
 		{PublicURL: "https://ama:secret@pay.example"}, {PublicURL: "https://pay.example/#"}, {Sim: "127.0.0.1:8090"}, {Sim: "http://[::1"},
 		{Origins: []string{"*"}}, {Origins: []string{"https://shop.example", "https://shop.example/cart"}}, {GeneralLimit: -1},
+		{Listen: "8080"}, {Listen: "127.0.0.1"}, {MetricsListen: "on"},
 	} {
 		if wrong := s.Wrong(); len(wrong) != 1 {
 			t.Errorf("%+v has %v", s, wrong)
