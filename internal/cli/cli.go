@@ -155,7 +155,7 @@ func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ValueFormatter(helpOf),
-		kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(prefixFlag)),
+		kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(addressesFlag)),
 	)
 	if err != nil {
 		return nil, err

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"net/netip"
 	"reflect"
 	"strconv"
 
@@ -68,41 +66,19 @@ func (c *count) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cidr is an address or a range of addresses.
-type cidr struct{ prefix netip.Prefix }
-
-// UnmarshalText reads the flag.
-func (c *cidr) UnmarshalText(text []byte) (err error) {
-	if c.prefix, err = access.ParsePrefix(string(text)); err != nil {
-		p := problem.From(err)
-		return errors.New(p.Fields[p.FieldNames()[0]][0])
-	}
-	return nil
-}
-
-// prefixFlag reads a flag that is a range of addresses, or one address.
-func prefixFlag(ctx *kong.DecodeContext, target reflect.Value) error {
+// addressesFlag reads a flag that is an address or a range of addresses.
+func addressesFlag(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("CIDR", &text); err != nil {
 		return err
 	}
-	prefix, err := netip.ParsePrefix(text)
-	if addr, notOne := netip.ParseAddr(text); notOne == nil {
-		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
+	prefix, err := access.ParsePrefix(text)
 	if err != nil {
-		return fmt.Errorf("%q is neither an IP address nor a CIDR", text)
+		p := problem.From(err)
+		return errors.New(p.Fields[p.FieldNames()[0]][0])
 	}
 	target.Set(reflect.ValueOf(prefix))
 	return nil
-}
-
-func prefixesOf(list []cidr) []netip.Prefix {
-	prefixes := make([]netip.Prefix, len(list))
-	for i, c := range list {
-		prefixes[i] = c.prefix
-	}
-	return prefixes
 }
 
 func textsOf[T interface{ String() string }](list []T) []string {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/netip"
 	"reflect"
 
 	"github.com/makola/makola/internal/access"
@@ -19,13 +20,13 @@ type tenantCommands struct {
 
 // tenantFlags are what create and set have in common.
 type tenantFlags struct {
-	Collections   toggle `name:"collections" placeholder:"on|off" help:"Whether it may collect mobile money."`
-	Blocked       toggle `name:"blocked" placeholder:"on|off" help:"Refuse everything but status checks."`
-	Payouts       toggle `name:"payouts" placeholder:"on|off" help:"Whether it may send payouts."`
-	PayoutIP      []cidr `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts; repeat for more. Replaces the whole list."`
-	FeeBearer     string `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who bears the charges of collections."`
-	TransferLimit amount `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
-	BankLimit     amount `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
+	Collections   toggle         `name:"collections" placeholder:"on|off" help:"Whether it may collect mobile money."`
+	Blocked       toggle         `name:"blocked" placeholder:"on|off" help:"Refuse everything but status checks."`
+	Payouts       toggle         `name:"payouts" placeholder:"on|off" help:"Whether it may send payouts."`
+	PayoutIP      []netip.Prefix `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts; repeat for more. Replaces the whole list."`
+	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who bears the charges of collections."`
+	TransferLimit amount         `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
+	BankLimit     amount         `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
 }
 
 // tenantView is a customer as it is printed.
@@ -103,8 +104,8 @@ func (c *tenantCreate) Run(e *env) error {
 			if made, err = o.tenants.Create(tx, t); err != nil {
 				return nil, err
 			}
-			_, err = o.access.SetPayoutIPs(tx, t.ID, prefixesOf(c.PayoutIP))
-			return map[string]any{"tenant": made, "payout_ips": prefixesOf(c.PayoutIP)}, err
+			_, err = o.access.SetPayoutIPs(tx, t.ID, c.PayoutIP)
+			return map[string]any{"tenant": made, "payout_ips": textsOf(c.PayoutIP)}, err
 		})
 		if err != nil {
 			return err
@@ -204,11 +205,11 @@ func (c *tenantSet) Run(e *env) error {
 			}
 			details["before"], details["after"] = before, after
 			if lists {
-				was, err := o.access.SetPayoutIPs(tx, c.ID, prefixesOf(c.PayoutIP))
+				was, err := o.access.SetPayoutIPs(tx, c.ID, c.PayoutIP)
 				if err != nil {
 					return nil, err
 				}
-				details["payout_ips_before"], details["payout_ips_after"] = textsOf(was), textsOf(prefixesOf(c.PayoutIP))
+				details["payout_ips_before"], details["payout_ips_after"] = textsOf(was), textsOf(c.PayoutIP)
 			}
 			return details, nil
 		})
