@@ -57,7 +57,7 @@ func tooLate(err error) *problem.Error {
 }
 
 // statusHungUp is for the metrics alone: the client has gone, which ended its
-// question. A request that changes something is never ended so.
+// question. Only a GET is ended so.
 const statusHungUp = 499
 
 // refuse replaces whatever the call has written by the answer of an error.
