@@ -173,7 +173,7 @@ func (p *Payments) replayed(old Payment, err error) (Payment, bool, error) {
 		err = refused(old)
 	}
 	if err != nil {
-		return Payment{}, err == nil || old.Refused, err
+		return Payment{}, old.Refused, err
 	}
 	return old, true, nil
 }
