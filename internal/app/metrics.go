@@ -128,8 +128,9 @@ func (m *meters) webhooks(a *App) {
 
 // database adds what this node asks of its database.
 func (m *meters) database(a *App) {
-	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database.", func() float64 { return float64(a.db.Counts().Running) })
-	m.gauge("makola_db_pool_waiting", "Transactions that wait for a connection.", func() float64 { return float64(a.db.Counts().Waiting) })
+	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, those of the scrape among them.", func() float64 { return float64(a.db.Counts().Running) })
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_db_pool_wait_seconds_total",
+		Help: "For how long transactions waited for a connection, all together."}, func() float64 { return a.db.Counts().Waited.Seconds() }))
 	m.counter("makola_db_tx_retries_total", "Transactions run again after a conflict, a lost connection or a doubt.", func() uint64 { return a.db.Counts().Retried })
 }
 

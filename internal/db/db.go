@@ -60,20 +60,21 @@ type DB struct {
 	texts  texts
 	closed atomic.Bool
 
-	waiting, running atomic.Int64
-	retried          atomic.Uint64
+	running atomic.Int64
+	waited  atomic.Int64 // nanoseconds
+	retried atomic.Uint64
 }
 
 // Counts is how much this process asks of the database.
 type Counts struct {
-	Running int64  // transactions that have a connection now
-	Waiting int64  // those that wait for one
-	Retried uint64 // runs again since the start, after a conflict, a lost connection or a doubt
+	Running int64         // transactions that have a connection now
+	Waited  time.Duration // for connections, all transactions since the start together
+	Retried uint64        // runs again since the start, after a conflict, a lost connection or a doubt
 }
 
 // Counts gives this process's numbers.
 func (d *DB) Counts() Counts {
-	return Counts{Running: d.running.Load(), Waiting: d.waiting.Load(), Retried: d.retried.Load()}
+	return Counts{Running: d.running.Load(), Waited: time.Duration(d.waited.Load()), Retried: d.retried.Load()}
 }
 
 // An opener makes sessions of one engine; there is one for each engine.

@@ -210,9 +210,9 @@ func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []f
 	if d.closed.Load() {
 		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
 	}
-	d.waiting.Add(1)
+	begun := time.Now()
 	s, err := d.opener.session(ctx, m)
-	d.waiting.Add(-1)
+	d.waited.Add(int64(time.Since(begun)))
 	if err != nil {
 		return nil, classify(err)
 	}
