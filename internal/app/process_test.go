@@ -227,7 +227,17 @@ func TestStoppedUnderLoad(t *testing.T) {
 	}
 	before := l.sent.Load()
 	clocktest.Await(t, "the other node to answer", func() bool { return l.sent.Load() >= before+2*callers })
-	verify(t, verification{site: where, sim: sim, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()})
+	v := verification{site: where, sim: sim, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()}
+	verify(t, v)
+	// What was said of a payout is found by what the customer knows of it.
+	_, external := v.status(t, v.payouts[0])
+	var said []struct {
+		Operation string `json:"operation"`
+	}
+	decode(t, where.command(t, "providers", "exchanges", external, "-o", "json"), &said)
+	if len(said) == 0 || said[0].Operation != "transfer" {
+		t.Errorf("the log of exchanges has %v of %s", said, external)
+	}
 }
 
 // verification is what a run under faults is held against.

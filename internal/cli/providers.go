@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 )
@@ -233,8 +234,8 @@ func (c *providersRoute) Run(e *env) error {
 
 type providersExchanges struct {
 	common
-	Reference string `arg:"" optional:"" help:"Provider reference of a payment; the newest of all when left out."`
-	Limit     count  `name:"limit" default:"50" help:"List at most so many of the newest."`
+	ID    string `arg:"" optional:"" help:"Our id or provider reference of a payment; the newest of all when left out."`
+	Limit count  `name:"limit" default:"50" help:"List at most so many of the newest."`
 }
 
 func exchangeColumns() []column[route.Exchange] {
@@ -252,27 +253,40 @@ func exchangeColumns() []column[route.Exchange] {
 	}
 }
 
-// Run shows exchanges. Bodies are too wide for a table.
+// Run shows exchanges.
 func (c *providersExchanges) Run(e *env) error {
-	return c.with(e, func(o *opened) error {
-		var list []route.Exchange
-		var err error
-		if c.Reference != "" {
-			list, err = o.routes().Exchanges(e.ctx, c.Reference)
-		} else {
-			list, err = o.routes().LatestExchanges(e.ctx, int(c.Limit))
-		}
+	if c.ID == "" {
+		return c.with(e, func(o *opened) error {
+			list, err := o.routes().LatestExchanges(e.ctx, int(c.Limit))
+			if err != nil {
+				return err
+			}
+			return c.print(e, list)
+		})
+	}
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		pay, err := p.Find(e.ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		columns := exchangeColumns()
-		if c.Output != "table" {
-			columns = append(columns,
-				column[route.Exchange]{"url", func(x route.Exchange) any { return x.URL }},
-				column[route.Exchange]{"request", func(x route.Exchange) any { return x.Request }},
-				column[route.Exchange]{"answer", func(x route.Exchange) any { return x.Answer }},
-			)
+		list, err := o.routes().Exchanges(e.ctx, pay.ID)
+		if err != nil {
+			return err
 		}
-		return printAll(e.stdout, c.Output, columns, list)
+		return c.print(e, list)
 	})
+}
+
+// print leaves the bodies out of a table: they are too wide for it.
+func (c *providersExchanges) print(e *env, list []route.Exchange) error {
+	columns := exchangeColumns()
+	if c.Output != "table" {
+		columns = append(columns,
+			column[route.Exchange]{"payment", func(x route.Exchange) any { return x.Payment }},
+			column[route.Exchange]{"url", func(x route.Exchange) any { return x.URL }},
+			column[route.Exchange]{"request", func(x route.Exchange) any { return x.Request }},
+			column[route.Exchange]{"answer", func(x route.Exchange) any { return x.Answer }},
+		)
+	}
+	return printAll(e.stdout, c.Output, columns, list)
 }

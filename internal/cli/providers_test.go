@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
@@ -99,20 +100,27 @@ func TestProvidersRoutes(t *testing.T) {
 }
 
 func TestProvidersExchanges(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		table := w.served()
 		if err := table.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		const ref = "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21"
-		table.Record(provider.Exchange{At: time.Now(), Provider: "hubtel", Mode: "test", Operation: "collect", Reference: ref, Method: "POST", Status: 200, Answer: `{"a":1}`, Written: true})
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "10.00", "--reason", "bank slip")
+		pay := w.stuck(t, id, "order-000000001")
+		table.Record(provider.Exchange{At: time.Now(), Provider: "hubtel", Mode: "live", Operation: "collect", Payment: pay.ID, Reference: pay.ProviderReference,
+			Method: "POST", Status: 200, Answer: `{"a":1}`, Written: true})
 		if err := table.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		got := w.list("providers", "exchanges", ref)
-		if len(got) != 1 || got[0]["answer"] != `{"a":1}` || got[0]["sent"] != true || got[0]["status"] != 200.0 {
-			t.Errorf("exchanges %v", got)
+		for _, id := range []string{pay.ID, pay.ProviderReference, provider.PlainReference(pay.ProviderReference)} {
+			got := w.list("providers", "exchanges", id)
+			if len(got) != 1 || got[0]["answer"] != `{"a":1}` || got[0]["sent"] != true || got[0]["status"] != 200.0 || got[0]["payment"] != pay.ID {
+				t.Errorf("exchanges of %s: %v", id, got)
+			}
 		}
+		w.run(exitNotFound, "providers", "exchanges", "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21")
 		if out, _ := w.run(exitOK, "providers", "exchanges"); !strings.Contains(out, "collect") {
 			t.Errorf("printed %s", out)
 		}

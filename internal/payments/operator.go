@@ -56,11 +56,14 @@ func (p *Payments) list(ctx context.Context, sql string, args ...any) (rows []Pa
 	return rows, err
 }
 
-const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1
-UNION ALL SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $1`
+const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
 
-// Find finds any tenant's payment by our id or the ProviderReference.
+// Find finds any tenant's payment by our id or the ProviderReference of any of
+// its attempts, with hyphens or without.
 func (p *Payments) Find(ctx context.Context, id string) (Payment, error) {
+	if parsed, err := uuid.Parse(id); err == nil {
+		id = parsed.String()
+	}
 	found, err := p.list(ctx, findAny, id)
 	if err != nil {
 		return Payment{}, err

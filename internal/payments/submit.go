@@ -19,7 +19,7 @@ func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) pr
 	}
 	op, _ := operation(pay)
 	begun := time.Now()
-	o := p.send(ctx, rail, pay)
+	o := p.send(provider.About(ctx, pay.ID), rail, pay)
 	p.routes.Report(rail, op, o, time.Since(begun))
 	return o
 }
@@ -69,7 +69,7 @@ func unserved(why string) provider.Outcome {
 // another payment comes back as Unknown with ReasonMismatch. A question that is
 // cut short does no harm: ctx bounds it.
 func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), askTime)
 	defer cancel()
 	r := provider.StatusRequest{
 		ProviderReference: pay.AttemptReference, UpstreamID: pay.UpstreamID, Amount: pay.Gross(),

@@ -63,6 +63,14 @@ type Request struct {
 // Answer is what came back.
 type Answer = outbound.Answer
 
+type paymentKey struct{}
+
+// About says which payment the exchanges made with the context are about, for
+// the log alone: providers know it by its ProviderReference.
+func About(ctx context.Context, payment string) context.Context {
+	return context.WithValue(ctx, paymentKey{}, payment)
+}
+
 // Exchange is a call as the operators' log keeps it: bodies redacted and cut,
 // headers never.
 type Exchange struct {
@@ -71,6 +79,7 @@ type Exchange struct {
 	Provider  string
 	Mode      string
 	Operation string
+	Payment   string // our id, if it is about one and its caller said so (About)
 	Reference string
 	Method    string
 	URL       string
@@ -124,7 +133,9 @@ func (c *Client) Do(ctx context.Context, r Request) Answer {
 	start := c.opts.Clock.Now()
 	a := c.do(ctx, r)
 	if c.opts.Record != nil {
-		c.opts.Record(c.exchange(start, r, a))
+		e := c.exchange(start, r, a)
+		e.Payment, _ = ctx.Value(paymentKey{}).(string)
+		c.opts.Record(e)
 	}
 	return a
 }

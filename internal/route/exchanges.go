@@ -145,6 +145,7 @@ type Exchange struct {
 
 var exchangeColumns = []db.Column[Exchange]{
 	{Name: "id", Text: func(e Exchange) string { return e.ID }},
+	{Name: "payment", Text: func(e Exchange) string { return e.Payment }},
 	{Name: "reference", Text: func(e Exchange) string { return clip(provider.PlainReference(e.Reference)) }},
 	{Name: "at", Time: func(e Exchange) time.Time { return e.At }},
 	{Name: "took", Int: func(e Exchange) int64 { return e.Took.Microseconds() }},
@@ -168,16 +169,16 @@ func clip(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "")
 }
 
-const sqlExchanges = `SELECT id, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error
-	FROM provider_exchanges WHERE reference = $1 ORDER BY at, id LIMIT 1000`
+const sqlExchanges = `SELECT id, payment, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error
+	FROM provider_exchanges WHERE payment = $1 ORDER BY at, id LIMIT 1000`
 
-const sqlLatestExchanges = `SELECT id, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error
+const sqlLatestExchanges = `SELECT id, payment, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error
 	FROM provider_exchanges ORDER BY at DESC, id DESC LIMIT $1`
 
-// Exchanges gives what was said about one ProviderReference, oldest first;
-// hyphens and case of the reference do not matter.
-func (t *Table) Exchanges(ctx context.Context, reference string) ([]Exchange, error) {
-	return t.readExchanges(ctx, sqlExchanges, provider.PlainReference(reference))
+// Exchanges gives what was said about one payment, named by our id, oldest
+// first, at most 1,000.
+func (t *Table) Exchanges(ctx context.Context, payment string) ([]Exchange, error) {
+	return t.readExchanges(ctx, sqlExchanges, payment)
 }
 
 // LatestExchanges gives the newest n of the log, newest first, at most 1,000.
@@ -192,7 +193,7 @@ func (t *Table) readExchanges(ctx context.Context, sql string, arg any) ([]Excha
 		return tx.Query(sql, []any{arg}, func(row *db.Row) error {
 			var e Exchange
 			var took int64
-			err := row.Scan(&e.ID, &e.Reference, &e.At, &took, &e.Provider, &e.Mode, &e.Operation, &e.Method, &e.URL,
+			err := row.Scan(&e.ID, &e.Payment, &e.Reference, &e.At, &took, &e.Provider, &e.Mode, &e.Operation, &e.Method, &e.URL,
 				&e.Status, &e.Request, &e.Answer, &e.Written, &e.Err)
 			e.Took = time.Duration(took) * time.Microsecond
 			list = append(list, e)
