@@ -193,9 +193,11 @@ func TestANodeIsMeasured(t *testing.T) {
 	fmt.Fprintf(send, `{"amount": 1, "channel": "MTN", "account_number": "0240000001", "client_reference": "measured-0001", "callback_url": %q}`, receiver.URL)
 	send.Close()
 	<-answered
-	if n := a.meters.read(t, "makola_http_in_flight"); w.Code != http.StatusOK || n != 0 {
-		t.Fatalf("%v are in flight after the answer %d %s", n, w.Code, w.Body)
+	if w.Code != http.StatusOK {
+		t.Fatalf("answered %d %s", w.Code, w.Body)
 	}
+	// The provider's callback is a request, too, and may be under way.
+	clocktest.Await(t, "no request in flight", func() bool { return a.meters.read(t, "makola_http_in_flight") == 0 })
 	clocktest.Await(t, "an attempt that fails", func() bool { return a.meters.read(t, "makola_webhook_attempts_total", "failed") == 1 })
 	if n := a.meters.read(t, "makola_webhook_attempts_total", "delivered"); n != 0 {
 		t.Errorf("%v were delivered", n)
