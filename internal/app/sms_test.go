@@ -146,7 +146,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 			cfg.SMPP = config.SMPP{SMPPBind: config.SMPPBind{Name: "mtn", Address: account.Address, SystemID: account.SystemID,
 				Password: config.Credential(account.Password), Mode: "transmitter", Networks: []string{"mtn", "vodafone", "tigo"}}}
 		}
-		a, err := Start(context.Background(), cfg, Options{})
+		a, err := Start(context.Background(), cfg, Options{Lease: 10 * time.Minute}) // as in node
 		if err != nil {
 			t.Fatal(err)
 		}
