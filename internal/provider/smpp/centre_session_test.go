@@ -286,12 +286,19 @@ func TestSignsOfLife(t *testing.T) {
 			m := newCentre(t, sim.SMSCOptions{EnquireEvery: asks.centre})
 			bind := m.bind()
 			bind.EnquireEvery = asks.client
-			k := m.client(bind)
+			k := m.unboundClient(bind)
+			clocktest.Await(t, "the bind", func() bool { return k.Ready("") == nil })
 			for i := range int64(5) {
-				m.until("a sign of life", func() bool {
-					got := m.SMSCTotals()
-					return got.Enquiries+got.Alive > i
-				})
+				sign := func() bool { got := m.SMSCTotals(); return got.Enquiries+got.Alive > i }
+				if name == "client" {
+					m.until("a sign of life", sign)
+					continue
+				}
+				// The clock moves when both sides wait for it and stands until the answer is there: the centre ends who is
+				// silent three times, however busy the machine is.
+				clocktest.Await(t, "both sides to wait", func() bool { return m.clock.Waiting() == 2 })
+				m.clock.Advance(asks.centre)
+				clocktest.Await(t, "a sign of life", sign)
 			}
 			if got := m.SMSCTotals(); got.Binds != 1 || got.Bound != 1 || k.Ready("") != nil {
 				t.Errorf("%+v", got)
