@@ -158,6 +158,11 @@ func (a *App) settle(context.Context) error {
 	if len(unfit) > 0 {
 		return problem.New(problem.Invalid, "settings_unfit", head+":\n  - "+strings.Join(unfit, "\n  - "))
 	}
+	if a.cfg.ReadyFile != "" {
+		if err := checkPlace(a.cfg.ReadyFile); err != nil {
+			return err
+		}
+	}
 	a.cfg.PublicURL = strings.TrimRight(a.cfg.PublicURL, "/") // paths follow it
 	if a.cfg.Node == "" {
 		host, err := os.Hostname()

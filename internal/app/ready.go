@@ -2,9 +2,12 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/makola/makola/internal/problem"
 )
 
 // Ready is what a program that started Makola needs to talk to it: the ready file, written whole once
@@ -24,6 +27,16 @@ type Ready struct {
 	GroupID       string `json:"group_id,omitempty"`
 	BankID        string `json:"bank_id,omitempty"`
 	WebhookSecret string `json:"webhook_secret,omitempty"`
+}
+
+// checkPlace refuses a path that no file can be written at, before anything is made: a key that is told once must
+// have where to go.
+func checkPlace(path string) error {
+	probe, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
+	if err != nil {
+		return problem.Wrap(err, problem.Invalid, "ready_file", fmt.Sprintf("The ready file cannot be written: %v", err))
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // write puts the file in place in one step, readable by this user only: it may hold a key.

@@ -119,6 +119,11 @@ type SimulatorOptions struct {
 
 // RunSimulator serves a simulator alone until ctx ends: several Makolas share it, and it outlives them.
 func RunSimulator(ctx context.Context, o SimulatorOptions) error {
+	if o.ReadyFile != "" {
+		if err := checkPlace(o.ReadyFile); err != nil {
+			return err
+		}
+	}
 	folder := filepath.Join(o.Data, simFolder)
 	unlock, err := db.LockFolder(folder) // two would write into one book
 	if err != nil {

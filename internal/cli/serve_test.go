@@ -35,6 +35,14 @@ func TestServersThatCannotStart(t *testing.T) {
 	start(folder, exitUsage, `https://pay.example in MAKOLA_PUBLIC_URL, not "pay.here"`, "--public-url", "pay.here")
 	start(folder, exitUsage, "no such file", "--tls-cert", filepath.Join(folder, "none"), "--tls-key", filepath.Join(folder, "none"))
 
+	empty := t.TempDir()
+	noPlace := filepath.Join(empty, "none", "ready.json")
+	start(empty, exitUsage, "The ready file cannot be written", "--ready-file", noPlace)
+	where{t: t, flags: []string{"--data", empty}}.run(exitUsage, "sim", "--listen", "127.0.0.1:0", "--ready-file", noPlace)
+	if made, err := os.ReadDir(empty); err != nil || len(made) > 0 {
+		t.Errorf("a start that could not be told of has made %v, %v", made, err)
+	}
+
 	unlock, err := db.LockFolder(folder)
 	if err != nil {
 		t.Fatal(err)
