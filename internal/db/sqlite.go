@@ -53,8 +53,9 @@ type sqliteDB struct {
 // session touches it.
 type writeAheadLog struct {
 	path    string
-	limit   int64 // bytes; beyond it the readers are asked to pause
-	next    int64 // the size at which to ask again, after they did not
+	limit   int64         // bytes; beyond it the readers are asked to pause
+	next    int64         // the size at which to ask again, after they did not
+	pause   time.Duration // pauseReads, but in tests
 	commits int
 }
 
@@ -83,7 +84,7 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 	d := &sqliteDB{
 		pool: pool, conns: readers,
 		readers: make(chan *sqliteConn, readers), done: make(chan struct{}),
-		log: writeAheadLog{path: path + "-wal", limit: logLimit, next: logLimit},
+		log: writeAheadLog{path: path + "-wal", limit: logLimit, next: logLimit, pause: pauseReads},
 	}
 	pool.SetMaxOpenConns(readers + 1)
 	writer, err := d.connect(ctx, false)
@@ -338,7 +339,7 @@ func (d *sqliteDB) boundLog(writer *sqliteConn) {
 			d.readers <- c
 		}
 	}()
-	timer := time.NewTimer(pauseReads)
+	timer := time.NewTimer(w.pause)
 	defer timer.Stop()
 	for range d.conns {
 		select {
