@@ -59,7 +59,6 @@ const (
 );`
 	sqlMigrationTableThere = `SELECT 1 FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = 'schema_migrations'`
 	sqlMigrationTableLite  = `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
-	sqlMigrationTurn       = `SELECT pg_advisory_xact_lock(hashtext('schema_migrations'))`
 	sqlMigrationLock       = `LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE`
 	sqlMigrationsApplied   = `SELECT number, name, checksum, applied_at FROM schema_migrations ORDER BY number`
 	sqlMigrationApplied    = `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, now_micros())`
@@ -199,17 +198,15 @@ func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 	return nil
 }
 
-// script runs DDL in a transaction. Nodes that make the same table at once would meet in PostgreSQL's own catalogue,
-// where IF NOT EXISTS does not look: they take turns.
+// script runs DDL in a transaction. Nodes that make the same table at once meet in PostgreSQL's own catalogue, where IF
+// NOT EXISTS does not look: whoever comes second looks again, and finds it.
 func (d *DB) script(ctx context.Context, text string) error {
-	return d.Write(ctx, func(t *Tx) error {
-		if d.engine == Postgres {
-			if _, err := t.Exec(sqlMigrationTurn); err != nil {
-				return err
-			}
-		}
-		return classify(t.session.script(t.ctx, text))
-	})
+	run := func(t *Tx) error { return classify(t.session.script(t.ctx, text)) }
+	err := d.Write(ctx, run)
+	if errors.Is(err, ErrUnique) {
+		err = d.Write(ctx, run)
+	}
+	return err
 }
 
 func (d *DB) apply(ctx context.Context, m Migration) error {
