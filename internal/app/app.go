@@ -68,11 +68,10 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	}
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
-	err := a.rise(ctx, a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.announce)
+	err := a.rise(ctx, a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.announce, a.greet)
 	if err != nil {
 		return nil, err
 	}
-	a.greet()
 	return a, nil
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +15,14 @@ import (
 
 // greet prints what a newcomer needs on the first screen of a development server, and logs the same
 // facts, without the key, everywhere else.
-func (a *App) greet() {
+func (a *App) greet(ctx context.Context) error {
 	a.log.Info("ready", "api", a.ready.APIURL, "metrics", a.ready.MetricsURL, "engine", a.db.Engine().String(), "node", a.cfg.Node, "production", a.production)
 	if a.opts.Out == nil || a.production {
-		return
+		return nil
+	}
+	data, err := a.where(ctx)
+	if err != nil {
+		return err
 	}
 	base := strings.TrimSuffix(a.ready.APIURL, "/api/v1")
 	var text strings.Builder
@@ -28,7 +33,7 @@ func (a *App) greet() {
 	line("API", "%s", a.ready.APIURL)
 	line("Docs", "%s/docs/testing        OpenAPI: /openapi.json", base)
 	line("Health", "%s/readyz             Metrics: %s", base, cmp.Or(a.ready.MetricsURL, "off"))
-	line("Data", "%s", a.where())
+	line("Data", "%s", data)
 	if a.sim != nil {
 		line("Simulator", "%s        control: %s", a.sim.url, a.ready.SimURL)
 	}
@@ -39,7 +44,7 @@ func (a *App) greet() {
 	text.WriteByte('\n')
 	key := a.ready.APIKey
 	if key != "" {
-		line("Test key", "%s        (demo account %q, GHS %s, %d SMS)", key, demoName, demoMoney, demoCredits)
+		line("Test key", "%s        (demo account %q, GHS %s, %s SMS)", key, demoName, grouped(demoMoney.String()), grouped(fmt.Sprint(demoCredits)))
 		line("Webhooks", "signed with %s", a.ready.WebhookSecret)
 	} else {
 		line("Test key", "made at the first start; another: %s key create --tenant %s%s", program(), a.ready.TenantID, a.storageFlags())
@@ -52,23 +57,49 @@ func (a *App) greet() {
          curl -s %s/payment-api/momopay -H "x-api-key: $KEY" -d '{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"my-first-collection-1"}'
   Stop with Ctrl-C.
 `, key, a.ready.APIURL, a.ready.APIURL, a.ready.APIURL)
-	_, _ = a.opts.Out.Write([]byte(text.String()))
+	_, _ = a.opts.Out.Write([]byte(text.String())) // nobody needs to read it
+	return nil
 }
 
-// where says which database this is, with an absolute path.
-func (a *App) where() string {
+// where says which database this is, with an absolute path, and what is in it.
+func (a *App) where(ctx context.Context) (string, error) {
+	migrations, err := a.db.MigrationStatus(ctx)
+	if err != nil {
+		return "", err
+	}
+	payments, err := a.payments.Count(ctx)
+	if err != nil {
+		return "", err
+	}
+	schema := migrations[len(migrations)-1].Number
+	noun := "payments"
+	if payments == 1 {
+		noun = "payment"
+	}
+	state := fmt.Sprintf("existing, schema %d, %s %s", schema, grouped(fmt.Sprint(payments)), noun)
+	if a.ready.APIKey != "" {
+		state = fmt.Sprintf("new, schema %d, demo data loaded", schema)
+	}
 	if a.db.Engine() == db.Postgres {
-		return "PostgreSQL"
+		return "PostgreSQL  (" + state + ")", nil
 	}
 	path := a.cfg.SQLite()
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
 	}
-	state := "existing"
-	if a.ready.APIKey != "" {
-		state = "new, demo data loaded"
+	return "SQLite  " + path + "  (" + state + ")", nil
+}
+
+// grouped writes a number with a comma between thousands.
+func grouped(number string) string {
+	whole, fraction, _ := strings.Cut(number, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
 	}
-	return "SQLite  " + path + "  (" + state + ")"
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	return whole
 }
 
 // storageFlags are what a command needs to find this server's database; a URL may hold a password.

@@ -148,6 +148,17 @@ const (
 WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq DESC`
 )
 
+const countAll = `SELECT CAST(COALESCE(sum(total), 0) AS BIGINT) FROM payment_ends`
+
+// Count says how many payments there are, of all tenants and kinds.
+func (p *Payments) Count(ctx context.Context) (n int64, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countAll, nil, &n)
+		return err
+	})
+	return n, err
+}
+
 // page answers a page and the total of what the filter lets through.
 func (l *list) page(f Filter) ([]Payment, int64, error) {
 	if f.Status != "" {
