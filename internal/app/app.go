@@ -68,7 +68,7 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	}
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
-	err := a.rise(ctx, a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.announce, a.greet)
+	err := a.rise(ctx, a.settle, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.greet, a.announce)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) er
 	return nil
 }
 
-// announce writes the ready file.
+// announce writes the ready file. It is the last step: who reads the file may interrupt a server that has started.
 func (a *App) announce(context.Context) error {
 	if a.cfg.ReadyFile == "" {
 		return nil
