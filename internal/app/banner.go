@@ -20,7 +20,7 @@ func (a *App) greet(ctx context.Context) error {
 	if a.opts.Out == nil || a.production {
 		return nil
 	}
-	data, err := a.where(ctx)
+	data, err := a.where(context.WithoutCancel(ctx)) // an interrupt must not take the key with it, which is told once
 	if err != nil {
 		return err
 	}
