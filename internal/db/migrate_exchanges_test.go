@@ -1,24 +1,12 @@
 package db
 
-import (
-	"io/fs"
-	"testing"
-	"testing/fstest"
-)
+import "testing"
 
 // The log of exchanges gets another key, and each row the payment that it is about.
 func TestExchangesFindTheirPayments(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
-		before := fstest.MapFS{}
-		for _, name := range []string{"0006_route.sql", "0007_payments.sql"} {
-			text, err := fs.ReadFile(shipped(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before[name] = &fstest.MapFile{Data: text}
-		}
-		if err := d.migrate(t.Context(), before); err != nil {
+		if err := d.migrate(t.Context(), some(t, "0006_route.sql", "0007_payments.sql")); err != nil {
 			t.Fatal(err)
 		}
 		const (
