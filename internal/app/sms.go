@@ -48,7 +48,7 @@ func (r *smsRail) Submit(ctx context.Context, s provider.Segment, done func(prov
 		client.Submit(ctx, s, done)
 		return
 	}
-	done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: errNoSMSC.Error(), RetryAfter: time.Second})
+	done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: errNoSMSC.Error(), RetryAfter: time.Second})
 }
 
 // Ready implements provider.SMSSender.

@@ -119,9 +119,9 @@ var (
 	pending   = provider.Outcome{Class: provider.Accepted}
 	success   = provider.Outcome{Class: provider.Accepted, State: provider.Success, UpstreamID: "up-1"}
 	failed    = provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonFunds}
-	rejected  = provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonPayeeNotFound}
-	unsent    = provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable}
-	turnedOff = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable} // 401, 403, 429
+	rejected  = provider.Outcome{Class: provider.Rejected, Clear: true, Reason: provider.ReasonPayeeNotFound}
+	unsent    = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}
+	turnedOff = provider.Outcome{Class: provider.Barred, Reason: provider.ReasonUnavailable} // 401, 403, 429
 	unknown   = provider.Outcome{}
 	notFound  = provider.Outcome{NotFound: true}
 	repeated  = provider.Outcome{Class: provider.Accepted, Duplicate: true}

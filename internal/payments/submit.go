@@ -62,7 +62,7 @@ func (p *Payments) send(ctx context.Context, rail provider.Rail, pay Payment) pr
 
 // unserved is a POST that could not even be tried.
 func unserved(why string) provider.Outcome {
-	return provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: why}
+	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why}
 }
 
 // ask asks the payment's rail what became of it. An answer that speaks of

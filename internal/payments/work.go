@@ -201,7 +201,7 @@ func (p *Payments) posted(ctx context.Context, w *work, rail provider.Rail, o pr
 		}
 		w.answer()
 		return p.schedule(w)
-	case o.Class == provider.NotSent:
+	case o.Class == provider.NotSent, o.Class == provider.Barred:
 		return p.notSent(ctx, w, rail, o)
 	}
 	w.clean = false
@@ -230,7 +230,7 @@ func (p *Payments) notSent(ctx context.Context, w *work, rail provider.Rail, o p
 	now := p.clock.Now()
 	w.unsent++
 	w.resends++
-	w.socket = w.socket && o.NotSentBySocket
+	w.socket = w.socket && o.Class == provider.NotSent
 	if w.since.IsZero() {
 		w.since = now
 	}

@@ -216,9 +216,9 @@ func Undelivered(a Answer) (Outcome, bool) {
 	}
 	switch {
 	case !a.Written:
-		o.Class, o.NotSentBySocket = NotSent, true
-	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusTooManyRequests:
 		o.Class = NotSent
+	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusTooManyRequests:
+		o.Class = Barred
 	case a.Err != nil, a.Status < 200, a.Status >= 300 && a.Status < 400:
 		o.Class = Unknown
 	default:

@@ -59,7 +59,7 @@ func TestNothingWritten(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 		o, ok := Undelivered(a)
-		if !ok || o.Class != NotSent || !o.NotSentBySocket {
+		if !ok || o.Class != NotSent {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
@@ -205,9 +205,9 @@ func TestNoRedirectNoCookies(t *testing.T) {
 }
 
 func TestUndelivered(t *testing.T) {
-	for status, want := range map[int]Class{401: NotSent, 403: NotSent, 429: NotSent, 301: Unknown, 101: Unknown} {
+	for status, want := range map[int]Class{401: Barred, 403: NotSent, 429: NotSent, 301: Unknown, 101: Unknown} {
 		o, ok := Undelivered(Answer{Status: status, Written: true, Header: http.Header{"Retry-After": {"7"}}})
-		if !ok || o.Class != want || o.NotSentBySocket || o.RetryAfter != 7*time.Second {
+		if !ok || o.Class != want || o.RetryAfter != 7*time.Second {
 			t.Errorf("%d: %+v", status, o)
 		}
 	}
@@ -222,7 +222,7 @@ func TestUndelivered(t *testing.T) {
 		}
 	}
 	for _, a := range []Answer{{}, {Err: errors.New("x")}, {Status: 401, Written: true}, {Status: 404, Written: true}, {Status: 202, Written: true}, {Status: 200, Err: errors.New("torn")}} {
-		if o, ok := StatusUnanswered(a); !ok || o.Class != Unknown || o.NotSentBySocket {
+		if o, ok := StatusUnanswered(a); !ok || o.Class != Unknown {
 			t.Errorf("%+v: %+v", a, o)
 		}
 	}
@@ -276,7 +276,7 @@ func TestSentences(t *testing.T) {
 
 func TestZeroOutcomeHoldsTheMoney(t *testing.T) {
 	var o Outcome
-	if o.Class != Unknown || o.Final() || o.NotSentBySocket {
+	if o.Class != Unknown || o.Final() {
 		t.Errorf("%+v", o)
 	}
 	for _, c := range []Class{Unknown, Accepted, Rejected, NotSent} {

@@ -29,11 +29,15 @@ const (
 	Unknown Class = iota
 	// Accepted: the provider has it; State says how far it is.
 	Accepted
-	// Rejected: a definite, documented no. Nothing moved and nothing will.
+	// Rejected: a no. Clear and Unposted say what it is worth; a refusal of a
+	// request that left is a word, and the provider is asked before it counts.
 	Rejected
-	// NotSent: proven not to have been processed, either by our socket (not
-	// one byte was written) or by a refusal before processing (401, 403, 429).
+	// NotSent: proven by our own socket, not one byte of the request was
+	// written.
 	NotSent
+	// Barred: turned away by 401, 403 or 429. The request is tried again like
+	// one that was NotSent, but it was written: the answer proves nothing.
+	Barred
 )
 
 // String names the class as stored and shown.
@@ -45,6 +49,8 @@ func (c Class) String() string {
 		return "rejected"
 	case NotSent:
 		return "not_sent"
+	case Barred:
+		return "barred"
 	default:
 		return "unknown"
 	}
@@ -52,7 +58,7 @@ func (c Class) String() string {
 
 // ParseClass reads what String wrote; anything else is Unknown.
 func ParseClass(s string) Class {
-	for _, c := range []Class{Accepted, Rejected, NotSent} {
+	for _, c := range []Class{Accepted, Rejected, NotSent, Barred} {
 		if c.String() == s {
 			return c
 		}
@@ -88,7 +94,7 @@ func (s State) String() string {
 // Outcome is what a provider call came to.
 //
 // A status call answers only Accepted or Unknown: what happened to a question
-// says nothing about the payment, so it can be neither Rejected nor NotSent.
+// says nothing about the payment, so it is never Rejected, NotSent or Barred.
 type Outcome struct {
 	Class Class
 	State State
@@ -104,14 +110,22 @@ type Outcome struct {
 	FeeKnown        bool
 	// Name is the other party's registered name where the answer carries it.
 	Name string
-	// NotSentBySocket tells the strong kind of NotSent: not one byte of the
-	// request left this machine, so that another route is safe.
-	NotSentBySocket bool
+	// Clear tells a Rejected in the provider's own envelope, with a code that it
+	// documents as a final refusal and our reference if it names one. Any other
+	// refusal of a request that left is bare: a gateway's page, an empty 400, a
+	// code that nobody documents.
+	Clear bool
+	// Unposted tells a Rejected that the adapter made itself: nothing was posted.
+	Unposted bool
 	// Duplicate: the provider's distinct answer that it already has this
 	// reference. The class is then Accepted and the payment is to be asked for.
 	Duplicate bool
-	// NotFound: the provider does not know the reference (yet). Never final.
+	// NotFound: the provider says in its documented words that it does not know
+	// the reference. A bare 404 is no such word. Never final by itself.
 	NotFound bool
+	// Unpaid: Accepted and Pending in a word that the provider uses for what is
+	// open and for what has failed (Hubtel's Unpaid).
+	Unpaid bool
 	// Echo is what the provider says it holds under the reference.
 	Echo *Echo
 	// RetryAfter is how long the provider asked us to stay away; zero if not told.
@@ -195,6 +209,12 @@ type Rail struct {
 	// MayRepeat: the provider refuses a duplicate reference in its own
 	// distinct words, so that the same reference may be posted again.
 	MayRepeat bool
+	// VisibleAfter is how long after a POST a status question may still not know
+	// what the provider has. A "not known" counts from then on.
+	VisibleAfter time.Duration
+	// UnpaidAfter is the age from which an Unpaid can mean a failure; zero where
+	// the provider has no such word.
+	UnpaidAfter time.Duration
 
 	Collector   Collector
 	Disburser   Disburser

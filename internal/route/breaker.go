@@ -67,7 +67,9 @@ func (b *breakers) state(k breakerKey, read map[breakerKey]breaker) (now breaker
 }
 
 // Report tells the table how a call to a provider ended, so that its breaker
-// can open or close. Calls that ask for a status are not reported: what
+// can open or close. The call's own class counts: a clear refusal and a
+// recognised duplicate are answers of a provider that works, a bare refusal
+// counts neither way. Calls that ask for a status are not reported: what
 // happened to a question says little about whether money can be sent.
 func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
 	t.metrics.observe(r, op, o, took)
@@ -77,6 +79,9 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, open, _ := b.state(k, b.read)
+	if o.Class == provider.Rejected && !o.Clear { // a gateway's word, or our own: it says nothing of the provider
+		return
+	}
 	if !outage(o) {
 		delete(b.failures, k)
 		// An answer to a request from before the opening proves nothing.
@@ -106,7 +111,7 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 // payments whose fate nobody knows.
 func outage(o provider.Outcome) bool {
 	switch o.Class {
-	case provider.NotSent:
+	case provider.NotSent, provider.Barred:
 		return true
 	case provider.Unknown:
 		return !o.NotFound && o.Reason != provider.ReasonMismatch

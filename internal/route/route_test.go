@@ -356,7 +356,7 @@ func TestPauseIsSeenByEveryNode(t *testing.T) {
 }
 
 var (
-	unreachable = provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: "connection refused"}
+	unreachable = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "connection refused"}
 	lost        = provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnavailable}
 	accepted    = provider.Outcome{Class: provider.Accepted}
 )

@@ -199,7 +199,7 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 		// charges too.
 		o.Class, o.State = provider.Accepted, provider.Pending
 	case refused:
-		o.Class, o.Reason = provider.Rejected, reason(code, o.Message, want.collecting)
+		o.Class, o.Clear, o.Reason = provider.Rejected, true, reason(code, o.Message, want.collecting)
 	default:
 		o.Class, o.Reason = provider.Unknown, provider.ReasonUnknown
 	}

@@ -70,9 +70,9 @@ func TestSubmitted(t *testing.T) {
 		{name: "timeout after the request was written", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: provider.Answer{Written: true, Err: context.DeadlineExceeded}},
 		{name: "cut off while answering", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: provider.Answer{Status: 200, Body: []byte(`{"ResponseCode":"2001"}`), Written: true, Err: errors.New("unexpected EOF")}},
 
-		{name: "address not listed", class: provider.NotSent, reason: provider.ReasonUnavailable, answer: answer(403, `<html><head><title>403 Forbidden</title></head></html>`)},
-		{name: "wrong credential", class: provider.NotSent, reason: provider.ReasonUnavailable, answer: answer(401, `{"Message":"Unauthorized"}`)},
-		{name: "too many", class: provider.NotSent, reason: provider.ReasonUnavailable, answer: answer(429, ``)},
+		{name: "address not listed", class: provider.Barred, reason: provider.ReasonUnavailable, answer: answer(403, `<html><head><title>403 Forbidden</title></head></html>`)},
+		{name: "wrong credential", class: provider.Barred, reason: provider.ReasonUnavailable, answer: answer(401, `{"Message":"Unauthorized"}`)},
+		{name: "too many", class: provider.Barred, reason: provider.ReasonUnavailable, answer: answer(429, ``)},
 		{name: "no connection", class: provider.NotSent, reason: provider.ReasonUnavailable, answer: provider.Answer{Err: errors.New("connection refused")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,9 +82,6 @@ func TestSubmitted(t *testing.T) {
 			}
 			if o.State != provider.Pending {
 				t.Errorf("the answer to a request is never the last word, got %v", o.State)
-			}
-			if o.NotSentBySocket != (c.name == "no connection") {
-				t.Errorf("by socket: %v", o.NotSentBySocket)
 			}
 		})
 	}
@@ -233,7 +230,7 @@ func TestNames(t *testing.T) {
 		{name: "no name", answer: answer(200, `{"responseCode":"0000","data":{"isRegistered":true,"name":null}}`), class: provider.Unknown},
 		{name: "something went wrong", answer: answer(200, `{"responseCode":"5000"}`), class: provider.Unknown},
 		{name: "down", answer: answer(503, `{"responseCode":"2001"}`), class: provider.Unknown},
-		{name: "not listed", answer: answer(403, `<html>`), class: provider.NotSent},
+		{name: "not listed", answer: answer(403, `<html>`), class: provider.Barred},
 		{name: "bank", bank: true, answer: answer(200, `{"message":"Success","responseCode":"0000","data":{"name":" AMA  MENSAH "}}`), want: "AMA  MENSAH", class: provider.Accepted},
 		{name: "no such account", bank: true, answer: answer(200, `{"message":"failed","responseCode":"2001","data":null}`), class: provider.Rejected},
 	} {

@@ -86,9 +86,13 @@ func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 // Close drops the idle connections.
 func (h *Adapter) Close() { h.client.Close() }
 
+// visibleAfter is how long after a POST a status question may not know it yet:
+// Hubtel asks for the status check no earlier than five minutes.
+const visibleAfter = 5 * time.Minute
+
 // Rail gives the roles that the account can play.
 func (h *Adapter) Rail() provider.Rail {
-	r := provider.Rail{Name: Name, Mode: h.mode, MayRepeat: false, Callbacks: h, Floats: h}
+	r := provider.Rail{Name: Name, Mode: h.mode, VisibleAfter: visibleAfter, UnpaidAfter: h.account.UnpaidAfter, Callbacks: h, Floats: h}
 	if h.account.POSSales != "" {
 		r.Collector, r.WalletNames, r.BankNames = h, h, h
 	}
@@ -228,7 +232,7 @@ func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provi
 	list, o := offers(h.get(ctx, "offers", r.ProviderReference, h.serviceURL(service)+"?destination="+r.MSISDN.International()))
 	if o.Class != provider.Accepted {
 		// Only the question was sent: the purchase was not.
-		o.Class, o.NotSentBySocket = provider.NotSent, true
+		o.Class = provider.NotSent
 		return o
 	}
 	for _, offered := range list {
@@ -236,7 +240,7 @@ func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provi
 			return h.serve(ctx, "bundle", service, r.ProviderReference, r.Offer.Amount, r.MSISDN, r.CallbackURL, r.Offer.Value)
 		}
 	}
-	return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonOfferGone, Message: "not among the packages offered now"}
+	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonOfferGone, Message: "not among the packages offered now"}
 }
 
 // BundleStatus asks what became of a package.
@@ -378,11 +382,11 @@ func confirmed(o provider.Outcome, ask func() provider.Outcome) provider.Outcome
 	if known.NotFound && known.Echo == nil || known.Class == provider.Accepted && known.State == provider.Failed {
 		return o
 	}
-	o.Class, o.UpstreamID = provider.Unknown, known.UpstreamID
+	o.Class, o.Clear, o.UpstreamID = provider.Unknown, false, known.UpstreamID
 	return o
 }
 
 // noService refuses what this account was never set up for: nothing is posted.
 func noService(what string) provider.Outcome {
-	return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonSetup, Message: what}
+	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup, Message: what}
 }

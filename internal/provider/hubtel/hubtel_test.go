@@ -293,7 +293,7 @@ func TestOffersThatChange(t *testing.T) {
 	}
 	for _, fault := range []string{"outage", "malformed", "answer_lost", "forbidden"} {
 		b.Fault("offers", fault, 20)
-		if reference, o := buy(b.Rail, dearer); o.Class != provider.NotSent || !o.NotSentBySocket || len(b.sim.Entries(reference)) != 0 {
+		if reference, o := buy(b.Rail, dearer); o.Class != provider.NotSent || len(b.sim.Entries(reference)) != 0 {
 			t.Errorf("%s while asking: %+v", fault, o)
 		}
 		b.Clear()
@@ -320,7 +320,7 @@ func TestAddressNotListed(t *testing.T) {
 	b := newBench(t, sim.Options{HubtelAllowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
-	if o.Class != provider.NotSent || o.NotSentBySocket || len(b.sim.Entries(reference)) != 0 {
+	if o.Class != provider.Barred || len(b.sim.Entries(reference)) != 0 {
 		t.Errorf("%+v", o)
 	}
 	if o := b.Rail.Disburser.DisburseStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 100}); o.Class != provider.Unknown {

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
@@ -67,9 +68,13 @@ func New(c config.MTN, o provider.ClientOptions) *Adapter {
 // Close drops the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
+// visibleAfter is how long MTN may take to show what it was posted. MTN tells no
+// time; a minute and three reads is what clients of it wait for.
+const visibleAfter = time.Minute
+
 // Rail gives the roles that the configured products can play.
 func (a *Adapter) Rail() provider.Rail {
-	r := provider.Rail{Name: Name, Mode: a.mode, MayRepeat: true, WalletNames: a, Floats: a, Callbacks: a}
+	r := provider.Rail{Name: Name, Mode: a.mode, MayRepeat: true, VisibleAfter: visibleAfter, WalletNames: a, Floats: a, Callbacks: a}
 	if a.collection != nil {
 		r.Collector = a
 	}
@@ -136,10 +141,10 @@ func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) 
 	return a.disbursement.query(ctx, r.ProviderReference)
 }
 
-// refusedHere is the outcome of a request that this adapter cannot make: no
-// byte left, and trying again would not help.
+// refusedHere is the outcome of a request that this adapter cannot make: nothing
+// was posted, and trying again would not help.
 func refusedHere(why string) provider.Outcome {
-	return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonSetup, Message: why}
+	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup, Message: why}
 }
 
 func unanswered(why string) provider.Outcome {

@@ -1,6 +1,7 @@
 package mtnmomo
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -10,8 +11,9 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// refusals are the codes that MTN documents for a request that it did not
-// take; with HTTP 500 they count only after the payment was looked for.
+// refusals are the codes that MTN documents for a request that it did not take,
+// with HTTP 400 and, seen in use, with 500: its final refusals. Source: the
+// ErrorReason of MTN's OpenAPI documents for collection and disbursement.
 var refusals = map[string]bool{
 	"NOT_ALLOWED": true, "NOT_ALLOWED_TARGET_ENVIRONMENT": true,
 	"INVALID_CALLBACK_URL_HOST": true, "INVALID_CURRENCY": true,
@@ -95,13 +97,15 @@ func submitted(product string, a provider.Answer) provider.Outcome {
 		return provider.Outcome{Class: provider.Accepted, Code: o.Code}
 	case code == "RESOURCE_ALREADY_EXIST":
 		o.Class, o.Duplicate = provider.Accepted, true
-	case a.Status == http.StatusBadRequest:
+	case a.Status < 400:
+		o.Reason = provider.ReasonUnavailable
+	case refusals[code] && bytes.HasPrefix(bytes.TrimSpace(a.Body), []byte("{")) && a.Status <= http.StatusInternalServerError:
+		o.Class, o.Clear, o.Reason = provider.Rejected, true, reasonOf(product, code)
+	case a.Status < 500:
 		o.Class, o.Reason = provider.Rejected, provider.ReasonInvalidRequest
-		if _, known := reasons[code]; known || code == "NOT_ENOUGH_FUNDS" {
+		if _, known := reasons[code]; known {
 			o.Reason = reasonOf(product, code)
 		}
-	case refusals[code]: // confirmed by a query before it counts
-		o.Reason = reasonOf(product, code)
 	default:
 		o.Reason = provider.ReasonUnavailable
 	}

@@ -22,7 +22,7 @@ func answer(status int, body string) provider.Answer {
 
 // TestSubmissionAnswers holds each wire event of MTN's table to its class.
 func TestSubmissionAnswers(t *testing.T) {
-	const u, acc, rej, not = provider.Unknown, provider.Accepted, provider.Rejected, provider.NotSent
+	const u, acc, rej, bar = provider.Unknown, provider.Accepted, provider.Rejected, provider.Barred
 	for _, c := range []struct {
 		product string
 		status  int
@@ -33,8 +33,8 @@ func TestSubmissionAnswers(t *testing.T) {
 		{"collection", 202, ``, acc, ""},
 		{"collection", 409, `{"code":"RESOURCE_ALREADY_EXIST","message":"Duplicated reference id. Creation of resource failed."}`, acc, ""},
 		{"collection", 409, `{"message":"Duplicated reference id. Creation of resource failed.","status":"RESOURCE_ALREADY_EXIST"}`, acc, ""},
-		{"collection", 409, `{"code":"CONFLICT"}`, u, "provider_unavailable"},
-		{"collection", 409, ``, u, "provider_unavailable"},
+		{"collection", 409, `{"code":"CONFLICT"}`, rej, "invalid_request"},
+		{"collection", 409, ``, rej, "invalid_request"},
 		{"collection", 400, ``, rej, "invalid_request"},
 		{"collection", 400, `<html>`, rej, "invalid_request"},
 		{"collection", 400, `{"code":"PAYER_NOT_FOUND","message":"Payee does not exist"}`, rej, "payer_not_found"},
@@ -42,18 +42,20 @@ func TestSubmissionAnswers(t *testing.T) {
 		{"disbursement", 400, `{"code":"NOT_ENOUGH_FUNDS"}`, rej, "service_float_low"},
 		{"collection", 400, `{"code":"NOT_ENOUGH_FUNDS"}`, rej, "insufficient_funds"},
 		{"collection", 400, `{"code":"INVALID_REFERENCE_ID"}`, rej, "invalid_request"},
-		{"collection", 401, `{"error":"invalid_token"}`, not, "provider_unavailable"},
-		{"disbursement", 403, `{"code":"FORBIDDEN IP"}`, not, "provider_unavailable"},
-		{"disbursement", 429, `{"statusCode":429,"message":"Rate limit is exceeded."}`, not, "provider_unavailable"},
+		{"collection", 401, `{"error":"invalid_token"}`, bar, "provider_unavailable"},
+		{"disbursement", 403, `{"code":"FORBIDDEN IP"}`, bar, "provider_unavailable"},
+		{"disbursement", 429, `{"statusCode":429,"message":"Rate limit is exceeded."}`, bar, "provider_unavailable"},
 		{"collection", 500, `{"code":"INTERNAL_PROCESSING_ERROR","message":"An internal error occurred while processing."}`, u, "provider_unavailable"},
-		{"collection", 500, `{"code":"NOT_ALLOWED_TARGET_ENVIRONMENT","message":"Access to target environment is forbidden."}`, u, "service_not_set_up"},
-		{"disbursement", 500, `{"code":"PAYEE_NOT_FOUND","message":"Payee does not exist"}`, u, "payee_not_found"},
+		{"collection", 500, `{"code":"NOT_ALLOWED_TARGET_ENVIRONMENT","message":"Access to target environment is forbidden."}`, rej, "service_not_set_up"},
+		{"disbursement", 500, `{"code":"PAYEE_NOT_FOUND","message":"Payee does not exist"}`, rej, "payee_not_found"},
 		{"collection", 500, ``, u, "provider_unavailable"},
 		{"collection", 502, `<html>`, u, "provider_unavailable"},
 		{"collection", 503, `{"code":"SERVICE_UNAVAILABLE"}`, u, "provider_unavailable"},
 		{"collection", 504, ``, u, "provider_unavailable"},
-		{"collection", 404, `{"statusCode":404,"message":"Resource not found"}`, u, "provider_unavailable"},
-		{"collection", 405, ``, u, "provider_unavailable"},
+		{"collection", 404, `{"statusCode":404,"message":"Resource not found"}`, rej, "invalid_request"},
+		{"collection", 405, ``, rej, "invalid_request"},
+		{"collection", 400, `"PAYER_NOT_FOUND"`, rej, "payer_not_found"},
+		{"collection", 502, `{"code":"PAYER_NOT_FOUND"}`, u, "provider_unavailable"},
 		{"collection", 200, `{"status":"SUCCESSFUL"}`, u, "provider_unavailable"},
 		{"collection", 201, ``, u, "provider_unavailable"},
 		{"collection", 302, ``, u, "provider_unavailable"},
@@ -161,10 +163,12 @@ func FuzzAnswers(f *testing.F) {
 		for _, p := range []*mtnProduct{collection, disbursement} {
 			o := submitted(p.name, a)
 			switch {
-			case o.Class == provider.Rejected && status != 400,
-				o.Class == provider.NotSent && status != 401 && status != 403 && status != 429,
+			case o.Class == provider.Rejected && (status < 400 || status > 500),
+				o.Clear && (o.Class != provider.Rejected || !refusals[o.Code]),
+				o.Class == provider.NotSent,
+				o.Class == provider.Barred && status != 401 && status != 403 && status != 429,
 				o.Class == provider.Accepted && status != 202 && !strings.Contains(body, "RESOURCE_ALREADY_EXIST") && !strings.Contains(body, `\u`),
-				o.State != provider.Pending, o.NotSentBySocket:
+				o.State != provider.Pending:
 				t.Errorf("%d %q as a submission's answer: %+v", status, body, o)
 			}
 			s := p.answered(a)

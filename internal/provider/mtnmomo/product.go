@@ -50,25 +50,7 @@ func (p *mtnProduct) create(ctx context.Context, reference, callback string, m m
 	if early != nil {
 		return *early
 	}
-	o := submitted(p.name, ans)
-	if o.Class == provider.Unknown && refusals[o.Code] && ans.Status == http.StatusInternalServerError {
-		return p.confirm(ctx, reference, o)
-	}
-	return o
-}
-
-// confirm asks after a 500 that carries a documented refusal: MTN has refused
-// for good only if it does not know the payment.
-func (p *mtnProduct) confirm(ctx context.Context, reference string, refused provider.Outcome) provider.Outcome {
-	switch o := p.query(ctx, reference); {
-	case o.NotFound:
-		refused.Class = provider.Rejected
-		return refused
-	case o.Class == provider.Accepted:
-		return o
-	default:
-		return refused
-	}
+	return submitted(p.name, ans)
 }
 
 // query asks for a movement by our reference.
@@ -83,17 +65,15 @@ func (p *mtnProduct) query(ctx context.Context, reference string) provider.Outco
 	return p.answered(ans)
 }
 
-// do makes a call with a token, and once more with a new one if MTN no longer
-// takes the old: a 401 comes before any processing. early is not nil when the
-// request was not made for want of a token.
+// do makes a call with a token. MTN answers 401 when it no longer takes the
+// token: a question is asked once more with a new one. A POST is not repeated
+// here, because the caller counts POSTs; the next one gets a new token. early is
+// not nil when the request was not made for want of a token.
 func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.Answer, early *provider.Outcome) {
 	refused := ""
 	for {
 		token, o := p.bearer(ctx, refused)
 		if o != nil {
-			if refused != "" { // the first try was written, and refused
-				o.NotSentBySocket = false
-			}
 			return provider.Answer{}, o
 		}
 		h := http.Header{
@@ -108,14 +88,22 @@ func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.A
 		try.Header = h
 		ans = p.adapter.client.Do(ctx, try)
 		if ans.Status != http.StatusUnauthorized || refused != "" {
-			if refused != "" && !ans.Written {
-				// Nothing of the second try was written, but the first
-				// was: it is the weaker kind of NotSent.
-				return provider.Answer{Status: http.StatusUnauthorized, Written: true}, nil
-			}
 			return ans, nil
 		}
 		refused = token
+		if r.Method == http.MethodPost {
+			p.drop(token)
+			return ans, nil
+		}
+	}
+}
+
+// drop forgets a token that MTN no longer takes.
+func (p *mtnProduct) drop(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.token == token {
+		p.token = ""
 	}
 }
 
@@ -143,7 +131,7 @@ func (p *mtnProduct) bearer(ctx context.Context, refused string) (string, *provi
 		}
 		return f.token, nil
 	case <-ctx.Done():
-		return "", &provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: "no token in time"}
+		return "", &provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "no token in time"}
 	}
 }
 
@@ -179,7 +167,7 @@ func noToken(ans provider.Answer) provider.Outcome {
 	if o.Message == "" {
 		o.Message = "MTN gave no token"
 	}
-	o.Class, o.NotSentBySocket, o.Reason = provider.NotSent, true, provider.ReasonUnavailable
+	o.Class, o.Reason = provider.NotSent, provider.ReasonUnavailable
 	return o
 }
 

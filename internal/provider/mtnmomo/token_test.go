@@ -65,7 +65,7 @@ func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 	clocktest.Await(t, "somebody to wait for the clock", func() bool { return b.clock.Waiting() > 0 })
 	go func() { second <- collect(context.Background()) }()
 	cancel()
-	if o := <-first; o.Class != provider.NotSent || !o.NotSentBySocket {
+	if o := <-first; o.Class != provider.NotSent {
 		t.Errorf("who gave up: %+v", o)
 	}
 	b.clock.Advance(time.Minute)
@@ -76,23 +76,26 @@ func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 
 func TestTokenRefused(t *testing.T) {
 	b := newBench(t, sim.Options{})
+	// The caller counts POSTs, so none is repeated here: the next one has a new token.
 	b.Fault("collect", "unauthorized", 1)
-	if o := b.collect(uuid.NewString()); o.Class != provider.Accepted || b.tokens() != 2 {
+	reference := uuid.NewString()
+	if o := b.collect(reference); o.Class != provider.Barred || b.tokens() != 1 {
 		t.Errorf("one 401: %+v after %d tokens", o, b.tokens())
 	}
-	// The payment was refused by 401, then no new token: it is NotSent, but
-	// something was written.
-	b.Fault("collect", "unauthorized", 1)
-	b.Fault("token", "outage", 1)
-	if o := b.collect(uuid.NewString()); o.Class != provider.NotSent || o.NotSentBySocket {
-		t.Errorf("401 and no token: %+v", o)
+	if o := b.collect(reference); o.Class != provider.Accepted || b.tokens() != 2 {
+		t.Errorf("the next POST: %+v after %d tokens", o, b.tokens())
+	}
+	// A question is repeated at once: asking moves nothing.
+	b.Fault("collect_status", "unauthorized", 1)
+	if o := b.Rail.Collector.CollectStatus(context.Background(), provider.StatusRequest{ProviderReference: reference}); o.Class != provider.Accepted || b.tokens() != 3 {
+		t.Errorf("a question after one 401: %+v after %d tokens", o, b.tokens())
 	}
 	// No token at all: nothing of the payment was written.
 	for _, fault := range []string{"outage", "unauthorized", "forbidden", "throttle", "malformed", "answer_lost", "error_after"} {
 		b := newBench(t, sim.Options{})
 		b.Fault("token", fault, 1)
 		reference := uuid.NewString()
-		if o := b.collect(reference); o.Class != provider.NotSent || !o.NotSentBySocket || len(b.Moved(reference)) != 0 {
+		if o := b.collect(reference); o.Class != provider.NotSent || len(b.Moved(reference)) != 0 {
 			t.Errorf("token call with %s: %+v", fault, o)
 		}
 		if o := b.collect(reference); o.Class != provider.Accepted {
@@ -101,19 +104,18 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
-// TestRefusalWith500 looks for the payment before it believes a documented
-// refusal that came with HTTP 500.
-func TestRefusalWith500(t *testing.T) {
+// A documented refusal counts as clear also with HTTP 500, and the adapter asks
+// nothing by itself: what the refusal is worth, its caller asks.
+func TestRefusalWith500IsClearAndNotAskedAbout(t *testing.T) {
 	b := newBench(t, sim.Options{OpeningFloat: 100})
-	disburse := func(reference string) provider.Outcome {
-		return b.Rail.Disburser.Disburse(context.Background(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
-	}
-	if o := disburse(uuid.NewString()); o.Class != provider.Rejected || o.Reason != provider.ReasonFloat {
+	o := b.Rail.Disburser.Disburse(context.Background(), provider.DisburseRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
+	if o.Class != provider.Rejected || !o.Clear || o.Reason != provider.ReasonFloat {
 		t.Errorf("our float is too low: %+v", o)
 	}
-	b.Fault("disburse_status", "outage", 1)
-	if o := disburse(uuid.NewString()); o.Class != provider.Unknown {
-		t.Errorf("the confirming query failed: %+v", o)
+	for _, e := range b.Exchanges() {
+		if e.Operation == "transfer_status" {
+			t.Errorf("the adapter asked: %+v", e)
+		}
 	}
 }
 

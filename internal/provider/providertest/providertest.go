@@ -248,8 +248,8 @@ func (m mover) check(t *testing.T, reference string, o provider.Outcome) {
 		t.Errorf("the provider has the reference %d times", entries)
 	case entries == 1 && (o.Class == provider.Rejected || o.Class == provider.NotSent):
 		t.Errorf("class %v (%s %s), but the provider's book has the payment", o.Class, o.Code, o.Message)
-	case o.NotSentBySocket && o.Class != provider.NotSent:
-		t.Errorf("NotSentBySocket with class %v", o.Class)
+	case (o.Clear || o.Unposted) && o.Class != provider.Rejected:
+		t.Errorf("a refusal's word with class %v", o.Class)
 	case len([]rune(o.Message)) > 200:
 		t.Errorf("message of %d characters", len([]rune(o.Message)))
 	case o.Reason != "" && provider.Sentence(o.Reason) == provider.Sentence("no such reason") && o.Reason != provider.ReasonUnknown:
@@ -360,9 +360,9 @@ func (m mover) faults(t *testing.T) {
 		{"error_after", provider.Unknown, true},
 		{"malformed", provider.Unknown, true},
 		{"outage", provider.Unknown, false},
-		{"throttle", provider.NotSent, false},
-		{"unauthorized", provider.NotSent, false},
-		{"forbidden", provider.NotSent, false},
+		{"throttle", provider.Barred, false},
+		{"unauthorized", provider.Barred, false},
+		{"forbidden", provider.Barred, false},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			defer m.b.Clear()
@@ -373,7 +373,7 @@ func (m mover) faults(t *testing.T) {
 			m.b.Fault(m.op, c.fault, 2)
 			o := m.submit(context.Background(), m.b.Rail, reference, a, "000")
 			m.check(t, reference, o)
-			if o.Class != c.want || o.NotSentBySocket {
+			if o.Class != c.want {
 				t.Errorf("got %+v, want class %v", o, c.want)
 			}
 			if _, n := m.moved(reference); (n == 1) != c.done {
@@ -418,7 +418,7 @@ func (m mover) unreachable(t *testing.T) {
 	reference := uuid.NewString()
 	o := m.submit(context.Background(), m.b.Unreachable, reference, amount(), "000")
 	m.check(t, reference, o)
-	if o.Class != provider.NotSent || !o.NotSentBySocket {
+	if o.Class != provider.NotSent {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -429,7 +429,7 @@ func (m mover) cancelled(t *testing.T) {
 	reference := uuid.NewString()
 	o := m.submit(ctx, m.b.Rail, reference, amount(), "000")
 	m.check(t, reference, o)
-	if o.Class != provider.NotSent || !o.NotSentBySocket {
+	if o.Class != provider.NotSent {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -61,7 +61,7 @@ func TestSubmitGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k.Submit(ctx, segment(number(1), "x"), o.of(1))
-	if out := o.get(1); out.Class != provider.NotSent || !out.NotSentBySocket {
+	if out := o.get(1); out.Class != provider.NotSent {
 		t.Errorf("%+v", out)
 	}
 	clocktest.Await(t, "the first submit", func() bool { return m.SMSCTotals().Submitted == 1 })
@@ -182,7 +182,7 @@ func TestCutWhileInFlight(t *testing.T) {
 		t.Errorf("unknown: %v", got)
 	}
 	clocktest.Await(t, "the end of the session", func() bool { return k.Ready("") != nil })
-	if out := k.send(number(9), "x"); out.Class != provider.NotSent || !out.NotSentBySocket {
+	if out := k.send(number(9), "x"); out.Class != provider.NotSent {
 		t.Errorf("without a connection: %+v", out)
 	}
 	m.SetSMSC(sim.SMSCOptions{EnquireEvery: 24 * time.Hour})

@@ -395,7 +395,7 @@ func TestTheClientEnds(t *testing.T) {
 		close(ended)
 	}()
 	clocktest.Await(t, "a client that ends says so", func() bool { return errors.Is(c.Ready(""), provider.ErrElsewhere) })
-	if o := hand(t, c, segment("too late")); o.Class != provider.NotSent || !o.NotSentBySocket {
+	if o := hand(t, c, segment("too late")); o.Class != provider.NotSent {
 		t.Errorf("%+v", o)
 	}
 	close(goOn)

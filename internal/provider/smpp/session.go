@@ -125,7 +125,7 @@ func lostOutcome(written bool) provider.Outcome {
 	if written {
 		return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Message: "the connection was lost before the answer"}
 	}
-	return provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable,
+	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable,
 		Message: "the connection was lost before the segment was written", RetryAfter: time.Second}
 }
 
@@ -138,7 +138,7 @@ func (s *session) finish(sub *submission, o provider.Outcome) {
 // submit implements provider.SMSSender on this connection.
 func (s *session) submit(ctx context.Context, segment provider.Segment, done func(provider.Outcome)) {
 	if err := s.link.rate.wait(ctx, s.dead); err != nil {
-		done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: err.Error()})
+		done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: err.Error()})
 		return
 	}
 	select {
@@ -147,7 +147,7 @@ func (s *session) submit(ctx context.Context, segment provider.Segment, done fun
 		done(lostOutcome(false))
 		return
 	case <-ctx.Done():
-		done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable, Message: ctx.Err().Error()})
+		done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: ctx.Err().Error()})
 		return
 	}
 	sub := &submission{done: done, since: s.link.clock.Now()}

@@ -234,6 +234,6 @@ func (c *Client) SubmitTo(ctx context.Context, network msisdn.Network, s provide
 			return
 		}
 	}
-	done(provider.Outcome{Class: provider.NotSent, NotSentBySocket: true, Reason: provider.ReasonUnavailable,
+	done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable,
 		Message: errNoBind.Error(), RetryAfter: time.Second})
 }
