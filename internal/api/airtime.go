@@ -98,7 +98,7 @@ func airtimeStatus(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := c.success(statusFetched)
+	w := c.fetched(p)
 	w.object("data")
 	w.text("status", p.Word())
 	w.text("transaction_id", p.Reference)

@@ -105,7 +105,7 @@ func bundleStatus(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := c.success(statusFetched)
+	w := c.fetched(p)
 	w.object("data")
 	w.text("status", p.Word())
 	w.text("ext_transaction_id", p.ProviderReference)

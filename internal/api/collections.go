@@ -55,7 +55,7 @@ func paymentStatus(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := c.success(statusFetched)
+	w := c.fetched(p)
 	w.object("data")
 	w.text("status", polled(p))
 	w.text("transaction_id", p.Reference)

@@ -127,11 +127,11 @@ func (c *call) blamed(e *problem.Error) (message string, fields map[string][]str
 }
 
 // refusalData writes the data member of a refusal: an existing payment as its
-// endpoint shows it, anything else as it is, else null.
+// endpoint shows it, anything else as it is. Without data there is no member:
+// a client that calls a method on a null fails over the refusal itself.
 func (c *call) refusalData(data any) {
 	switch d := data.(type) {
 	case nil:
-		c.out.null("data")
 	case payments.Payment:
 		c.out.object("data")
 		c.out.existing(d)
@@ -151,7 +151,6 @@ func (c *call) refusalData(data any) {
 		text, err := json.Marshal(d)
 		if err != nil || len(text) == 0 || text[0] != '{' {
 			c.api.log.Error("the data of a refusal is no object", "request_id", c.id, "error", err)
-			c.out.null("data")
 			return
 		}
 		c.out.json("data", text)

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
 )
@@ -8,7 +10,7 @@ import (
 // The interface's words for what is constant.
 const (
 	currency      = "GHS"
-	statusFetched = "Status fetched successfully" // neutral: a client fails a payment over other words
+	statusFetched = "Status fetched successfully" // of every status but failed
 	typeMoMo      = "momo"
 	typeTransfer  = "transfer"
 	channelBank   = "bank" // in the answer of send/bank; histories say BANK
@@ -22,13 +24,24 @@ func paymentType(k payments.Kind) string {
 	return string(k)
 }
 
-// polled is the status of payment-api/checkstatus, where clients know four
-// words only and take any other for a failure or for pending.
+// polled is the status of payment-api/checkstatus, where clients know pending,
+// success and failed and take any other word for one of the three. Histories say
+// what kind of failure it was.
 func polled(p payments.Payment) string {
-	if p.Status == payments.StatusInvalid {
+	if p.Status == payments.StatusDeclined || p.Status == payments.StatusInvalid {
 		return string(payments.StatusFailed)
 	}
 	return p.Word()
+}
+
+// fetched begins the answer of a status. A client fails a payment whose message
+// tells of a failure, so only that of a failed one does: it says why.
+func (c *call) fetched(p payments.Payment) *writer {
+	message := statusFetched
+	if polled(p) == string(payments.StatusFailed) {
+		message = provider.Sentence(cmp.Or(p.Reason, provider.ReasonUnknown))
+	}
+	return c.success(message)
 }
 
 // record writes the members of a payment record.

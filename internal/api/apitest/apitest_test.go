@@ -158,21 +158,25 @@ func TestAnswersAreHeldToTheDocument(t *testing.T) {
 	if err := d.CheckAnswer(o, 200, http.Header{}, []byte(good)); err == nil {
 		t.Error("an answer without headers passes")
 	}
-	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"c","data":null,"request_id":"r","errors":{"x":["y"]}}`)); err != nil {
+	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"c","request_id":"r","errors":{"x":["y"]}}`)); err != nil {
 		t.Error(err)
+	}
+	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"c","data":null,"request_id":"r","errors":{"x":["y"]}}`)); err == nil {
+		t.Error("a refusal whose data is null passes")
 	}
 }
 
 func TestRefusalsAreHeldToTheirCase(t *testing.T) {
 	c := Case{Status: []int{422}, Field: "amount"}
 	header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req_1"}, "Cache-Control": {"no-store"}}
-	good := `{"message":"The amount field is required","code":"invalid_fields","data":null,"request_id":"req_1","errors":{"amount":["is required"]}}`
+	good := `{"message":"The amount field is required","code":"invalid_fields","request_id":"req_1","errors":{"amount":["is required"]}}`
 	if err := c.CheckRefusal(422, header, []byte(good)); err != nil {
 		t.Error(err)
 	}
 	for what, bad := range map[string]string{
 		"another field": strings.Replace(good, `{"amount"`, `{"phone"`, 1), "another id": strings.Replace(good, "req_1", "req_2", 1),
 		"a trap": strings.Replace(good, "The amount", "The route amount", 1), "no JSON": "amount",
+		"null data": strings.Replace(good, `"errors"`, `"data":null,"errors"`, 1),
 	} {
 		if err := c.CheckRefusal(422, header, []byte(bad)); err == nil {
 			t.Errorf("%s passes", what)

@@ -441,6 +441,8 @@ func (c Case) CheckRefusal(status int, header http.Header, body []byte) error {
 		return fmt.Errorf("message, code or request_id is missing: %.300s", body)
 	case header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store":
 		return fmt.Errorf("the headers are %v", header)
+	case string(r.Data) == "null":
+		return fmt.Errorf("data is null, where there is none it is left out: %.300s", body)
 	case c.Code != "" && r.Code != c.Code:
 		return fmt.Errorf("the code is %q, want %q", r.Code, c.Code)
 	case status == http.StatusUnprocessableEntity && c.Field != "" && (len(r.Errors[c.Field]) == 0 || !strings.Contains(r.Message, c.Field)):
