@@ -74,6 +74,8 @@ type API struct {
 	general   access.Limit
 	callbacks []callback
 	calls     sync.Pool
+	small     *room // of bodies in memory
+	large     *room
 }
 
 // endpoint is one path with the routes of its methods.
@@ -85,7 +87,8 @@ type endpoint struct {
 
 // New builds the interface.
 func New(d Deps) *API {
-	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit)}
+	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit),
+		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare)}
 	a.calls.New = func() any { return &call{api: a} }
 	for _, r := range Routes() {
 		a.add(r)

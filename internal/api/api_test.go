@@ -334,7 +334,7 @@ func TestBodiesWithoutALengthAreBounded(t *testing.T) {
 		t.Errorf("a short body answers %d", got)
 	}
 	endless := io.MultiReader(strings.NewReader(`{"amount":1,"x":"`), &repeat{})
-	if got := send(endless, ""); got != 413 {
+	if got := send(endless, h.key.Text); got != 413 {
 		t.Errorf("an endless body answers %d", got)
 	}
 	if got := send(io.MultiReader(strings.NewReader(`{"amount"`), failing{}), h.key.Text); got != 400 {

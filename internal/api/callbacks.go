@@ -44,8 +44,8 @@ func (c *call) callback(path string) error {
 	if m := c.r.Method; m != http.MethodPost && m != http.MethodPut {
 		return c.wrongMethod("POST, PUT")
 	}
-	if err := c.sized(moneyBody); err != nil {
-		return err
+	if c.r.ContentLength > moneyBody {
+		return tooLarge(moneyBody)
 	}
 	if err := c.read(moneyBody); err != nil {
 		return err

@@ -46,6 +46,7 @@ type call struct {
 	caller access.Caller
 	tenant tenant.Tenant
 	body   []byte
+	held   held // of the memory for bodies
 
 	status  int
 	out     writer
@@ -98,6 +99,7 @@ func (c *call) finish() {
 	h["X-Request-Id"] = []string{c.id}
 	c.w.WriteHeader(c.status)
 	_, _ = c.w.Write(c.out.buf) // a client that has gone needs no answer
+	c.release()
 	c.note()
 	if cap(c.out.buf) <= keptBuffer && cap(c.body) <= keptBuffer {
 		c.api.calls.Put(c)
@@ -106,7 +108,7 @@ func (c *call) finish() {
 
 // turnedAway are the codes of refusals that somebody decided: a provider is paused, its breaker is open or it says
 // nothing of use, or we have none. That is told where it happens, once, not with each request.
-var turnedAway = []string{"provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
+var turnedAway = []string{"server_busy", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. What is our fault is an error with its
 // cause; everything else is for whoever turns debugging on.
@@ -165,11 +167,14 @@ func (c *call) interfaces(path string) error {
 		}
 	}
 	c.route = r
-	if err := c.sized(limit); err != nil {
-		return err
+	if c.r.ContentLength > limit {
+		return tooLarge(limit)
 	}
 	var err error
 	if c.caller, err = c.api.Access.Authenticate(c.ctx, c.r.Header.Get("X-Api-Key")); err != nil {
+		if c.r.ContentLength != 0 {
+			c.header("Connection", "close") // nothing of the body is read
+		}
 		return err
 	}
 	if e == nil {
@@ -177,6 +182,11 @@ func (c *call) interfaces(path string) error {
 	}
 	if r == nil {
 		return c.wrongMethod(e.allow())
+	}
+	if c.r.ContentLength < 0 { // its size is known when it was read, and comes first
+		if err := c.read(limit); err != nil {
+			return err
+		}
 	}
 	if err := c.rated(); err != nil {
 		return err
@@ -206,22 +216,17 @@ func tooLarge(limit int64) error {
 	return problem.New(problem.TooLarge, "body_too_large", "The request body is larger than "+strconv.FormatInt(limit>>10, 10)+" KB")
 }
 
-// sized refuses a body that is too large. One that does not say its length is
-// read here, because nothing else comes before the size.
-func (c *call) sized(limit int64) error {
-	if c.r.ContentLength > limit {
-		return tooLarge(limit)
-	}
-	if c.r.ContentLength < 0 {
-		return c.read(limit)
-	}
-	return nil
-}
-
-// read reads the body once.
+// read reads the body once, into memory that is the call's until it ends.
 func (c *call) read(limit int64) error {
 	if c.r.Body == nil || c.r.ContentLength == 0 || len(c.body) > 0 {
 		return nil
+	}
+	expected := c.r.ContentLength
+	if expected < 0 {
+		expected = min(limit, moneyBody)
+	}
+	if err := c.resize(expected); err != nil {
+		return err
 	}
 	if n := c.r.ContentLength; n > int64(cap(c.body)) {
 		c.body = make([]byte, 0, n)
@@ -233,13 +238,17 @@ func (c *call) read(limit int64) error {
 		}
 		n, err := in.Read(c.body[len(c.body):cap(c.body)])
 		c.body = c.body[:len(c.body)+n]
-		switch {
-		case int64(len(c.body)) > limit:
+		switch size := int64(len(c.body)); {
+		case size > limit:
 			return tooLarge(limit)
 		case errors.Is(err, io.EOF):
-			return nil
+			return c.resize(size)
 		case err != nil:
 			return problem.Wrap(err, problem.Malformed, "body_incomplete", "The request body did not arrive whole")
+		case size > moneyBody:
+			if err := c.resize(size); err != nil {
+				return err
+			}
 		}
 	}
 }

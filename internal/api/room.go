@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// Request bodies that are in memory at once on a node. A body of at most moneyBody bytes is small, whatever its
+// endpoint, so that a payout never waits for contacts.
+const (
+	smallRoom  = 16 << 20      // bytes of small bodies
+	smallShare = smallRoom / 4 // of them one tenant's: about 10,000 ordinary requests
+	largeRoom  = 64 << 20      // bytes of larger bodies
+	largeShare = 2 * bulkBody  // two bodies a tenant
+	roomWithin = 2 * time.Second
+)
+
+// room is memory for request bodies, in bytes. A tenant has at most its share of it.
+type room struct {
+	share   int64
+	mu      sync.Mutex
+	free    int64
+	of      map[string]int64
+	changed chan struct{} // closed when bytes come back; nil while nobody waits
+}
+
+func newRoom(size, share int64) *room {
+	return &room{share: share, free: size, of: map[string]int64{}}
+}
+
+// try takes n bytes for a tenant, or gives what to wait for.
+func (r *room) try(tenant string, n int64) (wait <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.free >= n && r.of[tenant]+n <= r.share {
+		r.free -= n
+		r.of[tenant] += n
+		return nil
+	}
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return r.changed
+}
+
+// take waits for n bytes until ctx ends, for at most roomWithin.
+func (r *room) take(ctx context.Context, tenant string, n int64) error {
+	wait := r.try(tenant, n)
+	if wait == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, roomWithin)
+	defer cancel()
+	for ; wait != nil; wait = r.try(tenant, n) {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return problem.New(problem.Unavailable, "server_busy", "Too many requests are being read at once. Try again shortly")
+		}
+	}
+	return nil
+}
+
+// give takes n bytes of a tenant back.
+func (r *room) give(tenant string, n int64) {
+	if n == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free += n
+	if r.of[tenant] -= n; r.of[tenant] == 0 {
+		delete(r.of, tenant)
+	}
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+// held is what a call has taken of a room.
+type held struct {
+	room  *room
+	of    string
+	bytes int64
+}
+
+// resize makes the call hold n bytes for its body; a body that turns out to be large moves to the other room.
+func (c *call) resize(n int64) error {
+	want, of := c.api.small, c.caller.Tenant
+	if n > moneyBody {
+		want, n = c.api.large, bulkBody
+	}
+	if c.held.room == want && n <= c.held.bytes {
+		want.give(of, c.held.bytes-n)
+		c.held.bytes = n
+		return nil
+	}
+	c.release()
+	if err := want.take(c.ctx, of, n); err != nil {
+		return err
+	}
+	c.held = held{want, of, n}
+	return nil
+}
+
+// release gives the memory of the body back.
+func (c *call) release() {
+	if c.held.room != nil {
+		c.held.room.give(c.held.of, c.held.bytes)
+	}
+	c.held = held{}
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// unread fails its test when somebody reads it.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// Who has no key costs no memory: nothing of a body is read before the key is known, with a length or without.
+func TestNothingIsReadWithoutAKey(t *testing.T) {
+	h := open(t, nil)
+	for _, path := range []string{v1 + "payout", prefix + "sms-api/contact/addBulkContact", v1 + "nowhere"} {
+		for _, length := range []int64{-1, 1 << 10} {
+			r := httptest.NewRequest("POST", path, unread{t})
+			r.ContentLength = length
+			w := httptest.NewRecorder()
+			h.api.ServeHTTP(w, r)
+			if w.Code != http.StatusUnauthorized || w.Header().Get("Connection") != "close" {
+				t.Errorf("%s, length %d: %d, %v", path, length, w.Code, w.Header())
+			}
+		}
+	}
+	if a := h.ask("GET", v1+"open/7", "", "X-Api-Key", "").want(t, 401, "invalid_api_key"); a.Header().Get("Connection") != "" {
+		t.Error("a request without a body loses its connection")
+	}
+}
+
+// The size of a body without a length is known once it was read, and comes before the limits and permissions.
+func TestTheOrderOfChecksWithoutALength(t *testing.T) {
+	h := open(t, nil)
+	blocked := true
+	h.set(tenant.Change{Blocked: &blocked})
+	send := func(method, path string) int {
+		r := httptest.NewRequest(method, path, io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<10))))
+		r.ContentLength = -1
+		r.Header.Set("X-Api-Key", h.key.Text)
+		w := httptest.NewRecorder()
+		h.api.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, step := range []struct {
+		method, path string
+		want         int
+	}{{"POST", "nowhere", 404}, {"PUT", "payout", 405}, {"POST", "payout", 413}} {
+		if got := send(step.method, v1+step.path); got != step.want {
+			t.Errorf("%s %s answers %d, want %d", step.method, step.path, got, step.want)
+		}
+	}
+}
+
+// upload is a request whose body is on its way.
+type upload struct {
+	body *io.PipeWriter
+	code chan int
+}
+
+func (h *house) upload(key string, sent int) upload {
+	in, out := io.Pipe()
+	u := upload{out, make(chan int, 1)}
+	r := httptest.NewRequest("POST", v1+"list", in)
+	r.ContentLength = -1
+	r.Header.Set("X-Api-Key", key)
+	go func() {
+		w := httptest.NewRecorder()
+		h.api.ServeHTTP(w, r)
+		_ = in.Close()
+		u.code <- w.Code
+	}()
+	go func() { _, _ = io.WriteString(out, `{"amount":1,"x":"`+strings.Repeat("x", sent)) }()
+	return u
+}
+
+// One customer's large bodies take the place of nobody's payouts and of no other customer's lists, and all bodies
+// together have an end.
+func TestBodiesInMemoryAreBounded(t *testing.T) {
+	h := open(t, nil)
+	h.api.add(Route{Method: http.MethodPost, Path: "probe/list", Scope: access.SMS, Body: bulkBody, handle: echo})
+	other, err := h.access.Mint(access.NewKey{Tenant: "t2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write(func(tx *db.Tx) error {
+		h.access.CreateKey(tx, other)
+		_, err := h.tenants.Create(tx, tenant.Tenant{ID: "t2", Name: "Kumasi Foods", Mode: tenant.Test})
+		return err
+	})
+	const large = moneyBody + 1<<10
+	used := func(tenant string) int64 {
+		h.api.large.mu.Lock()
+		defer h.api.large.mu.Unlock()
+		return h.api.large.of[tenant]
+	}
+	first, second := h.upload(h.key.Text, large), h.upload(h.key.Text, large)
+	clocktest.Await(t, "two large bodies", func() bool { return used("t1") == 2*bulkBody })
+	third := h.upload(h.key.Text, large)
+	h.ask("POST", v1+"list", `{"amount":1}`).want(t, 200, "")
+	h.ask("POST", v1+"payout", `{"amount":1}`).want(t, 200, "")
+	neighbour := h.upload(other.Text, large)
+	clocktest.Await(t, "the neighbour's", func() bool { return used("t2") == bulkBody })
+	if got := <-third.code; got != http.StatusServiceUnavailable {
+		t.Errorf("a third large body at once answers %d", got)
+	}
+	if h.log.Len() > 0 {
+		t.Errorf("whom it turns away is logged: %s", h.log.String())
+	}
+	for _, u := range []upload{first, second, neighbour} {
+		_, _ = io.WriteString(u.body, `"}`)
+		_ = u.body.Close()
+		if got := <-u.code; got != http.StatusOK {
+			t.Errorf("it answers %d", got)
+		}
+	}
+	for _, r := range []*room{h.api.small, h.api.large} {
+		if len(r.of) > 0 || r.free != smallRoom && r.free != largeRoom {
+			t.Errorf("of a room %d bytes are free, and %v has some", r.free, r.of)
+		}
+	}
+}
+
+// Who waits for memory gets it as soon as there is some.
+func TestRoomIsHandedOn(t *testing.T) {
+	r := newRoom(10, 6)
+	if r.try("a", 6) != nil || r.try("b", 4) != nil {
+		t.Fatal("there is room")
+	}
+	if r.try("a", 1) == nil || r.try("c", 1) == nil {
+		t.Fatal("a share, or the room, has no end")
+	}
+	waiting := make(chan error)
+	go func() { waiting <- r.take(t.Context(), "c", 5) }()
+	r.give("a", 6)
+	if err := <-waiting; err != nil || r.free != 1 || len(r.of) != 2 {
+		t.Errorf("%v, %d bytes are free of %v", err, r.free, r.of)
+	}
+}
