@@ -15,7 +15,7 @@ func sendAirtime(c *call) error {
 	in := payments.TopUp{
 		MSISDN:      f.phone("phone_number"),
 		Amount:      f.amount("amount", payments.MinTopUp, payments.MaxTopUp),
-		NetworkID:   f.line("network_id", true, idMax),
+		NetworkID:   f.ours("network_id"),
 		Reference:   f.reference("transaction_id", true),
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 	}
@@ -51,9 +51,9 @@ func buyAirtime(c *call) error {
 		Payer:       f.phone("phoneNumber"),
 		Network:     f.network("network", true),
 		Amount:      f.amount("amount", payments.MinTopUp, payments.MaxAirtimeBuy),
-		NetworkID:   f.line("network_id", true, idMax),
+		NetworkID:   f.ours("network_id"),
 		Name:        f.label("name"),
-		Reference:   f.reference("transaction_id", false),
+		Reference:   f.wanted("transaction_id"),
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 	}
 	who := c.asker(f)
@@ -87,7 +87,7 @@ func airtimeStatus(c *call) error {
 		return err
 	}
 	unknown := problem.New(problem.NotFound, "airtime_not_found", "Airtime transaction not found")
-	id, err := f.id("transaction_id", unknown)
+	id, err := f.called("transaction_id", unknown)
 	if err == nil {
 		err = f.err()
 	}

@@ -55,8 +55,8 @@ func buyBundle(c *call) error {
 	f.choice("type", true, "e_wallet")
 	in := payments.BuyBundle{
 		MSISDN:    f.phone("phone_number"),
-		ServiceID: f.line("service_id", true, idMax),
-		OfferID:   f.line("package_id", true, idMax),
+		ServiceID: f.ours("service_id"),
+		OfferID:   f.ours("package_id"),
 		Network:   f.network("network", true),
 		Name:      f.label("name"),
 		Reference: f.reference("client_reference", false),
@@ -94,7 +94,7 @@ func bundleStatus(c *call) error {
 		return err
 	}
 	unknown := problem.New(problem.NotFound, "bundle_not_found", "Data bundle transaction not found")
-	id, err := f.id("ext_transaction_id", unknown)
+	id, err := f.called("ext_transaction_id", unknown)
 	if err == nil {
 		err = f.err()
 	}

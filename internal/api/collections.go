@@ -44,7 +44,7 @@ func paymentStatus(c *call) error {
 		return err
 	}
 	unknown := problem.New(problem.NotFound, "payment_not_found", "Payment not found")
-	id, err := f.id("transaction_id", unknown)
+	id, err := f.called("transaction_id", unknown)
 	if err == nil {
 		err = f.err()
 	}

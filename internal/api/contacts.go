@@ -173,7 +173,7 @@ func addContact(c *call) error {
 	if err != nil {
 		return err
 	}
-	group, n, who := f.line("contact_group_id", true, idMax), f.newContact(true), c.texter(f)
+	group, n, who := f.ours("contact_group_id"), f.newContact(true), c.texter(f)
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func addContacts(c *call) error {
 	if err != nil {
 		return err
 	}
-	group, who := f.line("contact_group_id", true, idMax), c.texter(f)
+	group, who := f.ours("contact_group_id"), c.texter(f)
 	rows := f.objects("contacts")
 	list := make([]messaging.NewContact, len(rows))
 	for i, row := range rows {

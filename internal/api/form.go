@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -242,9 +244,44 @@ func wordy(s string) bool {
 	return true
 }
 
-// id is an id of ours, or a reference of the client's, that the domain looks
-// up. What cannot be either is answered like one that nobody knows.
+// wanted is a reference of the client's where none is needed: one that is no
+// reference is as good as none.
+func (f *form) wanted(name string) string {
+	value := f.object.find(name)
+	if value == nil || value[0] != '"' || f.fields.Has(name) {
+		return ""
+	}
+	text := strings.TrimSpace(unquote(value))
+	if len(text) < referenceMin || len(text) > referenceMax || !wordy(text) {
+		return ""
+	}
+	return text
+}
+
+// ours is an id that we gave out, in the body or the query string.
+func (f *form) ours(name string) string { return canonical(f.line(name, true, idMax)) }
+
+// canonical writes a UUID as we do, in small letters: in capitals it is the same
+// one. Any other id stays as it is.
+func canonical(id string) string {
+	if len(id) != 36 {
+		return id
+	}
+	if u, err := uuid.Parse(id); err == nil {
+		return u.String()
+	}
+	return id
+}
+
+// id is an id that we gave out, in the path.
 func (f *form) id(name string, unknown *problem.Error) (string, error) {
+	text, err := f.called(name, unknown)
+	return canonical(text), err
+}
+
+// called is an id of ours, or a reference of the client's, that the domain looks
+// up. What cannot be either is answered like one that nobody knows.
+func (f *form) called(name string, unknown *problem.Error) (string, error) {
 	text, ok := f.string(name, true)
 	if !ok {
 		return "", nil
@@ -345,16 +382,21 @@ func (f *form) number(name string, byDefault, low, high int) int {
 	return byDefault
 }
 
-// day is an optional date; its first instant in UTC is answered.
+// day is an optional date of any year; its first instant in UTC is answered. The
+// zero time stands for no date: what is as early is the day after, which is older
+// than any payment, too.
 func (f *form) day(name string) time.Time {
 	text, ok := f.string(name, false)
 	if !ok {
 		return time.Time{}
 	}
 	day, err := time.ParseInLocation(time.DateOnly, text, time.UTC)
-	if err != nil || day.Year() < 2000 || day.Year() > 9000 {
+	if err != nil {
 		f.bad(name, "must be a date such as 2026-01-31")
 		return time.Time{}
+	}
+	if first := (time.Time{}).AddDate(0, 0, 1); day.Before(first) {
+		return first
 	}
 	return day
 }

@@ -42,6 +42,64 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
+func TestDatesOfAnyYear(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-01-31": "2026-01-31", "1957-03-06": "1957-03-06", "9999-12-31": "9999-12-31",
+		"0001-01-01": "0001-01-02", "0000-01-01": "0001-01-02", // never the zero time, which is no date
+		"2026-02-30": "", "26-01-31": "", "10000-01-01": "", "-001-01-01": "", "soon": "",
+	} {
+		f := &form{query: url.Values{"x": {text}}}
+		day := f.day("x")
+		if (f.err() == nil) != (want != "") || want != "" && day.Format("2006-01-02") != want || day.IsZero() != (want == "") {
+			t.Errorf("%s reads %v, %v", text, day, f.err())
+		}
+	}
+}
+
+func TestAUUIDInCapitalsIsTheSameOne(t *testing.T) {
+	for text, want := range map[string]string{
+		"0198C0DE-0000-7000-8000-00000000ABCD": "0198c0de-0000-7000-8000-00000000abcd",
+		"MTN-1":                                "MTN-1",
+		"0198C0DE000070008000_00000000ABCD-XY": "0198C0DE000070008000_00000000ABCD-XY",
+		"0198C0DE00007000800000000000ABCD":     "0198C0DE00007000800000000000ABCD",
+	} {
+		if got := canonical(text); got != want {
+			t.Errorf("%s reads %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestAReferenceThatNobodyNeedsIsTakenWhereItIsOne(t *testing.T) {
+	for value, want := range map[string]string{
+		`"order-20260001"`: "order-20260001", `" order-20260001 "`: "order-20260001", `""`: "", `null`: "", `"17"`: "", `17`: "", `true`: "", `["x"]`: "",
+		`"1234567890 12"`: "", `"1234567890\u000012"`: "", `"` + strings.Repeat("x", 37) + `"`: "",
+	} {
+		f := read(t, value)
+		if got := f.wanted("x"); got != want || f.err() != nil {
+			t.Errorf("%s reads %q, %v", value, got, f.err())
+		}
+	}
+	if f := read(t, "\"order-\xff0260001\""); f.wanted("x") != "" || f.err() == nil {
+		t.Error("a text that is no UTF-8 is taken")
+	}
+}
+
+func TestListsOfAQueryString(t *testing.T) {
+	for query, want := range map[string]string{
+		"x=a&x=b": "a b", "x[]=a&x[]=b": "a b", "x=a,b": "a b", "x[1]=b&x[0]=a&x[10]=c&x[9]=d": "a b d c", "x%5B1%5D=b&x%5B0%5D=a": "a b",
+		"x[0]=a&x[]=b&x=c": "c b a", "x[0]=a&x[0]=b": "a b", "x[00]=a&x[-1]=b&x[a]=c&x[0=d&x0]=e&xx[0]=f&x[0][1]=g": "", "x[0]=": "", "": "",
+	} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &form{query: values}
+		if got := strings.Join(f.list("x"), " "); got != want || f.err() != nil {
+			t.Errorf("%s reads %q, want %q: %v", query, got, want, f.err())
+		}
+	}
+}
+
 func TestEveryBadFieldAtOnce(t *testing.T) {
 	f := &form{}
 	var err error

@@ -116,7 +116,7 @@ func bankName(c *call) error {
 	if err != nil {
 		return err
 	}
-	account, bank := f.account("account_number"), f.line("bank_id", true, idMax)
+	account, bank := f.account("account_number"), f.ours("bank_id")
 	unlisted(c, f, "bank_id", bank, "banks", c.api.Routes.Bank)
 	if err := f.err(); err != nil {
 		return err

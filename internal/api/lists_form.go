@@ -1,6 +1,9 @@
 package api
 
 import (
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -45,12 +48,12 @@ func (f *form) short(name string, need bool, limit int) string {
 	return cut(text, limit)
 }
 
-// list is an optional list of texts. In a query string it comes as name[]=a&name[]=b, as name=a&name=b or
-// as name=a,b.
+// list is an optional list of texts. In a query string it comes as name=a&name=b, as name[]=a&name[]=b, as
+// name[0]=a&name[1]=b or as name=a,b.
 func (f *form) list(name string) []string {
 	var texts []string
 	if f.query != nil {
-		for _, value := range append(f.query[name], f.query[name+"[]"]...) {
+		for _, value := range f.values(name) {
 			texts = append(texts, strings.Split(value, ",")...)
 		}
 	} else {
@@ -82,6 +85,23 @@ func (f *form) list(name string) []string {
 		}
 	}
 	return kept
+}
+
+// values are what the query string says under a name, with brackets or without, in the order of the
+// indexes.
+func (f *form) values(name string) []string {
+	all := slices.Concat(f.query[name], f.query[name+"[]"])
+	at := map[int]string{} // the names with an index
+	for given := range f.query {
+		index, ok := strings.CutPrefix(given, name+"[")
+		if n, err := strconv.Atoi(strings.TrimSuffix(index, "]")); ok && err == nil && n >= 0 && given == name+"["+strconv.Itoa(n)+"]" {
+			at[n] = given
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(at)) {
+		all = append(all, f.query[at[n]]...)
+	}
+	return all
 }
 
 // objects is a list of objects, at least one.

@@ -78,7 +78,7 @@ func payoutToBank(c *call) error {
 	in := payments.Payout{
 		Amount:        f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitBank),
 		AccountNumber: f.account("account_number"),
-		BankID:        f.line("bank_id", true, idMax),
+		BankID:        f.ours("bank_id"),
 		Name:          f.label("account_name"),
 		Reference:     f.reference("client_reference", true),
 		CallbackURL:   f.url("callback_url", webhook.CheckURL),

@@ -98,10 +98,13 @@ func sendSMS(c *call) error {
 		return err
 	}
 	in := messaging.Send{
-		SenderID:   f.line("sender_id", true, idMax),
+		SenderID:   f.ours("sender_id"),
 		Message:    f.message("message"),
 		Recipients: f.list("recipients"),
 		Groups:     f.list("group_id_list"),
+	}
+	for i, id := range in.Groups {
+		in.Groups[i] = canonical(id)
 	}
 	who := c.texter(f)
 	if f.refused() && len(in.Recipients)+len(in.Groups) == 0 && !f.fields.Has("recipients") && !f.fields.Has("group_id_list") {
@@ -138,7 +141,7 @@ func sendOTP(c *call) error {
 	}
 	in := messaging.OTP{
 		Phone:    f.phone("phoneNumber"),
-		SenderID: f.line("senderId", true, idMax),
+		SenderID: f.ours("senderId"),
 		Message:  f.message("message"),
 		Length:   f.number("length", messaging.OTPLeastLength, messaging.OTPLeastLength, messaging.OTPMostLength),
 		Expiry: time.Minute * time.Duration(f.number("expiry", int(messaging.OTPDefaultExpiry/time.Minute),
@@ -174,7 +177,7 @@ func verifyOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	request, phone, code := f.line("requestId", true, idMax), f.phone("phoneNumber"), f.line("code", true, codeMax)
+	request, phone, code := f.ours("requestId"), f.phone("phoneNumber"), f.line("code", true, codeMax)
 	if strings.Trim(code, "0123456789") != "" {
 		f.bad("code", "must consist of digits")
 	}
@@ -218,8 +221,7 @@ func campaignMessages(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := &c.out
-	w.object("")
+	w := c.success("Messages fetched successfully")
 	w.list("data")
 	for _, m := range page.Messages {
 		w.object("")

@@ -38,7 +38,7 @@ import (
 //	transfer 10.00                      an operator moves money to another tenant's wallet
 //	callback mtn {...}                  a callback by somebody who knows the address
 //	refuse webhooks 2                   the receiver answers 500 so many times
-//	let total = $a                      names a text
+//	let total = $a                      names a text; let total = $a in capitals
 //	sender, credits, handset, ...       about messages: scenario_sms_test.go
 //
 // In requests and expectations $name is a text that was set or learned. In an expectation "*" is any text
@@ -211,6 +211,8 @@ func simple(word, rest string) (func(*actor), error) {
 		return func(a *actor) { a.resolve(a.fill(fields[0]), fields[1] == "success") }, nil
 	case word == "transfer" && len(fields) == 1:
 		return func(a *actor) { a.transfer(rest) }, nil
+	case word == "let" && len(fields) == 5 && strings.HasSuffix(rest, " in capitals"):
+		return func(a *actor) { a.vars[fields[0]] = strings.ToUpper(a.fill(fields[2])) }, nil
 	case word == "let" && len(fields) == 3:
 		return func(a *actor) { a.vars[fields[0]] = a.fill(fields[2]) }, nil
 	}

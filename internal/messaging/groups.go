@@ -17,7 +17,7 @@ const DefaultIcon = "group_icon_1"
 
 const (
 	maxGroups    = 10_000 // of one tenant
-	maxGroupName = 100    // characters
+	maxGroupName = 100    // characters; a longer name is cut
 	maxIcon      = 60
 )
 
@@ -37,7 +37,7 @@ const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contact
 
 // AddGroup makes an empty group; replayed says that the caller's Idempotency-Key made it before.
 func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon string) (made Group, replayed bool, err error) {
-	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: strings.TrimSpace(name), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
+	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: cut(name, maxGroupName), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
 	if g.Icon == "" {
 		g.Icon = DefaultIcon
 	}
@@ -58,8 +58,8 @@ func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon stri
 }
 
 func checkGroupName(name string) error {
-	if n := utf8.RuneCountInString(name); n == 0 || n > maxGroupName || !storable(name) {
-		return problem.Field("name", "must have 1 to 100 characters")
+	if name == "" || !storable(name) {
+		return problem.Field("name", "must have at least one character, and no control characters")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func storable(s string) bool {
 
 // UpdateGroup renames a group; an empty icon leaves it as it is.
 func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon string) (Group, error) {
-	name = strings.TrimSpace(name)
+	name = cut(name, maxGroupName)
 	if err := checkGroupName(name); err != nil {
 		return Group{}, err
 	}

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -70,13 +71,14 @@ const (
 // lookup finds a payment of one of two kinds by what a customer may call it.
 func (p *Payments) lookup(ctx context.Context, tenantID, id string, first, second Kind) (Payment, bool, error) {
 	var found []Payment
+	ours := strings.ToLower(id) // a UUID in capitals is the same one; a Reference is not
 	err := p.db.Read(ctx, func(tx *db.Tx) error {
 		found = nil
-		args := []any{tenantID, first, second, id}
+		args := []any{tenantID, first, second, ours}
 		return tx.Gather(
 			db.Query{SQL: lookupID, Args: args, Each: appendPayment(&found)},
 			db.Query{SQL: lookupProviderReference, Args: args, Each: appendPayment(&found)},
-			db.Query{SQL: lookupReference, Args: args, Each: appendPayment(&found)},
+			db.Query{SQL: lookupReference, Args: []any{tenantID, first, second, id}, Each: appendPayment(&found)},
 		)
 	})
 	if err != nil || len(found) == 0 {
@@ -84,8 +86,8 @@ func (p *Payments) lookup(ctx context.Context, tenantID, id string, first, secon
 	}
 	best := found[0]
 	for _, pay := range found {
-		byOurs := pay.ID == id || pay.ProviderReference == id
-		if !byOurs && best.ID != id && best.ProviderReference != id && pay.Kind == first {
+		byOurs := pay.ID == ours || pay.ProviderReference == ours
+		if !byOurs && best.ID != ours && best.ProviderReference != ours && pay.Kind == first {
 			best = pay
 			break
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -281,6 +283,9 @@ func (t *Table) EditBank(tx *db.Tx, code string, e Edit) error {
 func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
 	if err := e.check(); err != nil {
 		return err
+	}
+	if id, err := uuid.Parse(e.ID); err == nil && len(e.ID) == len(id.String()) {
+		e.ID = id.String() // in small letters, as clients' ids are read
 	}
 	t.forget(tx)
 	n, err := tx.Exec(sql, e.ID, e.Name, e.Status, key)

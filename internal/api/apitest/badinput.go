@@ -147,6 +147,12 @@ func (g *generator) bodyField(f Field) {
 	bad := func(what, value string) {
 		g.add(Case{Name: f.Name + " " + what, Body: g.body(f.Name, value), Status: unprocessable, Field: f.Name})
 	}
+	if f.Kind == "wanted" { // what cannot be used is ignored; what cannot be read is not
+		bad("with bad UTF-8", "\"24000\xff0000\"")
+		bad("nested deeply", strings.Repeat("[", 500)+strings.Repeat("]", 500))
+		bad("twice", `"order-20260001",`+quote(f.Name)+`:"order-20260001"`)
+		return
+	}
 	if f.Required {
 		bad("missing", absent)
 		bad("null", "null")
