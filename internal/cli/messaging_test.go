@@ -43,14 +43,14 @@ func TestSenders(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
 		var asked []messaging.Sender
-		for _, name := range []string{"Kejetia", "Adum"} {
+		for _, name := range []string{"Kejetia", "Telesel"} {
 			s, _, err := m.RequestSender(t.Context(), messaging.Caller{Tenant: id}, name, "our shop")
 			if err != nil {
 				t.Fatal(err)
 			}
 			asked = append(asked, s)
 		}
-		if list := w.list("senders", "list"); len(list) != 2 || list[0]["name"] != "Kejetia" || list[0]["tenant"] != id {
+		if list := w.list("senders", "list"); len(list) != 2 || list[0]["name"] != "Kejetia" || list[0]["tenant"] != id || list[0]["near"] != "" || list[1]["near"] != "telecel" {
 			t.Errorf("waiting: %v", list)
 		}
 		has(t, w.object("senders", "approve", asked[0].ID, "--reason", "papers seen"), map[string]any{"status": "approved", "name": "Kejetia"})

@@ -7,7 +7,7 @@ import (
 )
 
 type sendersCommands struct {
-	List    sendersList    `cmd:"" help:"List the sender IDs that wait for a review, or all of one customer."`
+	List    sendersList    `cmd:"" help:"List the sender IDs that wait for a review, or all of one customer; near is a reserved word that a name comes near."`
 	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
 }
@@ -18,6 +18,7 @@ func senderColumns() []column[messaging.Sender] {
 		{"tenant", func(s messaging.Sender) any { return s.Tenant }},
 		{"name", func(s messaging.Sender) any { return s.Name }},
 		{"status", func(s messaging.Sender) any { return string(s.Status) }},
+		{"near", func(s messaging.Sender) any { return messaging.Near(s.Name) }},
 		{"description", func(s messaging.Sender) any { return s.Description }},
 		{"reason", func(s messaging.Sender) any { return s.Reason }},
 		{"created_at", func(s messaging.Sender) any { return s.CreatedAt }},
