@@ -112,7 +112,7 @@ func benchmarkPayouts(b *testing.B, engine db.Engine, w workload, life bool, ten
 // tenant.
 func benchTenants(b *testing.B, where site, server *process, n int) []string {
 	if n == 1 {
-		where.command(b, "wallet", "fund", server.ready.TenantID, "10000000.00", "--reason", "benchmark")
+		where.command(b, "wallet", "fund", server.ready.TenantID, "10000000.00", "--reason", "benchmark", "--reference", "load")
 		return []string{server.ready.APIKey}
 	}
 	keys := make([]string, n)
@@ -125,7 +125,7 @@ func benchTenants(b *testing.B, where site, server *process, n int) []string {
 		}
 		decode(b, where.command(b, "tenant", "create", fmt.Sprintf("Bench %d", i), "--mode", "test", "--payout-ip", "127.0.0.0/8", "-o", "json"), &tenant)
 		decode(b, where.command(b, "key", "create", "--tenant", tenant.ID, "-o", "json"), &key)
-		where.command(b, "wallet", "fund", tenant.ID, "1000000.00", "--reason", "benchmark")
+		where.command(b, "wallet", "fund", tenant.ID, "1000000.00", "--reason", "benchmark", "--reference", tenant.ID)
 		keys[i] = key.Key
 	}
 	return keys

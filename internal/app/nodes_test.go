@@ -23,7 +23,7 @@ func TestKilledNodeIsTakenOver(t *testing.T) {
 	second := where.serve(t, "second", sim)
 	key := first.ready.APIKey
 	api := newClient(second.ready.APIURL, key)
-	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
 	opening := balance(t, api)
 	l := startLoad(t, "take", in.server.URL, newClient(first.ready.APIURL, key))
 	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 10*callers })
@@ -44,7 +44,7 @@ func TestPausedNodeDoesNoHarm(t *testing.T) {
 	second := where.serve(t, "second", sim)
 	key := first.ready.APIKey
 	api := newClient(second.ready.APIURL, key)
-	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
 	opening := balance(t, api)
 	l := startLoad(t, "pause", in.server.URL, newClient(first.ready.APIURL, key))
 	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })
@@ -89,7 +89,7 @@ func TestManyCallersFewConnections(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	server := where.serve(t, "makola", sim, "--connections", "4")
-	where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load")
+	where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
 	api := newClient(server.ready.APIURL, server.ready.APIKey)
 	done := make(chan answer, 40)
 	for caller := range 40 {

@@ -153,7 +153,7 @@ func TestKilledUnderEveryProduct(t *testing.T) {
 			sim, where := startSim(t), newSite(t, engine)
 			server := where.serve(t, "makola", sim)
 			key := server.ready.APIKey
-			where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load")
+			where.command(t, "wallet", "fund", server.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
 			opening := balance(t, newClient(server.ready.APIURL, key))
 			l := startEverything(t, "every-"+engine.String(), products(t, server), newClient(server.ready.APIURL, key))
 			for n := range killsOfEverything {

@@ -190,7 +190,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			sim, in, where := startSim(t), newInbox(t), newSite(t, engine)
 			server := where.serve(t, "makola", sim)
 			key, tenant := server.ready.APIKey, server.ready.TenantID
-			where.command(t, "wallet", "fund", tenant, "100000.00", "--reason", "load")
+			where.command(t, "wallet", "fund", tenant, "100000.00", "--reason", "load", "--reference", "load")
 			opening := balance(t, newClient(server.ready.APIURL, key))
 			l := startLoad(t, "kill-"+engine.String(), in.server.URL, newClient(server.ready.APIURL, key))
 			random := rand.New(rand.NewPCG(1, uint64(engine)))
@@ -216,7 +216,7 @@ func TestStoppedUnderLoad(t *testing.T) {
 	first := where.serve(t, "first", sim, "--drain-for", "5m") // however slow the machine is
 	second := where.serve(t, "second", sim)
 	key := first.ready.APIKey
-	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load")
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
 	opening := balance(t, newClient(first.ready.APIURL, key))
 	l := startLoad(t, "stop", in.server.URL, newClient(first.ready.APIURL, key))
 	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 5*callers })

@@ -55,7 +55,7 @@ func smsTenant(t testing.TB, where site, server *process) (key, sender string) {
 	}
 	decode(t, where.command(t, "tenant", "create", "Kejetia Market", "--mode", "live", "-o", "json"), &tenant)
 	decode(t, where.command(t, "key", "create", "--tenant", tenant.ID, "-o", "json"), &made)
-	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load")
+	where.command(t, "credits", "sell", tenant.ID, fmt.Sprint(smsCredits), "--price", "0", "--reason", "load", "--reference", "load")
 	answer, err := newClient(server.ready.APIURL, made.Key).call(http.MethodPost, "/sms-api/requestSenderId", map[string]any{"name": "Kejetia", "desc": "load"})
 	if err != nil || answer.status != http.StatusOK {
 		t.Fatalf("a sender ID was asked for: %v %+v", err, answer)

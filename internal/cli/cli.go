@@ -49,16 +49,17 @@ type commands struct {
 
 // The exit codes.
 const (
-	exitOK          = 0 // done
-	exitInternal    = 1 // something went wrong that is not the operator's doing
-	exitUsage       = 2 // wrong flags or values
-	exitUnavailable = 3 // the database or a provider cannot be used now; trying later is right
-	exitNotFound    = 4 // there is no such thing
-	exitConflict    = 5 // done before, or somebody else was first
-	exitForbidden   = 6 // not allowed
-	exitFunds       = 7 // a wallet, credits or a float do not cover it
-	exitRefused     = 8 // a provider said no
-	exitUnknown     = 9 // the outcome is unknown: look before trying again
+	exitOK          = 0  // done
+	exitInternal    = 1  // something went wrong that is not the operator's doing
+	exitUsage       = 2  // wrong flags or values
+	exitUnavailable = 3  // the database or a provider cannot be used now; trying later is right
+	exitNotFound    = 4  // there is no such thing
+	exitConflict    = 5  // done before, or somebody else was first
+	exitForbidden   = 6  // not allowed
+	exitFunds       = 7  // a wallet, credits or a float do not cover it
+	exitRefused     = 8  // a provider said no
+	exitUnknown     = 9  // the outcome is unknown: look before trying again
+	exitDeclined    = 10 // a question was answered with no: nothing was done
 )
 
 var exitCodes = map[problem.Kind]int{
@@ -78,7 +79,9 @@ const codeUnknown = "outcome_unknown"
 // env is what a command is given to work with.
 type env struct {
 	ctx            context.Context
+	stdin          io.Reader
 	stdout, stderr io.Writer
+	terminal       bool // a person reads stderr and can answer on stdin
 }
 
 // exit carries the code out of the parser, which leaves the program after
@@ -91,6 +94,11 @@ type exit int
 func Run(args []string, stdout, stderr io.Writer) (code int) {
 	ctx, stop := interruptible()
 	defer stop()
+	return run(args, &env{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr, terminal: interactive(os.Stdin, stderr)})
+}
+
+// run is Run in an environment.
+func run(args []string, e *env) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			left, ok := p.(exit)
@@ -101,9 +109,9 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 		}
 	}()
 	var root commands
-	parser, err := newParser(&root, stdout, stderr)
+	parser, err := newParser(&root, e.stdout, e.stderr)
 	if err != nil {
-		fmt.Fprintln(stderr, "makola:", err)
+		fmt.Fprintln(e.stderr, "makola:", err)
 		return exitInternal
 	}
 	if len(args) == 0 {
@@ -111,17 +119,17 @@ func Run(args []string, stdout, stderr io.Writer) (code int) {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintln(stderr, "makola:", err)
+		fmt.Fprintln(e.stderr, "makola:", err)
 		var parse *kong.ParseError
 		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Command() != "" {
-			fmt.Fprintf(stderr, "Try: makola %s --help\n", parse.Context.Command())
+			fmt.Fprintf(e.stderr, "Try: makola %s --help\n", parse.Context.Command())
 		} else {
-			fmt.Fprintln(stderr, "Try: makola --help")
+			fmt.Fprintln(e.stderr, "Try: makola --help")
 		}
 		return exitUsage
 	}
-	if err := command.Run(&env{ctx: ctx, stdout: stdout, stderr: stderr}); err != nil {
-		return report(stderr, err)
+	if err := command.Run(e); err != nil {
+		return report(e.stderr, err)
 	}
 	return exitOK
 }
@@ -187,6 +195,10 @@ func usage(text string) error { return problem.New(problem.Malformed, "usage", t
 // report says on stderr what went wrong and gives the exit code. This is the
 // edge: nothing below it prints errors.
 func report(stderr io.Writer, err error) int {
+	if errors.Is(err, errDeclined) {
+		fmt.Fprintln(stderr, "makola: Nothing was done.")
+		return exitDeclined
+	}
 	p := problem.From(err)
 	fmt.Fprintln(stderr, "makola:", p.Message)
 	if len(p.Fields) > 1 || len(p.Fields) == 1 && p.Kind != problem.Invalid {

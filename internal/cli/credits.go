@@ -3,10 +3,8 @@ package cli
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -23,46 +21,63 @@ type creditsCommands struct {
 
 type creditsSell struct {
 	common
+	orderFlags
 	Tenant  string `arg:"" help:"Id of the customer."`
 	Credits int64  `arg:"" help:"How many."`
 	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer paid, for the audit log; 0 for a gift."`
-	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Why, such as the number of the invoice."`
 }
 
 // Run sells credits.
 func (c *creditsSell) Run(e *env) error {
-	return c.sell(e, c.Tenant, c.Credits, c.Price, c.Reason, "credits.sell", (*messaging.Messaging).SellCredits)
+	return c.sell(e, c.orderFlags, c.Tenant, c.Credits, 1, c.Price.or(0))
 }
 
 type creditsRefund struct {
 	common
+	orderFlags
 	Tenant  string `arg:"" help:"Id of the customer."`
 	Credits int64  `arg:"" help:"How many."`
 	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer got back, for the audit log."`
-	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Why."`
 }
 
 // Run takes credits back.
 func (c *creditsRefund) Run(e *env) error {
-	return c.sell(e, c.Tenant, c.Credits, c.Price, c.Reason, "credits.refund", (*messaging.Messaging).TakeCredits)
+	return c.sell(e, c.orderFlags, c.Tenant, c.Credits, -1, c.Price.or(0))
 }
 
-// sell books credits and their price.
-func (c *common) sell(e *env, tenant string, credits int64, price amount, reason, action string, book func(*messaging.Messaging, *db.Tx, string, string, int64) (int64, error)) error {
-	if strings.TrimSpace(reason) == "" {
-		return problem.Field("reason", "is required")
+// sell orders credits, or with the sign -1 takes them back, and notes their price.
+func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign int64, price money.Pesewas) error {
+	if credits <= 0 {
+		return problem.Field("credits", "must be above zero")
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		sale := newID()
-		entry := access.Entry{Action: action, Tenant: tenant, Subject: sale, Reason: reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			balance, err := book(m, tx, tenant, sale, credits)
-			return map[string]any{"credits": credits, "price": price.or(0).String(), "balance": balance}, err
-		})
+		t, err := o.tenants.Get(e.ctx, tenantID)
 		if err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, tenant)
+		key := t.SMSCredits()
+		action, book := "credits.sell", m.SellCredits
+		sentence := fmt.Sprintf("Give %s %s for GHS %s", called(t), worth(key.Asset, credits), grouped(price.String()))
+		if sign < 0 {
+			action, book = "credits.refund", m.TakeCredits
+			sentence = fmt.Sprintf("Take %s from %s for GHS %s", worth(key.Asset, credits), called(t), grouped(price.String()))
+		}
+		w, err := o.order(e, order{orderFlags: flags, action: action, tenant: t.ID, sentence: sentence,
+			sides: []side{{"SMS credits of " + t.Name, key, sign * credits}}, details: map[string]any{"price": price.String()}})
+		if err != nil {
+			return err
+		}
+		landed := func(tx *db.Tx) (bool, error) { return o.access.Audited(tx, t.ID, w.entry.ID) }
+		err = w.done(o.db.WriteRecognising(e.ctx, landed, func(tx *db.Tx) error {
+			if _, err := book(tx, t.ID, w.entry.ID, credits); err != nil {
+				return err
+			}
+			return w.write(tx)
+		}))
+		if err != nil {
+			return err
+		}
+		return printWallet(e, o, c.Output, t.ID)
 	})
 }
 

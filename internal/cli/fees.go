@@ -101,6 +101,11 @@ func (c *feesSet) Run(e *env) error {
 	}
 	return c.with(e, func(o *opened) error {
 		owner := planOwner(c.Tenant)
+		if owner == tenant.Default {
+			if err := o.whomItChanges(e, c.From); err != nil {
+				return err
+			}
+		}
 		var version int64
 		entry := access.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
@@ -112,6 +117,31 @@ func (c *feesSet) Run(e *env) error {
 		}
 		return printAll(e.stdout, c.Output, ruleColumns(), ruleViews(rules, version))
 	})
+}
+
+// named is how many customers are named of those whom the default plan is for.
+const named = 10
+
+// whomItChanges says which customers pay by the default plan, and asks where a person sits at a terminal.
+func (o *opened) whomItChanges(e *env, from time.Time) error {
+	if now := o.clock.Now(); from.Before(now) {
+		from = now
+	}
+	some, total, err := o.tenants.WithoutPlan(e.ctx, from, named)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "The default plan is what customers without a plan of their own pay by: %d at the moment\n", total)
+	for _, t := range some {
+		fmt.Fprintln(e.stderr, "  "+cell(called(t)))
+	}
+	if more := total - len(some); more > 0 {
+		fmt.Fprintf(e.stderr, "  and %d more\n", more)
+	}
+	if !e.terminal {
+		return nil
+	}
+	return e.confirm("Change it?")
 }
 
 // feeRule is a rule as the command line writes it.

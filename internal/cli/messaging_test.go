@@ -75,17 +75,18 @@ func TestCredits(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
-		has(t, w.object("credits", "sell", id, "1000", "--price", "35.00", "--reason", "invoice 7"), map[string]any{"sms_credits": 1000})
-		has(t, w.object("credits", "refund", id, "200", "--price", "7", "--reason", "returned"), map[string]any{"sms_credits": 800})
-		w.run(exitFunds, "credits", "refund", id, "801", "--price", "0", "--reason", "too many")
-		w.run(exitUsage, "credits", "sell", id, "0", "--price", "0", "--reason", "nothing")
-		w.run(exitUsage, "credits", "sell", id, "5", "--price", "0", "--reason", " ")
-		w.run(exitNotFound, "credits", "sell", "nobody", "5", "--price", "0", "--reason", "x")
+		has(t, w.object("credits", "sell", id, "1000", "--price", "35.00", "--reason", "invoice 7", "--reference", "r13"), map[string]any{"sms_credits": 1000})
+		has(t, w.object("credits", "refund", id, "200", "--price", "7", "--reason", "returned", "--reference", "r14"), map[string]any{"sms_credits": 800})
+		w.run(exitFunds, "credits", "refund", id, "801", "--price", "0", "--reason", "too many", "--reference", "r15")
+		w.run(exitUsage, "credits", "sell", id, "0", "--price", "0", "--reason", "nothing", "--reference", "r16")
+		w.run(exitUsage, "credits", "sell", id, "5", "--price", "0", "--reason", " ", "--reference", "r17")
+		w.run(exitNotFound, "credits", "sell", "nobody", "5", "--price", "0", "--reason", "x", "--reference", "r18")
 		log := w.list("audit", "list", "--tenant", id)
 		if len(log) != 3 || log[1]["action"] != "credits.sell" {
 			t.Fatalf("the log is %v", log)
 		}
-		has(t, log[1]["details"].(map[string]any), map[string]any{"credits": 1000, "price": "35.00", "balance": 1000})
+		has(t, log[1]["details"].(map[string]any), map[string]any{"amount": "1,000 credits", "price": "35.00",
+			"changes": []any{map[string]any{"what": "SMS credits of Adom Stores", "before": "0 credits", "after": "1,000 credits"}}})
 		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "campaigns": 0})
 	})
 }
@@ -99,7 +100,7 @@ func TestCampaigns(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.run(exitOK, "senders", "approve", s.ID)
-		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x")
+		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r19")
 		c, _, err := m.Send(t.Context(), messaging.Caller{Tenant: id}, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001", "0241000002"}})
 		if err != nil {
 			t.Fatal(err)

@@ -23,22 +23,22 @@ func TestWalletsAndFloats(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		from, to := w.tenant(), w.tenant()
-		has(t, w.object("wallet", "fund", from, "250.00", "--reason", "bank slip 1"), map[string]any{"tenant": from, "wallet": "250.00", "sms_credits": 0})
-		has(t, w.object("wallet", "adjust", from, "0.50", "--take", "--reason", "booked twice"), map[string]any{"wallet": "249.50"})
-		has(t, w.object("wallet", "adjust", from, "0.10", "--reason", "booked too little"), map[string]any{"wallet": "249.60"})
-		has(t, w.object("wallet", "transfer", from, to, "49.60", "--reason", "agreed"), map[string]any{"channel": "WALLET", "amount": "49.60", "status": "success", "charges": "0.00"})
+		has(t, w.object("wallet", "fund", from, "250.00", "--reason", "bank slip 1", "--reference", "r1"), map[string]any{"tenant": from, "wallet": "250.00", "sms_credits": 0})
+		has(t, w.object("wallet", "adjust", from, "0.50", "--take", "--reason", "booked twice", "--reference", "r2"), map[string]any{"wallet": "249.50"})
+		has(t, w.object("wallet", "adjust", from, "0.10", "--reason", "booked too little", "--reference", "r3"), map[string]any{"wallet": "249.60"})
+		has(t, w.object("wallet", "transfer", from, to, "49.60", "--reason", "agreed", "--reference", "r4"), map[string]any{"channel": "WALLET", "amount": "49.60", "status": "success", "charges": "0.00"})
 		has(t, w.object("wallet", "show", to), map[string]any{"wallet": "49.60"})
-		w.run(exitFunds, "wallet", "transfer", from, to, "1000", "--reason", "too much")
-		w.run(exitFunds, "wallet", "adjust", from, "1000", "--take", "--reason", "too much")
-		w.run(exitNotFound, "wallet", "fund", "nobody", "1", "--reason", "no such customer")
+		w.run(exitFunds, "wallet", "transfer", from, to, "1000", "--reason", "too much", "--reference", "r5")
+		w.run(exitFunds, "wallet", "adjust", from, "1000", "--take", "--reason", "too much", "--reference", "r6")
+		w.run(exitNotFound, "wallet", "fund", "nobody", "1", "--reason", "no such customer", "--reference", "r7")
 		w.run(exitUsage, "wallet", "fund", from, "1")
-		w.run(exitUsage, "wallet", "fund", from, "-1", "--reason", "a sign")
+		w.run(exitUsage, "wallet", "fund", from, "-1", "--reason", "a sign", "--reference", "r8")
 
-		if held := w.list("float", "add", "hubtel", "1000", "--mode", "test", "--reason", "deposit"); len(held) != 1 || held[0]["held"] != "1000.00" {
+		if held := w.list("float", "add", "hubtel", "1000", "--mode", "test", "--reason", "deposit", "--reference", "r9"); len(held) != 1 || held[0]["held"] != "1000.00" {
 			t.Errorf("floats are %v", held)
 		}
-		w.run(exitOK, "float", "add", "hubtel", "100", "--take", "--mode", "test", "--reason", "withdrawal")
-		w.run(exitUsage, "float", "add", "hubtle", "100", "--mode", "test", "--reason", "mistyped")
+		w.run(exitOK, "float", "add", "hubtel", "100", "--take", "--mode", "test", "--reason", "withdrawal", "--reference", "r10")
+		w.run(exitUsage, "float", "add", "hubtle", "100", "--mode", "test", "--reason", "mistyped", "--reference", "r11")
 		floats := w.list("float", "show")
 		if len(floats) != 1 {
 			t.Fatalf("floats: %v", floats)
@@ -102,7 +102,7 @@ func TestStuckPayouts(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
-		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1")
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")
 		paid, unpaid := w.stuck(t, id, "order-000000001"), w.stuck(t, id, "order-000000002")
 		if list := w.list("payouts", "stuck"); len(list) != 2 {
 			t.Fatalf("stuck: %v", list)

@@ -72,11 +72,13 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	o := &opened{db: d, clock: clock.Real()}
-	o.ledger = ledger.New(d, o.clock, node)
-	o.tenants = tenant.New(d, o.ledger, o.clock)
-	o.access = access.New(d, o.clock)
-	return o, nil
+	return assemble(d, clock.Real()), nil
+}
+
+// assemble puts together what commands use of a database.
+func assemble(d *db.DB, c *clock.Clock) *opened {
+	l := ledger.New(d, c, node)
+	return &opened{db: d, clock: c, ledger: l, tenants: tenant.New(d, l, c), access: access.New(d, c)}
 }
 
 // with opens the database, does the work and closes it again.

@@ -107,7 +107,7 @@ func TestProvidersExchanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := w.tenant()
-		w.run(exitOK, "wallet", "fund", id, "10.00", "--reason", "bank slip")
+		w.run(exitOK, "wallet", "fund", id, "10.00", "--reason", "bank slip", "--reference", "r20")
 		pay := w.stuck(t, id, "order-000000001")
 		table.Record(provider.Exchange{At: time.Now(), Provider: "hubtel", Mode: "live", Operation: "collect", Payment: pay.ID, Reference: pay.ProviderReference,
 			Method: "POST", Status: 200, Answer: `{"a":1}`, Written: true})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -97,22 +98,22 @@ func (c *walletShow) Run(e *env) error {
 
 type walletFund struct {
 	common
+	orderFlags
 	Tenant string `arg:"" help:"Id of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis, such as 250.00."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *env) error {
-	return c.move(e, c.Tenant, c.Amount.or(0), c.Reason, "wallet.fund", (*payments.Payments).Fund)
+	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), "wallet.fund", (*payments.Payments).Fund)
 }
 
 type walletAdjust struct {
 	common
+	orderFlags
 	Tenant string `arg:"" help:"Id of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis."`
 	Take   bool   `name:"take" help:"Take the amount out of the wallet instead of putting it in."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run corrects a wallet.
@@ -121,37 +122,70 @@ func (c *walletAdjust) Run(e *env) error {
 	if c.Take {
 		by = -by
 	}
-	return c.move(e, c.Tenant, by, c.Reason, "wallet.adjust", (*payments.Payments).Adjust)
+	return c.move(e, c.orderFlags, c.Tenant, by, "wallet.adjust", (*payments.Payments).Adjust)
 }
 
 // mover is an operator's verb that moves money into a customer's wallet.
 type mover func(p *payments.Payments, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
-// move runs such a verb with its audit entry and prints what the customer has then.
-func (c *common) move(e *env, tenant string, by money.Pesewas, reason, action string, verb mover) error {
+// move orders such a movement and prints what the customer has then.
+func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: action, Tenant: tenant, Subject: tenant, Reason: reason, Details: map[string]any{"amount": by.String()}}
-		if err := verb(p, e.ctx, tenant, by, reason, actor(), o.audited(entry)); err != nil {
+		t, err := o.tenants.Get(e.ctx, tenantID)
+		if err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, tenant)
+		sentence := fmt.Sprintf("Put %s into the wallet of %s", worth(t.Money(), int64(by)), called(t))
+		if by < 0 {
+			sentence = fmt.Sprintf("Take %s out of the wallet of %s", worth(t.Money(), int64(-by)), called(t))
+		}
+		w, err := o.order(e, order{orderFlags: flags, action: action, tenant: t.ID, subject: t.ID, sentence: sentence, sides: []side{walletOf(t, by)}})
+		if err != nil {
+			return err
+		}
+		if err := w.done(verb(p, e.ctx, t.ID, by, flags.Reason, actor(), w.write)); err != nil {
+			return err
+		}
+		return printWallet(e, o, c.Output, t.ID)
 	})
+}
+
+// called is a customer as a person knows it, with what tells it from others of its name.
+func called(t tenant.Tenant) string { return fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID) }
+
+// walletOf is the side of an order that changes a customer's wallet.
+func walletOf(t tenant.Tenant, by money.Pesewas) side {
+	return side{"wallet of " + t.Name, t.Wallet(), int64(by)}
 }
 
 type walletTransfer struct {
 	common
+	orderFlags
 	From   string `arg:"" help:"Id of the customer who gives."`
 	To     string `arg:"" help:"Id of the customer who gets."`
 	Amount amount `arg:"" help:"Amount in cedis."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run moves money between two wallets.
 func (c *walletTransfer) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "wallet.transfer", Tenant: c.From, Subject: c.To, Reason: c.Reason, Details: map[string]any{"amount": c.Amount.or(0).String()}}
-		pay, err := p.Transfer(e.ctx, c.From, c.To, c.Amount.or(0), c.Reason, actor(), o.audited(entry))
+		from, err := o.tenants.Get(e.ctx, c.From)
 		if err != nil {
+			return err
+		}
+		to, err := o.tenants.Get(e.ctx, c.To)
+		if err != nil {
+			return err
+		}
+		by := c.Amount.or(0)
+		w, err := o.order(e, order{orderFlags: c.orderFlags, action: "wallet.transfer", tenant: from.ID, subject: to.ID,
+			sentence: fmt.Sprintf("Move %s from the wallet of %s to the wallet of %s", worth(from.Money(), int64(by)), called(from), called(to)),
+			sides:    []side{walletOf(to, by), walletOf(from, -by)}})
+		if err != nil {
+			return err
+		}
+		pay, err := p.Transfer(e.ctx, from.ID, to.ID, by, c.Reason, actor(), w.write)
+		if err := w.done(err); err != nil {
 			return err
 		}
 		return printOne(e.stdout, c.Output, paymentColumns(), pay)
@@ -185,22 +219,28 @@ type floatCommands struct {
 
 type floatAdd struct {
 	common
+	orderFlags
 	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
 	Amount   amount `arg:"" help:"Amount in cedis."`
 	Mode     string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
 	Take     bool   `name:"take" help:"The money was taken out."`
-	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run books added float.
 func (c *floatAdd) Run(e *env) error {
-	by := c.Amount.or(0)
+	by, what := c.Amount.or(0), "put in"
 	if c.Take {
-		by = -by
+		by, what = -by, "taken out"
 	}
+	asset := tenant.Tenant{Mode: tenant.Mode(c.Mode)}.Money()
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		entry := access.Entry{Action: "float.add", Subject: c.Provider, Reason: c.Reason, Details: map[string]any{"amount": by.String(), "mode": c.Mode}}
-		if err := p.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), o.audited(entry)); err != nil {
+		w, err := o.order(e, order{orderFlags: c.orderFlags, action: "float.add", subject: c.Provider,
+			sentence: fmt.Sprintf("Book that %s were %s at %s", worth(asset, int64(c.Amount.or(0))), what, c.Provider),
+			sides:    []side{{"float at " + c.Provider, ledger.Key{Asset: asset, ID: ledger.Float(c.Provider)}, int64(by)}}})
+		if err != nil {
+			return err
+		}
+		if err := w.done(p.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), w.write)); err != nil {
 			return err
 		}
 		return printFloats(e, o, c.Output)

@@ -3,7 +3,6 @@ package tenant
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,27 +12,23 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Product is what a fee is charged for.
+// Product is what a fee is charged for. Airtime and data carry none, whoever pays:
+// what the house earns there is the provider's commission.
 type Product string
 
-// The products. Airtime that is paid by mobile money is a product of its own,
-// because the whole amount of that collection goes into the top-up.
+// The products.
 const (
-	Collection  Product = "collection"
-	Payout      Product = "payout"
-	TopUp       Product = "topup"
-	Bundle      Product = "bundle"
-	AirtimeMoMo Product = "airtime_momo"
+	Collection Product = "collection"
+	Payout     Product = "payout"
 )
 
-// Products gives every product.
-func Products() []Product { return []Product{Collection, Payout, TopUp, Bundle, AirtimeMoMo} }
+// Products gives every product that carries a charge.
+func Products() []Product { return []Product{Collection, Payout} }
 
-// Channels besides the networks.
+// Channels besides the networks. Transfers between wallets carry no charge.
 const (
-	ChannelBank   = "BANK"
-	ChannelWallet = "WALLET"
-	AnyChannel    = "" // what every channel without a rule of its own costs
+	ChannelBank = "BANK" // of payouts
+	AnyChannel  = ""     // what every channel without a rule of its own costs
 )
 
 // Default is the tenant whose plan everybody has who has none of their own.
@@ -47,7 +42,7 @@ const maxBasisPoints = 10_000
 // between minimum and maximum.
 type Rule struct {
 	Product     Product
-	Channel     string // a network, BANK, WALLET or AnyChannel
+	Channel     string // a network, BANK or AnyChannel
 	Flat        money.Pesewas
 	BasisPoints int64
 	Minimum     money.Pesewas
@@ -126,7 +121,7 @@ func (s *Store) Fee(ctx context.Context, tenant string, product Product, channel
 			return 0, p.version, nil
 		}
 		fee := r.Fee(amount)
-		if product == Collection || product == AirtimeMoMo {
+		if product == Collection {
 			fee = min(fee, amount)
 		}
 		return fee, p.version, nil
@@ -147,6 +142,26 @@ func (s *Store) FeePlan(ctx context.Context, tenant string, at time.Time) ([]Rul
 		}
 	}
 	return nil, 0, nil
+}
+
+const (
+	withoutPlan = ` FROM tenants WHERE NOT EXISTS (SELECT 1 FROM fee_plans WHERE fee_plans.tenant = tenants.id AND effective_from <= $1)`
+
+	selectWithoutPlan = `SELECT ` + tenantColumns + withoutPlan + ` ORDER BY id LIMIT $2`
+	countWithoutPlan  = `SELECT count(*)` + withoutPlan
+)
+
+// WithoutPlan says whom the default plan is for at a time: the first few tenants that
+// have none of their own, and how many there are.
+func (s *Store) WithoutPlan(ctx context.Context, at time.Time, few int) (some []Tenant, total int, err error) {
+	err = s.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
+		some = nil
+		if _, err := tx.One(countWithoutPlan, []any{at}, &total); err != nil {
+			return err
+		}
+		return tx.Query(selectWithoutPlan, []any{at, few}, appendTenant(&some))
+	})
+	return some, total, err
 }
 
 // One statement, so that a version is never seen without its rules. A plan
@@ -232,10 +247,10 @@ func checkRules(rules []Rule) error {
 			name += "/" + r.Channel
 		}
 		if !slices.Contains(Products(), r.Product) {
-			f.Add(name, fmt.Sprintf("must be one of %v", Products()))
+			f.Add(name, "must be collection or payout: airtime and data carry no charge")
 		}
-		if !channelKnown(r.Channel) {
-			f.Add(name, "must name a network, BANK, WALLET or no channel")
+		if !r.channelKnown() {
+			f.Add(name, "must name a network, BANK for payouts, or no channel")
 		}
 		if seen[name] {
 			f.Add(name, "has two rules")
@@ -251,7 +266,7 @@ func checkRules(rules []Rule) error {
 	return f.Err()
 }
 
-func channelKnown(channel string) bool {
-	return channel == AnyChannel || channel == ChannelBank || channel == ChannelWallet ||
-		slices.Contains(msisdn.Networks(), msisdn.Network(channel))
+func (r Rule) channelKnown() bool {
+	return r.Channel == AnyChannel || r.Channel == ChannelBank && r.Product == Payout ||
+		slices.Contains(msisdn.Networks(), msisdn.Network(r.Channel))
 }

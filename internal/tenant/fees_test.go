@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -96,12 +97,9 @@ func TestFeePlans(t *testing.T) {
 			{a.ID, Payout, "MTN", 10_000, 100, first},
 			{a.ID, Payout, ChannelBank, 10_000, 100, first},
 			{a.ID, Collection, "TELECEL", 10_000, 100, first},
-			{a.ID, TopUp, "MTN", 10_000, 0, first},
-			{a.ID, Bundle, "MTN", 10_000, 0, first},
-			{a.ID, AirtimeMoMo, "MTN", 10_000, 0, first},
 			{b.ID, Payout, "MTN", 10_000, 100, own},
 			{b.ID, Payout, ChannelBank, 10_000, 800, own},
-			{b.ID, Payout, ChannelWallet, 50, 100, own}, // a payout's fee may exceed its amount
+			{b.ID, Payout, "TELECEL", 50, 100, own}, // a payout's fee may exceed its amount
 			{b.ID, Collection, "MTN", 10_000, 50, own},
 			{b.ID, Collection, "MTN", 20, 20, own}, // a collection's may not
 			{a.ID, Collection, "MTN", 5, 5, first},
@@ -178,7 +176,8 @@ func TestSetFeePlanRefuses(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		for _, rules := range [][]Rule{
-			{{Product: "loan"}}, {{Product: Payout}, {Product: Payout}}, {{Product: Payout, Channel: "mtn"}},
+			{{Product: "loan"}}, {{Product: "topup"}}, {{Product: "bundle"}}, {{Product: "airtime_momo", Channel: "MTN"}},
+			{{Product: Payout, Channel: "WALLET"}}, {{Product: Collection, Channel: ChannelBank}}, {{Product: Payout}, {Product: Payout}}, {{Product: Payout, Channel: "mtn"}},
 			{{Product: Payout, Flat: -1}}, {{Product: Payout, BasisPoints: 10_001}}, {{Product: Payout, BasisPoints: -1}},
 			{{Product: Payout, Minimum: 2, Maximum: 1}}, {{Product: Payout, Minimum: -1}}, {{Product: Payout, Maximum: -1}},
 		} {
@@ -190,6 +189,33 @@ func TestSetFeePlanRefuses(t *testing.T) {
 		err := d.Write(t.Context(), func(tx *db.Tx) error { _, err := s.SetFeePlan(tx, "nobody", time.Time{}, nil); return err })
 		if !problem.Is(err, problem.NotFound) {
 			t.Errorf("an unknown tenant: %v", err)
+		}
+	})
+}
+
+func TestTheDefaultPlanIsForThoseWithoutOneInForce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, c := node(d)
+		own, later, none := create(t, d, s, Tenant{Name: "Own", Mode: Live}), create(t, d, s, Tenant{Name: "Later", Mode: Live}), create(t, d, s, Tenant{Name: "None", Mode: Test})
+		setPlan(t, d, s, own.ID, time.Time{})
+		setPlan(t, d, s, later.ID, c.Now().Add(time.Hour))
+		for _, at := range []struct {
+			after time.Duration
+			want  []string
+		}{{0, []string{later.ID, none.ID}}, {time.Hour, []string{none.ID}}} {
+			got, total, err := s.WithoutPlan(t.Context(), c.Now().Add(at.after), 5)
+			var ids []string
+			for _, tn := range got {
+				ids = append(ids, tn.ID)
+			}
+			slices.Sort(ids)
+			slices.Sort(at.want)
+			if err != nil || total != len(at.want) || !slices.Equal(ids, at.want) {
+				t.Errorf("after %v: %v, %d, %v", at.after, ids, total, err)
+			}
+		}
+		if got, total, err := s.WithoutPlan(t.Context(), c.Now(), 1); err != nil || len(got) != 1 || total != 2 {
+			t.Errorf("a few of them: %v, %d, %v", got, total, err)
 		}
 	})
 }

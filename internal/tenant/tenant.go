@@ -187,16 +187,20 @@ func (s *Store) List(ctx context.Context, after string, limit int) ([]Tenant, er
 	var all []Tenant
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
 		all = nil
-		return tx.Query(listTenants, []any{after, limit}, func(r *db.Row) error {
-			var t Tenant
-			if err := t.scan(r); err != nil {
-				return err
-			}
-			all = append(all, t)
-			return nil
-		})
+		return tx.Query(listTenants, []any{after, limit}, appendTenant(&all))
 	})
 	return all, err
+}
+
+func appendTenant(to *[]Tenant) func(*db.Row) error {
+	return func(r *db.Row) error {
+		var t Tenant
+		if err := t.scan(r); err != nil {
+			return err
+		}
+		*to = append(*to, t)
+		return nil
+	}
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)

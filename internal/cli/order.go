@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/mattn/go-isatty"
+)
+
+// orderFlags are what every command takes that moves money or credits on an operator's word.
+type orderFlags struct {
+	Reference string `name:"reference" placeholder:"TEXT" help:"Yours, such as the bank slip's number. A command takes each once: a repeat moves nothing and exits with 5. Needed where no terminal can ask."`
+	Reason    string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// maxReference is the longest reference of an order, in characters.
+const maxReference = 64
+
+// alikeFor is how long a second order of the same kind, target and amount is asked about.
+const alikeFor = 24 * time.Hour
+
+// An order is a movement of money or credits that an operator asks for.
+type order struct {
+	orderFlags
+	action   string // in the audit log, and the kind whose references are taken once
+	tenant   string // whom it concerns; empty for the house
+	subject  string // of the entry in the audit log; empty: the order's own id
+	sentence string // "Put GHS 5.00 into the wallet of Adom Stores"
+	sides    []side // whose balances it changes; the first one is its target
+	details  map[string]any
+}
+
+// A side is an account whose balance an order changes.
+type side struct {
+	name   string // "wallet of Adom Stores"
+	key    ledger.Key
+	amount int64 // pesewas or credits; below zero what is taken
+}
+
+// balance is a side's as a person counts it: a float's account is below zero while the provider holds money for us.
+func (s side) balance(n int64) int64 {
+	if strings.HasPrefix(string(s.key.ID), string(ledger.Float(""))) {
+		return -n
+	}
+	return n
+}
+
+// An ordered is an order that may be done: what was to be asked was answered.
+type ordered struct {
+	order
+	o     *opened
+	entry access.Entry
+}
+
+// order checks an order, shows it and asks for a yes where a person sits at a terminal. What it reads is for the
+// person alone: the transaction of the movement decides by itself.
+func (o *opened) order(e *env, w order) (*ordered, error) {
+	if err := w.check(e); err != nil {
+		return nil, err
+	}
+	if w.Reference != "" {
+		by, taken, err := o.ledger.Booked(e.ctx, w.action, w.Reference)
+		if err != nil {
+			return nil, err
+		}
+		if taken {
+			return nil, takenBefore(&ledger.TakenError{By: by})
+		}
+	}
+	id := newID()
+	if w.Reference == "" {
+		w.Reference = id
+	}
+	if w.subject == "" {
+		w.subject = id
+	}
+	if e.terminal {
+		if err := o.ask(e, w); err != nil {
+			return nil, err
+		}
+	}
+	return &ordered{w, o, access.Entry{ID: id, Actor: actor(), Action: w.action, Tenant: w.tenant, Subject: w.subject, Reason: w.Reason}}, nil
+}
+
+// check refuses what cannot be an order.
+func (w order) check(e *env) error {
+	var bad problem.Fields
+	if w.sides[0].amount == 0 {
+		bad.Add("amount", "must be above zero")
+	}
+	if strings.TrimSpace(w.Reason) == "" {
+		bad.Add("reason", "is required")
+	}
+	switch printable := !strings.ContainsFunc(w.Reference, func(r rune) bool { return r < ' ' || r > '~' }); {
+	case w.Reference == "" && !e.terminal:
+		bad.Add("reference", "is required where no terminal can ask: with it a repeat of the command moves nothing")
+	case !printable || len(w.Reference) > maxReference || strings.TrimSpace(w.Reference) != w.Reference:
+		bad.Add("reference", fmt.Sprintf("must have at most %d letters, digits and signs of ASCII, and no space around them", maxReference))
+	}
+	return bad.Err()
+}
+
+// ask shows an order with the balances before and after it, and takes a yes or a no.
+func (o *opened) ask(e *env, w order) error {
+	t := tabwriter.NewWriter(e.stderr, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, cell(w.sentence))
+	for _, s := range w.sides {
+		n, err := o.ledger.Balance(e.ctx, s.key)
+		if err != nil {
+			return err
+		}
+		before := s.balance(n)
+		if s.key.ID.Floored() && before+s.amount < 0 {
+			return problem.New(problem.InsufficientFunds, "insufficient_balance", fmt.Sprintf("The %s has only %s", cell(s.name), worth(s.key.Asset, before)))
+		}
+		fmt.Fprintf(t, "  %s\tnow %s\tthen %s\n", cell(s.name), worth(s.key.Asset, before), worth(s.key.Asset, before+s.amount))
+	}
+	fmt.Fprintf(t, "  reference\t%s\n  reason\t%s\n", cell(w.Reference), cell(w.Reason))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	alike, found, err := o.ledger.BookedAlike(e.ctx, w.booking(""), o.clock.Now().Add(-alikeFor))
+	if err != nil {
+		return err
+	}
+	question := "Do it?"
+	if found {
+		question = fmt.Sprintf("The same was done %s ago under the reference %s. Do it once more?", o.clock.Since(alike.At).Round(time.Second), cell(alike.Reference))
+	}
+	return e.confirm(question)
+}
+
+// booking is the order in the ledger's words.
+func (w order) booking(act string) ledger.Booking {
+	return ledger.Booking{Kind: w.action, Reference: w.Reference, Account: w.sides[0].key, Amount: w.sides[0].amount, Act: act}
+}
+
+// worth writes a number of an asset for a person, such as GHS 500,000.00 or 1,000 credits.
+func worth(a ledger.Asset, n int64) string {
+	switch a {
+	case ledger.SMS:
+		return grouped(fmt.Sprint(n)) + " credits"
+	case ledger.TestSMS:
+		return grouped(fmt.Sprint(n)) + " test credits"
+	case ledger.TestGHS:
+		return "test GHS " + grouped(money.Pesewas(n).String())
+	}
+	return "GHS " + grouped(money.Pesewas(n).String())
+}
+
+// grouped puts a comma after each three digits before the point.
+func grouped(number string) string {
+	digits, rest, point := strings.Cut(number, ".")
+	sign, digits := digits[:len(digits)-len(strings.TrimPrefix(digits, "-"))], strings.TrimPrefix(digits, "-")
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	if point {
+		rest = "." + rest
+	}
+	return sign + digits + rest
+}
+
+// write books the order's reference and its entry in the audit log, in the transaction that moves the amount and
+// before its deferred writes are sent.
+func (w *ordered) write(tx *db.Tx) error {
+	if err := w.o.ledger.Book(tx, w.booking(w.entry.ID)); err != nil {
+		return err
+	}
+	details := map[string]any{"reference": w.Reference, "amount": worth(w.sides[0].key.Asset, w.sides[0].amount)}
+	for name, value := range w.details {
+		details[name] = value
+	}
+	var changes []change
+	for _, s := range w.sides {
+		n, err := w.o.ledger.BalanceIn(tx, s.key)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, change{s.name, worth(s.key.Asset, s.balance(n)), worth(s.key.Asset, s.balance(n)+s.amount)})
+	}
+	details["changes"] = changes
+	entry := w.entry
+	entry.Details = details
+	return w.o.access.Audit(tx, entry)
+}
+
+// A change is what an act changed, in the audit log, in units that a person uses.
+type change struct {
+	What   string `json:"what"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// done says in an operator's words what became of an order whose transaction ended with err.
+func (w *ordered) done(err error) error {
+	var taken *ledger.TakenError
+	switch {
+	case errors.As(err, &taken):
+		return takenBefore(taken)
+	case errors.Is(err, db.ErrAmbiguous):
+		return problem.Wrap(err, problem.Unavailable, codeUnknown,
+			fmt.Sprintf("The database's answer was lost, and nobody knows whether this was done. Repeat it with --reference %q: that moves nothing if it was", w.Reference))
+	}
+	return err
+}
+
+// takenBefore is the refusal of a repeat.
+func takenBefore(t *ledger.TakenError) error {
+	by := t.By
+	return problem.Wrap(t, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: %s took the reference %s before, for %s of %s, at %s",
+		by.Kind, by.Reference, worth(by.Account.Asset, by.Amount), by.Account.ID, by.At.UTC().Format(time.RFC3339)))
+}
+
+// errDeclined is the end of a command whose question was answered with no.
+var errDeclined = errors.New("nothing was done")
+
+// confirm asks for a yes. Everything else is a no, and so is an interrupt.
+func (e *env) confirm(question string) error {
+	fmt.Fprint(e.stderr, question, " [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(e.stdin).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-e.ctx.Done():
+		fmt.Fprintln(e.stderr)
+	case said := <-answer:
+		if said == "y" || said == "yes" {
+			return nil
+		}
+	}
+	return errDeclined
+}
+
+// interactive says whether a person can read a question and answer it.
+func interactive(in io.Reader, out io.Writer) bool {
+	for _, f := range []any{in, out} {
+		file, is := f.(*os.File)
+		if !is || !isatty.IsTerminal(file.Fd()) {
+			return false
+		}
+	}
+	return true
+}
