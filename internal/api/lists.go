@@ -26,9 +26,9 @@ func balance(c *call) error {
 	return nil
 }
 
-// banks lists the banks that can be paid.
+// banks lists the banks that this account can pay.
 func banks(c *call) error {
-	all, err := c.api.Routes.Banks(c.ctx)
+	all, err := c.api.Routes.Banks(c.ctx, c.tenant.ID, string(c.tenant.Mode))
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err er
 
 // demoBankID finds the bank that the demo's ready file names.
 func (a *App) demoBankID(ctx context.Context) error {
-	banks, err := a.routes.Banks(ctx)
+	banks, err := a.routes.Banks(ctx, demoTenant, string(tenant.Test))
 	for _, b := range banks {
 		if b.Code == demoBank {
 			a.ready.BankID = b.ID

@@ -216,9 +216,9 @@ func (a *actor) catalogue() {
 	for _, each := range services {
 		a.vars["service."+each.Key] = each.ID
 	}
-	banks, err := routes.Banks(ctx)
+	all, err := routes.Catalogue(ctx)
 	a.must(err)
-	for _, b := range banks {
+	for _, b := range all.Banks {
 		if b.Code == demoBank {
 			a.vars["bank"] = b.ID
 		}

@@ -98,11 +98,11 @@ func (n *node) serviceID(key string) string {
 
 func (n *node) bankID(code string) string {
 	n.house.t.Helper()
-	all, err := n.routes.Banks(n.house.t.Context())
+	all, err := n.routes.Catalogue(n.house.t.Context())
 	if err != nil {
 		n.house.t.Fatal(err)
 	}
-	for _, one := range all {
+	for _, one := range all.Banks {
 		if one.Code == code {
 			return one.ID
 		}

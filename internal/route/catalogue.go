@@ -189,16 +189,25 @@ func (t *Table) Service(ctx context.Context, id string) (Service, bool, error) {
 	return Service{}, false, nil
 }
 
-// Banks lists the active banks by name. Those that no provider reaches are
-// among them: a payout there is refused by Choose.
-func (t *Table) Banks(ctx context.Context) ([]Bank, error) {
+// Banks lists by name the active banks to which a tenant's payouts go: those that
+// a provider of ours reaches and whose accounts' names it tells. One that is
+// paused or failing counts: the list is what clients keep for a day.
+func (t *Table) Banks(ctx context.Context, tenant, mode string) ([]Bank, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	sw, err := t.switches.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
 	var list []Bank
 	for _, b := range c.Banks {
-		if b.Status == Active {
+		served := b.Status == Active
+		for _, op := range []Operation{DisburseBank, BankName} {
+			served = served && len(t.serving(sw, c, op, b.ID, tenant, mode)) > 0
+		}
+		if served {
 			list = append(list, b)
 		}
 	}

@@ -181,7 +181,33 @@ func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode 
 		}
 	}
 	var chosen []provider.Rail
-	served, wait := false, maxHold
+	serving, wait := t.serving(sw, banks, op, channel, tenant, mode), maxHold
+	for _, r := range serving {
+		if sw.paused(mode, r.Name, op) {
+			continue
+		}
+		ok, until := t.mayTry(ctx, sw, breakerKey{mode, r.Name, op}, len(chosen) == 0)
+		if !ok {
+			wait = min(wait, until)
+			continue
+		}
+		chosen = append(chosen, r)
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen, nil
+	case len(serving) == 0:
+		return nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
+	default:
+		p := problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
+		p.RetryAfter = max(wait, time.Second)
+		return nil, p
+	}
+}
+
+// serving gives the rails that do an operation at all, now or later, best first.
+func (t *Table) serving(sw *switches, banks *catalogue, op Operation, channel, tenant, mode string) []provider.Rail {
+	var rails []provider.Rail
 	for _, name := range sw.route(op, channel, tenant, mode) {
 		r, ok := t.Rail(name, mode)
 		if !ok || !Can(r, op) {
@@ -193,27 +219,9 @@ func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode 
 				continue
 			}
 		}
-		served = true
-		if sw.paused(mode, name, op) {
-			continue
-		}
-		ok, until := t.mayTry(ctx, sw, breakerKey{mode, name, op}, len(chosen) == 0)
-		if !ok {
-			wait = min(wait, until)
-			continue
-		}
-		chosen = append(chosen, r)
+		rails = append(rails, r)
 	}
-	switch {
-	case len(chosen) > 0:
-		return chosen, nil
-	case !served:
-		return nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
-	default:
-		p := problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
-		p.RetryAfter = max(wait, time.Second)
-		return nil, p
-	}
+	return rails
 }
 
 // switches is one reading of what opens and closes routes.

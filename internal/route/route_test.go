@@ -75,13 +75,13 @@ func write(t *testing.T, d *db.DB, fn func(*db.Tx) error) {
 func TestDefaultRoutes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))
-		banks, err := table.Banks(t.Context())
+		all, err := table.Catalogue(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		bank := func(code string) string {
-			i := slices.IndexFunc(banks, func(b route.Bank) bool { return b.Code == code })
-			return banks[i].ID
+			i := slices.IndexFunc(all.Banks, func(b route.Bank) bool { return b.Code == code })
+			return all.Banks[i].ID
 		}
 		for _, c := range []struct {
 			op            route.Operation
@@ -193,7 +193,7 @@ func TestOnlyWhatThereIsCanBeRoutedToOrPaused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)
-		banks, err := table.Banks(t.Context())
+		banks, err := table.Banks(t.Context(), "t1", "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -606,7 +606,8 @@ func TestCatalogues(t *testing.T) {
 		if err != nil || len(services) != 4 || services[0].Name != "MTN Data Bundle" || services[0].Key != "mtn_data" {
 			t.Fatalf("services %+v, %v", services, err)
 		}
-		banks, err := table.Banks(t.Context())
+		all, err := table.Catalogue(t.Context())
+		banks := all.Banks
 		if err != nil || len(banks) != 26 || !slices.IsSortedFunc(banks, func(a, b route.Bank) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Fatalf("%d banks, %v", len(banks), err)
 		}
@@ -626,10 +627,18 @@ func TestCatalogues(t *testing.T) {
 		if reached != 24 {
 			t.Errorf("Hubtel reaches %d banks", reached)
 		}
+		// Clients see those that somebody pays.
+		if served, err := table.Banks(t.Context(), "t1", "test"); err != nil || len(served) != 24 || slices.ContainsFunc(served, func(b route.Bank) bool { return b.Codes["hubtel"] == "" }) {
+			t.Errorf("%d banks are listed, %v", len(served), err)
+		}
+		if served, err := table.Banks(t.Context(), "t1", "live"); err != nil || len(served) != 0 {
+			t.Errorf("%d banks are listed where there is no rail, %v", len(served), err)
+		}
 
 		write(t, d, func(tx *db.Tx) error {
 			return errors.Join(
 				table.EditNetwork(tx, msisdn.MTN, route.Edit{ID: "network-of-old", Status: route.Inactive}),
+				table.EditNetwork(tx, msisdn.Telecel, route.Edit{ID: "0198C0DE-0000-7000-8000-00000000ABCD"}),
 				table.EditService(tx, "mtn_broadband", route.Edit{Status: route.Inactive}),
 				table.EditBank(tx, "390100", route.Edit{Name: "GHL"}),
 				table.SetBankCode(tx, "090100", "hubtel", "300308"),
@@ -641,6 +650,12 @@ func TestCatalogues(t *testing.T) {
 		n, ok, err := again.Network(t.Context(), "network-of-old")
 		if err != nil || !ok || n.Network != msisdn.MTN || n.Name != "MTN" || n.Status != route.Inactive {
 			t.Errorf("edited network %+v, %v, %v", n, ok, err)
+		}
+		if _, ok, err := again.Network(t.Context(), "0198c0de-0000-7000-8000-00000000abcd"); err != nil || !ok {
+			t.Errorf("an id that was given in capitals: %v, %v", ok, err)
+		}
+		if served, err := again.Banks(t.Context(), "t1", "test"); err != nil || len(served) != 25 {
+			t.Errorf("%d banks are listed after one was given a code, %v", len(served), err)
 		}
 		if list, _ := again.Services(t.Context()); len(list) != 3 {
 			t.Errorf("services %+v", list)
