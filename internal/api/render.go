@@ -120,6 +120,12 @@ func (w *writer) row(p payments.Payment) {
 	}
 	w.text("currency", currency)
 	w.text("channel", p.Channel)
+	switch {
+	case p.Received():
+		w.text("direction", "in")
+	case p.Channel == payments.ChannelWallet:
+		w.text("direction", "out")
+	}
 	w.text("account_number", p.Account)
 	w.text("account_name", p.AccountName)
 	w.text("status", p.Word())

@@ -58,6 +58,9 @@ func TestWalletsAndFloats(t *testing.T) {
 		if len(list) != 1 || list[0]["channel"] != "WALLET" {
 			t.Errorf("payouts: %v", list)
 		}
+		if list := w.list("payouts", "list", to); len(list) != 1 || list[0]["channel"] != "WALLET" {
+			t.Errorf("what came in: %v", list)
+		}
 		statement := w.list("ledger", "statement", from)
 		if len(statement) != 6 {
 			t.Fatalf("statement: %v", statement)
@@ -68,7 +71,7 @@ func TestWalletsAndFloats(t *testing.T) {
 		if audit := w.list("audit", "list", "--tenant", from); len(audit) != 5 {
 			t.Errorf("audited: %v", audit)
 		}
-		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "wallets": 4, "payments": 1})
+		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "wallets": 4, "payments": 2})
 	})
 }
 

@@ -18,8 +18,9 @@ type acceptance struct {
 	// payment is the row to be. The caller fills in what the request says; prepare
 	// adds ID, CreatedAt, Status, ProviderReference and Rail.
 	payment Payment
-	// child is a second payment that rides along unpaid (EventReserved): the
-	// top-up of airtime paid by mobile money. Nil for every other kind.
+	// child is a second payment that rides along: unpaid (EventReserved), the
+	// top-up of airtime paid by mobile money; or the side of a transfer between
+	// wallets that is in the taker's list (EventReceived). Nil for every other.
 	child *Payment
 	// field is the request's field that a channel which nobody serves is
 	// blamed on, childField the one of the child.
@@ -98,6 +99,10 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 	if pay.Channel == ChannelWallet {
 		p.mint(pay, now)
 		pay.Status = StatusSuccess
+		if c := a.child; c != nil {
+			p.mint(c, now)
+			c.Status, c.Parent = StatusSuccess, pay.ID
+		}
 		return nil
 	}
 	if err := p.chooseRail(ctx, pay, a.field); err != nil {
@@ -169,16 +174,16 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 		e.Data = Shortfall{Balance: money.Pesewas(b.page.Balance(wallet)), Amount: pay.Amount, Charges: pay.Charges}
 		return result{}, e
 	}
-	event := EventAccepted
+	event, beside := EventAccepted, EventReserved
 	if pay.Channel == ChannelWallet {
-		event = EventMoved
+		event, beside = EventMoved, EventReceived
 	}
 	if err := b.open(&pay, event); err != nil {
 		return result{}, err
 	}
 	if a.child != nil {
 		child := *a.child
-		if err := b.open(&child, EventReserved); err != nil {
+		if err := b.open(&child, beside); err != nil {
 			return result{}, err
 		}
 	}
@@ -218,7 +223,7 @@ func (b *batch) open(pay *Payment, e Event) error {
 // held is what acceptance takes out of the wallet.
 func (p Payment) held() money.Pesewas {
 	switch {
-	case p.Status == StatusWaiting:
+	case p.Status == StatusWaiting || p.Received():
 		return 0
 	case p.Channel == ChannelWallet:
 		return p.Amount

@@ -175,7 +175,7 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[stri
 	if p.held() > 0 {
 		wallets[walletOf(p)] = true
 	}
-	if p.Channel == ChannelWallet {
+	if p.Channel == ChannelWallet && !p.Received() {
 		wallets[ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Details.To)}] = true
 	}
 	b.ends.add(p)

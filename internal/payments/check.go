@@ -89,13 +89,14 @@ func (p *Payments) checkClearing(tx *db.Tx, report *Report) error {
 // asks for.
 const (
 	// A payment that takes from the wallet has taken exactly once. A top-up that
-	// waits for its payer has not, and one that was never paid for never did.
+	// waits for its payer has not, and one that was never paid for never did; nor
+	// does the taker's side of a transfer between wallets.
 	wrongHolds = `SELECT p.id, p.kind, p.status, COALESCE(h.amount, 0), COALESCE(f.amount, 0) FROM payments AS p
 LEFT JOIN transfers AS h ON h.subject = p.id AND h.leg = 'hold'
 LEFT JOIN transfers AS f ON f.subject = p.id AND f.leg = 'fee'
 WHERE p.kind = 'collection' AND (h.amount IS NOT NULL OR f.amount IS NOT NULL)
 OR p.kind <> 'collection' AND (COALESCE(f.amount, 0) <> CASE WHEN h.amount IS NULL THEN 0 ELSE p.charges END
-	OR h.amount IS NULL AND NOT (p.parent <> '' AND p.status IN ('waiting', 'failed'))
+	OR h.amount IS NULL AND NOT (p.parent <> '' AND (p.channel = 'WALLET' OR p.status IN ('waiting', 'failed')))
 	OR h.amount IS NOT NULL AND (h.amount <> p.amount OR p.status = 'waiting' OR h.from_account <> 'wallet:' || p.tenant))
 ORDER BY p.id LIMIT 100`
 
@@ -109,6 +110,7 @@ WHERE COALESCE(f.from_account, '') || ' ' || COALESCE(f.to_account, '') || ' ' |
 	WHEN p.kind = 'collection' AND p.status = 'success' THEN 'float/' || p.rail || ' wallet:' || p.tenant || ' '
 		|| CASE WHEN p.fee_bearer = 'customer' THEN p.amount ELSE p.amount - p.charges END || ' ' || p.charges
 	WHEN p.kind = 'collection' THEN '  0 0'
+	WHEN p.channel = 'WALLET' AND p.parent <> '' THEN '  0 0'
 	WHEN p.channel = 'WALLET' THEN 'clearing wallet:' || p.account || ' ' || p.amount || ' 0'
 	WHEN p.status = 'success' THEN 'clearing float/' || p.rail || ' ' || p.amount || ' ' || p.charges
 	WHEN h.amount IS NULL THEN '  0 0'

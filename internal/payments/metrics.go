@@ -49,6 +49,9 @@ func (m metrics) committed(inserts []*Payment, moves []move) {
 		return
 	}
 	for _, pay := range inserts {
+		if pay.Received() {
+			continue // counted once, with the one who gave it
+		}
 		m.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
 	}
 	for _, moved := range moves {

@@ -177,7 +177,8 @@ func all(functions []func(*db.Tx) error) func(*db.Tx) error {
 }
 
 // Transfer moves money between the wallets of two tenants of one mode. It is a
-// payout of the first with channel WALLET, final at once, and free of charge.
+// payout of the first with channel WALLET, final at once, and free of charge, and
+// by the same Reference in the list of the second.
 func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
 	var bad problem.Fields
 	checkReason(&bad, reason, actor)
@@ -206,7 +207,9 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 		Reference: uuid.NewString(), Amount: amount, Account: taker.ID, AccountName: taker.Name, Note: reason,
 		Details: Details{To: taker.ID, Minted: true},
 	}
-	done, err := p.accept(ctx, &acceptance{payment: pay, also: all(also)})
+	got := pay
+	got.Tenant, got.FeeBearer, got.Account, got.AccountName, got.Details.To = taker.ID, string(taker.FeeBearer), giver.ID, giver.Name, ""
+	done, err := p.accept(ctx, &acceptance{payment: pay, child: &got, also: all(also)})
 	return done.payment, err
 }
 

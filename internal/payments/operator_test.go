@@ -110,6 +110,11 @@ func TestMoneyBetweenWallets(t *testing.T) {
 		if err != nil || got != int64(30*money.Cedi) || n.balance() != funds-30*money.Cedi {
 			t.Errorf("%d and %s, %v", got, n.balance(), err)
 		}
+		page, err = n.History(t.Context(), other.ID, Filter{Kind: KindPayout, Status: "success"})
+		if err != nil || page.Total != 1 || !page.Rows[0].Received() || page.Rows[0].AccountName != h.tenant.Name || page.Rows[0].Reference != pay.Reference || page.Rows[0].Parent != pay.ID {
+			t.Errorf("%+v, %v", page, err)
+		}
+		n.books()
 		_, err = n.Transfer(t.Context(), h.tenant.ID, other.ID, funds, "too much", "ama")
 		wantKind(t, err, problem.InsufficientFunds)
 		_, err = n.Transfer(t.Context(), h.tenant.ID, h.tenant.ID, 1, "to itself", "ama")
@@ -519,7 +524,8 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			"a bearer":          `UPDATE payments SET fee_bearer = 'customer' WHERE id = '` + paid + `'`,
 			"a mode":            `UPDATE payments SET mode = 'live' WHERE id = '` + paid + `'`,
 			"a rail":            `UPDATE payments SET rail = 'hubtel' WHERE id = '` + paid + `'`,
-			"the other wallet":  `UPDATE payments SET account = 'x' WHERE channel = 'WALLET'`,
+			"the other wallet":  `UPDATE payments SET account = 'x' WHERE channel = 'WALLET' AND parent = ''`,
+			"a side":            `UPDATE payments SET parent = 'x' WHERE channel = 'WALLET' AND parent = ''`,
 			"a hold":            `DELETE FROM transfers WHERE leg = 'hold' AND subject = '` + open.ID + `'`,
 			"a hold's fee":      `DELETE FROM transfers WHERE leg = 'fee' AND subject = '` + open.ID + `'`,
 			"a final leg":       `DELETE FROM transfers WHERE leg = 'final' AND subject = '` + paid + `'`,

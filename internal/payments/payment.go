@@ -96,7 +96,7 @@ type Payment struct {
 	Key               string // access key that asked
 	IdempotencyKey    string
 	IdempotencyHash   string
-	Parent            string // of a top-up paid by mobile money: its collection
+	Parent            string // of a top-up paid by mobile money: its collection; of a received transfer: the one given
 	Child             string // of such a collection: its top-up
 	Details           Details
 
@@ -188,9 +188,13 @@ func (p Payment) Gross() money.Pesewas {
 	return p.Amount
 }
 
+// Received says that the payment is the side of a transfer between two tenants'
+// wallets that is in the list of the one who got it. Its Parent moved the money.
+func (p Payment) Received() bool { return p.Channel == ChannelWallet && p.Parent != "" }
+
 // Held is what the payment takes from the wallet until it is final.
 func (p Payment) Held() money.Pesewas {
-	if p.Kind == KindCollection {
+	if p.Kind == KindCollection || p.Received() {
 		return 0
 	}
 	return p.Amount + p.Charges

@@ -16,6 +16,7 @@ const (
 	EventFunded    Event = "funded"     // the payer paid: the top-up opens
 	EventUnpaid    Event = "unpaid"     // the payer did not pay: the top-up ends
 	EventMoved     Event = "moved"      // an operator moved money between two tenants
+	EventReceived  Event = "received"   // the same, in the list of the one who got it
 	EventSending   Event = "sending"    // about to POST what must never be POSTed twice
 	EventRepeated  Event = "repeated"   // about to POST the same reference once more
 	EventRerouted  Event = "rerouted"   // every POST was proven unsent: another rail, another attempt
@@ -100,6 +101,7 @@ var Arrows = []Arrow{
 	{Event: EventReserved, Kinds: []Kind{KindTopUp}, To: []Status{StatusWaiting}, Note: "airtime paid by mobile money, in the transaction of its collection"},
 	{Event: EventMoved, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFinal, PlaceClearing, PlaceOther, SumAmount}}, Note: "channel WALLET"},
+	{Event: EventReceived, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Note: "the other tenant's side, in the same transaction; nothing moves by it"},
 
 	{Event: EventFunded, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}, Note: "in the transaction in which its collection succeeds"},
