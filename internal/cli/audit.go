@@ -34,7 +34,7 @@ func auditColumns() []column[access.Entry] {
 // Run lists the log. The details are too wide for a table.
 func (c *auditList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		entries, err := o.access.AuditLog(e.ctx, access.AuditFilter{

@@ -34,7 +34,7 @@ func campaignColumns() []column[messaging.Campaign] {
 
 type campaignsList struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Before string `name:"before" placeholder:"ID" help:"Only those that are older than this campaign."`
 	Limit  count  `name:"limit" default:"50" help:"Most that are listed."`
 }
@@ -42,7 +42,7 @@ type campaignsList struct {
 // Run lists campaigns. Texts are not shown: they may hold what is between a customer and its own.
 func (c *campaignsList) Run(e *env) error {
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		list, err := m.Campaigns(e.ctx, c.Tenant, c.Before, int(c.Limit))
@@ -55,7 +55,7 @@ func (c *campaignsList) Run(e *env) error {
 
 type campaignsMessages struct {
 	common
-	Tenant   string `arg:"" help:"Id of the customer."`
+	Tenant   string `arg:"" help:"Id or unique name of the customer."`
 	Campaign string `arg:"" help:"Id of the campaign."`
 	Page     int64  `name:"page" default:"1" help:"Page, from 1."`
 	Size     int64  `name:"page-size" default:"100" help:"Rows of a page, 1 to 100."`
@@ -63,7 +63,10 @@ type campaignsMessages struct {
 
 // Run lists messages.
 func (c *campaignsMessages) Run(e *env) error {
-	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
 		page, err := m.CampaignMessages(e.ctx, c.Tenant, c.Campaign, c.Page, c.Size)
 		if err != nil {
 			return err

@@ -23,13 +23,13 @@ type contactsCommands struct {
 
 type contactsGroups struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 }
 
 // Run lists groups.
 func (c *contactsGroups) Run(e *env) error {
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		groups, err := m.Groups(e.ctx, c.Tenant)
@@ -47,7 +47,7 @@ func (c *contactsGroups) Run(e *env) error {
 
 type contactsImport struct {
 	common
-	Tenant   string `arg:"" help:"Id of the customer."`
+	Tenant   string `arg:"" help:"Id or unique name of the customer."`
 	File     string `arg:"" help:"The file; - reads from the standard input. Columns phone_number, first_name, last_name, email, by a heading or in this order."`
 	Group    string `name:"group" xor:"group" placeholder:"ID" help:"Group that the contacts go to."`
 	NewGroup string `name:"new-group" xor:"group" placeholder:"NAME" help:"Make a group for them."`
@@ -85,7 +85,7 @@ func (c *contactsImport) Run(e *env) error {
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		view := importView{group: c.Group}
@@ -194,7 +194,7 @@ func optoutColumns() []column[messaging.OptedOut] {
 
 type contactsOptouts struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	After  string `name:"after" placeholder:"NUMBER" help:"Only those that follow this number."`
 	Limit  count  `name:"limit" default:"1000" help:"Most that are listed."`
 }
@@ -202,7 +202,7 @@ type contactsOptouts struct {
 // Run lists.
 func (c *contactsOptouts) Run(e *env) error {
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		list, err := m.OptOuts(e.ctx, c.Tenant, msisdn.MSISDN(c.After), int(c.Limit))
@@ -215,7 +215,7 @@ func (c *contactsOptouts) Run(e *env) error {
 
 type contactsOptout struct {
 	common
-	Tenant  string   `arg:"" help:"Id of the customer."`
+	Tenant  string   `arg:"" help:"Id or unique name of the customer."`
 	Numbers []string `arg:"" help:"Mobile numbers."`
 	Reason  string   `name:"reason" placeholder:"TEXT" help:"Why, such as how the number asked for it."`
 }
@@ -227,7 +227,7 @@ func (c *contactsOptout) Run(e *env) error {
 		return err
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		entry := access.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
@@ -244,7 +244,7 @@ func (c *contactsOptout) Run(e *env) error {
 
 type contactsOptin struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Number string `arg:"" help:"Mobile number."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
@@ -256,6 +256,9 @@ func (c *contactsOptin) Run(e *env) error {
 		return err
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
 		entry := access.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			was, err := m.OptIn(tx, c.Tenant, numbers[0])

@@ -22,7 +22,7 @@ type creditsCommands struct {
 type creditsSell struct {
 	common
 	orderFlags
-	Tenant  string `arg:"" help:"Id of the customer."`
+	Tenant  string `arg:"" help:"Id or unique name of the customer."`
 	Credits int64  `arg:"" help:"How many."`
 	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer paid, for the audit log; 0 for a gift."`
 }
@@ -35,7 +35,7 @@ func (c *creditsSell) Run(e *env) error {
 type creditsRefund struct {
 	common
 	orderFlags
-	Tenant  string `arg:"" help:"Id of the customer."`
+	Tenant  string `arg:"" help:"Id or unique name of the customer."`
 	Credits int64  `arg:"" help:"How many."`
 	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer got back, for the audit log."`
 }
@@ -51,7 +51,7 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 		return problem.Field("credits", "must be above zero")
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		t, err := o.tenants.Get(e.ctx, tenantID)
+		t, err := o.tenant(e.ctx, tenantID)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (c *creditsReport) Run(e *env) error {
 		prices.Networks[n] = r.value
 	}
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		now := o.clock.Now()

@@ -61,7 +61,7 @@ func ruleViews(rules []tenant.Rule, version int64) []ruleView {
 
 type feesShow struct {
 	common
-	Tenant string `arg:"" default:"default" help:"Id of the customer, or default."`
+	Tenant string `arg:"" default:"default" help:"Id or unique name of the customer, or default."`
 }
 
 // Run shows a plan.
@@ -69,7 +69,7 @@ func (c *feesShow) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		owner := planOwner(c.Tenant)
 		if owner != tenant.Default {
-			if _, err := o.tenants.Get(e.ctx, owner); err != nil {
+			if err := o.known(e.ctx, &owner); err != nil {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ func (c *feesShow) Run(e *env) error {
 
 type feesSet struct {
 	common
-	Tenant string    `arg:"" help:"Id of the customer, or default."`
+	Tenant string    `arg:"" help:"Id or unique name of the customer, or default."`
 	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"A product, a channel and its price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. Repeat for more; what is not named is free."`
 	From   time.Time `name:"from" placeholder:"TIME" help:"When it begins, such as 2026-07-01T00:00:00Z; now when absent."`
 	Free   bool      `name:"free" help:"Set a plan without rules, under which everything is free."`
@@ -105,6 +105,8 @@ func (c *feesSet) Run(e *env) error {
 			if err := o.whomItChanges(e, c.From); err != nil {
 				return err
 			}
+		} else if err := o.known(e.ctx, &owner); err != nil {
+			return err
 		}
 		var version int64
 		entry := access.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}

@@ -19,7 +19,7 @@ type keyCommands struct {
 
 type keyFlags struct {
 	common
-	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id of the customer."`
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
 }
 
 // keyView is a key as it is printed; the key itself only where it was made.
@@ -71,7 +71,7 @@ type keyCreate struct {
 // Run makes a key.
 func (c *keyCreate) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		t, err := o.tenants.Get(e.ctx, c.Tenant)
+		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ type keyList struct{ keyFlags }
 // Run lists keys.
 func (c *keyList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		keys, err := o.access.Keys(e.ctx, c.Tenant)
@@ -130,6 +130,9 @@ type keyRotate struct {
 // Run rotates a key.
 func (c *keyRotate) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
 		keys, err := o.access.Keys(e.ctx, c.Tenant)
 		if err != nil {
 			return err
@@ -165,6 +168,9 @@ type keyRevoke struct {
 // Run revokes a key.
 func (c *keyRevoke) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
 		var k access.Key
 		entry := access.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {

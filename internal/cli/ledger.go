@@ -95,7 +95,7 @@ func inAsset(a ledger.Asset, n int64) any {
 
 type ledgerStatement struct {
 	common
-	Tenant  string `arg:"" help:"Id of the customer."`
+	Tenant  string `arg:"" help:"Id or unique name of the customer."`
 	From    string `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC; from the beginning when absent."`
 	To      string `name:"to" placeholder:"DATE" help:"Last day, inclusive; until now when absent."`
 	Credits bool   `name:"credits" help:"The statement of the SMS credits instead of the wallet."`
@@ -118,7 +118,7 @@ func (c *ledgerStatement) Run(e *env) error {
 		return err
 	}
 	return c.with(e, func(o *opened) error {
-		t, err := o.tenants.Get(e.ctx, c.Tenant)
+		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}

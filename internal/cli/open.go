@@ -24,6 +24,15 @@ import (
 type common struct {
 	config.Storage
 	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+	Wide   bool   `name:"wide" help:"A table with all its columns. JSON and CSV always have all."`
+}
+
+// AfterApply makes of --wide a form of the output.
+func (c *common) AfterApply() error {
+	if c.Wide && c.Output == "table" {
+		c.Output = wideTable
+	}
+	return nil
 }
 
 // node is under which name commands write: beside the servers' names, and one
@@ -130,14 +139,42 @@ func unusable(err error) error {
 		fmt.Sprintf("The master key cannot be used: %v; set %s or %s as for the server", err, config.EnvMasterKey, config.EnvMasterKeyFile))
 }
 
-// known refuses a tenant that is not there, because an empty list would be
-// taken for an answer. No tenant is everybody.
-func (o *opened) known(ctx context.Context, tenant string) error {
-	if tenant == "" {
+// tenant finds a customer by its id, or by its name where no other has it.
+func (o *opened) tenant(ctx context.Context, name string) (tenant.Tenant, error) {
+	t, err := o.tenants.Get(ctx, name)
+	if !problem.Is(err, problem.NotFound) {
+		return t, err
+	}
+	return o.tenants.Named(ctx, name)
+}
+
+// known puts a tenant's id in the place of its name, and refuses one that is not
+// there, because an empty list would be taken for an answer. No tenant is everybody.
+func (o *opened) known(ctx context.Context, name *string) error {
+	if *name == "" {
 		return nil
 	}
-	_, err := o.tenants.Get(ctx, tenant)
+	t, err := o.tenant(ctx, *name)
+	if err == nil {
+		*name = t.ID
+	}
 	return err
+}
+
+// named are the names of customers by their ids.
+func (o *opened) named(ctx context.Context, ids []string) (map[string]string, error) {
+	names := map[string]string{}
+	for _, id := range ids {
+		if _, seen := names[id]; seen || id == "" {
+			continue
+		}
+		t, err := o.tenants.Get(ctx, id)
+		if err != nil && !problem.Is(err, problem.NotFound) {
+			return nil, err
+		}
+		names[id] = t.Name
+	}
+	return names, nil
 }
 
 // act does what an operator asked for, in one transaction with its entry in

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +22,22 @@ import (
 type column[T any] struct {
 	name  string
 	value func(T) any
+}
+
+// wideTable is the form of a table with all its columns.
+const wideTable = "wide"
+
+// narrow leaves a table the columns with these names, in their order. The other forms keep all.
+func narrow[T any](format string, columns []column[T], names ...string) []column[T] {
+	if format != "table" {
+		return columns
+	}
+	few := make([]column[T], 0, len(names))
+	for _, name := range names {
+		at := slices.IndexFunc(columns, func(c column[T]) bool { return c.name == name })
+		few = append(few, columns[at])
+	}
+	return few
 }
 
 // printAll prints a list: a table with a line each, a JSON array, or CSV.
@@ -76,7 +93,15 @@ func printOne[T any](w io.Writer, format string, columns []column[T], row T) err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range columns {
-		fmt.Fprintf(t, "%s\t%s\n", strings.ReplaceAll(c.name, "_", " "), cell(c.value(row)))
+		name, value := strings.ReplaceAll(c.name, "_", " "), c.value(row)
+		lines, many := value.([]string)
+		if !many || len(lines) < 2 {
+			lines = []string{text(value)}
+		}
+		for _, line := range lines {
+			fmt.Fprintf(t, "%s\t%s\n", name, cell(line))
+			name = ""
+		}
 	}
 	return t.Flush()
 }

@@ -1,51 +1,137 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/webhook"
 )
 
 type payoutsCommands struct {
+	Find    payoutsFind    `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
 	List    payoutsList    `cmd:"" help:"List a customer's transfers, newest first."`
 	Stuck   payoutsStuck   `cmd:"" help:"List the payments of all customers, of any kind, whose outcome nobody could find out."`
 	Turned  payoutsTurned  `cmd:"" help:"List the payments about which a provider contradicted itself."`
-	Show    payoutsShow    `cmd:"" help:"Show one payment with its ledger transfers."`
+	Show    payoutsShow    `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
 	Resolve payoutsResolve `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
 	Decide  payoutsDecide  `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
 
 	References payoutsReferences `cmd:"" help:"Print under which references a request goes to providers, known here or not: to look for it in their statements."`
 }
 
+// paymentView is a payment as it is printed.
+type paymentView struct {
+	payments.Payment
+	customer string // the tenant's name
+}
+
 // paymentColumns are what an operator sees of a payment.
-func paymentColumns() []column[payments.Payment] {
-	return []column[payments.Payment]{
-		{"id", func(p payments.Payment) any { return p.ID }},
-		{"tenant", func(p payments.Payment) any { return p.Tenant }},
-		{"kind", func(p payments.Payment) any { return string(p.Kind) }},
-		{"reference", func(p payments.Payment) any { return p.Reference }},
-		{"channel", func(p payments.Payment) any { return p.Channel }},
-		{"amount", func(p payments.Payment) any { return p.Amount }},
-		{"charges", func(p payments.Payment) any { return p.Charges }},
-		{"status", func(p payments.Payment) any { return p.Word() }},
-		{"reason", func(p payments.Payment) any { return p.Reason }},
-		{"provider", func(p payments.Payment) any { return p.Rail }},
-		{"provider_reference", func(p payments.Payment) any { return p.ProviderReference }},
-		{"attempt", func(p payments.Payment) any { return int64(p.Attempt) }},
-		{"attempt_reference", func(p payments.Payment) any { return p.AttemptReference }},
-		{"upstream_id", func(p payments.Payment) any { return p.UpstreamID }},
-		{"created_at", func(p payments.Payment) any { return p.CreatedAt }},
-		{"settled_at", func(p payments.Payment) any { return p.SettledAt }},
-		{"escalated_at", func(p payments.Payment) any { return p.EscalatedAt }},
+func paymentColumns() []column[paymentView] {
+	return []column[paymentView]{
+		{"id", func(p paymentView) any { return p.ID }},
+		{"tenant", func(p paymentView) any { return p.Tenant }},
+		{"customer", func(p paymentView) any { return p.customer }},
+		{"kind", func(p paymentView) any { return string(p.Kind) }},
+		{"reference", func(p paymentView) any { return p.Reference }},
+		{"channel", func(p paymentView) any { return p.Channel }},
+		{"account", func(p paymentView) any { return p.Account }},
+		{"account_name", func(p paymentView) any { return p.AccountName }},
+		{"amount", func(p paymentView) any { return p.Amount }},
+		{"charges", func(p paymentView) any { return p.Charges }},
+		{"status", func(p paymentView) any { return p.Word() }},
+		{"reason", func(p paymentView) any { return p.Reason }},
+		{"provider", func(p paymentView) any { return p.Rail }},
+		{"provider_reference", func(p paymentView) any { return p.ProviderReference }},
+		{"attempt", func(p paymentView) any { return int64(p.Attempt) }},
+		{"attempt_reference", func(p paymentView) any { return p.AttemptReference }},
+		{"upstream_id", func(p paymentView) any { return p.UpstreamID }},
+		{"created_at", func(p paymentView) any { return p.CreatedAt }},
+		{"settled_at", func(p paymentView) any { return p.SettledAt }},
+		{"escalated_at", func(p paymentView) any { return p.EscalatedAt }},
+		{"resolved", func(p paymentView) any { return p.Note }},
 	}
+}
+
+// views reads what is printed of payments beside their own rows.
+func (o *opened) views(ctx context.Context, list ...payments.Payment) ([]paymentView, error) {
+	var ids []string
+	for _, p := range list {
+		ids = append(ids, p.Tenant)
+	}
+	names, err := o.named(ctx, ids)
+	views := make([]paymentView, len(list))
+	for i, p := range list {
+		views[i] = paymentView{p, names[p.Tenant]}
+	}
+	return views, err
+}
+
+// printPayments prints a list of payments, in a table what tells one from another.
+func (o *opened) printPayments(e *env, format string, list []payments.Payment) error {
+	views, err := o.views(e.ctx, list...)
+	if err != nil {
+		return err
+	}
+	columns := narrow(format, paymentColumns(), "created_at", "customer", "kind", "reference", "account", "amount", "status", "id")
+	return printAll(e.stdout, format, columns, views)
+}
+
+// printPayment prints one payment.
+func (o *opened) printPayment(e *env, format string, pay payments.Payment) error {
+	views, err := o.views(e.ctx, pay)
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, format, paymentColumns(), views[0])
+}
+
+type payoutsFind struct {
+	common
+	Text   string `arg:"" help:"Our id, a reference (the customer's, ours or the provider's), a number or account in any spelling, an amount, or a part of the payee's name."`
+	Tenant string `name:"tenant" placeholder:"ID" help:"Only of this customer, by id or unique name."`
+	Status string `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status: success, submitted, pending, failed, invalid or declined."`
+	From   string `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC."`
+	To     string `name:"to" placeholder:"DATE" help:"Last day, inclusive."`
+	Before string `name:"before" placeholder:"ID" help:"Search further: only payments before this one."`
+	Limit  count  `name:"limit" default:"50" help:"List at most so many."`
+}
+
+// Run finds. Where to search further goes to stderr.
+func (c *payoutsFind) Run(e *env) error {
+	from, to, err := days(c.From, c.To)
+	if err != nil {
+		return err
+	}
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
+		found, err := p.Search(e.ctx, payments.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit)})
+		if err != nil {
+			return err
+		}
+		if err := o.printPayments(e, c.Output, found.Payments); err != nil {
+			return err
+		}
+		if found.More != "" {
+			fmt.Fprintf(e.stderr, "There may be older ones: search further with --before %s, or say --from and --to\n", found.More)
+		}
+		return nil
+	})
 }
 
 type payoutsList struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
-	Status string `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Status string `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status: success, submitted, pending, failed, invalid or declined."`
 	Kind   string `name:"kind" enum:"payout,collection" default:"payout" help:"payout or collection."`
 	Page   int    `name:"page" default:"1" help:"Page, from 1."`
 	Size   int    `name:"page-size" default:"50" help:"Rows of a page, 1 to 100."`
@@ -54,20 +140,26 @@ type payoutsList struct {
 // Run lists.
 func (c *payoutsList) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		page, err := p.History(e.ctx, c.Tenant, payments.Filter{Kind: payments.Kind(c.Kind), Status: c.Status, Page: c.Page, Size: c.Size})
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, paymentColumns(), page.Rows)
+		if err := o.printPayments(e, c.Output, page.Rows); err != nil {
+			return err
+		}
+		if page.LastPage > 1 {
+			fmt.Fprintf(e.stderr, "Page %d of %d, %d payments\n", c.Page, page.LastPage, page.Total)
+		}
+		return nil
 	})
 }
 
 type payoutsReferences struct {
 	common
-	Tenant    string `arg:"" help:"Id of the customer."`
+	Tenant    string `arg:"" help:"Id or unique name of the customer."`
 	Reference string `arg:"" help:"The customer's own reference of the request."`
 	Kind      string `name:"kind" enum:"payout,collection,topup,bundle" default:"payout" help:"payout, collection, topup or bundle."`
 }
@@ -81,7 +173,7 @@ type attempt struct {
 // Run prints references.
 func (c *payoutsReferences) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		t, err := o.tenants.Get(e.ctx, c.Tenant)
+		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
@@ -96,7 +188,26 @@ func (c *payoutsReferences) Run(e *env) error {
 	})
 }
 
-type payoutsStuck struct{ common }
+// pageFlags are one page of a list that is read as a whole.
+type pageFlags struct {
+	Page count `name:"page" default:"1" help:"Page, from 1."`
+	Size count `name:"page-size" default:"50" help:"Rows of a page."`
+}
+
+// page cuts a page out of a list, and says on stderr which it is of how many.
+func page[T any](e *env, f pageFlags, all []T) []T {
+	from := min((int(f.Page)-1)*int(f.Size), len(all))
+	to := min(from+int(f.Size), len(all))
+	if len(all) > int(f.Size) {
+		fmt.Fprintf(e.stderr, "Page %d of %d, %d rows\n", f.Page, (len(all)-1)/int(f.Size)+1, len(all))
+	}
+	return all[from:to]
+}
+
+type payoutsStuck struct {
+	common
+	pageFlags
+}
 
 // Run lists what operators were called for.
 func (c *payoutsStuck) Run(e *env) error {
@@ -105,11 +216,14 @@ func (c *payoutsStuck) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, paymentColumns(), rows)
+		return o.printPayments(e, c.Output, page(e, c.pageFlags, rows))
 	})
 }
 
-type payoutsTurned struct{ common }
+type payoutsTurned struct {
+	common
+	pageFlags
+}
 
 // Run lists contradictions.
 func (c *payoutsTurned) Run(e *env) error {
@@ -118,43 +232,116 @@ func (c *payoutsTurned) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, paymentColumns(), rows)
+		return o.printPayments(e, c.Output, page(e, c.pageFlags, rows))
 	})
 }
 
 type payoutsShow struct {
 	common
-	ID string `arg:"" help:"Our id or provider reference of the payment."`
+	ID string `arg:"" help:"Whatever makola payouts find finds one payment by."`
 }
 
-// shown is a payment with what it moved.
+// shown is a payment with its whole story.
 type shown struct {
-	payments.Payment
+	paymentView
+	held      string
+	asked     int
+	lastAsked time.Time
+	next      time.Time
 	transfers []string
+	webhooks  []string
+}
+
+// shownColumns are a payment's with what became of it.
+func shownColumns() []column[shown] {
+	var columns []column[shown]
+	for _, c := range paymentColumns() {
+		columns = append(columns, column[shown]{c.name, func(s shown) any { return c.value(s.paymentView) }})
+	}
+	return append(columns,
+		column[shown]{"held", func(s shown) any { return s.held }},
+		column[shown]{"asked", func(s shown) any { return int64(s.asked) }},
+		column[shown]{"last_asked_at", func(s shown) any { return s.lastAsked }},
+		column[shown]{"next_question_at", func(s shown) any { return s.next }},
+		column[shown]{"transfers", func(s shown) any { return s.transfers }},
+		column[shown]{"webhooks", func(s shown) any { return s.webhooks }},
+	)
+}
+
+// the finds the one payment that a text names.
+func (o *opened) the(e *env, p *payments.Payments, text string) (payments.Payment, error) {
+	found, err := p.Search(e.ctx, payments.Search{Text: text, Limit: named})
+	switch {
+	case err != nil:
+		return payments.Payment{}, err
+	case len(found.Payments) == 0 && found.More != "":
+		return payments.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Not among the newest payments: makola payouts find searches further")
+	case len(found.Payments) == 0:
+		return payments.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	case len(found.Payments) == 1:
+		return found.Payments[0], nil
+	}
+	var ids []string
+	for _, pay := range found.Payments {
+		ids = append(ids, pay.ID)
+	}
+	return payments.Payment{}, problem.New(problem.Malformed, "several_payments", "Several payments match; name one by its id: "+strings.Join(ids, " "))
 }
 
 // Run shows one payment.
 func (c *payoutsShow) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		pay, err := p.Find(e.ctx, c.ID)
+		pay, err := o.the(e, p, c.ID)
 		if err != nil {
 			return err
+		}
+		views, err := o.views(e.ctx, pay)
+		if err != nil {
+			return err
+		}
+		s := shown{paymentView: views[0], held: whyHeld(pay), next: p.NextQuestion(pay)}
+		said, err := o.routes().Exchanges(e.ctx, pay.ID)
+		if err != nil {
+			return err
+		}
+		for _, x := range said {
+			if s.asked++; x.At.After(s.lastAsked) {
+				s.lastAsked = x.At
+			}
 		}
 		moved, err := o.ledger.OfSubject(e.ctx, pay.ID)
 		if err != nil {
 			return err
 		}
-		s := shown{Payment: pay}
 		for _, t := range moved {
-			s.transfers = append(s.transfers, t.At.Format(time.RFC3339)+" "+t.Leg+": "+string(t.From)+" -> "+string(t.To)+" "+money.Pesewas(t.Amount).String())
+			s.transfers = append(s.transfers, fmt.Sprintf("%s %s: %s -> %s %s", t.At.Format(time.RFC3339), t.Leg, t.From, t.To, money.Pesewas(t.Amount)))
 		}
-		var columns []column[shown]
-		for _, column1 := range paymentColumns() {
-			columns = append(columns, column[shown]{column1.name, func(s shown) any { return column1.value(s.Payment) }})
+		events, err := o.webhooks(config.Secret{}).List(e.ctx, webhook.Filter{Tenant: pay.Tenant, Subject: pay.ID, Limit: named})
+		if err != nil {
+			return err
 		}
-		columns = append(columns, column[shown]{"transfers", func(s shown) any { return s.transfers }})
-		return printOne(e.stdout, c.Output, columns, s)
+		for _, d := range events {
+			s.webhooks = append(s.webhooks, fmt.Sprintf("%s %s: %s after %d attempts, last answer %d, to %s", d.CreatedAt.Format(time.RFC3339), d.ID, d.State, d.Attempts, d.Status, d.URL))
+		}
+		return printOne(e.stdout, c.Output, shownColumns(), s)
 	})
+}
+
+// whyHeld says why the money of an open payment is held; nothing for a final one.
+func whyHeld(pay payments.Payment) string {
+	switch {
+	case !pay.Status.Open():
+		return ""
+	case pay.Kind == payments.KindCollection:
+		return "nothing is held: the payer was asked"
+	case pay.Status == payments.StatusWaiting:
+		return "nothing is held: the payer has not paid yet"
+	case pay.Classed && pay.Class == provider.Unknown:
+		return "the outcome is unknown: the provider may have paid. Do not pay again"
+	case !pay.EscalatedAt.IsZero():
+		return "the provider has not ended it, or its answer does not match: an operator was called"
+	}
+	return "the provider has not said yet whether it was done"
 }
 
 type payoutsResolve struct {
@@ -194,7 +381,7 @@ func (c *payoutsResolve) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, paymentColumns(), pay)
+		return o.printPayment(e, c.Output, pay)
 	})
 }
 
@@ -216,6 +403,6 @@ func (c *payoutsDecide) Run(e *env) error {
 		if err := p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, actor(), o.audited(entry)); err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, paymentColumns(), pay)
+		return o.printPayment(e, c.Output, pay)
 	})
 }

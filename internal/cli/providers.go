@@ -155,7 +155,7 @@ func routeColumns() []column[route.Route] {
 // Run lists the routes.
 func (c *providersRoutes) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		all, err := o.routes().Routes(e.ctx)
@@ -195,15 +195,16 @@ func (c *providersRoute) route() route.Route {
 // Run changes the route.
 func (c *providersRoute) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if c.Tenant != route.Any {
+			// A route of a customer who is gone can be removed.
+			if err := o.known(e.ctx, &c.Tenant); err != nil && !c.Drop {
+				return err
+			}
+		}
 		routes, r := o.routes(), c.route()
 		entry := access.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
 		if c.Tenant != route.Any {
 			entry.Tenant = c.Tenant
-		}
-		if c.Tenant != route.Any && !c.Drop {
-			if err := o.known(e.ctx, c.Tenant); err != nil {
-				return err
-			}
 		}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			if !c.Drop {

@@ -12,10 +12,11 @@ type sendersCommands struct {
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
 }
 
-func senderColumns() []column[messaging.Sender] {
+func senderColumns(names map[string]string) []column[messaging.Sender] {
 	return []column[messaging.Sender]{
 		{"id", func(s messaging.Sender) any { return s.ID }},
 		{"tenant", func(s messaging.Sender) any { return s.Tenant }},
+		{"customer", func(s messaging.Sender) any { return names[s.Tenant] }},
 		{"name", func(s messaging.Sender) any { return s.Name }},
 		{"status", func(s messaging.Sender) any { return string(s.Status) }},
 		{"near", func(s messaging.Sender) any { return messaging.Near(s.Name) }},
@@ -36,7 +37,7 @@ type sendersList struct {
 // Run lists sender IDs.
 func (c *sendersList) Run(e *env) error {
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		list, err := m.PendingSenders(e.ctx, int(c.Limit))
@@ -46,7 +47,16 @@ func (c *sendersList) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, senderColumns(), list)
+		var ids []string
+		for _, s := range list {
+			ids = append(ids, s.Tenant)
+		}
+		names, err := o.named(e.ctx, ids)
+		if err != nil {
+			return err
+		}
+		columns := narrow(c.Output, senderColumns(names), "id", "customer", "name", "status", "description", "created_at")
+		return printAll(e.stdout, c.Output, columns, list)
 	})
 }
 
@@ -66,8 +76,17 @@ func (c *common) review(e *env, id string, to messaging.SenderStatus, reason str
 		if err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, senderColumns(), s)
+		return o.printSender(e, c.Output, s)
 	})
+}
+
+// printSender prints one sender ID.
+func (o *opened) printSender(e *env, format string, s messaging.Sender) error {
+	names, err := o.named(e.ctx, []string{s.Tenant})
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, format, senderColumns(names), s)
 }
 
 type sendersApprove struct {

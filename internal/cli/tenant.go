@@ -141,13 +141,13 @@ func (c *tenantList) Run(e *env) error {
 
 type tenantShow struct {
 	common
-	ID string `arg:"" help:"Id of the customer."`
+	ID string `arg:"" help:"Id or unique name of the customer."`
 }
 
 // Run shows one customer.
 func (c *tenantShow) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		t, err := o.tenants.Get(e.ctx, c.ID)
+		t, err := o.tenant(e.ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *tenantShow) Run(e *env) error {
 type tenantSet struct {
 	common
 	tenantFlags
-	ID         string  `arg:"" help:"Id of the customer."`
+	ID         string  `arg:"" help:"Id or unique name of the customer."`
 	Name       *string `name:"name" help:"New name."`
 	NoPayoutIP bool    `name:"no-payout-ip" help:"Empty the list of payout addresses: no payout is accepted."`
 	Reason     string  `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
@@ -195,6 +195,9 @@ func (c *tenantSet) Run(e *env) error {
 		return usage("Nothing to change: say at least one flag")
 	}
 	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, &c.ID); err != nil {
+			return err
+		}
 		var after tenant.Tenant
 		err := o.act(e.ctx, access.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			details := map[string]any{}

@@ -67,7 +67,7 @@ var walletColumns = []column[walletView]{
 
 // printWallet reads and prints a customer's balances.
 func printWallet(e *env, o *opened, format, id string) error {
-	t, err := o.tenants.Get(e.ctx, id)
+	t, err := o.tenant(e.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func printWallet(e *env, o *opened, format, id string) error {
 
 type walletShow struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 }
 
 // Run shows balances.
@@ -99,7 +99,7 @@ func (c *walletShow) Run(e *env) error {
 type walletFund struct {
 	common
 	orderFlags
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis, such as 250.00."`
 }
 
@@ -111,7 +111,7 @@ func (c *walletFund) Run(e *env) error {
 type walletAdjust struct {
 	common
 	orderFlags
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis."`
 	Take   bool   `name:"take" help:"Take the amount out of the wallet instead of putting it in."`
 }
@@ -131,7 +131,7 @@ type mover func(p *payments.Payments, ctx context.Context, tenant string, by mon
 // move orders such a movement and prints what the customer has then.
 func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		t, err := o.tenants.Get(e.ctx, tenantID)
+		t, err := o.tenant(e.ctx, tenantID)
 		if err != nil {
 			return err
 		}
@@ -161,19 +161,19 @@ func walletOf(t tenant.Tenant, by money.Pesewas) side {
 type walletTransfer struct {
 	common
 	orderFlags
-	From   string `arg:"" help:"Id of the customer who gives."`
-	To     string `arg:"" help:"Id of the customer who gets."`
+	From   string `arg:"" help:"Id or unique name of the customer who gives."`
+	To     string `arg:"" help:"Id or unique name of the customer who gets."`
 	Amount amount `arg:"" help:"Amount in cedis."`
 }
 
 // Run moves money between two wallets.
 func (c *walletTransfer) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		from, err := o.tenants.Get(e.ctx, c.From)
+		from, err := o.tenant(e.ctx, c.From)
 		if err != nil {
 			return err
 		}
-		to, err := o.tenants.Get(e.ctx, c.To)
+		to, err := o.tenant(e.ctx, c.To)
 		if err != nil {
 			return err
 		}
@@ -188,13 +188,13 @@ func (c *walletTransfer) Run(e *env) error {
 		if err := w.done(err); err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, paymentColumns(), pay)
+		return o.printPayment(e, c.Output, pay)
 	})
 }
 
 type walletRecover struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 

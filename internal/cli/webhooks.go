@@ -31,10 +31,11 @@ type webhooksList struct {
 	Limit   count  `name:"limit" default:"100" help:"List at most so many."`
 }
 
-func deliveryColumns() []column[webhook.Delivery] {
+func deliveryColumns(names map[string]string) []column[webhook.Delivery] {
 	return []column[webhook.Delivery]{
 		{"id", func(d webhook.Delivery) any { return d.ID }},
 		{"tenant", func(d webhook.Delivery) any { return d.Tenant }},
+		{"customer", func(d webhook.Delivery) any { return names[d.Tenant] }},
 		{"subject", func(d webhook.Delivery) any { return d.Subject }},
 		{"kind", func(d webhook.Delivery) any { return string(d.Kind) }},
 		{"state", func(d webhook.Delivery) any { return string(d.State) }},
@@ -51,7 +52,7 @@ func deliveryColumns() []column[webhook.Delivery] {
 // Run lists events. The bodies are too wide for a table.
 func (c *webhooksList) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		list, err := o.webhooks(config.Secret{}).List(e.ctx, webhook.Filter{
@@ -60,24 +61,30 @@ func (c *webhooksList) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		columns := deliveryColumns()
-		if c.Output != "table" {
-			columns = append(columns, column[webhook.Delivery]{"body", func(d webhook.Delivery) any { return d.Body }})
+		var ids []string
+		for _, d := range list {
+			ids = append(ids, d.Tenant)
 		}
+		names, err := o.named(e.ctx, ids)
+		if err != nil {
+			return err
+		}
+		columns := append(deliveryColumns(names), column[webhook.Delivery]{"body", func(d webhook.Delivery) any { return d.Body }})
+		columns = narrow(c.Output, columns, "created_at", "customer", "subject", "kind", "state", "attempts", "status", "error", "id")
 		return printAll(e.stdout, c.Output, columns, list)
 	})
 }
 
 type webhooksAttempts struct {
 	common
-	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id of the customer."`
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
 	ID     string `arg:"" help:"Id of the event, the webhook-id."`
 }
 
 // Run lists the failed attempts of an event.
 func (c *webhooksAttempts) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		list, err := o.webhooks(config.Secret{}).Attempts(e.ctx, c.Tenant, c.ID)
@@ -100,7 +107,7 @@ func (c *webhooksAttempts) Run(e *env) error {
 
 type webhooksReplay struct {
 	common
-	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id of the customer."`
+	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
 	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too."`
 	Failed bool          `name:"failed" help:"All that were given up."`
 	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: given up in this time."`
@@ -114,7 +121,7 @@ func (c *webhooksReplay) Run(e *env) error {
 		return usage("Name events by their ids, or say --failed")
 	}
 	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		hooks := o.webhooks(config.Secret{})
@@ -137,7 +144,7 @@ func (c *webhooksReplay) Run(e *env) error {
 
 type webhooksSecret struct {
 	common
-	Tenant string `arg:"" help:"Id of the customer."`
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Rotate bool   `name:"rotate" help:"Make a new one. The one before signs beside it for 24 hours."`
 	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
 }
@@ -145,7 +152,7 @@ type webhooksSecret struct {
 // Run shows or rotates a secret.
 func (c *webhooksSecret) Run(e *env) error {
 	return c.withSecret(e, func(o *opened, secret config.Secret) error {
-		if err := o.known(e.ctx, c.Tenant); err != nil {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		hooks := o.webhooks(secret)

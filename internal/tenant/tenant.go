@@ -203,6 +203,31 @@ func appendTenant(to *[]Tenant) func(*db.Row) error {
 	}
 }
 
+const tenantsNamed = `SELECT ` + tenantColumns + ` FROM tenants WHERE name = $1 OR lower(name) = $2 ORDER BY id LIMIT 3`
+
+// Named gives the tenant with a name, whatever its capitals. It is for people: a
+// name that several tenants have is refused with their ids.
+func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
+	var all []Tenant
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(tenantsNamed, []any{name, strings.ToLower(name)}, appendTenant(&all))
+	})
+	switch {
+	case err != nil:
+		return Tenant{}, err
+	case len(all) == 0:
+		return Tenant{}, errNotFound()
+	case len(all) == 1:
+		return all[0], nil
+	}
+	var ids []string
+	for _, t := range all {
+		ids = append(ids, t.ID)
+	}
+	return Tenant{}, problem.Field("tenant", "must be an id: several accounts are called "+name+", such as "+strings.Join(ids, " and "))
+}
+
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 

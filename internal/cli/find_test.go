@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+)
+
+func TestAPaymentIsFoundAndShown(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey)
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip", "--reference", "slip 1")
+		first, second := w.stuck(t, id, "order-000000001"), w.stuck(t, id, "order-000000002")
+		for _, text := range []string{first.ID, strings.ToUpper(first.ProviderReference), "order-000000001"} {
+			has(t, w.object("payouts", "show", text), map[string]any{"id": first.ID, "customer": "Adom Stores", "account": "233241234567", "amount": "10.00",
+				"held": "the provider has not ended it, or its answer does not match: an operator was called"})
+		}
+		shown := w.object("payouts", "show", first.ID)
+		if next, err := time.Parse(time.RFC3339, shown["next_question_at"].(string)); err != nil || time.Until(next) < 0 || len(shown["transfers"].([]any)) != 1 {
+			t.Errorf("shown is %v", shown)
+		}
+		for _, text := range []string{"024 123 4567", "+233241234567", "10", "GHS 10.00"} {
+			if found := w.list("payouts", "find", text); len(found) != 2 || found[0]["id"] != second.ID {
+				t.Errorf("%q finds %v", text, found)
+			}
+			if _, errs := w.run(exitUsage, "payouts", "show", text); !strings.Contains(errs, first.ID) || !strings.Contains(errs, second.ID) {
+				t.Errorf("%q shows %s", text, errs)
+			}
+		}
+		if found := w.list("payouts", "find", "0241234567", "--tenant", "adom stores", "--status", "failed"); len(found) != 0 {
+			t.Errorf("failed ones are %v", found)
+		}
+		out, errs := w.run(exitOK, "payouts", "find", "10", "--limit", "1", "-o", "json")
+		if strings.Count(out, `"id"`) != 1 || !strings.Contains(errs, "--before "+second.ID) {
+			t.Errorf("one of them: %s%s", out, errs)
+		}
+		if found := w.list("payouts", "find", "10", "--before", second.ID); len(found) != 1 || found[0]["id"] != first.ID {
+			t.Errorf("further: %v", found)
+		}
+		w.run(exitNotFound, "payouts", "show", "order-000000003")
+		w.run(exitNotFound, "payouts", "find", "10", "--tenant", "nobody")
+		w.run(exitUsage, "payouts", "find", "10", "--from", "yesterday")
+
+		// A table is narrow and names the customer; --wide has all.
+		table, _ := w.run(exitOK, "payouts", "stuck")
+		if !strings.Contains(table, "Adom Stores") || strings.Contains(table, "ATTEMPT REFERENCE") {
+			t.Errorf("the table is\n%s", table)
+		}
+		if table, _ = w.run(exitOK, "payouts", "stuck", "--wide"); !strings.Contains(table, "ATTEMPT REFERENCE") || !strings.Contains(table, id) {
+			t.Errorf("the wide table is\n%s", table)
+		}
+		out, errs = w.run(exitOK, "payouts", "stuck", "--page", "2", "--page-size", "1", "-o", "json")
+		if strings.Count(out, `"id"`) != 1 || !strings.Contains(errs, "Page 2 of 2") {
+			t.Errorf("a page: %s%s", out, errs)
+		}
+	})
+}
+
+func TestAUniqueNameStandsForTheId(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey)
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		w.run(exitOK, "tenant", "create", "Kofi & Sons", "--mode", "live", "--id", "kofi")
+		w.run(exitOK, "wallet", "fund", "adom stores", "5", "--reason", "bank slip", "--reference", "slip 1")
+		has(t, w.object("wallet", "show", "Adom Stores"), map[string]any{"tenant": id, "wallet": "5.00"})
+		has(t, w.object("tenant", "set", "Kofi & Sons", "--blocked", "on"), map[string]any{"id": "kofi", "blocked": true})
+		w.object("key", "create", "--tenant", "Adom Stores")
+		for _, args := range [][]string{{"key", "list", "--tenant"}, {"ledger", "statement"}, {"fees", "show"}, {"payouts", "list"}, {"webhooks", "secret"}, {"tenant", "show"}, {"audit", "list", "--tenant"}} {
+			w.run(exitOK, append(args, "Adom Stores")...)
+		}
+		if log := w.list("audit", "list", "--tenant", id, "--action", "key.create"); len(log) != 1 {
+			t.Errorf("the log has the name instead of the id: %v", log)
+		}
+		w.run(exitOK, "tenant", "create", "ADOM Stores", "--mode", "live", "--id", "adom-2")
+		if _, errs := w.run(exitUsage, "wallet", "show", "Adom Stores"); !strings.Contains(errs, id) || !strings.Contains(errs, "adom-2") {
+			t.Errorf("a name that two have: %s", errs)
+		}
+		has(t, w.object("wallet", "show", "adom-2"), map[string]any{"tenant": "adom-2"})
+	})
+}

@@ -1,0 +1,145 @@
+package payments
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// ids are the payments' in their order.
+func ids(rows []Payment) (list []string) {
+	for _, pay := range rows {
+		list = append(list, pay.ID)
+	}
+	return list
+}
+
+func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		begun := h.clock.Now()
+		r := h.payout()
+		r.Reference, r.Amount, r.Name, r.MSISDN, r.Network = "invoice-2026_17", 123_45, "Ama O'Brien 100%", telecel, msisdn.Telecel
+		h.second.script(always(unknown), always(notFound))
+		first, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Hour)
+		other := n.newTenant(10_000 * money.Cedi)
+		r.Reference, r.Amount, r.Name = "invoice-2026_18", 10_00, "Kofi"
+		second, _, err := n.Payout(t.Context(), Caller{Tenant: other.ID, Key: "key-2"}, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, d, `UPDATE payments SET upstream_id = 'up-77' WHERE id = $1`, first.ID)
+		local := msisdn.MSISDN(first.Account).Local()
+		one, both := []string{first.ID}, []string{second.ID, first.ID}
+		for text, want := range map[string][]string{
+			first.ID: one, strings.ToUpper(first.ID): one, first.ProviderReference: one, strings.ReplaceAll(first.ProviderReference, "-", ""): one,
+			"invoice-2026_17": one, " invoice-2026_17 ": one, "up-77": one,
+			"123.45": one, "GHS 0,123.45": one, "10": {second.ID}, "123.4": nil,
+			local: both, first.Account: both, "+" + first.Account: both, local[:3] + " " + local[3:6] + "-" + local[6:]: both,
+			"o'brien": one, "en 100%": one, "KOFI": {second.ID}, "o_brien": nil, "%%%": nil,
+			"invoice-2026_19": nil, "00000000-0000-4000-8000-000000000000": nil,
+		} {
+			found, err := n.Search(t.Context(), Search{Text: text, Limit: 10})
+			if err != nil || !slices.Equal(ids(found.Payments), want) || found.More != "" {
+				t.Errorf("%q finds %v, not %v; %q, %v", text, ids(found.Payments), want, found.More, err)
+			}
+		}
+		for name, c := range map[string]struct {
+			s    Search
+			want []string
+		}{
+			"a tenant":               {Search{Tenant: other.ID}, []string{second.ID}},
+			"another's reference":    {Search{Text: "invoice-2026_17", Tenant: other.ID}, nil},
+			"from":                   {Search{From: begun.Add(time.Minute)}, []string{second.ID}},
+			"to":                     {Search{To: begun.Add(time.Minute)}, one},
+			"a status":               {Search{Status: "pending"}, both},
+			"another status":         {Search{Status: "success"}, nil},
+			"before one":             {Search{Before: second.ID}, one},
+			"a reference, too early": {Search{Text: "invoice-2026_17", From: begun.Add(time.Minute)}, nil},
+		} {
+			c.s.Limit = 10
+			if c.s.Text == "" {
+				c.s.Text = local
+			}
+			if found, err := n.Search(t.Context(), c.s); err != nil || !slices.Equal(ids(found.Payments), c.want) {
+				t.Errorf("%s finds %v, not %v; %v", name, ids(found.Payments), c.want, err)
+			}
+		}
+		found, err := n.Search(t.Context(), Search{Text: local, Limit: 1})
+		if err != nil || !slices.Equal(ids(found.Payments), []string{second.ID}) || found.More != second.ID {
+			t.Errorf("one of them: %+v, %v", found, err)
+		}
+		for _, bad := range []Search{{Text: " "}, {Text: "x", Status: "lost"}} {
+			_, err := n.Search(t.Context(), bad)
+			wantKind(t, err, problem.Invalid)
+		}
+	})
+}
+
+// A search that has no index looks at the newest payments only, and says where it stopped.
+func TestASearchLooksAtTheNewestAndSaysWhereItStopped(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Newer ones of another amount, as many as one search looks at.
+		write(t, d, `INSERT INTO payments (tenant, kind, id, seq, mode, channel, reference, provider_reference, amount, charges, fee_bearer, plan, account,
+account_name, bank_id, label, callback_url, access_key, idempotency_hash, parent, child, details, status, rail, created_at, settled_at)
+WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 100000)
+SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel, CAST(many.n AS TEXT), '', 1, 0, fee_bearer, plan, 'x',
+'', '', '', '', '', '', '', '', '', 'success', rail, created_at, created_at FROM payments, many WHERE id = '`+pay.ID+`'`)
+		s := Search{Text: pay.Amount.String(), Limit: 10}
+		found, err := n.Search(t.Context(), s)
+		if err != nil || len(found.Payments) != 0 || found.More != "f100001" {
+			t.Fatalf("the first search: %+v, %v", found, err)
+		}
+		s.Before = found.More
+		if found, err = n.Search(t.Context(), s); err != nil || !slices.Equal(ids(found.Payments), []string{pay.ID}) || found.More != "" {
+			t.Errorf("further: %+v, %v", found, err)
+		}
+	})
+}
+
+func TestTheNextQuestionFollowsTheAge(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		at := h.clock.Now()
+		for age, want := range map[time.Duration]time.Duration{0: 1, 1: 3, 2: 3, 3: 7, 59: 60, 60: 120} {
+			pay := Payment{Status: StatusPending, CreatedAt: at.Add(-age * time.Second)}
+			if got := n.NextQuestion(pay).Sub(pay.CreatedAt); got != want*time.Second {
+				t.Errorf("at %d s: %v, not %d s", age, got, want)
+			}
+		}
+		for _, s := range []Status{StatusWaiting, StatusSuccess, StatusFailed} {
+			if next := n.NextQuestion(Payment{Status: s, CreatedAt: at}); !next.IsZero() {
+				t.Errorf("%s is asked about at %v", s, next)
+			}
+		}
+	})
+}
+
+func write(t *testing.T, d *db.DB, sql string, args ...any) {
+	t.Helper()
+	if err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(sql, args...)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
