@@ -437,14 +437,15 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 			<-leave
 			return rejected
 		}
-		r := h.payout()
+		r, who := h.payout(), h.caller()
+		who.IdempotencyKey, who.BodyHash = "key-of-a-slow-payout", "hash"
 		type answer struct {
 			pay Payment
 			err error
 		}
 		got := make(chan answer, 1)
 		go func() {
-			pay, _, err := n.Payout(t.Context(), h.caller(), r)
+			pay, _, err := n.Payout(t.Context(), who, r)
 			got <- answer{pay, err}
 		}()
 		<-entered
@@ -458,6 +459,10 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 				waiting = false
 			case <-time.After(time.Millisecond):
 			}
+		}
+		// That answer is given again from now on, while the provider's call goes on.
+		if pay, replayed, err := n.Payout(t.Context(), who, r); err != nil || !replayed || pay.Status != StatusPending {
+			t.Errorf("the answer again is %s, replayed %v, %v", pay.Status, replayed, err)
 		}
 		close(leave)
 		n.quiet()

@@ -97,7 +97,12 @@ func (w *work) answer() {
 	}
 }
 
-func (w *work) isAnswered() bool { return w.reply.Load() == nil }
+// isAnswered says that nobody waits for the submission: the request has its answer,
+// or went with what it had while the provider's call goes on.
+func (w *work) isAnswered() bool {
+	r := w.reply.Load()
+	return r == nil || r.waiter.Load() == waiterGone
+}
 
 // left forgets an open payment whose job is not in this node's memory any more. Who
 // comes to it again begins with the row.
