@@ -143,6 +143,11 @@ func ClientIP(remote string, forwardedFor []string, trusted []netip.Prefix) neti
 	return seen
 }
 
+// FromProxy says whether the peer of a connection is one of the trusted proxies.
+func FromProxy(remote string, trusted []netip.Prefix) bool {
+	return contains(trusted, parseHop(remote))
+}
+
 // parseHop reads an address with or without a port.
 func parseHop(text string) netip.Addr {
 	if withPort, err := netip.ParseAddrPort(text); err == nil {

@@ -43,6 +43,9 @@ type Deps struct {
 	PublicURL string
 	// TrustedProxies are the peers whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// ProxiesOnly refuses everybody but the trusted proxies: they end TLS, and
+	// nobody else's connection is encrypted.
+	ProxiesOnly bool
 	// Origins are the browser origins that may call; none turns CORS off.
 	Origins []string
 	// GeneralLimit is how many requests a minute a tenant may make over all

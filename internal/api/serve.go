@@ -141,6 +141,9 @@ func (c *call) run() error {
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")
 	}
+	if c.api.ProxiesOnly && !access.FromProxy(c.r.RemoteAddr, c.api.TrustedProxies) {
+		return problem.New(problem.Forbidden, "not_encrypted", "This service is reached over https, through its proxy")
+	}
 	if c.preflight() {
 		return nil
 	}

@@ -152,7 +152,7 @@ func (a *App) settle(context.Context) error {
 	unfit, head := a.cfg.Wrong(), "This Makola needs"
 	if a.production {
 		unfit = append(a.cfg.Missing(), unfit...)
-		head = "This Makola can be reached from outside (or MAKOLA_ENV=production), so it is in production mode and needs"
+		head = "This Makola is in production mode, because " + a.cfg.WhyProduction() + ", and needs"
 	}
 	if len(unfit) > 0 {
 		return problem.New(problem.Invalid, "settings_unfit", head+":\n  - "+strings.Join(unfit, "\n  - "))

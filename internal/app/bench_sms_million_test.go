@@ -48,6 +48,7 @@ func benchmarkMillion(b *testing.B, engine db.Engine) {
 	}
 	limit := windowLimit(b, centre)
 	before := centre.totals(b).Accepted
+	where.live(b)
 	server := where.serve(b, "makola", sim, centre.flags("--smpp-window", strconv.Itoa(smsWindow))...)
 	key, sender := smsTenant(b, where, server)
 	clocktest.Await(b, "the connections", func() bool { return centre.totals(b).Bound == 2 })

@@ -66,6 +66,7 @@ func benchmarkMessages(b *testing.B, engine db.Engine, recipients, requests int)
 	}
 	where := newSite(b, engine)
 	durable(b, engine)
+	where.live(b)
 	server := where.serve(b, "makola", sim, centre.flags("--smpp-window", strconv.Itoa(smsWindow))...)
 	key, sender := smsTenant(b, where, server)
 	clocktest.Await(b, "the connection", func() bool { return centre.totals(b).Bound == 2 }) // test money has one as well

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/access"
@@ -72,6 +73,11 @@ func (a *App) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !a.production {
+		if err := a.refuseLive(ctx, pending); err != nil {
+			return err
+		}
+	}
 	if len(pending) == 0 {
 		return nil
 	}
@@ -79,6 +85,21 @@ func (a *App) openDatabase(ctx context.Context) error {
 		return problem.New(problem.Unavailable, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
 	}
 	return d.Migrate(ctx)
+}
+
+// refuseLive keeps development mode, with its demo key, its simulator and the key that is made by itself, away from
+// the database of customers with live money. It comes before any migration.
+func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
+	const tenants = 1 // the migration that makes their table
+	if slices.ContainsFunc(pending, func(m db.Migration) bool { return m.Number == tenants }) {
+		return nil
+	}
+	live, err := tenant.AnyLive(ctx, a.db)
+	if err != nil || !live {
+		return err
+	}
+	return problem.New(problem.Invalid, "live_customers",
+		"This database has customers with live money, and is served in production mode alone: set MAKOLA_ENV=production, and what that says is missing")
 }
 
 func (a *App) buildParts(ctx context.Context) error {

@@ -4,24 +4,32 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/tenant"
 )
 
-// certificate writes a certificate of this machine with its key, and gives the two paths.
-func certificate(t *testing.T, folder string, serial int64) (cert, key string) {
+// writeCertificate writes a certificate of this machine with its key, and gives the two paths.
+func writeCertificate(t *testing.T, folder string, serial int64) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -65,11 +73,207 @@ func startLocal(t *testing.T, change func(*config.Server)) *App {
 	return a
 }
 
+// Development mode is never beside live money: credentials make a production server, which says what it lacks, and a
+// database that has live customers is refused before anything is changed in it.
+func TestLiveMoneyMeansProduction(t *testing.T) {
+	t.Parallel()
+	local := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", DrainFor: time.Minute}
+	credentials := local
+	credentials.Data, credentials.MTN = t.TempDir(), config.MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k"}
+	_, err := Start(t.Context(), credentials, Options{})
+	if err == nil || !strings.Contains(err.Error(), "account with MTN, which moves live money") || !strings.Contains(err.Error(), "a master key") {
+		t.Errorf("with live credentials: %v", err)
+	}
+	if made, err := os.ReadDir(credentials.Data); err != nil || len(made) > 0 {
+		t.Errorf("a start that was refused has made %v, %v", made, err)
+	}
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		cfg := local
+		cfg.Data, cfg.Connections = t.TempDir(), 4
+		if engine == db.Postgres {
+			cfg.Database = dbtest.URL(t)
+		}
+		a, err := Start(t.Context(), cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = a.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := a.tenants.Create(tx, tenant.Tenant{Name: "Kejetia Market", Mode: tenant.Live})
+			return err
+		})
+		if err = errors.Join(err, a.Stop(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "live money, and is served in production mode alone") {
+			t.Errorf("%s with a live customer: %v", engine, err)
+		}
+		if cfg, err = asProduction(cfg); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Sim = "http://127.0.0.1:1"
+		if cfg.Secret, err = DevelopmentSecret(cfg.Storage, false); err != nil { // the database's own
+			t.Fatal(err)
+		}
+		if cfg.Secret.Weak() {
+			t.Fatal("a drawn key counts as weak")
+		}
+		if a, err = Start(t.Context(), cfg, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if a.ready.APIKey != "" || a.ready.SimURL != "" {
+			t.Errorf("%s in production mode tells %+v", engine, a.ready)
+		}
+		if err := a.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// asProduction is a configuration as production wants it, behind a proxy on this machine.
+func asProduction(c config.Server) (config.Server, error) {
+	key := sha256.Sum256([]byte(rand.Text()))
+	var err error
+	c.Environment, c.PublicURL, c.TrustedProxies = "production", "https://makola.example", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	c.Secret, err = config.NewSecret(key[:])
+	return c, err
+}
+
+// Where a proxy ends TLS, a connection that does not come from it is not encrypted, and is refused; probes are answered.
+func TestPlainHTTPComesFromProxiesAlone(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(c *config.Server) {
+		var err error
+		if *c, err = asProduction(*c); err != nil {
+			t.Fatal(err)
+		}
+		c.Sim = "http://127.0.0.1:1"
+	})
+	for path, want := range map[string][2]int{"/api/v1/account-api/balance": {401, 403}, "/callbacks/mtn/x": {404, 403}, "/docs": {200, 403}, "/readyz": {200, 200}} {
+		for i, from := range []string{"127.0.0.1:5000", "192.0.2.1:5000"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = from
+			r.Header.Set("X-Forwarded-For", "127.0.0.1")
+			w := httptest.NewRecorder()
+			a.handler().ServeHTTP(w, r)
+			if w.Code != want[i] {
+				t.Errorf("%s from %s answers %d, want %d", path, from, w.Code, want[i])
+			}
+		}
+	}
+}
+
+// A certificate that is renewed on disk is taken up without a restart, and half a renewal changes nothing.
+func TestARenewedCertificateIsTakenUp(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cert, key := writeCertificate(t, folder, 1)
+	c := &certificate{cert: cert, key: key, log: slog.New(slog.DiscardHandler)}
+	if err := c.load(); err != nil {
+		t.Fatal(err)
+	}
+	serial := func() int64 {
+		t.Helper()
+		c.looked = time.Time{} // a second has passed
+		pair, err := c.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.Leaf.SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("the first certificate has the number %d", got)
+	}
+	before, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeCertificate(t, folder, 2)
+	after, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step, text := range [][]byte{before, after} {
+		if err := os.WriteFile(key, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(key, time.Time{}, time.Now().Add(time.Duration(step+1)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if got := serial(); got != int64(step+1) {
+			t.Errorf("after step %d the certificate has the number %d", step+1, got)
+		}
+	}
+}
+
+// What listens on loopback without a key obeys programs on this machine, and no page that a browser on it has open.
+func TestPagesOfOthersReachNothing(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(c *config.Server) { c.MetricsListen = "127.0.0.1:0" })
+	metrics := strings.TrimSuffix(a.ready.MetricsURL, "/metrics")
+	for _, target := range []string{a.ready.SimURL + "/faults", a.sim.url + "/sim/v1/faults", a.ready.MetricsURL, metrics + "/debug/pprof/"} {
+		for name, attack := range map[string]struct {
+			host, origin, site string
+			refused            bool
+		}{
+			"a program":                 {},
+			"a page of this machine":    {origin: "http://localhost:3000", site: "same-site"},
+			"a page of another":         {origin: "https://evil.example", site: "cross-site", refused: true},
+			"one that hides its name":   {origin: "null", refused: true},
+			"an image in it":            {site: "cross-site", refused: true},
+			"a name that points to us":  {host: "evil.example:8080", refused: true},
+			"this machine's name":       {host: "localhost:8080"},
+			"an address of the network": {host: "192.0.2.1:8080", refused: true},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = attack.host
+			for header, value := range map[string]string{"Origin": attack.origin, "Sec-Fetch-Site": attack.site} {
+				if value != "" {
+					r.Header.Set(header, value)
+				}
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if (answer.StatusCode == http.StatusForbidden) != attack.refused {
+				t.Errorf("%s at %s is answered %s", name, target, answer.Status)
+			}
+		}
+	}
+}
+
+// Metrics that others can reach want a token.
+func TestMetricsBehindAToken(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(c *config.Server) { c.MetricsListen, c.MetricsToken = "127.0.0.1:0", "a-token-of-the-operator" })
+	for _, path := range []string{"/metrics", "/debug/pprof/"} {
+		for token, want := range map[string]int{"": 401, "Bearer a-token": 401, "Bearer a-token-of-the-operator": 200} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(a.ready.MetricsURL, "/metrics")+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", token)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode != want {
+				t.Errorf("%s with %q: %s", path, token, answer.Status)
+			}
+		}
+	}
+}
+
 // Two hundred bodies that never end, from somebody without a key, are refused before they are read: by connections of
 // their own, and as streams of one.
 func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t, t.TempDir(), 1)
+	cert, key := writeCertificate(t, t.TempDir(), 1)
 	a := startLocal(t, func(c *config.Server) { c.TLSCert, c.TLSKey = cert, key })
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(protocol, func(t *testing.T) {

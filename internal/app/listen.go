@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"syscall"
@@ -24,6 +25,13 @@ const (
 	writeTimeout      = api.AnswerWithin + 15*time.Second // so that the last refusal still arrives
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 256 << 10 // sms-api/send takes its fields from the query too
+)
+
+// Limits of one HTTP/2 connection: streams at once, and bytes that arrived before anybody asked for them.
+const (
+	maxStreams      = 100 // what RFC 9113 recommends to allow at least
+	connectionAhead = 512 << 10
+	streamAhead     = 256 << 10
 )
 
 // listener is one address with its server.
@@ -54,6 +62,7 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: connectionAhead, MaxReceiveBufferPerStream: streamAhead},
 	}}, nil
 }
 
@@ -66,13 +75,13 @@ func (l *listener) url() string {
 	return scheme + "://" + l.net.Addr().String()
 }
 
-// useTLS makes the listener speak TLS with the certificate of two PEM files.
-func (l *listener) useTLS(certFile, keyFile string) error {
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
+// useTLS makes the listener speak TLS with the certificate of two PEM files, whatever is in them at the time.
+func (l *listener) useTLS(certFile, keyFile string, log *slog.Logger) error {
+	c := &certificate{cert: certFile, key: keyFile, log: log}
+	if err := c.load(); err != nil {
 		return problem.New(problem.Invalid, "tls_unusable", fmt.Sprintf("The certificate and its key cannot be used: %v", err))
 	}
-	l.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	l.server.TLSConfig = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}
 	l.tls = true
 	return nil
 }

@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/subtle"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -149,6 +151,25 @@ func (m *meters) handler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", local(pprof.Profile))
 	mux.HandleFunc("GET /debug/pprof/trace", local(pprof.Trace))
 	return mux
+}
+
+// metricsHandler is that of the metrics' listener: behind the operator's token, if there is one, else out of reach of web
+// pages.
+func (a *App) metricsHandler() http.Handler {
+	handler := a.meters.handler()
+	token := a.cfg.MetricsToken.Reveal()
+	if token == "" {
+		return meant(handler)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "the token of MAKOLA_METRICS_TOKEN is needed", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // local keeps a handler from every client that is not on this machine.

@@ -168,6 +168,7 @@ func TestKilledWhileSending(t *testing.T) {
 			}
 			// One name for all starts: each takes over from the one before without waiting for its lease.
 			centre.Address = farAway(t, centre.Address, smsDelay)
+			where.live(t)
 			args := centre.flags("--node", "one", "--smpp-window", "100", fmt.Sprintf("--smpp-resend=%v", run.resend))
 			server := where.serve(t, "makola", sim, args...)
 			key, sender := smsTenant(t, where, server)

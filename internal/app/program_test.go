@@ -3,6 +3,9 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -118,9 +121,16 @@ func (l *tail) String() string {
 // start runs the program and waits for its ready file.
 func start(t testing.TB, name string, args ...string) *process {
 	t.Helper()
+	return startIn(t, name, nil, args...)
+}
+
+// startIn is start with more variables in the environment.
+func startIn(t testing.TB, name string, environment []string, args ...string) *process {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	p := &process{t: t, name: name, log: &tail{}, exited: make(chan struct{})}
 	p.cmd = exec.Command(program(t), append(args, "--ready-file", file)...)
+	p.cmd.Env = append(os.Environ(), environment...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	begun := time.Now()
 	if err := p.cmd.Start(); err != nil {
@@ -191,11 +201,12 @@ func pause(d time.Duration) {
 
 // command runs one of the program's commands, which must succeed or end with one of the codes that are
 // allowed, and gives what it printed.
-func command(t testing.TB, allowed []int, args ...string) []byte {
+func command(t testing.TB, environment []string, allowed []int, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	run := exec.CommandContext(ctx, program(t), args...)
+	run.Env = append(os.Environ(), environment...)
 	var out, complaints bytes.Buffer
 	run.Stdout, run.Stderr = &out, &complaints
 	if err := run.Run(); err != nil && !slices.Contains(allowed, run.ProcessState.ExitCode()) {
@@ -209,6 +220,19 @@ type site struct {
 	engine db.Engine
 	data   string
 	url    string // PostgreSQL
+	// environment has the settings of a production server; it is empty in development.
+	environment []string
+}
+
+// live makes the site one of live money: a production server behind a proxy on this machine.
+func (s *site) live(t testing.TB) {
+	t.Helper()
+	key := sha256.Sum256([]byte(rand.Text()))
+	s.environment = []string{"MAKOLA_ENV=production", "MAKOLA_PUBLIC_URL=https://makola.example", "MAKOLA_TRUSTED_PROXIES=127.0.0.1",
+		"MAKOLA_GENERAL_LIMIT=0", "MAKOLA_MASTER_KEY=" + hex.EncodeToString(key[:])}
+	if s.engine == db.Postgres {
+		s.command(t, "migrate", "up")
+	}
 }
 
 func newSite(t testing.TB, engine db.Engine) site {
@@ -231,21 +255,21 @@ func (s site) args() []string {
 // command runs a command against the site's database.
 func (s site) command(t testing.TB, args ...string) []byte {
 	t.Helper()
-	return command(t, nil, append(args, s.args()...)...)
+	return command(t, s.environment, nil, append(args, s.args()...)...)
 }
 
 // commandUnlessDone is command, but somebody else may have done it already.
 func (s site) commandUnlessDone(t testing.TB, args ...string) {
 	t.Helper()
 	const conflict = 5
-	command(t, []int{conflict}, append(args, s.args()...)...)
+	command(t, s.environment, []int{conflict}, append(args, s.args()...)...)
 }
 
 // serve starts a server of the site against a simulator of its own process.
 func (s site) serve(t testing.TB, name string, sim *process, extra ...string) *process {
 	t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--sim", sim.ready.SimURL}, s.args()...)
-	return start(t, name, append(args, extra...)...)
+	return startIn(t, name, s.environment, append(args, extra...)...)
 }
 
 func startSim(t testing.TB) *process {

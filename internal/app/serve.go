@@ -22,7 +22,7 @@ func (a *App) listenMetrics(context.Context) error {
 	if !a.production && strings.HasSuffix(a.cfg.Listen, ":0") {
 		address = "127.0.0.1:0" // who asks for a free port gets free ports
 	}
-	l, err := listen("metrics", address, !a.production, a.meters.handler())
+	l, err := listen("metrics", address, !a.production, a.metricsHandler())
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (a *App) listen(context.Context) error {
 		return err
 	}
 	if a.cfg.TLSCert != "" {
-		if err := l.useTLS(a.cfg.TLSCert, a.cfg.TLSKey); err != nil {
+		if err := l.useTLS(a.cfg.TLSCert, a.cfg.TLSKey, a.log); err != nil {
 			_ = l.net.Close()
 			return err
 		}
@@ -50,7 +50,7 @@ func (a *App) listen(context.Context) error {
 	a.api = api.New(api.Deps{
 		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
-		GeneralLimit: a.cfg.GeneralLimit, USSDCode: a.cfg.USSDCode, Development: !a.production, Observe: a.meters.seen,
+		GeneralLimit: a.cfg.GeneralLimit, USSDCode: a.cfg.USSDCode, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen,
 	})
 	l.server.Handler = a.handler()
 	a.serve(l, l.shutdown)

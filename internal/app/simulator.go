@@ -53,7 +53,7 @@ func (a *App) startSimulator(context.Context) error {
 		if err != nil { // settle has refused such a URL
 			return fmt.Errorf("--sim: %w", err)
 		}
-		a.sim = &simulator{url: base, control: remoteControl(target, a.clock)}
+		a.sim = &simulator{url: base, control: meant(remoteControl(target, a.clock))}
 		return nil
 	case a.production:
 		return nil
@@ -73,7 +73,7 @@ func (a *App) startSimulator(context.Context) error {
 	if strings.HasSuffix(a.cfg.Listen, ":0") {
 		address, smscAddress = "127.0.0.1:0", "127.0.0.1:0"
 	}
-	l, err := listen("the simulator", address, true, local.Handler())
+	l, err := listen("the simulator", address, true, meant(local.Handler()))
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *App) startSimulator(context.Context) error {
 			a.failed <- err
 		}
 	}()
-	a.sim = &simulator{url: l.url(), smpp: centre.net.Addr().String(), control: local.Handler(), local: local}
+	a.sim = &simulator{url: l.url(), smpp: centre.net.Addr().String(), control: meant(local.Handler()), local: local}
 	return nil
 }
 
@@ -135,7 +135,7 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 		return err
 	}
 	defer s.Close()
-	l, err := listen("the simulator", o.Listen, false, s.Handler())
+	l, err := listen("the simulator", o.Listen, false, meant(s.Handler()))
 	if err != nil {
 		return err
 	}

@@ -143,6 +143,9 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 	for _, configured := range []bool{true, false} {
 		cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: site.url, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
 		if configured {
+			if cfg, err = asProduction(cfg); err != nil {
+				t.Fatal(err)
+			}
 			cfg.SMPP = config.SMPP{SMPPBind: config.SMPPBind{Name: "mtn", Address: account.Address, SystemID: account.SystemID,
 				Password: config.Credential(account.Password), Mode: "transmitter", Networks: []string{"mtn", "vodafone", "tigo"}}}
 		}

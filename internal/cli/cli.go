@@ -80,6 +80,7 @@ const codeUnknown = "outcome_unknown"
 type env struct {
 	ctx            context.Context
 	stdin          io.Reader
+	args           []string // as they were given
 	stdout, stderr io.Writer
 	terminal       bool // a person reads stderr and can answer on stdin
 }
@@ -117,6 +118,7 @@ func run(args []string, e *env) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	e.args = args
 	command, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintln(e.stderr, "makola:", err)

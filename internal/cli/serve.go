@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -46,6 +48,9 @@ func (c *serveCommand) Run(e *env) error {
 		return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
 	}
 	c.Secret = secret
+	if err := c.readable(e.args); err != nil {
+		return err
+	}
 	outliveTheLog()
 	collectLess(gcPercent)
 	limitMemory(c.Database != "")
@@ -55,6 +60,34 @@ func (c *serveCommand) Run(e *env) error {
 		return serveProblem(err)
 	}
 	return a.Run(e.ctx)
+}
+
+// readable refuses secrets of a production server that other users of the machine can read: in the list of processes, or in
+// a file.
+func (c *serveCommand) readable(args []string) error {
+	if !c.Production() {
+		return nil
+	}
+	if c.Database != "" && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, c.Database) }) && hasPassword(c.Database) {
+		return problem.New(problem.Invalid, "password_readable",
+			"The password in --database can be read in the list of processes: give the URL in MAKOLA_DATABASE, or the password in PGPASSWORD or a password file")
+	}
+	if path := os.Getenv(config.EnvMasterKeyFile); path != "" && os.Getenv(config.EnvMasterKey) == "" {
+		if err := config.CheckSecretFile(path); err != nil {
+			return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
+		}
+	}
+	return nil
+}
+
+// hasPassword says whether a URL, or a list of settings in its place, holds a password.
+func hasPassword(database string) bool {
+	if u, err := url.Parse(database); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			return true
+		}
+	}
+	return strings.Contains(database, "password=")
 }
 
 // outliveTheLog lets a server go on when nobody reads its output any more: the signal that tells of it would end the

@@ -35,6 +35,17 @@ func TestServersThatCannotStart(t *testing.T) {
 	start(folder, exitUsage, `https://pay.example in MAKOLA_PUBLIC_URL, not "pay.here"`, "--public-url", "pay.here")
 	start(folder, exitUsage, "no such file", "--tls-cert", filepath.Join(folder, "none"), "--tls-key", filepath.Join(folder, "none"))
 
+	t.Setenv(config.EnvMasterKey, "")
+	t.Setenv(config.EnvMasterKeyFile, writeKey(t, folder))
+	start(folder, exitUsage, "can be read or changed by others", "--env", "production")
+	for _, url := range []string{"postgres://makola:secret@127.0.0.1:1/none", "postgres://127.0.0.1:1/none?user=makola&password=secret", "host=127.0.0.1 password=secret"} {
+		start(folder, exitUsage, "in the list of processes", "--env", "production", "--database", url)
+		start(folder, exitUsage, "in the list of processes", "--env", "production", "--database="+url)
+	}
+	t.Setenv(config.EnvMasterKeyFile, "")
+	t.Setenv(config.EnvMasterKey, key)
+	start(folder, exitUsage, "because it has an account with MTN", "--mtn-url", "https://momo.example")
+
 	empty := t.TempDir()
 	noPlace := filepath.Join(empty, "none", "ready.json")
 	start(empty, exitUsage, "The ready file cannot be written", "--ready-file", noPlace)
@@ -85,6 +96,16 @@ func TestServersThatCannotStart(t *testing.T) {
 	start(other.Data, exitUsage, "neither hexadecimal nor base64")
 	t.Setenv(config.EnvMasterKey, "abc")
 	start(folder, exitUsage, "the master key has 2 bytes")
+}
+
+// writeKey writes a master key that anybody may read.
+func writeKey(t *testing.T, folder string) string {
+	t.Helper()
+	path := filepath.Join(folder, "master.key")
+	if err := os.WriteFile(path, []byte(strings.Repeat("ab", config.SecretBytes)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // A duration says its unit in every format of the log.

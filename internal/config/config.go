@@ -43,14 +43,15 @@ func (s Storage) SQLite() string { return filepath.Join(s.Data, databaseFile) }
 type Server struct {
 	Storage `embed:""`
 
-	Environment   string `name:"env" env:"MAKOLA_ENV" enum:"development,production" default:"development" help:"development or production."`
-	Listen        string `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 takes a free one."`
-	MetricsListen string `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; off turns them off."`
-	Ephemeral     bool   `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed at the end."`
-	Sim           string `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Use the simulator at this URL instead of starting one."`
-	ReadyFile     string `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once everything listens."`
-	Node          string `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; the host when empty, on PostgreSQL with the process."`
-	Connections   int    `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
+	Environment   string     `name:"env" env:"MAKOLA_ENV" enum:"development,production" default:"development" help:"development or production."`
+	Listen        string     `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 takes a free one."`
+	MetricsListen string     `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; off turns them off."`
+	MetricsToken  Credential `name:"metrics-token" env:"MAKOLA_METRICS_TOKEN" hidden:"" help:"Bearer token that the metrics ask for, at least 16 characters."`
+	Ephemeral     bool       `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed at the end."`
+	Sim           string     `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Use the simulator at this URL instead of starting one."`
+	ReadyFile     string     `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once everything listens."`
+	Node          string     `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; the host when empty, on PostgreSQL with the process."`
+	Connections   int        `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
 
 	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
 	TLSCert        string         `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Certificate chain in PEM."`
@@ -77,43 +78,8 @@ const (
 	EnvMasterKeyFile = "MAKOLA_MASTER_KEY_FILE"
 )
 
-// Production says whether the server must refuse what is fit for development
-// only: it was told so, or something other than this machine can reach it.
-func (s Server) Production() bool {
-	return s.Environment == "production" || !Loopback(s.Listen) || s.Metrics() && !Loopback(s.MetricsListen)
-}
-
 // Metrics says whether the metrics are served.
 func (s Server) Metrics() bool { return s.MetricsListen != "off" && s.MetricsListen != "" }
-
-// Missing lists everything that production needs and the configuration lacks,
-// so that the operator reads it once.
-func (s Server) Missing() []string {
-	var missing []string
-	need := func(ok bool, what string) {
-		if !ok {
-			missing = append(missing, what)
-		}
-	}
-	need(!s.Secret.Empty(), "a master key: set "+EnvMasterKey+" or "+EnvMasterKeyFile)
-	need(strings.HasPrefix(s.PublicURL, "https://"), "a public URL that begins with https://: set MAKOLA_PUBLIC_URL")
-	need(s.TLSCert != "" && s.TLSKey != "" || len(s.TrustedProxies) > 0,
-		"TLS or a proxy that ends it: set MAKOLA_TLS_CERT and MAKOLA_TLS_KEY, or MAKOLA_TRUSTED_PROXIES")
-	need((s.TLSCert == "") == (s.TLSKey == ""), "both MAKOLA_TLS_CERT and MAKOLA_TLS_KEY")
-	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
-	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.SMPP.Enabled() || s.Sim != "",
-		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID or MAKOLA_SMPP_ADDRESS with their credentials, or name a simulator with --sim for test money alone")
-	if s.MTN.Enabled() {
-		missing = append(missing, s.MTN.Missing()...)
-	}
-	if s.Hubtel.Enabled() {
-		missing = append(missing, s.Hubtel.Missing()...)
-	}
-	if _, err := s.SMPP.Binds(); err != nil {
-		missing = append(missing, "SMPP binds that can be used: "+err.Error())
-	}
-	return missing
-}
 
 // Wrong lists the settings that are there and cannot be used, in any mode, as
 // what is needed instead.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -150,16 +151,111 @@ func TestProduction(t *testing.T) {
 			t.Errorf("%+v counts as development", s)
 		}
 	}
-	if got := len(Server{MTN: MTN{URL: "x"}, Hubtel: Hubtel{ClientID: "x"}, Ephemeral: true, TLSCert: "x"}.Missing()); got != 8 {
-		t.Errorf("%d things are missing, want 8", got)
+	if got := len(Server{MTN: MTN{URL: "x"}, Hubtel: Hubtel{ClientID: "x"}, Ephemeral: true, TLSCert: "x"}.Missing()); got != 9 {
+		t.Errorf("%d things are missing, want 9", got)
 	}
 	if all := strings.Join(Server{}.Missing(), "\n"); !strings.Contains(all, "a provider: ") {
 		t.Errorf("production without a provider only lacks %s", all)
 	}
-	secret, _ := NewSecret(make([]byte, SecretBytes))
-	whole := Server{Secret: secret, Sim: "http://127.0.0.1:8090", PublicURL: "https://pay.example", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	whole := Server{Secret: drawn(t), Sim: "http://127.0.0.1:8090", PublicURL: "https://pay.example", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	if got := whole.Missing(); got != nil {
 		t.Errorf("a whole configuration lacks %v", got)
+	}
+}
+
+// drawn is a master key as an operator makes one.
+func drawn(t *testing.T) Secret {
+	t.Helper()
+	sum := sha256.Sum256([]byte("as good as random"))
+	secret, err := NewSecret(sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+// A credential that moves live money makes a production server, wherever it listens.
+func TestLiveCredentialsMeanProduction(t *testing.T) {
+	local := Server{Environment: "development", Listen: "127.0.0.1:8080", MetricsListen: "off"}
+	for want, change := range map[string]func(*Server){
+		"MTN":             func(s *Server) { s.MTN.URL = "https://momo.example" },
+		"Hubtel":          func(s *Server) { s.Hubtel.ClientID = "shop" },
+		"an SMS operator": func(s *Server) { s.SMPP.Address = "127.0.0.1:2775" },
+	} {
+		s := local
+		change(&s)
+		if why := s.WhyProduction(); !s.Production() || !strings.Contains(why, want) {
+			t.Errorf("with an account of %s: %q", want, why)
+		}
+	}
+	if why := local.WhyProduction(); why != "" {
+		t.Errorf("without an account: %q", why)
+	}
+}
+
+// What production refuses although it is set.
+func TestProductionRefuses(t *testing.T) {
+	whole := Server{Environment: "production", Listen: "127.0.0.1:1", Secret: drawn(t), PublicURL: "https://pay.example",
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/7")},
+		MTN:            MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k"},
+		Hubtel:         Hubtel{ClientID: "x", ClientSecret: "x", Prepaid: "1", SendURL: "http://127.0.0.1:8090", ReceiveURL: "http://[::1]:8090"},
+	}
+	if got := whole.Missing(); got != nil {
+		t.Fatalf("a whole configuration lacks %v", got)
+	}
+	proxies := func(text string) func(*Server) {
+		return func(s *Server) { s.TrustedProxies = append(s.TrustedProxies, netip.MustParsePrefix(text)) }
+	}
+	key := func(fill func(i int) byte) func(*Server) {
+		bytes := make([]byte, SecretBytes)
+		for i := range bytes {
+			bytes[i] = fill(i)
+		}
+		return func(s *Server) { s.Secret, _ = NewSecret(bytes) }
+	}
+	for name, refused := range map[string]struct {
+		change func(*Server)
+		want   string
+	}{
+		"every address is a proxy":     {proxies("0.0.0.0/0"), "MAKOLA_TRUSTED_PROXIES"},
+		"half of them are":             {proxies("128.0.0.0/1"), "MAKOLA_TRUSTED_PROXIES"},
+		"every IPv6 address is":        {proxies("::/0"), "MAKOLA_TRUSTED_PROXIES"},
+		"a key of one byte":            {key(func(int) byte { return 0 }), "random"},
+		"a key of two":                 {key(func(i int) byte { return byte(i % 2) }), "random"},
+		"a key that counts":            {key(func(i int) byte { return byte(i * 7) }), "random"},
+		"a key that is text":           {key(func(i int) byte { return "correct horse battery staple 12345"[i] }), "random"},
+		"MTN without TLS":              {func(s *Server) { s.MTN.URL = "http://momo.example" }, "MAKOLA_MTN_URL"},
+		"a host of Hubtel without TLS": {func(s *Server) { s.Hubtel.ServicesURL = "http://10.0.0.1" }, "MAKOLA_HUBTEL_SERVICES_URL"},
+		"metrics for everybody":        {func(s *Server) { s.MetricsListen = "0.0.0.0:9090" }, "MAKOLA_METRICS_TOKEN"},
+		"with a guessable token":       {func(s *Server) { s.MetricsListen, s.MetricsToken = "0.0.0.0:9090", "short" }, "MAKOLA_METRICS_TOKEN"},
+	} {
+		s := whole
+		refused.change(&s)
+		if got := s.Missing(); len(got) != 1 || !strings.Contains(got[0], refused.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if whole.MetricsListen, whole.MetricsToken = "0.0.0.0:9090", "0123456789abcdef"; whole.Missing() != nil {
+		t.Errorf("with a token: %v", whole.Missing())
+	}
+}
+
+// A key file that others can read is no secret.
+func TestKeyFilesOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "master.key")
+	if CheckSecretFile(path) == nil {
+		t.Error("a file that is not there is good")
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, good := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o440: true, 0o640: true, 0o644: false, 0o660: false, 0o602: false, 0o444: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckSecretFile(path); (err == nil) != good {
+			t.Errorf("%04o: %v", mode, err)
+		}
 	}
 }
 

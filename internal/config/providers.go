@@ -66,6 +66,14 @@ type Hubtel struct {
 // Enabled says whether the operator configured Hubtel at all.
 func (h Hubtel) Enabled() bool { return h.ClientID != "" }
 
+// host is one of Hubtel's, with the end of its variable's name.
+type host struct{ name, url string }
+
+func (h Hubtel) hosts() []host {
+	return []host{{"RECEIVE_URL", h.ReceiveURL}, {"STATUS_URL", h.StatusURL}, {"SEND_URL", h.SendURL}, {"SEND_STATUS_URL", h.SendStatusURL},
+		{"VERIFY_URL", h.VerifyURL}, {"SERVICES_URL", h.ServicesURL}, {"BALANCE_URL", h.BalanceURL}}
+}
+
 // Missing lists what an enabled account lacks.
 func (h Hubtel) Missing() []string {
 	var missing []string

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -78,8 +79,37 @@ func SecretFile(path string, create bool) (Secret, error) {
 	return NewSecret(key)
 }
 
+// readable are the permissions by which somebody may read or change a key file
+// who is neither its owner nor, for reading, of its group.
+const readable fs.FileMode = 0o027
+
+// CheckSecretFile refuses a key file that others on the machine can read.
+func CheckSecretFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("master key: %w", err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&readable != 0 {
+		return fmt.Errorf("%s can be read or changed by others on this machine (its mode is %04o): chmod 600 it, and change the key if they may have it", path, info.Mode().Perm())
+	}
+	return nil
+}
+
 // Empty says whether there is no key.
 func (s Secret) Empty() bool { return len(s.key) == 0 }
+
+// Weak says whether a key looks made up instead of drawn: text, a pattern, or
+// few different bytes. Of 32 random bytes about 30 differ.
+func (s Secret) Weak() bool {
+	const least = SecretBytes / 2
+	values, steps, text := map[byte]bool{}, map[byte]bool{}, true
+	for i, b := range s.key {
+		values[b] = true
+		steps[b-s.key[max(i-1, 0)]] = true
+		text = text && b >= ' ' && b <= '~'
+	}
+	return text || len(values) < least || len(steps) < least
+}
 
 // Derive gives the 32-byte key of one use, named by label. Different labels
 // give keys that say nothing about each other or about the master key.

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// lookAgain is how often handshakes look whether the files of a certificate have changed.
+const lookAgain = time.Second
+
+// certificate is what two PEM files hold. Who renews it replaces the files; connections that begin then get the new one.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	stamp  [2]time.Time // of the files when they were last read
+	looked time.Time
+}
+
+// load reads both files.
+func (c *certificate) load() error {
+	c.stamp = c.stamps()
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err == nil {
+		c.pair = &pair
+	}
+	return err
+}
+
+// stamps are when the files were changed.
+func (c *certificate) stamps() (stamp [2]time.Time) {
+	for i, path := range []string{c.cert, c.key} {
+		if info, err := os.Stat(path); err == nil {
+			stamp[i] = info.ModTime()
+		}
+	}
+	return stamp
+}
+
+// get implements tls.Config.GetCertificate. Files that cannot be used, as while one of the two is not yet written, leave
+// the certificate as it is.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.looked) >= lookAgain {
+		c.looked = now
+		if c.stamps() != c.stamp {
+			if err := c.load(); err != nil {
+				c.log.Warn("the certificate has changed and cannot be used: the one before stays", "error", err)
+			} else {
+				c.log.Info("the certificate has changed", "not_after", c.pair.Leaf.NotAfter)
+			}
+		}
+	}
+	return c.pair, nil
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// TokenLength is the least length of a token that stands before the metrics.
+const TokenLength = 16
+
+// Production says whether the server must refuse what is fit for development
+// only.
+func (s Server) Production() bool { return s.WhyProduction() != "" }
+
+// WhyProduction says what makes the server a production server: it was told
+// so, something other than this machine can reach it, or it holds credentials
+// that move live money. It is empty in development.
+func (s Server) WhyProduction() string {
+	switch {
+	case s.Environment == "production":
+		return "MAKOLA_ENV is production"
+	case !Loopback(s.Listen):
+		return "it can be reached from outside at " + s.Listen
+	case s.Metrics() && !Loopback(s.MetricsListen):
+		return "its metrics can be reached from outside at " + s.MetricsListen
+	case s.MTN.Enabled():
+		return "it has an account with MTN, which moves live money"
+	case s.Hubtel.Enabled():
+		return "it has an account with Hubtel, which moves live money"
+	case s.SMPP.Enabled():
+		return "it has an account with an SMS operator, which sends live messages"
+	}
+	return ""
+}
+
+// Missing lists everything that production needs and the configuration lacks,
+// so that the operator reads it once.
+func (s Server) Missing() []string {
+	var missing []string
+	need := func(ok bool, what string) {
+		if !ok {
+			missing = append(missing, what)
+		}
+	}
+	need(!s.Secret.Empty(), "a master key: set "+EnvMasterKey+" or "+EnvMasterKeyFile)
+	need(strings.HasPrefix(s.PublicURL, "https://"), "a public URL that begins with https://: set MAKOLA_PUBLIC_URL")
+	need(s.TLSCert != "" && s.TLSKey != "" || len(s.TrustedProxies) > 0,
+		"TLS or a proxy that ends it: set MAKOLA_TLS_CERT and MAKOLA_TLS_KEY, or MAKOLA_TRUSTED_PROXIES")
+	need((s.TLSCert == "") == (s.TLSKey == ""), "both MAKOLA_TLS_CERT and MAKOLA_TLS_KEY")
+	for _, prefix := range s.TrustedProxies {
+		need(!everybody(prefix), "trusted proxies by their own addresses in MAKOLA_TRUSTED_PROXIES: whoever is in "+prefix.String()+" could claim any address")
+	}
+	need(s.Secret.Empty() || !s.Secret.Weak(), "a master key of random bytes, for example from openssl rand -hex 32")
+	need(!s.Metrics() || Loopback(s.MetricsListen) || len(s.MetricsToken) >= TokenLength,
+		"a token for metrics that can be reached from outside: set MAKOLA_METRICS_TOKEN, at least "+strconv.Itoa(TokenLength)+" characters, or let MAKOLA_METRICS_LISTEN be on loopback")
+	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
+	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.SMPP.Enabled() || s.Sim != "",
+		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID or MAKOLA_SMPP_ADDRESS with their credentials, or name a simulator with --sim for test money alone")
+	if s.MTN.Enabled() {
+		missing = append(missing, s.MTN.Missing()...)
+		need(private(s.MTN.URL), unencrypted("MAKOLA_MTN_URL", s.MTN.URL))
+	}
+	if s.Hubtel.Enabled() {
+		missing = append(missing, s.Hubtel.Missing()...)
+		for _, host := range s.Hubtel.hosts() {
+			need(private(host.url), unencrypted("MAKOLA_HUBTEL_"+host.name, host.url))
+		}
+	}
+	if _, err := s.SMPP.Binds(); err != nil {
+		missing = append(missing, "SMPP binds that can be used: "+err.Error())
+	}
+	return missing
+}
+
+// everybody says whether a range holds more of the Internet than any one
+// organisation has: whoever is trusted as a proxy names the client's address.
+func everybody(p netip.Prefix) bool {
+	if p.Addr().Is4() {
+		return p.Bits() < 8
+	}
+	return p.Bits() < 7 // fc00::/7 are private addresses
+}
+
+// private says whether nobody on the way can read what is sent to a URL.
+func private(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	return raw == "" || u.Scheme == "https" || Loopback(net.JoinHostPort(u.Hostname(), "0"))
+}
+
+func unencrypted(name, raw string) string {
+	return "a URL that begins with https:// in " + name + ", not " + strconv.Quote(raw) + ": credentials are sent there"
+}

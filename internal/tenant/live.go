@@ -1,0 +1,18 @@
+package tenant
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+)
+
+const anyLive = `SELECT EXISTS (SELECT 1 FROM tenants WHERE mode = 'live')`
+
+// AnyLive says whether a database has a tenant with live money, whatever else its schema has.
+func AnyLive(ctx context.Context, d *db.DB) (live bool, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(anyLive, nil, &live)
+		return err
+	})
+	return live, err
+}
