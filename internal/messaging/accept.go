@@ -201,13 +201,17 @@ type idempotencyKey struct{ tenant, key string }
 type past struct {
 	byKey map[idempotencyKey]Campaign
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
+	codes allowances      // of the numbers to which one-time passwords are to go
 }
 
 // queries look for earlier requests like those of a batch.
 func (p *past) queries(batch []*admission) []db.Query {
-	*p = past{byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}}
-	var keyed, tried []*admission
+	*p = past{byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
+	var keyed, tried, codes []*admission
 	for _, a := range batch {
+		if a.otp != nil {
+			codes = append(codes, a)
+		}
 		if a.campaign.IdempotencyKey != "" {
 			keyed = append(keyed, a)
 		}
@@ -231,6 +235,9 @@ func (p *past) queries(batch []*admission) []db.Query {
 			p.tried[id] = true
 			return err
 		}})
+	}
+	if len(codes) > 0 {
+		queries = append(queries, p.codes.query(codes))
 	}
 	return queries
 }
@@ -303,6 +310,11 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before past) lane.V
 	}
 	if known, ok := before.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
 		return replay(c, known)
+	}
+	if a.otp != nil {
+		if err := before.codes.take(*a.otp, m.clock.Now()); err != nil {
+			return lane.Verdict[admitted]{Err: err}
+		}
 	}
 	key := a.tenant.SMSCredits()
 	if err := page.Add(c.charge(key.Asset)); errors.Is(err, ledger.ErrInsufficient) {

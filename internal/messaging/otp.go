@@ -120,14 +120,8 @@ func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTP
 	c.Kind, c.Message, c.Recipients, c.numbers = KindOTP, o.Message, 1, []msisdn.MSISDN{o.Phone}
 	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp.hashed(c.ID, m.otp.of(c.ID, o.Length)),
 		length: o.Length, created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
-	if err := m.count(ctx, t.ID, o.Phone, sendsCounter, otpSendWindow, otpSendsInWindow); err != nil {
-		return OTPSent{}, false, err
-	}
 	accepted, replayed, err := m.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
 		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Alone: true}}})
-	if replayed || err != nil && !problem.Is(err, problem.Unavailable) {
-		m.uncount(ctx, t.ID, o.Phone, sendsCounter) // nothing was sent
-	}
 	if err != nil {
 		return OTPSent{}, false, err
 	}
@@ -189,6 +183,8 @@ const (
 func (m *Messaging) storeOTP(tx *db.Tx, o otpRow) {
 	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
 	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires)
+	now := m.clock.Now()
+	tx.Defer(countOTP, -1, o.tenant, o.msisdn, sendsCounter, now, now.Add(-otpSendWindow), now.Add(otpSendWindow), otpSendsInWindow)
 }
 
 const (
@@ -314,17 +310,53 @@ func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISD
 	return err
 }
 
-const uncountOTP = `UPDATE otp_counters SET used = used - 1 WHERE tenant = $1 AND msisdn = $2 AND name = $3 AND used > 0`
+// An allowance is what a number has used of how many one-time passwords may go to it.
+type allowance struct {
+	begun time.Time // of the window
+	used  int64
+}
 
-// uncount gives one of a number's allowance back, as well as it can: too few is the safe side.
-func (m *Messaging) uncount(ctx context.Context, tenant string, phone msisdn.MSISDN, name string) {
-	err := m.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
-		tx.Defer(uncountOTP, -1, tenant, phone, name)
-		return nil
-	})
-	if err != nil {
-		m.log.WarnContext(ctx, "the allowance of a number is one short", "phone", phone, "error", err)
+// allowances are those of the numbers of one tenant each, by tenant and number. The lock of the tenant's
+// credits, which comes before, keeps them as they are.
+type allowances map[[2]string]allowance
+
+// Each is looked for by itself, as in byIdempotency.
+const otpAllowances = `SELECT asked.of_tenant, asked.of_number,
+		COALESCE((SELECT c.window_start FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0),
+		COALESCE((SELECT c.used FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0)
+	FROM rows($1) AS asked`
+
+var numberColumns = []db.Column[*admission]{
+	{Name: "of_tenant", Text: func(a *admission) string { return a.otp.tenant }},
+	{Name: "of_number", Text: func(a *admission) string { return a.otp.msisdn }},
+}
+
+// query reads what has been used.
+func (all allowances) query(codes []*admission) db.Query {
+	return db.Query{SQL: otpAllowances, Args: []any{db.RowsOf(numberColumns, codes)}, Each: func(r *db.Row) error {
+		var of [2]string
+		var used allowance
+		err := r.Scan(&of[0], &of[1], &used.begun, &used.used)
+		all[of] = used
+		return err
+	}}
+}
+
+// take counts one more password, or refuses it. It is for the requests of one transaction; countOTP does the
+// same for all others.
+func (all allowances) take(o otpRow, now time.Time) error {
+	of := [2]string{o.tenant, o.msisdn}
+	a := all[of]
+	age := now.Sub(a.begun)
+	switch {
+	case age.Abs() >= otpSendWindow:
+		a = allowance{begun: now}
+	case a.used >= otpSendsInWindow:
+		return tooOften(otpSendWindow - age)
 	}
+	a.used++
+	all[of] = a
+	return nil
 }
 
 // below refuses when the allowance is used up, without taking of it.

@@ -444,6 +444,33 @@ func TestOTPIdempotencyKey(t *testing.T) {
 	})
 }
 
+func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		caller := h.caller()
+		caller.IdempotencyKey, caller.BodyHash = "key", "body"
+		var sent [4 * otpSendsInWindow]OTPSent
+		var group sync.WaitGroup
+		for i := range sent {
+			group.Go(func() {
+				var err error
+				if sent[i], _, err = h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		for _, s := range sent {
+			if s != sent[0] {
+				t.Errorf("%+v and %+v", s, sent[0])
+			}
+		}
+		h.quiet()
+		h.wantBalance(9)
+		h.sound()
+	})
+}
+
 func TestOTPCodesAreSpread(t *testing.T) {
 	k := otpKeys{code: []byte("a key")}
 	seen := map[string]int{}
