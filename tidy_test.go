@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"route":                 {"db", "provider"},
 	"webhook":               {"db", "jobs"},
 	"ledger":                {"db"},
+	"backup":                {"db", "jobs", "ledger"},
 	"jobs":                  {"db"},
 	"provider":              {},
 	"provider/mtnmomo":      {"provider"},

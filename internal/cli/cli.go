@@ -44,6 +44,8 @@ type commands struct {
 	Credits   creditsCommands   `cmd:"" help:"SMS credits: sell, refund, report."`
 	Campaigns campaignsCommands `cmd:"" help:"Campaigns: list, messages, stop."`
 	Contacts  contactsCommands  `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`
+	Backup    backupCommands    `cmd:"" help:"Copies of the database: make, verify, list, drill."`
+	Restore   restoreCommand    `cmd:"" help:"Make a database of a backup, in a new place: a folder without one, or a PostgreSQL database without tables."`
 	Jobs      jobsCommands      `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`
 }
 

@@ -146,10 +146,8 @@ type progress struct {
 
 func newProgress(to io.Writer, from io.Reader, size int64) *progress {
 	p := &progress{from: from, size: size}
-	if file, ok := to.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			p.to = to
-		}
+	if terminal(to) {
+		p.to = to
 	}
 	return p
 }

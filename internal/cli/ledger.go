@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,20 +33,25 @@ func (c checked) problems() []string {
 	return slices.Concat(c.ledger.Problems, c.payments.Problems, c.messages.Problems)
 }
 
+// check makes all checks.
+func (o *opened) check(ctx context.Context, p *payments.Payments) (found checked, err error) {
+	if found.ledger, err = o.ledger.Check(ctx); err != nil {
+		return found, err
+	}
+	if found.payments, err = p.Check(ctx); err != nil {
+		return found, err
+	}
+	m := o.messaging()
+	defer m.Close()
+	found.messages, err = m.Check(ctx)
+	return found, err
+}
+
 // Run checks. What is wrong is printed and makes the command fail.
 func (c *ledgerCheck) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		var found checked
-		var err error
-		if found.ledger, err = o.ledger.Check(e.ctx); err != nil {
-			return err
-		}
-		if found.payments, err = p.Check(e.ctx); err != nil {
-			return err
-		}
-		m := o.messaging()
-		defer m.Close()
-		if found.messages, err = m.Check(e.ctx); err != nil {
+		found, err := o.check(e.ctx, p)
+		if err != nil {
 			return err
 		}
 		if err := printOne(e.stdout, c.Output, []column[checked]{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
-	"github.com/mattn/go-isatty"
 )
 
 // orderFlags are what every command takes that moves money or credits on an operator's word.
@@ -246,12 +244,4 @@ func (e *env) confirm(question string) error {
 }
 
 // interactive says whether a person can read a question and answer it.
-func interactive(in io.Reader, out io.Writer) bool {
-	for _, f := range []any{in, out} {
-		file, is := f.(*os.File)
-		if !is || !isatty.IsTerminal(file.Fd()) {
-			return false
-		}
-	}
-	return true
-}
+func interactive(in io.Reader, out io.Writer) bool { return terminal(in) && terminal(out) }

@@ -143,10 +143,8 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: least, ReplaceAttr: withUnits}
 	if format == "auto" {
 		format = "json"
-		if f, ok := to.(*os.File); ok {
-			if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-				format = "text"
-			}
+		if terminal(to) {
+			format = "text"
 		}
 	}
 	if format == "text" {

@@ -25,13 +25,14 @@ const (
 // add up to zero.
 func (l *Ledger) TrialBalance(ctx context.Context) (list []Account, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
-		list, err = trialBalance(tx)
+		list, err = TrialBalanceIn(tx)
 		return err
 	})
 	return list, err
 }
 
-func trialBalance(tx *db.Tx) (list []Account, err error) {
+// TrialBalanceIn is TrialBalance inside a transaction.
+func TrialBalanceIn(tx *db.Tx) (list []Account, err error) {
 	err = tx.Gather(
 		db.Query{SQL: sqlTrialWallets, Each: func(r *db.Row) error {
 			var a Account
@@ -150,7 +151,7 @@ func (l *Ledger) CheckIn(tx *db.Tx) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	accounts, err := trialBalance(tx)
+	accounts, err := TrialBalanceIn(tx)
 	sums := map[Asset]int64{}
 	for _, a := range accounts {
 		sums[a.Asset] += a.Balance

@@ -1,0 +1,191 @@
+// Package backup makes copies of the database that can be carried away, and databases of copies. A backup is two files
+// in one folder: the dump (a SQLite file, or pg_dump's custom format; encrypted with age where a public key is given) and
+// its manifest, NAME.json, which says what is in it: schema, rows of each table, balances of the ledger, SHA-256. Both
+// are written elsewhere and get their names when they are whole, the manifest last, so that a manifest is the proof of a
+// backup.
+//
+// A restore ends in a database with a row in the table restores, which is there before anybody can open the database:
+// on SQLite the file gets its name afterwards, on PostgreSQL everything is one transaction. LastRestore reads it. It
+// never touches a database that a server uses or that has tables.
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Backup is a dump with its manifest.
+type Backup struct {
+	Manifest
+	Path    string // of the dump
+	Problem string // why it is of no use, in a list; empty for one that looks whole
+}
+
+// Progress is told how far a step is, in bytes, again and again. A total of 0 is not known.
+type Progress func(step string, done, total int64)
+
+func (p Progress) report(step string, done, total int64) {
+	if p != nil {
+		p(step, done, total)
+	}
+}
+
+const manifestSuffix = ".json"
+
+// Find reads the manifest of a backup. file is the dump's or the manifest's path.
+func Find(file string) (Backup, error) {
+	path := strings.TrimSuffix(file, manifestSuffix)
+	text, err := os.ReadFile(path + manifestSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Backup{}, problem.New(problem.NotFound, "no_backup",
+			fmt.Sprintf("There is no backup %s: a backup is the dump with its manifest, %s, beside it", path, filepath.Base(path)+manifestSuffix))
+	}
+	if err != nil {
+		return Backup{}, problem.Wrap(err, problem.Unavailable, "backup_unreadable", "The backup's manifest cannot be read")
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return Backup{}, damaged("its manifest cannot be read: %v", err)
+	}
+	if m.File != filepath.Base(path) {
+		return Backup{}, damaged("its manifest is that of %s", m.File)
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Backup{}, damaged("its manifest is there, %s is not", path)
+	}
+	if err != nil {
+		return Backup{}, problem.Wrap(err, problem.Unavailable, "backup_unreadable", "The backup cannot be read")
+	}
+	if info.Size() != m.Bytes {
+		return Backup{}, damaged("%s has %d bytes, its manifest says %d", path, info.Size(), m.Bytes)
+	}
+	return Backup{Manifest: m, Path: path}, nil
+}
+
+func damaged(format string, args ...any) error {
+	return problem.New(problem.Internal, "backup_damaged", "The backup is of no use: "+fmt.Sprintf(format, args...))
+}
+
+// List lists the backups of a folder, newest first, and what is in the way of those that are of no use. It reads
+// manifests only: whether a dump is what its manifest says, Verify tells.
+func List(folder string) ([]Backup, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, problem.Wrap(err, problem.Unavailable, "backup_unreadable", "The folder of the backups cannot be read")
+	}
+	var list []Backup
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), manifestSuffix)
+		if !strings.HasPrefix(name, namePrefix) || slices.ContainsFunc(list, func(b Backup) bool { return filepath.Base(b.Path) == name }) {
+			continue
+		}
+		b, err := Find(filepath.Join(folder, name))
+		if err != nil {
+			b = Backup{Path: filepath.Join(folder, name), Problem: problem.From(err).Message}
+		}
+		list = append(list, b)
+	}
+	slices.SortStableFunc(list, func(a, b Backup) int { return b.MadeAt.Compare(a.MadeAt) })
+	return list, nil
+}
+
+// Newest is the newest backup of a folder that looks whole.
+func Newest(folder string) (Backup, error) {
+	list, err := List(folder)
+	if err != nil {
+		return Backup{}, err
+	}
+	if i := slices.IndexFunc(list, func(b Backup) bool { return b.Problem == "" }); i >= 0 {
+		return list[i], nil
+	}
+	return Backup{}, problem.New(problem.NotFound, "no_backup", fmt.Sprintf("There is no backup in %s", folder))
+}
+
+// Recipients reads age's public keys, for which backups are encrypted.
+func Recipients(keys []string) ([]age.Recipient, error) {
+	var list []age.Recipient
+	for _, key := range keys {
+		found, err := age.ParseRecipients(strings.NewReader(key))
+		if err != nil {
+			return nil, problem.Field("recipient", "must be a public key of age, which begins with age1: age-keygen makes one with its private key")
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// Identities reads a file with age's private keys. Without a path there are none.
+func Identities(path string) ([]age.Identity, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, problem.Field("identity", fmt.Sprintf("cannot be read: %v", err))
+	}
+	defer func() { _ = file.Close() }()
+	list, err := age.ParseIdentities(io.LimitReader(file, 1<<20))
+	if err != nil { // the error may quote the file
+		return nil, problem.Field("identity", "must be a file of private keys that age-keygen made, each a line that begins with AGE-SECRET-KEY-")
+	}
+	return list, nil
+}
+
+// open answers the dump's bytes as they were before it was encrypted.
+func (b Backup) open(from io.Reader, keys []age.Identity) (io.Reader, error) {
+	if !b.Encrypted {
+		return from, nil
+	}
+	return decrypt(from, keys)
+}
+
+func decrypt(from io.Reader, keys []age.Identity) (io.Reader, error) {
+	if len(keys) == 0 {
+		return nil, problem.New(problem.Forbidden, "wrong_key", "The backup is encrypted: name the file with its private key with --identity")
+	}
+	clear, err := age.Decrypt(from, keys...)
+	var stranger *age.NoIdentityMatchError
+	if errors.As(err, &stranger) {
+		return nil, problem.New(problem.Forbidden, "wrong_key", "The backup is encrypted for another key than those of --identity")
+	}
+	if err != nil {
+		return nil, damaged("it cannot be decrypted: %v", err)
+	}
+	return clear, nil
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// namePrefix begins the names of all our files in a folder of backups.
+const namePrefix = "makola-"
+
+// nameOf is the name of a dump: its time in UTC to the millisecond, and what it is.
+func nameOf(at time.Time, engine db.Engine, encrypted bool) string {
+	name := namePrefix + strings.Replace(at.UTC().Format("20060102T150405.000Z"), ".", "", 1)
+	if engine == db.Postgres {
+		name += ".pgdump"
+	} else {
+		name += ".db"
+	}
+	if encrypted {
+		name += ".age"
+	}
+	return name
+}

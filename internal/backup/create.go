@@ -1,0 +1,192 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// CreateOptions say how a backup is made.
+type CreateOptions struct {
+	Folder     string          // made where it is missing, for its owner alone
+	Recipients []age.Recipient // none: not encrypted
+	Version    string          // of this program
+	Clock      *clock.Clock
+	Progress   Progress
+}
+
+// errOlder is a database of a release that had no backups.
+var errOlder error = problem.New(problem.Unavailable, "migrations_pending",
+	"The database is of a release that could not make backups: run makola migrate up")
+
+// creation is a backup that is being made.
+type creation struct {
+	CreateOptions
+	source db.Options
+	db     *db.DB
+	dump   string // not whole yet, and not under its name
+	made   Manifest
+}
+
+// Create makes a backup of d, which was opened with source, beside whatever else goes on in it: on SQLite with VACUUM
+// INTO, on PostgreSQL with pg_dump. Nothing is in the folder under its name before it is whole. What the database
+// remembers of it, Record writes.
+func Create(ctx context.Context, d *db.DB, source db.Options, o CreateOptions) (b Backup, err error) {
+	begun := o.Clock.Now()
+	folder, remove, err := workshop(o.Folder)
+	if err != nil {
+		return b, problem.Wrap(err, problem.Unavailable, "backup_folder", "The folder of the backups cannot be written")
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	c := &creation{CreateOptions: o, source: source, db: d, dump: filepath.Join(folder, "dump")}
+	c.made = Manifest{Format: manifestFormat, ID: newID(), MadeAt: begun.UTC().Truncate(time.Millisecond), Makola: o.Version,
+		Engine: d.Engine().String(), Encrypted: len(o.Recipients) > 0}
+	c.made.File = nameOf(c.made.MadeAt, d.Engine(), c.made.Encrypted)
+	if d.Engine() == db.Postgres {
+		err = c.postgres(ctx)
+	} else {
+		err = c.sqlite(ctx)
+	}
+	if err != nil {
+		return b, err
+	}
+	if err := os.Chmod(c.dump, 0o600); err != nil {
+		return b, err
+	}
+	if c.made.SHA256, c.made.Bytes, err = digest(ctx, c.dump, o.Progress); err != nil {
+		return b, err
+	}
+	c.made.Took = o.Clock.Now().Sub(begun).Seconds()
+	return c.publish(folder)
+}
+
+// publish gives the dump and then its manifest their names.
+func (c *creation) publish(folder string) (Backup, error) {
+	if err := c.made.seal(c.Recipients); err != nil {
+		return Backup{}, err
+	}
+	text, err := c.made.text()
+	if err != nil {
+		return Backup{}, err
+	}
+	manifest := filepath.Join(folder, "manifest")
+	if err := os.WriteFile(manifest, text, 0o600); err != nil {
+		return Backup{}, err
+	}
+	path := filepath.Join(c.Folder, c.made.File)
+	if err := errors.Join(place(c.dump, path), place(manifest, path+manifestSuffix)); err != nil {
+		return Backup{}, fmt.Errorf("backup: %w", err)
+	}
+	return Backup{Manifest: c.made, Path: path}, nil
+}
+
+// describe notes what the database behind tx is and holds.
+func (c *creation) describe(tx *db.Tx) error {
+	contents, err := count(tx)
+	if err != nil {
+		return err
+	}
+	c.made.Contents = &contents
+	if c.made.Schema, err = tx.Schema(); err != nil {
+		return err
+	}
+	c.made.Version, c.made.Namespace, err = tx.About()
+	return err
+}
+
+// sqlite copies the file, counts what is in the copy, and encrypts it. Before it is encrypted it lies where the database
+// lies, never where it might be carried away.
+func (c *creation) sqlite(ctx context.Context) (err error) {
+	plain := c.dump
+	if len(c.Recipients) > 0 {
+		folder, remove, err := workshop(filepath.Dir(c.source.Path))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+		plain = filepath.Join(folder, "copy")
+	}
+	if err := os.WriteFile(plain, nil, 0o600); err != nil { // SQLite would make it with wider rights
+		return err
+	}
+	info, err := os.Stat(c.source.Path)
+	if err != nil {
+		return err
+	}
+	stop := c.Progress.watch("copying", plain, info.Size())
+	err = c.db.CopyInto(ctx, plain)
+	stop()
+	if err != nil {
+		return fmt.Errorf("backup: copy the database: %w", err)
+	}
+	if err := look(ctx, db.Options{Path: plain, MaxConns: 1}, c.describe); err != nil {
+		return err
+	}
+	if len(c.Recipients) == 0 {
+		return nil
+	}
+	from, err := os.Open(plain)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if info, err = from.Stat(); err != nil {
+		return err
+	}
+	return into(c.dump, c.Recipients, func(to io.Writer) error {
+		_, err := io.Copy(to, c.Progress.metered(ctx, "encrypting", from, info.Size()))
+		return err
+	})
+}
+
+// look opens a database, reads it as of one moment, and closes it.
+func look(ctx context.Context, o db.Options, read func(*db.Tx) error) (err error) {
+	d, err := db.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return d.ReadWhole(ctx, read)
+}
+
+// postgres has pg_dump write what one snapshot shows, and counts what the same snapshot shows.
+func (c *creation) postgres(ctx context.Context) error {
+	environment, err := db.ClientEnvironment(c.source.URL)
+	if err != nil {
+		return err
+	}
+	return c.db.ReadWhole(ctx, func(tx *db.Tx) error {
+		snapshot, err := tx.Export()
+		if err != nil {
+			return err
+		}
+		if err := c.describe(tx); err != nil {
+			return err
+		}
+		tools, err := findTools(ctx, toolFolders(), majorOf(c.made.Version))
+		if err != nil {
+			return err
+		}
+		c.made.PgDump = tools.major
+		return into(c.dump, c.Recipients, func(to io.Writer) error {
+			run := exec.CommandContext(ctx, tools.dump, "--format=custom", "--compress=1", "--no-owner", "--no-privileges", "--no-password",
+				"--schema="+quoted(c.made.Namespace), "--snapshot="+snapshot)
+			run.Env = append(os.Environ(), environment...)
+			return piped(run, func(out io.Reader) error {
+				_, err := io.Copy(to, c.Progress.metered(ctx, "dumping", out, 0))
+				return err
+			})
+		})
+	})
+}

@@ -1,0 +1,83 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// Made is what a database remembers of its last backup.
+type Made struct {
+	Backup string    // its id
+	MadeAt time.Time // not later than the moment that it holds
+	Took   time.Duration
+	Bytes  int64
+	File   string // its path on the machine that made it
+}
+
+const (
+	sqlRecord = `INSERT INTO last_backup (id, backup, made_at, took, bytes, file) VALUES (1, $1, $2, $3, $4, $5)
+	ON CONFLICT (id) DO UPDATE SET backup = excluded.backup, made_at = excluded.made_at, took = excluded.took, bytes = excluded.bytes, file = excluded.file
+	WHERE last_backup.made_at <= excluded.made_at`
+	sqlLast = `SELECT backup, made_at, took, bytes, file FROM last_backup WHERE id = 1`
+)
+
+// Record writes down that a backup is whole. An older one than the last changes nothing.
+func Record(tx *db.Tx, b Backup) {
+	took := time.Duration(b.Took * float64(time.Second))
+	tx.Defer(sqlRecord, -1, b.ID, b.MadeAt, took.Microseconds(), b.Bytes, b.Path)
+}
+
+// Last is the last backup that was made of this database; found is false when there is none. In a restored database it
+// is the last one before the backup that it was restored from.
+func Last(ctx context.Context, d *db.DB) (m Made, found bool, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		var took int64
+		found, err = tx.One(sqlLast, nil, &m.Backup, &m.MadeAt, &took, &m.Bytes, &m.File)
+		m.Took = time.Duration(took) * time.Microsecond
+		return err
+	})
+	return m, found, err
+}
+
+// Restored is one time that a database was restored.
+type Restored struct {
+	ID     string // of this restore: another one has another id
+	Backup string
+	MadeAt time.Time // not later than the moment that the backup holds: what was committed after it may be forgotten
+	At     time.Time // when it was restored, by the clock of the machine that did it
+}
+
+const (
+	sqlMark = `INSERT INTO restores (id, backup, made_at, restored_at) VALUES ($1, $2, $3, $4)`
+	// The ids are UUIDs by now, and the rest are numbers.
+	psqlMark    = `INSERT INTO restores (id, backup, made_at, restored_at) VALUES ('%s', '%s', %d, %d);`
+	sqlRestored = `SELECT id, backup, made_at, restored_at FROM restores ORDER BY restored_at DESC, id DESC LIMIT 1`
+)
+
+// LastRestore says when this database was restored for the last time, and from which backup; found is false for one that
+// never was. The row is there before any server can open the restored database, and is never changed or removed: whoever
+// has done what a restore asks for remembers its id.
+func LastRestore(ctx context.Context, d *db.DB) (r Restored, found bool, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		found, err = tx.One(sqlRestored, nil, &r.ID, &r.Backup, &r.MadeAt, &r.At)
+		return err
+	})
+	return r, found, err
+}
+
+// mark is the row that a restore of b leaves.
+func (b Backup) mark(c *clock.Clock) Restored {
+	return Restored{ID: newID(), Backup: uuid.MustParse(b.ID).String(), MadeAt: b.MadeAt, At: c.Now()}
+}
+
+func (r Restored) insert(tx *db.Tx) { tx.Defer(sqlMark, 1, r.ID, r.Backup, r.MadeAt, r.At) }
+
+func (r Restored) psql() string {
+	return fmt.Sprintf(psqlMark, r.ID, r.Backup, db.Micros(r.MadeAt), db.Micros(r.At))
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"github.com/makola/makola/internal/backup"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// elsewhere is a place of the same engine without a database.
+func (w where) elsewhere() where {
+	if w.db.Engine() == db.Postgres {
+		return where{t: w.t, flags: []string{"--database", dbtest.EmptyURL(w.t)}}
+	}
+	return where{t: w.t, flags: []string{"--data", filepath.Join(w.t.TempDir(), "new")}}
+}
+
+// bare runs a command that takes no database.
+func (w where) bare(code int, args ...string) (stdout, stderr string) {
+	w.t.Helper()
+	return where{t: w.t}.run(code, args...)
+}
+
+// scratch is the flag by which verify and drill find a PostgreSQL server.
+func (w where) scratch() []string {
+	if w.db.Engine() == db.Postgres {
+		return w.flags
+	}
+	return nil
+}
+
+// The way of an installation's copy: made, listed, drilled, restored, and the books of the new database are the old ones.
+func TestBackupAndRestore(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		key, err := age.GenerateX25519Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity := filepath.Join(t.TempDir(), "key.txt")
+		if err := os.WriteFile(identity, []byte("# made for a test\n"+key.String()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "1234.50", "--reason", "opening", "--reference", "slip-1")
+		t.Setenv(config.EnvMasterKey, "") // it is never where backups are
+		folder := filepath.Join(t.TempDir(), "backups")
+		made := w.object("backup", "create", "--folder", folder, "--recipient", key.Recipient().String())
+		has(t, made, map[string]any{"engine": w.db.Engine().String(), "encrypted": true})
+		file := made["file"].(string)
+
+		last, found, err := backup.Last(t.Context(), w.db)
+		if err != nil || !found || last.File != file {
+			t.Errorf("the database remembers %+v, %v, %v", last, found, err)
+		}
+		if log := w.list("audit", "list", "--action", "backup.create"); len(log) != 1 {
+			t.Errorf("the log is %v", log)
+		}
+		out, _ := w.bare(exitOK, "backup", "list", "--folder", folder, "-o", "json")
+		if !strings.Contains(out, file) || !strings.Contains(out, `"problem": ""`) {
+			t.Errorf("the list is %s", out)
+		}
+
+		drill := func(code int, more ...string) (o map[string]any) {
+			t.Helper()
+			out, _ := w.bare(code, slices.Concat([]string{"backup", "drill", "--folder", folder, "-o", "json"}, w.scratch(), more)...)
+			if code == exitOK || out != "" {
+				if err := json.Unmarshal([]byte(out), &o); err != nil {
+					t.Fatalf("%q: %v", out, err)
+				}
+			}
+			return o
+		}
+		result := drill(exitOK, "--identity", identity)
+		has(t, result, map[string]any{"file": file, "ok": true, "problems": []string{}, "encrypted": true})
+		if age, took := result["age_seconds"].(float64), result["verify_seconds"].(float64); age <= 0 || took <= 0 {
+			t.Errorf("%v old, took %v", age, took)
+		}
+		has(t, drill(exitInternal, "--identity", identity, "--max-age", "1ns"), map[string]any{"ok": false})
+		if _, errs := w.bare(exitForbidden, slices.Concat([]string{"backup", "verify", file}, w.scratch())...); !strings.Contains(errs, "--identity") {
+			t.Errorf("without the key: %q", errs)
+		}
+
+		other := w.elsewhere()
+		other.run(exitForbidden, "restore", file)
+		other.run(exitOK, "restore", file, "--identity", identity)
+		has(t, other.object("tenant", "show", id), map[string]any{"wallet": "1234.50", "name": "Adom Stores"})
+		if _, errs := other.run(exitConflict, "restore", file, "--identity", identity); !strings.Contains(errs, "empty place only") {
+			t.Errorf("over a database: %q", errs)
+		}
+		w.run(exitConflict, "restore", file, "--identity", identity)
+		has(t, other.object("tenant", "show", id), map[string]any{"wallet": "1234.50"})
+	})
+}
+
+// A backup of books that do not add up, or of which a byte is not what it was, cannot be relied on.
+func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
+		folder := t.TempDir()
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "10", "--reason", "opening", "--reference", "slip-1")
+		err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE wallets SET balance = balance + 1 WHERE id = $1`, "wallet:"+id)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := w.object("backup", "create", "--folder", folder)["file"].(string)
+		drill := slices.Concat([]string{"backup", "drill", "--folder", folder}, w.scratch())
+		if out, errs := w.bare(exitInternal, drill...); !strings.Contains(out, id) || !strings.Contains(errs, "cannot be relied on") {
+			t.Errorf("the books do not add up: %q, %q", out, errs)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[len(text)/2] ^= 1
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, _ := w.bare(exitInternal, drill...); !strings.Contains(out, "SHA-256") {
+			t.Errorf("a byte is wrong: %q", out)
+		}
+		w.bare(exitNotFound, "backup", "drill", "--folder", t.TempDir())
+		w.bare(exitNotFound, "backup", "verify", filepath.Join(folder, "none.db"))
+	})
+}
+
+func TestBackupsThatCannotBeMade(t *testing.T) {
+	folder := t.TempDir()
+	nowhere := where{t: t, flags: []string{"--data", filepath.Join(t.TempDir(), "none")}}
+	nowhere.run(exitUnavailable, "backup", "create", "--folder", folder)
+	storage := config.Storage{Data: t.TempDir()}
+	dbtest.File(t, storage.SQLite())
+	w := where{t: t, flags: []string{"--data", storage.Data}}
+	if _, errs := w.run(exitUsage, "backup", "create", "--folder", folder, "--recipient", "AGE-SECRET-KEY-1QQQ"); strings.Contains(errs, "QQQ") {
+		t.Errorf("the message is %q", errs)
+	}
+	w.run(exitUsage, "backup", "create", "--folder", "")
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.run(exitUnavailable, "backup", "create", "--folder", file)
+	w.run(exitOK, "backup", "create", "--folder", filepath.Join(folder, "b"))
+	if entries, _ := os.ReadDir(folder); len(entries) != 2 {
+		t.Errorf("in the folder: %v", entries)
+	}
+}
+
+func TestProgressIsOneLineThatGoesAway(t *testing.T) {
+	var out bytes.Buffer
+	show := progressLine(&out)
+	show("", 0, 0)
+	show("copying", 1_500_000, 3_000_000)
+	show("copying", 1_600_000, 3_000_000) // too soon
+	show("", 0, 0)
+	show("", 0, 0)
+	if want := "\r\x1b[Kcopying: 1.5 MB of 3.0 MB (50 %)\r\x1b[K"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	progressOn(&out)("copying", 1, 2)
+	if out.Len() > 0 {
+		t.Errorf("where no terminal is: %q", out.String())
+	}
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+// progressPause is the least time between two states of a line that is written again and again.
+const progressPause = 200 * time.Millisecond
+
+// progressOn shows on a terminal how far a long command is, in one line that an empty step removes. Elsewhere it shows
+// nothing.
+func progressOn(w io.Writer) func(step string, done, total int64) {
+	if !terminal(w) {
+		return func(string, int64, int64) {}
+	}
+	return progressLine(w)
+}
+
+// terminal says whether what is written or read is a terminal.
+func terminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}
+
+func progressLine(w io.Writer) func(step string, done, total int64) {
+	const clear = "\r\x1b[K"
+	var last time.Time
+	return func(step string, done, total int64) {
+		switch {
+		case step == "" && last.IsZero(), step != "" && time.Since(last) < progressPause:
+		case step == "":
+			fmt.Fprint(w, clear)
+			last = time.Time{}
+		default:
+			last = time.Now()
+			fmt.Fprintf(w, "%s%s: %s", clear, step, megabytes(done))
+			if total > 0 {
+				fmt.Fprintf(w, " of %s (%d %%)", megabytes(total), min(100, 100*done/total))
+			}
+		}
+	}
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

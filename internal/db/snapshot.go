@@ -1,0 +1,109 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// CopyInto copies a SQLite database, as it is at one moment, into a file that is empty or not there yet. It holds up
+// neither readers nor writers. The end of ctx breaks it off.
+func (d *DB) CopyInto(ctx context.Context, path string) error {
+	lite, ok := d.opener.(*sqliteDB)
+	if !ok {
+		return errors.New("db: only a SQLite database is a file")
+	}
+	return classify(lite.copyInto(ctx, path))
+}
+
+// Damage reads every page of a SQLite database and lists what is wrong with them. PostgreSQL looks after its own.
+func (d *DB) Damage(ctx context.Context) (found []string, err error) {
+	if d.engine == Postgres {
+		return nil, nil
+	}
+	err = d.ReadWhole(ctx, func(t *Tx) error {
+		found = nil
+		return t.Query("PRAGMA integrity_check(20)", nil, func(r *Row) error {
+			var line string
+			if err := r.Scan(&line); err != nil {
+				return err
+			}
+			if line != "ok" {
+				found = append(found, line)
+			}
+			return nil
+		})
+	})
+	return found, err
+}
+
+const sqlExport = `SELECT pg_export_snapshot(), set_config('idle_in_transaction_session_timeout', '0', true)`
+
+// Export lets other sessions of PostgreSQL see exactly what this transaction sees, for as long as it lasts, which is
+// then as long as its caller likes.
+func (t *Tx) Export() (snapshot string, err error) {
+	var timeout string
+	_, err = t.One(sqlExport, nil, &snapshot, &timeout)
+	return snapshot, err
+}
+
+const (
+	sqlTables     = `SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' ORDER BY 1`
+	sqlTablesLite = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
+)
+
+// Tables lists the database's tables, of PostgreSQL those of the schema that we use.
+func (t *Tx) Tables() (names []string, err error) {
+	text := sqlTablesLite
+	if t.db.engine == Postgres {
+		text = sqlTables
+	}
+	err = t.Query(text, nil, func(r *Row) error {
+		var name string
+		err := r.Scan(&name)
+		names = append(names, name)
+		return err
+	})
+	return names, err
+}
+
+// Count counts the rows of each table.
+func (t *Tx) Count(tables []string) (map[string]int64, error) {
+	counts := map[string]int64{}
+	for _, name := range tables {
+		var n int64
+		if _, err := t.One(`SELECT count(*) FROM "`+strings.ReplaceAll(name, `"`, `""`)+`"`, nil, &n); err != nil {
+			return nil, err
+		}
+		counts[name] = n
+	}
+	return counts, nil
+}
+
+// About says which database a transaction runs on: the engine's version, and PostgreSQL's schema, where our tables are.
+func (t *Tx) About() (version, schema string, err error) {
+	if t.db.engine == SQLite {
+		_, err = t.One(`SELECT sqlite_version()`, nil, &version)
+		return version, "", err
+	}
+	_, err = t.One(`SELECT current_setting('server_version'), COALESCE(CAST(current_schema() AS TEXT), '')`, nil, &version, &schema)
+	return version, schema, err
+}
+
+const sqlLatest = `SELECT COALESCE(max(number), 0) FROM schema_migrations`
+
+// Schema is the number of the newest migration that the database has, known to this program or not.
+func (t *Tx) Schema() (number int, err error) {
+	_, err = t.One(sqlLatest, nil, &number)
+	return number, err
+}
+
+// KnownSchema is the number of this program's newest migration.
+func KnownSchema() (int, error) {
+	all, err := KnownMigrations()
+	if err != nil || len(all) == 0 {
+		return 0, fmt.Errorf("db: no migrations: %w", err)
+	}
+	return all[len(all)-1].Number, nil
+}
