@@ -204,7 +204,7 @@ func addContacts(c *call) error {
 		return err
 	}
 	group, who := f.ours("contact_group_id"), c.texter(f)
-	rows := f.objects("contacts")
+	rows := f.objects("contacts", messaging.MaxBulk)
 	list := make([]messaging.NewContact, len(rows))
 	for i, row := range rows {
 		list[i] = messaging.NewContact{Phone: row.plain("phone_number"), FirstName: row.plain("first_name"), LastName: row.plain("last_name"), Email: row.plain("email")}

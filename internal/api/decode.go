@@ -12,10 +12,11 @@ import (
 // Bounds of a body. They are far above what the interface needs and far below
 // what could hurt.
 const (
-	maxDepth   = 16 // of arrays and objects in each other
-	maxLinear  = 16 // members that are compared one by one before a map is worth it
-	maxFaults  = 50 // texts that one answer lists
-	nameShown  = 64 // bytes of a member's name that an answer repeats
+	maxDepth   = 16    // of arrays and objects in each other
+	maxMembers = 1_000 // of one object
+	maxLinear  = 16    // members that are compared one by one before a map is worth it
+	maxFaults  = 50    // texts that one answer lists
+	nameShown  = 64    // bytes of a member's name that an answer repeats
 	bodyMember = "body"
 )
 
@@ -47,8 +48,8 @@ type syntax struct {
 	what   string
 }
 
-// tooDeep ends a scan: the rest of such a body is not worth reading.
-type tooDeep struct{}
+// enough ends a scan: the rest of such a body is not worth reading.
+type enough struct{}
 
 // scanner walks a text once. encoding/json is not used because it takes the
 // last of two equal names, replaces bad UTF-8 silently, and gives up numbers'
@@ -71,7 +72,7 @@ func decode(body []byte, faults *problem.Fields) (o object, err error) {
 		case nil:
 		case syntax:
 			o, err = object{}, malformed(r)
-		case tooDeep:
+		case enough:
 			o, err = object{}, faults.Err()
 		default:
 			panic(r)
@@ -155,6 +156,10 @@ func (s *scanner) object(depth int) object {
 			s.fail("a colon is missing")
 		}
 		s.at++
+		if len(o.members) == maxMembers {
+			s.fault("has too many members")
+			panic(enough{})
+		}
 		o.members = append(o.members, member{name, s.value(depth)})
 		if depth == 1 {
 			s.top = ""
@@ -207,7 +212,7 @@ func shown(name string, ok bool) string {
 func (s *scanner) enter(depth int) {
 	if depth > maxDepth {
 		s.fault("is nested too deeply")
-		panic(tooDeep{})
+		panic(enough{})
 	}
 	s.at++
 }

@@ -48,9 +48,10 @@ func (f *form) short(name string, need bool, limit int) string {
 	return cut(text, limit)
 }
 
-// list is an optional list of texts. In a query string it comes as name=a&name=b, as name[]=a&name[]=b, as
+// list is an optional list of texts. Of one that is longer than most only one more is read: who takes the list refuses
+// it. In a query string it comes as name=a&name=b, as name[]=a&name[]=b, as
 // name[0]=a&name[1]=b or as name=a,b.
-func (f *form) list(name string) []string {
+func (f *form) list(name string, most int) []string {
 	var texts []string
 	if f.query != nil {
 		for _, value := range f.values(name) {
@@ -65,7 +66,7 @@ func (f *form) list(name string) []string {
 			f.bad(name, notTexts)
 			return nil
 		}
-		for _, item := range items(value) {
+		for _, item := range items(value, most) {
 			if item[0] != '"' {
 				f.bad(name, notTexts)
 				return nil
@@ -104,8 +105,8 @@ func (f *form) values(name string) []string {
 	return all
 }
 
-// objects is a list of objects, at least one.
-func (f *form) objects(name string) []row {
+// objects is a list of objects, at least one, read as far as list reads one.
+func (f *form) objects(name string, most int) []row {
 	value := f.object.find(name)
 	if f.fields.Has(name) {
 		return nil
@@ -119,7 +120,7 @@ func (f *form) objects(name string) []row {
 		return nil
 	}
 	var rows []row
-	for _, item := range items(value) {
+	for _, item := range items(value, most) {
 		if item[0] != '{' {
 			f.bad(name, notObjects)
 			return nil
@@ -150,11 +151,11 @@ func (r row) plain(name string) string {
 	return strings.TrimSpace(unquote(value))
 }
 
-// items gives the texts of the items of a list that the decoder has passed over.
-func items(list []byte) [][]byte {
+// items gives the texts of the items of a list that the decoder has passed over, at most one more than most.
+func items(list []byte, most int) [][]byte {
 	var all [][]byte
 	s := &scanner{in: list, at: 1, faults: &problem.Fields{}}
-	for s.peek() != ']' {
+	for len(all) <= most && s.peek() != ']' {
 		all = append(all, s.value(1))
 		if s.peek() == ',' {
 			s.at++

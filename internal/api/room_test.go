@@ -1,15 +1,18 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -146,5 +149,47 @@ func TestRoomIsHandedOn(t *testing.T) {
 	r.give("a", 6)
 	if err := <-waiting; err != nil || r.free != 1 || len(r.of) != 2 {
 		t.Errorf("%v, %d bytes are free of %v", err, r.free, r.of)
+	}
+}
+
+// A body costs a small multiple of its size, whatever it is made of: 1.4 million empty contacts took 100 MB.
+func TestHostileBodiesCostLittleMemory(t *testing.T) {
+	fill := func(head, item, tail string) []byte {
+		n := (bulkBody - len(head) - len(tail)) / len(item)
+		return []byte(head + strings.TrimSuffix(strings.Repeat(item, n), ",") + tail)
+	}
+	var members strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&members, `"a%d":1,`, i)
+	}
+	for name, body := range map[string][]byte{
+		"empty contacts":   fill(`{"contacts":[`, `{},`, `]}`),
+		"empty recipients": fill(`{"recipients":[`, `"",`, `]}`),
+		"lists":            fill(`{"recipients":[`, `[],`, `]}`),
+		"many members":     []byte(`{` + strings.TrimSuffix(members.String(), ",") + `}`),
+		"members twice":    fill(`{`, `"a":1,`, `}`),
+		"one contact":      []byte(`{"contacts":[{` + strings.TrimSuffix(members.String(), ",") + `}]}`),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f := &form{}
+		o, err := decode(body, &f.fields)
+		if f.object = o; err == nil {
+			f.objects("contacts", messaging.MaxBulk)
+			f.list("recipients", messaging.MaxRecipients)
+		}
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 20 {
+			t.Errorf("%s: %d MB for %d MB", name, took, len(body)>>20)
+		}
+	}
+}
+
+// What is too long is refused in the domain's words, though not read to its end.
+func TestListsThatAreTooLong(t *testing.T) {
+	for most, want := range map[int]int{2: 3, 3: 3, 5: 3} {
+		if got := len(items([]byte(`[1,"2",{}]`), most)); got != want {
+			t.Errorf("of 3 items %d are read where %d are the most", got, most)
+		}
 	}
 }

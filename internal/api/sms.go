@@ -100,8 +100,8 @@ func sendSMS(c *call) error {
 	in := messaging.Send{
 		SenderID:   f.ours("sender_id"),
 		Message:    f.message("message"),
-		Recipients: f.list("recipients"),
-		Groups:     f.list("group_id_list"),
+		Recipients: f.list("recipients", messaging.MaxRecipients),
+		Groups:     f.list("group_id_list", messaging.MaxGroups),
 	}
 	for i, id := range in.Groups {
 		in.Groups[i] = canonical(id)

@@ -79,7 +79,7 @@ func (a *App) buildMessaging() error {
 		senders[r.mode] = r
 	}
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Clock: a.clock, Log: a.log,
-		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend})
+		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Quotas: a.cfg.Quotas})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {
 		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes

@@ -63,6 +63,7 @@ type Server struct {
 	DrainNotice    time.Duration  `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" default:"0s" help:"How long /readyz says draining before the server takes no more requests; behind a load balancer, longer than its checks are apart."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 
+	Quotas Quotas `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
 	MTN    MTN    `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
 	Hubtel Hubtel `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
 	SMPP   SMPP   `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
@@ -77,6 +78,15 @@ const (
 	EnvMasterKey     = "MAKOLA_MASTER_KEY"
 	EnvMasterKeyFile = "MAKOLA_MASTER_KEY_FILE"
 )
+
+// Quotas bound what one customer may store, so that none fills the disk of
+// all. 0 is no quota.
+type Quotas struct {
+	Contacts  int64 `name:"contacts" env:"CONTACTS" default:"1000000" help:"Most contacts of one customer, over all its groups; 0 is no quota."`
+	Groups    int64 `name:"groups" env:"GROUPS" default:"10000" help:"Most contact groups of one customer; 0 is no quota."`
+	Senders   int64 `name:"sender-ids" env:"SENDER_IDS" default:"1000" help:"Most sender IDs of one customer, those rejected among them; 0 is no quota."`
+	Campaigns int64 `name:"campaigns" env:"CAMPAIGNS" default:"1000" help:"Most campaigns of one customer under way at once, of those with more than 10 recipients; 0 is no quota."`
+}
 
 // Metrics says whether the metrics are served.
 func (s Server) Metrics() bool { return s.MetricsListen != "off" && s.MetricsListen != "" }
@@ -103,6 +113,9 @@ func (s Server) Wrong() []string {
 	address("MAKOLA_LISTEN", s.Listen)
 	if s.Metrics() {
 		address("MAKOLA_METRICS_LISTEN", s.MetricsListen)
+	}
+	for _, quota := range []int64{s.Quotas.Contacts, s.Quotas.Groups, s.Quotas.Senders, s.Quotas.Campaigns} {
+		need(quota >= 0, "quotas from 0 on in MAKOLA_QUOTA_..., not %d", quota)
 	}
 	need(s.GeneralLimit >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.GeneralLimit)
 	return wrong

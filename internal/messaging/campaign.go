@@ -133,6 +133,11 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 		return Campaign{}, false, err
 	}
 	c.Recipients, c.Invalid, c.Excluded = int64(len(list.numbers)), int64(list.invalidCount), int64(list.excluded)
+	if len(list.numbers) > smallChunk {
+		if err := m.roomForCampaign(ctx, t.ID); err != nil {
+			return Campaign{}, false, err
+		}
+	}
 	a := admission{tenant: t, campaign: c, invalid: list.invalid}
 	for no, rest := int64(0), list.numbers; len(rest) > 0; no++ {
 		n := min(len(rest), chunkSize)

@@ -95,7 +95,7 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
 	}
 	return once(ctx, m, caller, func(tx *db.Tx) (Added, error) {
-		added, err := addContacts(tx, caller.Tenant, group, list, m.clock.Now())
+		added, err := m.addContacts(tx, caller.Tenant, group, list, m.clock.Now())
 		if err == nil && len(added.Bad) > 0 && added.New+added.Duplicates == 0 {
 			err = problem.Field("contacts", "must have at least one contact that can be added: "+added.Bad[0].Text)
 		}
@@ -103,7 +103,7 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 	})
 }
 
-func addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Time) (Added, error) {
+func (m *Messaging) addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Time) (Added, error) {
 	g, err := lockGroup(tx, tenant, group)
 	if err != nil {
 		return Added{}, err
@@ -115,6 +115,9 @@ func addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Ti
 	}
 	if g.Contacts+int64(len(fresh)) > MaxContacts {
 		return Added{}, problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts", MaxContacts))
+	}
+	if err := m.roomForContacts(tx, tenant, len(fresh)); err != nil {
+		return Added{}, err
 	}
 	for rest := fresh; len(rest) > 0; {
 		n := min(len(rest), contactsAtOnce)
@@ -181,7 +184,7 @@ func unknownTo(tx *db.Tx, g Group, contacts []Contact, added *Added) ([]Contact,
 // caller's Idempotency-Key added it before: it is then as it was.
 func (m *Messaging) AddContact(ctx context.Context, caller Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
 	return once(ctx, m, caller, func(tx *db.Tx) (Contact, error) {
-		added, err := addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now())
+		added, err := m.addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now())
 		switch {
 		case err != nil:
 			return Contact{}, err

@@ -16,8 +16,7 @@ import (
 const DefaultIcon = "group_icon_1"
 
 const (
-	maxGroups    = 10_000 // of one tenant
-	maxGroupName = 100    // characters; a longer name is cut
+	maxGroupName = 100 // characters; a longer name is cut
 	maxIcon      = 60
 )
 
@@ -45,12 +44,8 @@ func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon stri
 		return Group{}, false, err
 	}
 	return once(ctx, m, caller, func(tx *db.Tx) (Group, error) {
-		var n int64
-		if _, err := tx.One(countGroups, []any{g.Tenant}, &n); err != nil {
+		if err := m.roomForGroup(tx, g.Tenant); err != nil {
 			return Group{}, err
-		}
-		if n >= maxGroups {
-			return Group{}, problem.Field("name", "cannot be given: there are 10000 groups already, which is the most")
 		}
 		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
 		return g, err

@@ -53,6 +53,8 @@ type Deps struct {
 	// Resend says that campaign messages whose fate a crash left unknown are sent again, so that some
 	// may come twice. One-time passwords never are.
 	Resend bool
+	// Quotas bound what one tenant stores; a member of 0 is no bound.
+	Quotas config.Quotas
 }
 
 // Messaging is the domain. It is safe for concurrent use.
@@ -65,6 +67,7 @@ type Messaging struct {
 	log        *slog.Logger
 	sms        map[tenant.Mode]provider.SMSSender
 	resend     bool
+	quotas     config.Quotas
 	otp        otpKeys
 	groups     atomic.Uint32 // numbers that join the parts of a message
 	metrics    metrics
@@ -81,7 +84,7 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, quotas: d.Quotas,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}

@@ -88,6 +88,9 @@ func (m *Messaging) RequestSender(ctx context.Context, caller Caller, name, desc
 	s := Sender{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: cut(description, maxDescription),
 		Status: SenderPending, CreatedAt: m.clock.Now()}
 	asked, replayed, err = once(ctx, m, caller, func(tx *db.Tx) (Sender, error) {
+		if err := m.roomForSender(tx, s.Tenant); err != nil {
+			return Sender{}, err
+		}
 		_, err := tx.Exec(insertSender, s.Tenant, s.ID, s.Name, strings.ToLower(s.Name), s.Description, s.CreatedAt)
 		return s, err
 	})

@@ -1,0 +1,88 @@
+package messaging
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+// What a customer stores for nothing has an end, which the refusal says; its neighbours have theirs.
+func TestQuotas(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
+		h.quotas = config.Quotas{Contacts: 3, Groups: 2, Senders: 2, Campaigns: 1}
+		refused := func(err error, field, want string) {
+			t.Helper()
+			p := problem.From(err)
+			if err == nil || p.Kind != problem.Invalid || len(p.Fields[field]) != 1 || !strings.Contains(p.Fields[field][0], want) {
+				t.Errorf("answered %v, want %s: %q", err, field, want)
+			}
+		}
+		group := func(name string) (Group, error) {
+			g, _, err := h.AddGroup(t.Context(), h.caller(), name, "")
+			return g, err
+		}
+		first, err := group("one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := group("two")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = group("three")
+		refused(err, "name", "at most 2 contact groups")
+
+		add := func(g Group, numbers ...string) error {
+			var list []NewContact
+			for _, n := range numbers {
+				list = append(list, NewContact{Phone: n})
+			}
+			_, _, err := h.AddContacts(t.Context(), h.caller(), g.ID, list)
+			return err
+		}
+		if err := add(first, "0240000001", "0240000002"); err != nil {
+			t.Fatal(err)
+		}
+		refused(add(second, "0240000001", "0240000002"), "contacts", "at most 3 contacts")
+		if err := add(first, "0240000001", "0240000002"); err != nil {
+			t.Errorf("contacts that are there already: %v", err)
+		}
+		if err := add(second, "0240000003"); err != nil {
+			t.Errorf("the last that fits: %v", err)
+		}
+		_, _, err = h.AddContact(t.Context(), h.caller(), second.ID, NewContact{Phone: "0240000004"})
+		refused(err, "contacts", "at most 3 contacts")
+
+		if _, _, err := h.RequestSender(t.Context(), h.caller(), "Adum", "another"); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = h.RequestSender(t.Context(), h.caller(), "Asafo", "one more")
+		refused(err, "name", "at most 2 sender IDs")
+
+		var many []string
+		for i := range smallChunk + 1 {
+			many = append(many, fmt.Sprintf("02400001%02d", i))
+		}
+		if _, err := h.send("first", many...); err != nil {
+			t.Fatal(err)
+		}
+		_, err = h.send("second", many...)
+		refused(err, "recipients", "at most 1 campaigns of more than 10 recipients")
+		if _, err := h.send("alone", "0240000001"); err != nil {
+			t.Errorf("a single message beside it: %v", err)
+		}
+		h.wantBalance(100 - smallChunk - 1 - 1)
+
+		neighbour, _ := h.customer("neighbour", 0, "Bantama")
+		if _, _, err := h.AddGroup(t.Context(), Caller{Tenant: neighbour.ID}, "one", ""); err != nil {
+			t.Errorf("a neighbour: %v", err)
+		}
+	})
+}
