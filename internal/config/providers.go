@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // MTN is an account with MTN's Open API. Collection and disbursement have a
 // subscription key and a user of their own; either may be left out. The
@@ -44,21 +49,26 @@ func (m MTN) Missing() []string {
 type Hubtel struct {
 	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id; empty leaves Hubtel out."`
 	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:"" help:"Hubtel client secret."`
-	POSSales     string     `name:"pos-sales" env:"POS_SALES" help:"POS sales id: collections and name queries."`
+	POSSales     string     `name:"pos-sales" env:"POS_SALES" help:"POS sales id: collections, name queries, and the statuses of airtime and data."`
 	Prepaid      string     `name:"prepaid" env:"PREPAID" help:"Prepaid deposit id: payouts."`
 	Commission   string     `name:"commission" env:"COMMISSION" help:"Account of the commission services: airtime and data; the prepaid deposit id when empty."`
 
 	ReceiveURL    string `name:"receive-url" env:"RECEIVE_URL" default:"https://rmp.hubtel.com" help:"Host of collections."`
-	StatusURL     string `name:"status-url" env:"STATUS_URL" default:"https://api-txnstatus.hubtel.com" help:"Host of collection statuses."`
+	StatusURL     string `name:"status-url" env:"STATUS_URL" default:"https://api-txnstatus.hubtel.com" help:"Host of the statuses of collections, airtime and data."`
 	SendURL       string `name:"send-url" env:"SEND_URL" default:"https://smp.hubtel.com" help:"Host of payouts."`
 	SendStatusURL string `name:"send-status-url" env:"SEND_STATUS_URL" default:"https://smrsc.hubtel.com" help:"Host of payout statuses."`
 	VerifyURL     string `name:"verify-url" env:"VERIFY_URL" default:"https://rnv.hubtel.com" help:"Host of name queries."`
 	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Host of airtime and data."`
 	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Host of balances."`
 
-	// UnpaidAfter is when a collection that still reads Unpaid, which Hubtel
-	// says of an open one and of a failed one alike, counts as failed.
-	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age at which a collection that Hubtel calls Unpaid counts as failed; not below 5m."`
+	// UnpaidAfter is when a collection or sale that still reads Unpaid, which
+	// Hubtel says of an open one and of a failed one alike, may count as failed.
+	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel calls Unpaid may count as failed; not below 5m."`
+	// StatusNotKnown and SendStatusNotKnown are the answers by which the two
+	// status hosts say that they do not have a reference. Hubtel documents none:
+	// what is not taught here is no word about the payment.
+	StatusNotKnown     []Reply `name:"status-not-known" env:"STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"Answer by which Hubtel says that it has no such collection, top-up or data package: HTTP status and response code, such as 404:3000. May be repeated."`
+	SendStatusNotKnown []Reply `name:"send-status-not-known" env:"SEND_STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"The same of payouts. May be repeated."`
 	// ServiceIDs replaces Hubtel's ids of single services, by our keys.
 	ServiceIDs map[string]string `name:"service-id" env:"SERVICE_IDS" placeholder:"KEY=ID" help:"Hubtel's id of a service, such as mtn_airtime, telecel_data or mtn_broadband. May be repeated."`
 }
@@ -83,5 +93,31 @@ func (h Hubtel) Missing() []string {
 	if h.POSSales == "" && h.Prepaid == "" {
 		missing = append(missing, "a Hubtel account: set MAKOLA_HUBTEL_POS_SALES, MAKOLA_HUBTEL_PREPAID or both")
 	}
+	if h.Commission != "" && h.POSSales == "" {
+		missing = append(missing, "the POS sales id, by which Hubtel is asked for airtime and data: set MAKOLA_HUBTEL_POS_SALES")
+	}
 	return missing
 }
+
+// Reply is an answer over HTTP by which a provider says a certain thing: its
+// status with the code in its body.
+type Reply struct {
+	Status int
+	Code   string
+}
+
+// UnmarshalText reads what String writes. A status that speaks of the caller or
+// of a broken server can teach nothing about a payment.
+func (r *Reply) UnmarshalText(text []byte) error {
+	status, code, _ := strings.Cut(string(text), ":")
+	n, err := strconv.Atoi(strings.TrimSpace(status))
+	code = strings.TrimSpace(code)
+	if err != nil || code == "" || n < 200 || n >= 500 || n == 401 || n == 403 || n == 429 {
+		return fmt.Errorf("%q is not an HTTP status and a response code such as 404:3000", text)
+	}
+	r.Status, r.Code = n, code
+	return nil
+}
+
+// String is the reply as it is set: 404:3000.
+func (r Reply) String() string { return strconv.Itoa(r.Status) + ":" + r.Code }

@@ -205,7 +205,7 @@ func TestNoRedirectNoCookies(t *testing.T) {
 }
 
 func TestUndelivered(t *testing.T) {
-	for status, want := range map[int]Class{401: Barred, 403: NotSent, 429: NotSent, 301: Unknown, 101: Unknown} {
+	for status, want := range map[int]Class{401: Barred, 403: Barred, 429: Barred, 301: Unknown, 101: Unknown} {
 		o, ok := Undelivered(Answer{Status: status, Written: true, Header: http.Header{"Retry-After": {"7"}}})
 		if !ok || o.Class != want || o.RetryAfter != 7*time.Second {
 			t.Errorf("%d: %+v", status, o)

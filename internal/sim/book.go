@@ -53,6 +53,7 @@ type settleRecord struct {
 	Reason    Reason    `json:"reason,omitempty"`
 	At        time.Time `json:"at"`
 	Reversed  bool      `json:"reversed,omitempty"`
+	Turned    bool      `json:"turned,omitempty"` // the opposite of a final word
 	Answer    string    `json:"answer,omitempty"`
 }
 
@@ -61,16 +62,14 @@ type floatRecord struct {
 	Amount   money.Pesewas `json:"amount"` // the change
 }
 
-// effect is what a successful entry does to our float at the provider.
+// effect is what a successful entry does to our float at the provider. A sale
+// takes its whole amount out, as Hubtel's AmountDebited tells; the commission is
+// not paid into the same account.
 func (e *Entry) effect() money.Pesewas {
-	switch e.Kind {
-	case Collection:
+	if e.Kind == Collection {
 		return e.Amount - e.Fee
-	case Payout:
-		return -e.Amount - e.Fee
-	default:
-		return -e.Amount - e.Fee + e.Commission
 	}
+	return -e.Amount - e.Fee
 }
 
 // dueBy reports whether the entry should have settled by itself by now.
@@ -199,13 +198,13 @@ func (b *book) get(provider, reference string) (Entry, bool) {
 	return e, e.group.wait() == nil
 }
 
-// settle ends a pending entry, or reverses a success. It reports whether this
+// settle ends a pending entry, or turns a final one. It reports whether this
 // call did. A settlement that follows from the entry's own plan may be written
 // lazily: after a crash it happens again, and the same.
 func (b *book) settle(r settleRecord, lazily bool) (Entry, bool, error) {
 	b.mu.Lock()
 	e := b.entries[key(r.Provider, r.Reference)]
-	if e == nil || r.Reversed && e.Status != Success || !r.Reversed && e.Status != Pending {
+	if e == nil || r.Turned && (e.Status == Pending || e.Status == r.Status) || !r.Turned && e.Status != Pending {
 		b.mu.Unlock()
 		return Entry{}, false, nil
 	}

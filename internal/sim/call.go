@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,7 +32,8 @@ type call struct {
 	provider string
 	op       string
 	hit      hit
-	plan     Plan // of an order that this call entered
+	plan     Plan  // of an order that this call entered
+	ordered  Order // that order
 }
 
 // placed is what became of an order.
@@ -44,7 +47,7 @@ type placed struct {
 // anything is done; ok is false when it did.
 func (s *Sim) begin(w http.ResponseWriter, r *http.Request, provider, op string) (c *call, ok bool) {
 	c = &call{s: s, w: w, r: r, provider: provider, op: op, hit: s.faults.next(provider, op)}
-	if c.hit.kinds == nil {
+	if c.hit == nil {
 		return c, true
 	}
 	switch h := c.hit; {
@@ -61,10 +64,78 @@ func (s *Sim) begin(w http.ResponseWriter, r *http.Request, provider, op string)
 		c.write(http.StatusUnauthorized, "application/json", []byte(`{"statusCode":401,"message":"Unauthorized"}`))
 	case h.has(Forbidden):
 		c.write(http.StatusForbidden, "text/html", []byte("<html><head><title>403 Forbidden</title></head><body><h1>Forbidden</h1></body></html>"))
+	case h.has(StatusHang):
+		c.hang(h.of(StatusHang).Delay)
+	case h.has(StatusAnswer):
+		c.says(cmp.Or(h.of(StatusAnswer).Answer, "404:html"), Order{})
 	default:
 		return c, true
 	}
 	return c, false
+}
+
+// hang answers nothing until whoever asked has gone, or for a while.
+func (c *call) hang(most time.Duration) {
+	t := c.s.clock.Timer(most)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.r.Context().Done():
+	}
+	c.drop()
+}
+
+// hides reports whether a question is answered as if the entry were not there.
+func (c *call) hides(e Entry) bool {
+	return c.hit.has(StatusNotFound) || c.hit.has(StatusLag) && c.s.clock.Since(e.At) < c.hit.of(StatusLag).Delay
+}
+
+// bends lets the faults of a question change what it is told of an entry.
+func (c *call) bends(e *Entry) {
+	if c.hit.has(StatusWrongAmount) {
+		e.Amount += e.Fee + 1 // more by the fee alone is right where the payer bears it
+	}
+	if c.hit.has(StatusOther) {
+		e.Amount += e.Fee + 1
+		e.Reference, e.Party = others(e.Reference), others(e.Party)
+	}
+}
+
+// others is a reference or party like this one that is somebody else's: the
+// last character is another.
+func others(s string) string {
+	if s == "" {
+		return s
+	}
+	last := byte('0')
+	if s[len(s)-1] == last {
+		last = '1'
+	}
+	return s[:len(s)-1] + string(last)
+}
+
+// splitAnswer reads a fault's Answer; the status is 0 where it names none.
+func splitAnswer(s string) (status int, what string, ok bool) {
+	head, tail, two := strings.Cut(s, ":")
+	if !two {
+		return 0, s, true
+	}
+	status, err := strconv.Atoi(head)
+	return status, tail, err == nil && status >= 200 && status <= 599 && tail != ""
+}
+
+// says answers a fault's Answer about an order.
+func (c *call) says(answer string, o Order) {
+	status, what, _ := splitAnswer(answer)
+	switch what {
+	case "html":
+		c.write(cmp.Or(status, http.StatusBadRequest), "text/html", []byte("<html><head><title>Error</title></head><body><h1>Error</h1></body></html>"))
+	case "empty":
+		c.write(cmp.Or(status, http.StatusBadRequest), "application/json", nil)
+	default:
+		code, body := c.s.wires[c.provider].says(c.op, what, o)
+		c.write(cmp.Or(status, code), "application/json", body)
+	}
 }
 
 // order enters an order in the book by the plan of its number and the faults of
@@ -97,7 +168,7 @@ func (c *call) order(o Order) (p placed, ok bool) {
 	if p.Existed || p.Refused != "" {
 		return p, true
 	}
-	c.plan = plan
+	c.plan, c.ordered = plan, o
 	switch e := p.Entry; {
 	case plan.Early:
 		if settled, did := c.s.settleByPlan(e); did && e.CallbackURL != "" && !plan.NoCallback {
@@ -111,14 +182,14 @@ func (c *call) order(o Order) (p placed, ok bool) {
 
 // bend lets the faults of a request change what its order comes to.
 func (h hit) bend(p *Plan) {
-	for _, k := range h.kinds {
-		switch k {
+	for _, f := range h {
+		switch k := f.Kind; k {
 		case CallbackDuplicate:
 			p.Twice = true
 		case CallbackEarly:
 			p.Early, p.Wait = true, false
 		case CallbackLate:
-			p.CallAfter = h.delay
+			p.CallAfter = h.of(k).Delay
 		case CallbackMissing:
 			p.NoCallback = true
 		case CallbackForged:
@@ -126,7 +197,11 @@ func (h hit) bend(p *Plan) {
 		case CallbackStale:
 			p.Stale = true
 		case Reverse:
-			p.FlipAfter = h.delay
+			p.FlipAfter, p.Flips = h.of(k).Delay, 1
+		case SuccessFailedSuccess:
+			p.Then, p.Reason, p.FlipAfter, p.Flips = Success, "", h.of(k).Delay, 2
+		case FailedSuccessFailed:
+			p.Then, p.Reason, p.FlipAfter, p.Flips = Failed, Internal, h.of(k).Delay, 2
 		case FailLater:
 			p.Then, p.Reason = Failed, Internal
 		case RefuseOutright:
@@ -150,11 +225,14 @@ func (c *call) answer(status int, contentType string, body []byte) {
 	case c.hit.has(ErrorAfter):
 		c.write(http.StatusInternalServerError, "application/json", nil)
 		return
+	case c.hit.has(RefuseAfter):
+		c.says(c.hit.of(RefuseAfter).Answer, c.ordered)
+		return
 	case c.plan.Garbled || c.hit.has(Malformed):
 		c.write(http.StatusOK, "application/json", []byte(`{"status":"SUCC<html>`))
 		return
 	case c.hit.has(Slow):
-		t := c.s.clock.Timer(c.hit.delay)
+		t := c.s.clock.Timer(c.hit.of(Slow).Delay)
 		select {
 		case <-t.C:
 		case <-c.r.Context().Done():
@@ -253,10 +331,38 @@ func (s *Sim) settleByPlan(e Entry) (Entry, bool) {
 	after, did, _ := s.book.settle(settleRecord{
 		Provider: e.Provider, Reference: e.Reference, Status: e.Plan.Then, Reason: e.Plan.Reason, At: at,
 	}, true)
-	if did && after.Status == Success && after.Plan.FlipAfter > 0 {
-		s.schedule.after(after.Plan.FlipAfter, func() { s.ReverseEntry(e.Provider, e.Reference) })
+	if did && after.Plan.FlipAfter > 0 {
+		s.flip(after, after.Plan.Flips)
 	}
 	return after, did
+}
+
+// flip lets a final entry change its word so many times, FlipAfter apart.
+func (s *Sim) flip(e Entry, times int) {
+	if times < 1 {
+		return
+	}
+	s.schedule.after(e.Plan.FlipAfter, func() {
+		if after, did := s.turn(e); did {
+			s.flip(after, times-1)
+		}
+	})
+}
+
+// turn makes a success of a failure, or takes a success back, and calls back.
+func (s *Sim) turn(e Entry) (Entry, bool) {
+	r := settleRecord{Provider: e.Provider, Reference: e.Reference, Status: Success, At: s.clock.Now(), Turned: true}
+	if e.Status == Success {
+		r.Status, r.Reason, r.Reversed = Failed, ReversedLater, true
+	}
+	after, did, err := s.book.settle(r, false)
+	if err != nil || !did {
+		return e, false
+	}
+	if after.CallbackURL != "" && !after.Plan.NoCallback {
+		s.callbacks.send(s.wires[after.Provider].callback(after))
+	}
+	return after, true
 }
 
 // settleDue settles everything that is due, for who wants totals.
@@ -304,11 +410,10 @@ func (s *Sim) announce(e Entry) {
 // ReverseEntry takes a success back, as a provider does on a complaint, and
 // reports whether there was one.
 func (s *Sim) ReverseEntry(provider, reference string) bool {
-	e, did, err := s.book.settle(settleRecord{
-		Provider: provider, Reference: reference, Status: Failed, Reason: ReversedLater, At: s.clock.Now(), Reversed: true,
-	}, false)
-	if did && err == nil && e.CallbackURL != "" && !e.Plan.NoCallback {
-		s.callbacks.send(s.wires[provider].callback(e))
+	e, known := s.status(provider, reference)
+	if !known || e.Status != Success {
+		return false
 	}
-	return did && err == nil
+	_, did := s.turn(e)
+	return did
 }

@@ -208,12 +208,13 @@ type faultView struct {
 	Seconds   float64   `json:"seconds,omitempty"`
 	DelayS    float64   `json:"delay_s,omitempty"`
 	Every     int       `json:"every,omitempty"`
+	Answer    string    `json:"answer,omitempty"`
 }
 
 func faultList(faults []Fault) []faultView {
 	list := []faultView{}
 	for _, f := range faults {
-		list = append(list, faultView{f.Provider, f.Operation, f.Kind, f.Count, f.For.Seconds(), f.Delay.Seconds(), f.Every})
+		list = append(list, faultView{f.Provider, f.Operation, f.Kind, f.Count, f.For.Seconds(), f.Delay.Seconds(), f.Every, f.Answer})
 	}
 	return list
 }
@@ -232,14 +233,15 @@ var faultNames = map[string]FaultKind{
 	"missing_receipt": CallbackMissing, "unknown_receipt": CallbackForged, "stale_receipt": CallbackStale,
 	"no_answer": Silent, "rmsgqful": QueueFull, "rthrottled": Throttle,
 	"reversal": Reverse, "not_found": StatusNotFound, "wrong_amount": StatusWrongAmount,
+	"refuse_after_commit": RefuseAfter, "hang": StatusHang, "lag": StatusLag, "forget": StatusNotFound, "other_payment": StatusOther,
 }
 
 func (s *Sim) postFault(r *http.Request) (any, error) {
 	var body struct {
-		Provider, Operation, Fault string
-		Count, Every               int
-		Seconds                    float64
-		DelayS                     float64 `json:"delay_s"`
+		Provider, Operation, Fault, Answer string
+		Count, Every                       int
+		Seconds                            float64
+		DelayS                             float64 `json:"delay_s"`
 	}
 	if err := read(r, &body); err != nil {
 		return nil, err
@@ -258,7 +260,7 @@ func (s *Sim) postFault(r *http.Request) (any, error) {
 	case "*":
 		provider = ""
 	}
-	f := Fault{Provider: provider, Operation: body.Operation, Kind: kind, Count: body.Count, Every: body.Every, For: seconds(body.Seconds), Delay: seconds(body.DelayS)}
+	f := Fault{Provider: provider, Operation: body.Operation, Kind: kind, Count: body.Count, Every: body.Every, For: seconds(body.Seconds), Delay: seconds(body.DelayS), Answer: body.Answer}
 	if err := s.Inject(f); err != nil {
 		return nil, err
 	}

@@ -32,10 +32,16 @@ func HubtelConfig(base string) config.Hubtel {
 		ClientID: hubtelID, ClientSecret: hubtelSecret, POSSales: hubtelPOS, Prepaid: hubtelPrepaid, Commission: hubtelPrepaid,
 		ReceiveURL: base + "/rmp", StatusURL: base + "/api-txnstatus", SendURL: base + "/smp", SendStatusURL: base + "/smrsc",
 		VerifyURL: base + "/rnv", ServicesURL: base + "/cs", BalanceURL: base + "/trnf",
-		UnpaidAfter: 10 * time.Minute,
-		ServiceIDs:  map[string]string{"mtn_broadband": hubtelBroadband},
+		UnpaidAfter:    10 * time.Minute,
+		StatusNotKnown: hubtelNotKnown, SendStatusNotKnown: hubtelNotKnown,
+		ServiceIDs: map[string]string{"mtn_broadband": hubtelBroadband},
 	}
 }
+
+// hubtelNotKnown is what the simulated status hosts say of a reference that they
+// do not have: an invention, because Hubtel documents nothing, in the words that
+// its verification interface has for it.
+var hubtelNotKnown = []config.Reply{{Status: http.StatusNotFound, Code: "3000"}}
 
 // hubtel is Hubtel: seven hosts as seven first path elements, one Basic
 // credential, a list of addresses that may call at all.
@@ -56,7 +62,7 @@ func newHubtel(s *Sim) wire {
 		serve   func(*call)
 	}{
 		"POST /rmp/merchantaccount/merchants/{account}/receive/mobilemoney": {OpCollect, hubtelPOS, h.collect},
-		"GET /api-txnstatus/transactions/{account}/status":                  {OpCollectStatus, hubtelPOS, h.collectStatus},
+		"GET /api-txnstatus/transactions/{account}/status":                  {OpCollectStatus, hubtelPOS, h.transactionStatus},
 		"POST /smp/api/merchants/{account}/send/mobilemoney":                {OpDisburse, hubtelPrepaid, h.sendWallet},
 		"POST /smp/api/merchants/{account}/send/bank/gh/{bank}":             {OpDisburse, hubtelPrepaid, h.sendBank},
 		"GET /smrsc/api/merchants/{account}/transactions/status":            {OpDisburseStatus, hubtelPrepaid, h.sendStatus},
@@ -64,29 +70,33 @@ func newHubtel(s *Sim) wire {
 			OpWalletName, hubtelPOS, h.walletName},
 		"GET /rnv/v2/merchantaccount/merchants/{account}/bank/verify/{bank}/{number}": {
 			OpBankName, hubtelPOS, h.bankName},
-		"GET /cs/commissionservices/{account}/" + hubtelSIMName:  {OpWalletName, hubtelPOS, h.simName},
-		"GET /cs/commissionservices/{account}/transactionstatus": {OpTopUpStatus, hubtelPrepaid, h.serviceStatus},
-		"GET /cs/commissionservices/{account}/{service}":         {OpOffers, hubtelPrepaid, h.offers},
-		"POST /cs/commissionservices/{account}/{service}":        {OpTopUp, hubtelPrepaid, h.sell},
-		"GET /trnf/api/inter-transfers/{account}":                {OpBalance, hubtelPOS, h.balance},
-		"GET /trnf/api/inter-transfers/prepaid/{account}":        {OpBalance, hubtelPrepaid, h.balance},
+		"GET /cs/commissionservices/{account}/" + hubtelSIMName: {OpWalletName, hubtelPOS, h.simName},
+		"GET /cs/commissionservices/{account}/{service}":        {OpOffers, hubtelPrepaid, h.offers},
+		"POST /cs/commissionservices/{account}/{service}":       {OpTopUp, hubtelPrepaid, h.sell},
+		"GET /trnf/api/inter-transfers/{account}":               {OpBalance, hubtelPOS, h.balance},
+		"GET /trnf/api/inter-transfers/prepaid/{account}":       {OpBalance, hubtelPrepaid, h.balance},
 	} {
 		h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			h.guarded(w, r, h.operation(serve.op, r), serve.account, serve.serve)
 		})
 	}
-	return wire{serve: h.mux, callback: h.callback}
+	return wire{serve: h.mux, callback: h.callback, says: hubtelSaysOf}
 }
 
-// operation tells airtime from data, which share their paths.
+// operation tells airtime from data, which share their paths, and from
+// collections, with which they share the status.
 func (h *hubtel) operation(op string, r *http.Request) string {
 	switch op {
 	case OpTopUp:
 		if hubtelServices[r.PathValue("service")].kind == Bundle {
 			return OpBundle
 		}
-	case OpTopUpStatus:
-		if e, ok := h.s.status(Hubtel, r.URL.Query().Get("clientReference")); ok && e.Kind == Bundle {
+	case OpCollectStatus:
+		e, _ := h.s.status(Hubtel, r.URL.Query().Get("clientReference"))
+		switch e.Kind {
+		case TopUp:
+			return OpTopUpStatus
+		case Bundle:
 			return OpBundleStatus
 		}
 	}
@@ -142,6 +152,37 @@ type hubtelSmallAnswer struct {
 	Message      string `json:"message"`
 	ResponseCode string `json:"responseCode"`
 	Data         any    `json:"data"`
+}
+
+// hubtelPlainAnswer is the envelope of payouts, and of the callbacks of sales.
+type hubtelPlainAnswer struct {
+	ResponseCode string `json:"ResponseCode"`
+	Data         any    `json:"Data"`
+}
+
+// hubtelEnvelope is the envelope of an operation's answers.
+func hubtelEnvelope(op, message, code string, data any) any {
+	switch op {
+	case OpDisburse, OpDisburseStatus:
+		return hubtelPlainAnswer{code, data}
+	case OpCollectStatus, OpTopUpStatus, OpBundleStatus, OpBankName, OpBalance:
+		return hubtelSmallAnswer{message, code, data}
+	default:
+		return hubtelAnswer{message, code, data}
+	}
+}
+
+// hubtelSaysOf renders a code, with the order that it is about.
+func hubtelSaysOf(op, code string, o Order) (status int, body []byte) {
+	if code == "" {
+		code = "2001"
+	}
+	const message = "Transaction failed due to an error with the Payment Processor"
+	var data any
+	if o.Reference != "" {
+		data = hubtelData(Entry{Order: o, Status: Failed, Reason: Refused})
+	}
+	return http.StatusOK, hubtelJSON(hubtelEnvelope(op, message, code, data))
 }
 
 // hubtelSays answers what no fault takes away: it enters and moves nothing.
@@ -254,8 +295,12 @@ func (h *hubtel) place(c *call, o Order) (Entry, bool) {
 		h.mu.Lock()
 		h.used[plain(o.Reference)] = true
 		h.mu.Unlock()
+		if f := c.hit.of(RefuseOutright); f.Answer != "" {
+			c.says(f.Answer, o)
+			break
+		}
 		code, message := hubtelCode(p.Refused, o.Kind)
-		c.hubtelSays(http.StatusOK, code, message, h.data(Entry{Order: o, Status: Failed, Reason: p.Refused}))
+		c.write(http.StatusOK, "application/json", hubtelJSON(hubtelEnvelope(c.op, message, code, hubtelData(Entry{Order: o, Status: Failed, Reason: p.Refused}))))
 	default:
 		return p.Entry, true
 	}
@@ -312,33 +357,25 @@ func (e Entry) hubtelExternal() string {
 	return strconv.FormatInt(2_000_000_000+e.Number, 10)
 }
 
-// data is what answers to requests and callbacks hold about an entry.
-func (h *hubtel) data(e Entry) map[string]any {
+// hubtelData is what the answer to an order holds, as each of the three
+// interfaces documents it: while it is open, and when it was refused.
+func hubtelData(e Entry) map[string]any {
 	_, message := hubtelTold(e)
-	d := map[string]any{
-		"TransactionId": "", "ExternalTransactionId": e.hubtelExternal(), "ClientReference": e.Reference,
-		"Description": message, "Amount": cedis(e.Amount), "Charges": cedis(e.Fee),
-	}
+	d := map[string]any{"TransactionId": "", "ClientReference": e.Reference, "Amount": cedis(e.Amount)}
 	if e.Number > 0 {
 		d["TransactionId"] = e.hubtelID()
 	}
-	debited := money.Pesewas(0)
-	if e.Status == Success {
-		debited = e.Amount + e.Fee
-	}
 	switch e.Kind {
 	case Collection:
-		d["AmountAfterCharges"], d["AmountCharged"], d["DeliveryFee"] = cedis(e.Amount-e.Fee), cedis(e.Amount), cedis(0)
-		if e.Status != Pending {
-			d["OrderId"], d["PaymentDate"] = e.hubtelID(), e.Settled.Format(time.RFC3339Nano)
+		d["Description"], d["Charges"], d["DeliveryFee"] = e.Text, cedis(e.Fee), cedis(0)
+		d["AmountAfterCharges"], d["AmountCharged"] = cedis(e.Amount-e.Fee), cedis(e.Amount)
+		if e.Status == Failed {
+			d["Description"] = message
 		}
 	case Payout:
-		d["AmountDebited"], d["Meta"], d["RecipientName"] = cedis(debited), nil, nil
-		if given, family, ok := Name(e.Party); ok && e.Status == Success {
-			d["RecipientName"] = given + " " + family
-		}
+		d["Description"], d["ExternalTransactionId"], d["Charges"], d["AmountDebited"] = message, "", cedis(0), cedis(0)
+		d["Meta"], d["RecipientName"] = nil, nil
 	default:
-		d["AmountDebited"], d["RecipientName"] = cedis(debited), nil
 		d["Meta"] = map[string]string{"Commission": e.Commission.String()}
 	}
 	return d
@@ -347,8 +384,30 @@ func (h *hubtel) data(e Entry) map[string]any {
 // callback is what Hubtel sends when an entry is final, by POST and unsigned.
 func (h *hubtel) callback(e Entry) Callback {
 	code, message := hubtelTold(e)
-	return Callback{
-		Method: http.MethodPost, URL: e.CallbackURL, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: hubtelJSON(hubtelAnswer{message, code, h.data(e)}),
+	d := map[string]any{
+		"TransactionId": e.hubtelID(), "ClientReference": e.Reference, "Description": message, "Amount": cedis(e.Amount),
+		"Charges": cedis(e.Fee), "ExternalTransactionId": e.hubtelExternal(),
 	}
+	var body any = hubtelPlainAnswer{code, d}
+	if e.Kind == Collection {
+		d["AmountAfterCharges"], d["AmountCharged"] = cedis(e.Amount-e.Fee), cedis(e.Amount)
+		d["OrderId"], d["PaymentDate"] = e.hubtelID(), e.Settled.Format(time.RFC3339Nano)
+		word := "failed"
+		if e.Status == Success {
+			word = "success"
+		}
+		body = hubtelAnswer{word, code, d}
+	} else {
+		debited := money.Pesewas(0)
+		if e.Status == Success {
+			debited = e.Amount + e.Fee
+		}
+		d["AmountDebited"], d["Meta"], d["RecipientName"] = cedis(debited), nil, nil
+		if e.Kind != Payout {
+			d["Meta"] = map[string]string{"Commission": e.Commission.String()}
+		} else if given, family, ok := Name(e.Party); ok && e.Status == Success {
+			d["RecipientName"] = given + " " + family
+		}
+	}
+	return Callback{Method: http.MethodPost, URL: e.CallbackURL, Header: http.Header{"Content-Type": {"application/json"}}, Body: hubtelJSON(body)}
 }

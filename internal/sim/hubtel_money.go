@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/money"
@@ -37,61 +38,63 @@ func (h *hubtel) collect(c *call) {
 		CallbackURL: b.CallbackURL, Text: b.Description, Fee: min(hubtelFee(amount), amount), Wire: b.Channel,
 	})
 	if ok {
-		c.accepted(h, e)
+		c.accepted(e)
 	}
 }
 
 // accepted answers 0001, whatever happened since.
-func (c *call) accepted(h *hubtel, e Entry) {
+func (c *call) accepted(e Entry) {
 	e.Status = Pending
 	code, message := hubtelTold(e)
-	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelAnswer{message, code, h.data(e)}))
+	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelEnvelope(c.op, message, code, hubtelData(e))))
 }
 
-// collectStatus tells Paid, Unpaid or Refunded. Unpaid is said of what is open
-// and of what failed; the code and message then carry what the callback said,
-// which is our reading, not in Hubtel's documents (see HubtelPlainUnpaid).
-func (h *hubtel) collectStatus(c *call) {
-	e, ok := h.asked(c, Collection)
+// transactionStatus tells Paid, Unpaid or Refunded of a collection or a sale,
+// under the code 0000 always. Unpaid is said of what is open and of what failed;
+// isFulfilled of sales alone.
+func (h *hubtel) transactionStatus(c *call) {
+	e, ok := h.asked(c, Collection, TopUp, Bundle)
 	if !ok {
-		c.write(http.StatusNotFound, "application/json", hubtelJSON(hubtelSmallAnswer{"Transaction not found", "4004", nil}))
+		h.notKnown(c)
 		return
 	}
-	code, message, status := "0000", "Successful", "Unpaid"
+	sale := e.Kind != Collection
+	status := "Unpaid"
 	switch {
-	case e.Reversed:
+	case e.Reversed, sale && e.Status == Failed:
 		status = "Refunded"
 	case e.Status == Success:
 		status = "Paid"
-	case e.Status == Failed && !h.s.opts.HubtelPlainUnpaid:
-		code, message = hubtelTold(e)
 	}
-	var external any
-	if id := e.hubtelExternal(); id != "" {
-		external = id
-	}
-	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelSmallAnswer{message, code, map[string]any{
-		"date": e.At.Format(time.RFC3339Nano), "status": status, "transactionId": e.hubtelID(), "externalTransactionId": external,
+	data := map[string]any{
+		"date": e.At.Format(time.RFC3339Nano), "status": status, "transactionId": e.hubtelID(), "externalTransactionId": nil,
 		"paymentMethod": "mobilemoney", "clientReference": e.Reference, "currencyCode": nil, "amount": cedis(e.Amount),
 		"charges": cedis(e.Fee), "amountAfterCharges": cedis(e.Amount - e.Fee), "isFulfilled": nil,
-	}}))
+	}
+	if id := e.hubtelExternal(); id != "" {
+		data["externalTransactionId"] = id
+	}
+	if sale {
+		data["paymentMethod"], data["amountAfterCharges"] = "cash", cedis(e.Amount)
+		data["isFulfilled"] = e.Status == Success && !c.hit.has(StatusUnfulfilled)
+	}
+	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelSmallAnswer{"Successful", "0000", data}))
+}
+
+// notKnown answers a question about a reference that Hubtel does not have.
+func (h *hubtel) notKnown(c *call) {
+	reply := hubtelNotKnown[0]
+	c.answer(reply.Status, "application/json", hubtelJSON(hubtelEnvelope(c.op, "Not found", reply.Code, nil)))
 }
 
 // asked finds the entry that a status query is about.
 func (h *hubtel) asked(c *call, kinds ...Kind) (Entry, bool) {
 	e, ok := h.s.status(Hubtel, c.r.URL.Query().Get("clientReference"))
-	if !ok || c.hit.has(StatusNotFound) {
+	if !ok || c.hides(e) || !slices.Contains(kinds, e.Kind) {
 		return Entry{}, false
 	}
-	if c.hit.has(StatusWrongAmount) {
-		e.Amount += e.Fee + 1 // more by the fee alone is right where the payer bears it
-	}
-	for _, k := range kinds {
-		if e.Kind == k {
-			return e, true
-		}
-	}
-	return Entry{}, false
+	c.bends(&e)
+	return e, true
 }
 
 // sendWallet answers a payout to a wallet.
@@ -129,23 +132,18 @@ func (h *hubtel) send(c *call, b hubtelBody, amount money.Pesewas, party, channe
 		CallbackURL: b.CallbackURL, Text: b.Description, Fee: hubtelFee(amount), Wire: channel,
 	})
 	if ok {
-		c.accepted(h, e)
+		c.accepted(e)
 	}
 }
 
-// sendStatus tells success, pending or failed. Why it failed stands in the
-// message, which is our reading, not in Hubtel's documents.
+// sendStatus tells success, pending or failed, and not why it failed.
 func (h *hubtel) sendStatus(c *call) {
 	e, ok := h.asked(c, Payout)
 	if !ok {
-		c.hubtelSays(http.StatusNotFound, "failed", "Transaction not found", nil)
+		h.notKnown(c)
 		return
 	}
-	message := ""
-	if e.Status == Failed {
-		_, message = hubtelTold(e)
-	}
-	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelAnswer{message, "success", map[string]any{
+	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelPlainAnswer{"success", map[string]any{
 		"TransactionId": e.hubtelID(), "networkTransactionId": e.hubtelExternal(), "Amount": cedis(e.Amount), "Fees": cedis(e.Fee),
 		"ClientReference": e.Reference, "Channel": e.Wire, "CustomerNumber": e.Party, "transactionStatus": string(e.Status),
 		"CreatedAt": e.At.Format(time.DateTime),

@@ -109,7 +109,7 @@ func (h *hubtel) simName(c *call) {
 		return
 	}
 	rows := []hubtelRow{{"name", given + " " + family, 0}}
-	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelLabelled{hubtelAnswer{"success", "0000", rows}, "Account holder"}))
+	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelLabelled{hubtelAnswer{"Customer Details", "0000", rows}, "Customer Details"}))
 }
 
 // sell answers a top-up or the purchase of a package, whose value and amount
@@ -138,7 +138,7 @@ func (h *hubtel) sell(c *call) {
 		o.fixed = &Plan{Delay: settleSoon, Then: Failed, Reason: NotRegistered}
 	}
 	if e, ok := h.place(c, o); ok {
-		c.accepted(h, e)
+		c.accepted(e)
 	}
 }
 
@@ -151,17 +151,6 @@ func (v hubtelService) sells(to msisdn.MSISDN, value string, amount money.Pesewa
 	return false
 }
 
-// serviceStatus tells the callback's words about a top-up or package.
-func (h *hubtel) serviceStatus(c *call) {
-	e, ok := h.asked(c, TopUp, Bundle)
-	if !ok {
-		c.hubtelSays(http.StatusNotFound, "4004", "Transaction not found", nil)
-		return
-	}
-	code, message := hubtelTold(e)
-	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelAnswer{message, code, h.data(e)}))
-}
-
 // walletName tells whose wallet a number is.
 func (h *hubtel) walletName(c *call) {
 	q := c.r.URL.Query()
@@ -171,10 +160,11 @@ func (h *hubtel) walletName(c *call) {
 		return
 	}
 	given, family, known := Name(m.International())
-	data := map[string]any{"isRegistered": known, "name": given + " " + family, "status": "active", "profile": "Subscriber"}
 	if !known {
-		data = map[string]any{"isRegistered": false, "name": nil, "status": nil, "profile": nil}
+		c.answer(http.StatusNotFound, "application/json", hubtelJSON(hubtelSmallAnswer{"MTN Exception. Account holder with FRI Not Found", "3000", nil}))
+		return
 	}
+	data := map[string]any{"isRegistered": true, "name": given + " " + family, "status": "active", "profile": "Subscriber"}
 	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelSmallAnswer{"Success", "0000", data}))
 }
 
@@ -183,7 +173,7 @@ func (h *hubtel) bankName(c *call) {
 	number := c.r.PathValue("number")
 	given, family, known := Name(number)
 	if !known || !hubtelBanks[c.r.PathValue("bank")] || !hubtelAccount(number) {
-		c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelSmallAnswer{"Account verification failed", "2001", nil}))
+		c.answer(http.StatusBadRequest, "application/json", hubtelJSON(hubtelSmallAnswer{"We're sorry, we could not verify this account. Do you want to save anyway?", "2001", nil}))
 		return
 	}
 	c.answer(http.StatusOK, "application/json", hubtelJSON(hubtelSmallAnswer{"Success", "0000", map[string]any{"name": given + " " + family}}))

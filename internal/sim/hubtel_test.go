@@ -2,7 +2,12 @@ package sim
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,59 +48,184 @@ const (
 	hubtelDataBody    = `{"Destination":"233242825109","Amount":20.0,"CallbackUrl":"http://127.0.0.1:1/","ClientReference":"HCSDATA123","Extradata":{"bundle":"flexi_data_bundle"}}`
 )
 
-// members fails the test where an answer's data lacks one of the documented names.
-func members(t *testing.T, answer map[string]any, data string, names ...string) map[string]any {
-	t.Helper()
-	d, _ := answer[data].(map[string]any)
-	for _, name := range names {
-		if _, ok := d[name]; !ok {
-			t.Errorf("no %s in %v", name, answer)
-		}
-	}
-	return d
+// sample is an answer as Hubtel documents it.
+type sample struct {
+	Name, Call string
+	Status     int
+	Body       map[string]any
 }
 
+// samples reads what stands beside the adapter: neither it nor the simulator is
+// the measure of the other.
+func samples(t *testing.T) map[string]sample {
+	t.Helper()
+	files, err := filepath.Glob("../provider/hubtel/testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	all := map[string]sample{}
+	for _, file := range files {
+		var list []sample
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &list)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			all[s.Name] = s
+		}
+	}
+	return all
+}
+
+// shaped reports where a value has other members, or of other kinds, than the
+// documented one. Null stands for any kind.
+func shaped(t *testing.T, at string, got, want any) {
+	t.Helper()
+	if got == nil || want == nil {
+		return
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		object, _ := got.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			if _, ok := object[name]; !ok {
+				t.Errorf("%s has no %s", at, name)
+			}
+			shaped(t, at+"."+name, object[name], want[name])
+		}
+		for name := range object {
+			if _, ok := want[name]; !ok {
+				t.Errorf("%s has %s, which Hubtel does not document", at, name)
+			}
+		}
+	case []any:
+		list, _ := got.([]any)
+		if len(list) == 0 {
+			t.Errorf("%s is empty", at)
+		}
+		for _, each := range list {
+			shaped(t, at+"[]", each, want[0])
+		}
+	default:
+		if reflect.TypeOf(got) != reflect.TypeOf(want) {
+			t.Errorf("%s is %T, documented as %T", at, got, want)
+		}
+	}
+}
+
+// TestHubtelAnswersAsDocumented holds every answer and callback to its sample.
 func TestHubtelAnswersAsDocumented(t *testing.T) {
+	documented := samples(t)
 	s, c := manualSim(t, "")
 	defer s.Close()
-	status, a := hubtelAsk(t, s, "POST", "rmp/merchantaccount/merchants/"+hubtelPOS+"/receive/mobilemoney", hubtelCollectBody)
-	d := members(t, a, "Data", "TransactionId", "Description", "ClientReference", "Amount", "Charges", "AmountAfterCharges", "AmountCharged", "DeliveryFee")
-	if status != 200 || a["ResponseCode"] != "0001" || d["Amount"] != 0.8 || d["ClientReference"] != "3jL2KlUy3vt21" {
-		t.Errorf("collect: %d %v", status, a)
+	checked := map[string]bool{}
+	like := func(name string, status int, body map[string]any) map[string]any {
+		t.Helper()
+		want, ok := documented[name]
+		if !ok || want.Status != status {
+			t.Errorf("%s: HTTP %d, documented with %d", name, status, want.Status)
+		}
+		checked[name] = true
+		shaped(t, name, body, want.Body)
+		for _, word := range []string{"ResponseCode", "responseCode"} {
+			if body[word] != want.Body[word] {
+				t.Errorf("%s: %v, documented as %v", name, body, want.Body)
+			}
+		}
+		data, _ := body["Data"].(map[string]any)
+		if data == nil {
+			data, _ = body["data"].(map[string]any)
+		}
+		return data
 	}
-	status, a = hubtelAsk(t, s, "POST", "smp/api/merchants/"+hubtelPrepaid+"/send/mobilemoney", hubtelSendBody)
-	d = members(t, a, "Data", "AmountDebited", "TransactionId", "Description", "ClientReference", "ExternalTransactionId", "Amount", "Charges", "Meta", "RecipientName")
-	if status != 200 || a["ResponseCode"] != "0001" || d["AmountDebited"] != 0.0 || d["ExternalTransactionId"] != "" {
-		t.Errorf("send: %d %v", status, a)
+	ask := func(name, method, path, body string) map[string]any {
+		t.Helper()
+		status, answer := hubtelAsk(t, s, method, path, body)
+		return like(name, status, answer)
 	}
-	if status, a = hubtelAsk(t, s, "POST", "smp/api/merchants/"+hubtelPrepaid+"/send/bank/gh/300304", hubtelBankBody); status != 200 || a["ResponseCode"] != "0001" {
-		t.Errorf("bank: %d %v", status, a)
+	called := func(name, reference string) {
+		t.Helper()
+		e, _ := s.status(Hubtel, reference)
+		var body map[string]any
+		if err := json.Unmarshal(s.wires[Hubtel].callback(e).Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		like(name, 0, body)
 	}
-	if status, a = hubtelAsk(t, s, "POST", "cs/commissionservices/"+hubtelPrepaid+"/b230733cd56b4a0fad820e39f66bc27c", hubtelDataBody); status != 200 || a["ResponseCode"] != "0001" {
-		t.Errorf("data: %d %v", status, a)
+	const pos, pre = hubtelPOS, hubtelPrepaid
+	sell := "cs/commissionservices/" + pre + "/"
+	transaction, sent := "api-txnstatus/transactions/"+pos+"/status?clientReference=", "smrsc/api/merchants/"+pre+"/transactions/status?clientReference="
+
+	if d := ask("collection accepted", "POST", "rmp/merchantaccount/merchants/"+pos+"/receive/mobilemoney", hubtelCollectBody); d["Amount"] != 0.8 || d["ClientReference"] != "3jL2KlUy3vt21" {
+		t.Errorf("collect: %v", d)
 	}
-	_, a = hubtelAsk(t, s, "GET", "api-txnstatus/transactions/"+hubtelPOS+"/status?clientReference=3jL2KlUy3vt21", "")
-	if d := a["data"].(map[string]any); d["status"] != "Unpaid" || a["responseCode"] != "0000" {
-		t.Errorf("open: %v", a)
+	failing := strings.NewReplacer("233200010000", "233200000020", "3jL2KlUy3vt21", "failing").Replace(hubtelCollectBody)
+	ask("collection accepted", "POST", "rmp/merchantaccount/merchants/"+pos+"/receive/mobilemoney", failing)
+	if d := ask("payout accepted", "POST", "smp/api/merchants/"+pre+"/send/mobilemoney", hubtelSendBody); d["AmountDebited"] != 0.0 || d["ExternalTransactionId"] != "" {
+		t.Errorf("send: %v", d)
 	}
+	ask("payout accepted", "POST", "smp/api/merchants/"+pre+"/send/bank/gh/300304", hubtelBankBody)
+	ask("packages offered", "GET", sell+"b230733cd56b4a0fad820e39f66bc27c?destination=233242825109", "")
+	if d := ask("sale accepted", "POST", sell+"b230733cd56b4a0fad820e39f66bc27c", hubtelDataBody); d["Meta"].(map[string]any)["Commission"] != "1.10" {
+		t.Errorf("sell: %v", d)
+	}
+	if d := ask("collection unpaid", "GET", transaction+"3jL2KlUy3vt21", ""); d["status"] != "Unpaid" {
+		t.Errorf("open: %v", d)
+	}
+	if d := ask("sale unpaid: open, or failed", "GET", transaction+"HCSDATA123", ""); d["status"] != "Unpaid" || d["isFulfilled"] != false {
+		t.Errorf("open: %v", d)
+	}
+
 	c.Advance(3 * time.Second)
-	_, a = hubtelAsk(t, s, "GET", "api-txnstatus/transactions/"+hubtelPOS+"/status?clientReference=3jL2KlUy3vt21", "")
-	d = members(t, a, "data", "date", "status", "transactionId", "externalTransactionId", "paymentMethod", "clientReference", "currencyCode", "amount", "charges", "amountAfterCharges", "isFulfilled")
-	if d["status"] != "Paid" || a["responseCode"] != "0000" {
-		t.Errorf("paid: %v", a)
+	if d := ask("collection paid", "GET", transaction+"3jL2KlUy3vt21", ""); d["status"] != "Paid" {
+		t.Errorf("paid: %v", d)
 	}
-	_, a = hubtelAsk(t, s, "GET", "smrsc/api/merchants/"+hubtelPrepaid+"/transactions/status?clientReference=bank101", "")
-	d = members(t, a, "Data", "TransactionId", "networkTransactionId", "Amount", "Fees", "ClientReference", "Channel", "CustomerNumber", "transactionStatus", "CreatedAt")
-	if a["ResponseCode"] != "success" || d["transactionStatus"] != "success" || d["Channel"] != "gip-gh" || d["CustomerNumber"] != "0012345678901" {
-		t.Errorf("sent: %v", a)
+	if d := ask("collection unpaid", "GET", transaction+"failing", ""); d["status"] != "Unpaid" {
+		t.Errorf("failed: %v", d)
 	}
-	_, a = hubtelAsk(t, s, "GET", "cs/commissionservices/"+hubtelPrepaid+"/transactionstatus?clientReference=HCSDATA123", "")
-	d = members(t, a, "Data", "AmountDebited", "TransactionId", "ClientReference", "Description", "ExternalTransactionId", "Amount", "Charges", "Meta", "RecipientName")
-	if meta, _ := d["Meta"].(map[string]any); a["ResponseCode"] != "0000" || d["AmountDebited"] != 20.0 || meta["Commission"] != "1.10" {
-		t.Errorf("bundle: %v", a)
+	if d := ask("payout paid", "GET", sent+"bank101", ""); d["transactionStatus"] != "success" || d["Channel"] != "gip-gh" || d["CustomerNumber"] != "0012345678901" {
+		t.Errorf("sent: %v", d)
 	}
-	_, a = hubtelAsk(t, s, "GET", "trnf/api/inter-transfers/prepaid/"+hubtelPrepaid, "")
-	members(t, a, "data", "amount")
+	if d := ask("sale paid and delivered", "GET", transaction+"HCSDATA123", ""); d["status"] != "Paid" || d["isFulfilled"] != true || d["paymentMethod"] != "cash" {
+		t.Errorf("sold: %v", d)
+	}
+	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusUnfulfilled}); err != nil {
+		t.Fatal(err)
+	}
+	if d := ask("sale paid, not delivered", "GET", transaction+"HCSDATA123", ""); d["status"] != "Paid" || d["isFulfilled"] != false {
+		t.Errorf("not delivered: %v", d)
+	}
+	called("collection succeeded, by callback", "3jL2KlUy3vt21")
+	called("collection failed, by callback", "failing")
+	called("payout succeeded, by callback", "pay101")
+	called("sale delivered, by callback", "HCSDATA123")
+	called("data package delivered, by callback", "HCSDATA123")
+
+	const rnv = "rnv/v2/merchantaccount/merchants/" + pos
+	ask("wallet registered", "GET", rnv+"/mobilemoney/verify?channel=mtn-gh&customerMsisdn=0244123456", "")
+	ask("wallet not registered", "GET", rnv+"/mobilemoney/verify?channel=mtn-gh&customerMsisdn=0240000027", "")
+	ask("bank account known", "GET", rnv+"/bank/verify/300304/0012345678901", "")
+	ask("bank account not known", "GET", rnv+"/bank/verify/300304/1230000027", "")
+	ask("holder of a number", "GET", "cs/commissionservices/"+pos+"/"+hubtelSIMName+"?destination=233501431586", "")
+	if err := s.SetFloat(Hubtel, 10); err != nil {
+		t.Fatal(err)
+	}
+	ask("our prepaid balance is too low", "POST", "smp/api/merchants/"+pre+"/send/mobilemoney", strings.Replace(hubtelSendBody, "pay101", "pay101fail", 1))
+	_, a := hubtelAsk(t, s, "GET", "trnf/api/inter-transfers/prepaid/"+pre, "")
+	shaped(t, "balance", a, map[string]any{"message": "", "responseCode": "", "data": map[string]any{"amount": 0.0}})
+
+	// What stands for a network that is away, and the other code of one answer.
+	for _, name := range []string{"wallet not registered, the other code", "the network does not answer now", "the bank does not answer now"} {
+		checked[name] = true
+	}
+	for name := range documented {
+		if !checked[name] {
+			t.Errorf("the simulator is not held to %q", name)
+		}
+	}
 }
 
 func TestHubtelRefuses(t *testing.T) {

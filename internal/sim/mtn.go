@@ -72,7 +72,7 @@ func newMTN(s *Sim) wire {
 			resources: map[string]bool{"transfer": true, "deposit": true, "refund": true}, party: "payee",
 		},
 	}}
-	return wire{serve: m, callback: m.callback}
+	return wire{serve: m, callback: m.callback, says: mtnSays}
 }
 
 // ServeHTTP finds the product and resource: /{product}/token/ and
@@ -181,6 +181,17 @@ func (m *mtn) bearer(p *mtnProduct, header string) bool {
 func (c *call) fail(status int, code string) {
 	body, _ := json.Marshal(mtnReason{code, mtnText(code)})
 	c.write(status, "application/json", body)
+}
+
+// mtnSays renders a code in MTN's error object.
+func mtnSays(op, code string, _ Order) (status int, body []byte) {
+	if code == "" && op == OpCollect {
+		code = "PAYER_NOT_FOUND"
+	} else if code == "" {
+		code = "PAYEE_NOT_ALLOWED_TO_RECEIVE"
+	}
+	body, _ = json.Marshal(mtnReason{code, mtnText(code)})
+	return http.StatusBadRequest, body
 }
 
 type mtnReason struct {

@@ -89,6 +89,8 @@ func (m *mtn) move(c *call, p *mtnProduct, resource string) {
 	case !ok:
 	case placed.Existed:
 		c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
+	case c.hit.of(RefuseOutright).Answer != "" && placed.Refused != "":
+		c.says(c.hit.of(RefuseOutright).Answer, o)
 	case placed.Refused == FloatLow:
 		c.fail(http.StatusInternalServerError, "NOT_ENOUGH_FUNDS")
 	case placed.Refused != "":
@@ -105,13 +107,15 @@ func (m *mtn) query(c *call, p *mtnProduct, reference string) {
 		return
 	}
 	e, ok := m.s.status(MTN, reference)
-	if !ok || e.Kind != p.kind || c.hit.has(StatusNotFound) {
+	if !ok || e.Kind != p.kind || c.hides(e) {
 		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
 		return
 	}
-	if c.hit.has(StatusWrongAmount) {
-		e.Amount++
+	if c.hit.has(StatusOther) {
+		// The echo is of the wire, as it came: the reference is in it as externalId.
+		e.Wire = strings.NewReplacer(e.Reference, others(e.Reference), e.Party, others(e.Party)).Replace(e.Wire)
 	}
+	c.bends(&e)
 	c.answer(http.StatusOK, "application/json", m.render(e))
 }
 

@@ -81,8 +81,11 @@ type Plan struct {
 	Early      bool          `json:"-"`                // settles and calls back before the answer is given
 	CallAfter  time.Duration `json:"call_after,omitempty"`
 
-	// FlipAfter, when not zero, reverses a success so long after it settled.
+	// FlipAfter, when not zero, is how long after it settled the entry says the
+	// opposite, Flips times in all: a success is taken back, a failure is paid
+	// after all.
 	FlipAfter time.Duration `json:"flip_after,omitempty"`
+	Flips     int           `json:"flips,omitempty"`
 
 	Omit bool          `json:"omit,omitempty"` // absent from the statement
 	Off  money.Pesewas `json:"off,omitempty"`  // added to the amount in the statement

@@ -39,9 +39,6 @@ type Options struct {
 	// MTNReasonObject makes MTN's status answers give reason as the object
 	// of MTN's specification instead of the bare text of the live system.
 	MTNReasonObject bool
-	// HubtelPlainUnpaid makes the status of a failed collection at Hubtel a
-	// bare Unpaid, as in Hubtel's documents: the same as of an open one.
-	HubtelPlainUnpaid bool
 	// HubtelAllowed are the addresses that may call Hubtel; empty: all.
 	HubtelAllowed []netip.Prefix
 	// SMSC are the habits of the message centre.
@@ -75,6 +72,10 @@ type wire struct {
 	serve http.Handler
 	// callback renders what the provider would send about an entry.
 	callback func(Entry) Callback
+	// says renders a code in the envelope of an operation's host, about an order
+	// or, when its reference is empty, about none; status is what goes with it.
+	// An empty code is the ordinary refusal.
+	says func(op, code string, o Order) (status int, body []byte)
 }
 
 // New opens the book and starts the simulator. Close it at the end.

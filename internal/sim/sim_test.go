@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -264,7 +266,7 @@ func TestFaultRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := func(provider, op string) string { return fmt.Sprint(s.faults.next(provider, op).kinds) }
+	next := func(provider, op string) string { return fmt.Sprint(kindsOf(s.faults.next(provider, op))) }
 	inject(Fault{Provider: MTN, Operation: OpCollect, Kind: AnswerLost, Count: 2})
 	inject(Fault{Kind: CallbackMissing})
 	inject(Fault{Operation: "*", Kind: Slow, Count: 1})
@@ -531,5 +533,113 @@ func TestQuietGivesUp(t *testing.T) {
 	cancel()
 	if s.Quiet(ctx) == nil {
 		t.Error("quiet while a callback is under way")
+	}
+}
+
+func kindsOf(h hit) (kinds []FaultKind) {
+	for _, f := range h {
+		kinds = append(kinds, f.Kind)
+	}
+	return kinds
+}
+
+// TestThirdWords: a provider that changes its word twice, and its float with it.
+func TestThirdWords(t *testing.T) {
+	for kind, want := range map[FaultKind][]Status{
+		SuccessFailedSuccess: {Success, Failed, Success}, FailedSuccessFailed: {Failed, Success, Failed}, Reverse: {Success, Failed, Failed},
+	} {
+		s, c := manualSim(t, "")
+		if err := s.Inject(Fault{Provider: Hubtel, Kind: kind, Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		hubtelAsk(t, s, "POST", "smp/api/merchants/"+hubtelPrepaid+"/send/mobilemoney", hubtelSendBody)
+		c.Advance(time.Minute)
+		for i, status := range want {
+			if err := s.Quiet(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			gone := money.Pesewas(0)
+			if status == Success {
+				gone = 80 + hubtelFee(80)
+			}
+			if e, _ := s.status(Hubtel, "pay101"); e.Status != status || s.Opening(Hubtel)-s.Float(Hubtel) != gone {
+				t.Errorf("%s: word %d is %s, and %v went out", kind, i+1, e.Status, s.Opening(Hubtel)-s.Float(Hubtel))
+			}
+			c.Advance(time.Hour)
+		}
+		s.Close()
+	}
+}
+
+// TestLag: what was entered a moment ago is not known yet, and then it is.
+func TestLag(t *testing.T) {
+	s, c := manualSim(t, "")
+	defer s.Close()
+	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusLag, Delay: 5 * time.Minute, For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	hubtelAsk(t, s, "POST", "smp/api/merchants/"+hubtelPrepaid+"/send/mobilemoney", hubtelSendBody)
+	for _, want := range []int{404, 404, 200} {
+		if status, a := hubtelAsk(t, s, "GET", "smrsc/api/merchants/"+hubtelPrepaid+"/transactions/status?clientReference=pay101", ""); status != want {
+			t.Errorf("%v: %d %v", s.clock.Now(), status, a)
+		}
+		c.Advance(150 * time.Second)
+	}
+}
+
+// TestHang: the question stays unanswered until whoever asked gives up.
+func TestHang(t *testing.T) {
+	s, _ := manualSim(t, "")
+	defer s.Close()
+	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusHang}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/hubtel/smrsc/api/merchants/"+hubtelPrepaid+"/transactions/status?clientReference=pay101", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := server.Client().Do(r)
+		done <- err
+	}()
+	for len(s.Faults()) > 0 { // until it has struck
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("it was answered: %v", err)
+	}
+}
+
+// TestFaultAnswers: every Answer that is worth trying can be given, and nothing
+// else is taken.
+func TestFaultAnswers(t *testing.T) {
+	s, _ := manualSim(t, "")
+	defer s.Close()
+	for _, name := range s.Providers() {
+		for _, a := range RefusalAnswers(name) {
+			if err := s.Inject(Fault{Provider: name, Kind: RefuseAfter, Answer: a}); err != nil {
+				t.Errorf("%s %q: %v", name, a, err)
+			}
+		}
+		for _, a := range StatusAnswers(name) {
+			if err := s.Inject(Fault{Provider: name, Kind: StatusAnswer, Answer: a}); err != nil {
+				t.Errorf("%s %q: %v", name, a, err)
+			}
+		}
+	}
+	for _, k := range Contradictions() {
+		if err := s.Inject(Fault{Kind: k}); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	for _, f := range []Fault{{Kind: RefuseAfter, Answer: "100:x"}, {Kind: RefuseAfter, Answer: "x:y"}, {Kind: RefuseAfter, Answer: "400:"}, {Kind: Outage, Answer: "html"}} {
+		if err := s.Inject(f); err == nil {
+			t.Errorf("%+v was taken", f)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // TestSMSCFaultsAreItsOwn: faults of payments and of messages do not use up each other.
 func TestSMSCFaultsAreItsOwn(t *testing.T) {
 	s, _ := newSim(t, Options{})
-	next := func(provider, op string) string { return fmt.Sprint(s.faults.next(provider, op).kinds) }
+	next := func(provider, op string) string { return fmt.Sprint(kindsOf(s.faults.next(provider, op))) }
 	for _, f := range []Fault{{Kind: CallbackMissing}, {Kind: Outage}, {Operation: "*", Kind: Slow}, {Provider: SMSC, Kind: Throttle, Count: 2, Every: 3}, {Kind: Silent}} {
 		if err := s.Inject(f); err != nil {
 			t.Fatal(err)

@@ -175,7 +175,7 @@ func (s *smscSession) takeBind(h pdu.Header, unit []byte) {
 		return
 	case hit.has(Unauthorized):
 		answer.CommandStatus = data.ESME_RINVPASWD
-	case hit.kinds != nil && !hit.has(Slow):
+	case hit != nil && !hit.has(Slow):
 		answer.CommandStatus = data.ESME_RBINDFAIL
 	case bind.SystemID != smscSystemID:
 		answer.CommandStatus = data.ESME_RINVSYSID
@@ -196,7 +196,7 @@ func (s *smscSession) takeBind(h pdu.Header, unit []byte) {
 		s.flush()
 	}
 	if hit.has(Slow) {
-		s.c.later(hit.delay, respond)
+		s.c.later(hit.of(Slow).Delay, respond)
 		return
 	}
 	respond()

@@ -24,7 +24,7 @@ func (s *smscSession) takeSubmit(h pdu.Header, unit []byte) {
 	c.taking.Add(1)
 	defer c.taken() // when its answer is on its way
 	hit := c.s.faults.next(SMSC, OpSubmit)
-	if hit.kinds != nil && s.struck(h, hit) {
+	if hit != nil && s.struck(h, hit) {
 		return
 	}
 	g, status := s.understand(h, unit)
@@ -247,7 +247,7 @@ func (s *smscSession) respond(sequence int32, id uint64, plan Plan, hit hit) {
 	case plan.Garbled:
 		s.garble(sequence)
 	case hit.has(Slow):
-		s.c.later(hit.delay, func() {
+		s.c.later(hit.of(Slow).Delay, func() {
 			a := pdu.NewSubmitSMResp().(*pdu.SubmitSMResp)
 			a.SequenceNumber, a.MessageID = sequence, name
 			s.send(a)

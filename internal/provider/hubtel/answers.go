@@ -6,19 +6,30 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
 )
 
 // order is what we asked for, against which answers are read.
 type order struct {
-	reference  string
-	amount     money.Pesewas
-	collecting bool
+	reference string
+	amount    money.Pesewas
+	product   product
 }
+
+// product is which of Hubtel's interfaces an order went to.
+type product int
+
+const (
+	collection product = iota
+	payout
+	sale // airtime or data: the commission services
+)
 
 // envelope is the outside of every answer and callback. Hubtel's hosts spell
 // the members in different cases; encoding/json does not mind.
@@ -33,7 +44,8 @@ type payload struct {
 	ClientReference   text
 	TransactionID     text `json:"TransactionId"`
 	Description       text
-	Status            text // collections: Paid, Unpaid, Refunded
+	Status            text // collections and sales: Paid, Unpaid, Refunded
+	IsFulfilled       *bool
 	TransactionStatus text // payouts: success, pending, failed
 	CurrencyCode      text
 	CustomerNumber    text
@@ -42,7 +54,6 @@ type payload struct {
 	Charges           amount
 	AmountAfter       amount `json:"AmountAfterCharges"`
 	Fees              amount
-	Meta              struct{ Commission amount }
 	IsRegistered      *bool
 	Name              text
 }
@@ -99,28 +110,48 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// refusals are the codes that are a definite no, with their reasons; an empty
-// one is in the message. Hubtel documents no others, and a code that is not
-// here is not understood.
-var refusals = map[string]string{
-	"2001": "",
-	"3050": "not registered",
-	"4000": provider.ReasonInvalidRequest,
-	"4070": provider.ReasonSetup, // fees not set
-	"4075": provider.ReasonFloat, // our balance is too low
-	"4101": provider.ReasonSetup, // scope or keys
-	"4103": provider.ReasonSetup, // channel not allowed
+// refusal is a code by which Hubtel says no. The reason is in the message where
+// there is none here; words stand for a message that need not say it.
+type refusal struct {
+	reason string
+	words  string
+}
+
+// refusals are Hubtel's final refusals. Sources: the tables of codes of Receive
+// Money and Send Money (December 2025), of the verification interface (February
+// 2026) and of the mobile money codes by network.
+var refusals = map[string]refusal{
+	"2000": {},
+	"2001": {},
+	"2050": {words: "insufficient funds"},
+	"2051": {words: "not registered"}, // MTN
+	"2200": {words: "not registered"}, // Telecel
+	"2201": {words: "not registered"},
+	"3050": {words: "not registered"},
+	"4000": {reason: provider.ReasonInvalidRequest},
+	"4010": {reason: provider.ReasonInvalidRequest},
+	"4070": {reason: provider.ReasonSetup}, // fees not set
+	"4075": {reason: provider.ReasonFloat}, // our balance is too low
+	"4101": {reason: provider.ReasonSetup}, // scope or keys
+	"4103": {reason: provider.ReasonSetup}, // channel not allowed
+	"4105": {reason: provider.ReasonSetup}, // permission
+}
+
+// final reports whether a code is a last word about an order. The commission
+// services say 4000 also when they could not tell: "try again later".
+func final(code string, p product) bool {
+	_, listed := refusals[code]
+	return listed && !(p == sale && code == "4000")
 }
 
 // lastWords are the refusals that, in a status answer, speak of the payment.
 // The others may as well speak of the question.
-var lastWords = map[string]bool{"2001": true, "3050": true, "4070": true, "4075": true}
+var lastWords = map[string]bool{"2000": true, "2001": true, "2050": true, "2051": true, "2200": true, "2201": true, "3050": true, "4070": true, "4075": true}
 
-// silent are the codes that say nothing about a reference when no payment
-// comes with them; any other then means that there is none.
-var silent = map[string]bool{"0000": true, "success": true, "0001": true, "0005": true, "5000": true, "4070": true, "4101": true, "4103": true}
+// unclear are the codes by which Hubtel says that it does not know itself.
+var unclear = map[string]bool{"0005": true, "5000": true}
 
-// failures finds the reason of a 2001 in its message, the first that fits.
+// failures finds a reason in the message, the first that fits.
 var failures = []struct {
 	words             *regexp.Regexp
 	collecting, other string
@@ -134,18 +165,18 @@ var failures = []struct {
 	{regexp.MustCompile(`time ?out|timed out|expired|no response|session`), provider.ReasonExpired, provider.ReasonRefused},
 }
 
-func reason(code, message string, collecting bool) string {
+func reason(code, message string, p product) string {
 	r := refusals[code]
-	if r != "" && r != "not registered" {
-		return r
+	if r.reason != "" {
+		return r.reason
+	}
+	if r.words != "" {
+		message = r.words
 	}
 	message = strings.ToLower(message)
-	if r == "not registered" {
-		message = r
-	}
 	for _, f := range failures {
 		if f.words.MatchString(message) {
-			if collecting {
+			if p == collection {
 				return f.collecting
 			}
 			return f.other
@@ -171,9 +202,10 @@ func read(a provider.Answer) (envelope, bool) {
 	return e, true
 }
 
-// submitted reads the answer to a request that moves money. Only the
-// documented codes below HTTP 500 are a no; whatever else is not an acceptance
-// is Unknown, because the request may have been taken.
+// submitted reads the answer to a request that moves money. Below HTTP 500 a
+// documented code is a clear no, and whatever else comes with 4xx a bare one.
+// What is neither a no nor an acceptance is Unknown: the request may have been
+// taken.
 func submitted(a provider.Answer, want order) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -182,6 +214,9 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 		return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnavailable, Code: strconv.Itoa(a.Status)}
 	}
 	e, ok := read(a)
+	if !ok && a.Status >= 400 {
+		return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonRefused, Code: strconv.Itoa(a.Status), Message: "no response code"}
+	}
 	if !ok {
 		return provider.Unreadable(a, "no response code")
 	}
@@ -191,15 +226,15 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 		o.Class, o.Reason = provider.Unknown, provider.ReasonMismatch
 		return o
 	}
-	code := string(e.ResponseCode)
-	_, refused := refusals[code]
-	switch {
+	switch code := string(e.ResponseCode); {
 	case code == "0001", code == "0000":
 		// A final success is believed from a query only: it tells the
 		// charges too.
 		o.Class, o.State = provider.Accepted, provider.Pending
-	case refused:
-		o.Class, o.Clear, o.Reason = provider.Rejected, true, reason(code, o.Message, want.collecting)
+	case final(code, want.product):
+		o.Class, o.Clear, o.Reason = provider.Rejected, true, reason(code, o.Message, want.product)
+	case a.Status >= 400 && !unclear[code]:
+		o.Class, o.Reason = provider.Rejected, reason(code, o.Message, want.product)
 	default:
 		o.Class, o.Reason = provider.Unknown, provider.ReasonUnknown
 	}
@@ -209,24 +244,44 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 // answered opens the answer to a status query. The outcome holds when ok is
 // false; otherwise it carries the ids, words and echo to build on. Whether the
 // echo is of the payment that was asked about is the caller's question.
-func answered(a provider.Answer, want order) (o provider.Outcome, e envelope, p payload, ok bool) {
+//
+// Hubtel documents no answer for a reference that it does not have. Only one
+// that the operator has taught in notKnown, and that names no payment, says so.
+func answered(a provider.Answer, want order, notKnown []config.Reply) (o provider.Outcome, e envelope, p payload, ok bool) {
+	e, whole := envelope{}, false
+	if a.Err == nil {
+		e, whole = read(a)
+		p = e.payload()
+	}
+	if whole && p.ClientReference == "" && slices.Contains(notKnown, config.Reply{Status: a.Status, Code: string(e.ResponseCode)}) {
+		return provider.Outcome{Reason: provider.ReasonUnknown, Code: string(e.ResponseCode), Message: e.words(p), NotFound: true}, e, p, false
+	}
 	if o, done := provider.StatusUnanswered(a); done {
-		o.NotFound = a.Status == http.StatusNotFound
+		if whole {
+			o = told(o, a, e)
+		}
 		return o, e, p, false
 	}
-	if e, ok = read(a); !ok {
+	if !whole {
 		return provider.Unreadable(a, "no response code"), e, p, false
 	}
-	p = e.payload()
 	o = provider.Outcome{UpstreamID: string(p.TransactionID), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference == "" {
 		// It speaks of the question, or of nothing: no word about the payment.
-		o.Reason, o.NotFound = provider.ReasonUnknown, !silent[string(e.ResponseCode)]
-		return o, e, p, false
+		o.Reason = provider.ReasonUnknown
+		return told(o, a, e), e, p, false
 	}
 	o.Name = string(p.RecipientName)
 	o.Echo = echo(p, want)
 	return o, e, p, true
+}
+
+// told gives an answer that says nothing of the payment as a Reply would be
+// taught, with Hubtel's words.
+func told(o provider.Outcome, a provider.Answer, e envelope) provider.Outcome {
+	o.Code = provider.Clip(config.Reply{Status: a.Status, Code: string(e.ResponseCode)}.String())
+	o.Message = e.words(e.payload())
+	return o
 }
 
 // echo is what Hubtel repeats of the payment. Where the account makes the
@@ -239,44 +294,62 @@ func echo(p payload, want order) *provider.Echo {
 		if !p.Amount.exact {
 			e.Amount = -1
 		}
-		if want.collecting && p.AmountAfter.exact && p.AmountAfter.pesewas == want.amount && p.Charges.exact && e.Amount == want.amount+p.Charges.pesewas {
+		if want.product == collection && p.AmountAfter.exact && p.AmountAfter.pesewas == want.amount && p.Charges.exact && e.Amount == want.amount+p.Charges.pesewas {
 			e.Amount = want.amount
 		}
 	}
 	return e
 }
 
-// collected reads the status of a collection. Unpaid is said of an open
-// collection and of a failed one; old tells that it has been open too long.
-func collected(a provider.Answer, want order, old bool) provider.Outcome {
-	o, e, p, ok := answered(a, want)
+// notFulfilled is the code of a sale that was paid for and not delivered.
+const notFulfilled = "paid_not_fulfilled"
+
+// paid reads the status of a collection or sale. The response code is 0000 also
+// of what has failed: status says what became of it, and isFulfilled whether
+// what was sold was delivered. Unpaid is said of what is open and of what failed.
+func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outcome {
+	o, e, p, ok := answered(a, want, notKnown)
 	if !ok {
 		return o
 	}
 	code := string(e.ResponseCode)
-	failed := lastWords[code]
 	switch status := strings.ToLower(string(p.Status)); {
+	case status == "paid" && code == "0000" && want.product == sale && (p.IsFulfilled == nil || !*p.IsFulfilled):
+		o.Class, o.State = provider.Accepted, provider.Pending
+		o.Code, o.Message = notFulfilled, "paid, and not fulfilled yet"
 	case status == "paid" && code == "0000":
 		o.Class, o.State = provider.Accepted, provider.Success
-		o.Fee, o.FeeKnown = collectionFee(p, want)
+		o.Fee, o.FeeKnown = fee(p, want)
 	case status == "refunded" && code == "0000":
 		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, provider.ReasonReversed
-	case status == "unpaid" && failed:
-		// Not in Hubtel's documents, but plain: the code of the callback.
-		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, reason(code, o.Message, true)
-	case status == "unpaid" && old:
-		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, provider.ReasonExpired
+		if want.product == sale { // what was not delivered, and given back
+			o.Reason = provider.ReasonRefused
+		}
 	case status == "unpaid":
-		o.Class, o.State = provider.Accepted, provider.Pending
+		o.Class, o.State, o.Unpaid = provider.Accepted, provider.Pending, true
+		o.Reason = unpaidReason(code, o.Message, want.product)
 	default:
 		o.Reason = provider.ReasonUnknown
 	}
 	return o
 }
 
-// collectionFee is what Hubtel keeps of the amount that we asked for.
-func collectionFee(p payload, want order) (money.Pesewas, bool) {
-	if p.AmountAfter.told {
+// unpaidReason is why it failed if Unpaid should turn out to say so.
+func unpaidReason(code, message string, p product) string {
+	switch {
+	case lastWords[code]: // the callback's code; Hubtel documents 0000 alone
+		return reason(code, message, p)
+	case p == collection:
+		return provider.ReasonExpired
+	default:
+		return provider.ReasonRefused
+	}
+}
+
+// fee is what Hubtel keeps: of the amount that we asked a payer for, or on top
+// of what we bought.
+func fee(p payload, want order) (money.Pesewas, bool) {
+	if want.product == collection && p.AmountAfter.told {
 		fee := want.amount - p.AmountAfter.pesewas
 		return max(fee, 0), fee >= 0
 	}
@@ -284,8 +357,8 @@ func collectionFee(p payload, want order) (money.Pesewas, bool) {
 }
 
 // disbursed reads the status of a payout.
-func disbursed(a provider.Answer, want order) provider.Outcome {
-	o, e, p, ok := answered(a, want)
+func disbursed(a provider.Answer, want order, notKnown []config.Reply) provider.Outcome {
+	o, e, p, ok := answered(a, want, notKnown)
 	if !ok {
 		return o
 	}
@@ -299,32 +372,10 @@ func disbursed(a provider.Answer, want order) provider.Outcome {
 		o.Class, o.State = provider.Accepted, provider.Success
 		o.Fee, o.FeeKnown = p.Fees.pesewas, p.Fees.told && p.Fees.pesewas >= 0
 	case status == "failed":
-		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, reason(code, o.Message, false)
+		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, reason(code, o.Message, payout)
 	case status == "pending":
 		o.Class, o.State = provider.Accepted, provider.Pending
 	default:
-		o.Reason = provider.ReasonUnknown
-	}
-	return o
-}
-
-// served reads the status of a top-up or bundle.
-func served(a provider.Answer, want order) provider.Outcome {
-	o, e, p, ok := answered(a, want)
-	if !ok {
-		return o
-	}
-	code := string(e.ResponseCode)
-	switch {
-	case code == "0000":
-		o.Class, o.State = provider.Accepted, provider.Success
-		o.Fee, o.Commission = p.Charges.pesewas, p.Meta.Commission.pesewas
-		o.FeeKnown = p.Meta.Commission.told && o.Commission >= 0 && o.Fee >= 0
-	case code == "0001":
-		o.Class, o.State = provider.Accepted, provider.Pending
-	case lastWords[code]:
-		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, reason(code, o.Message, false)
-	default: // 0005 and what nobody documented
 		o.Reason = provider.ReasonUnknown
 	}
 	return o
@@ -345,24 +396,28 @@ func asked(a provider.Answer) (envelope, provider.Outcome, bool) {
 	return e, provider.Outcome{Code: string(e.ResponseCode), Message: e.words(payload{})}, true
 }
 
-// walletName reads the registration of a wallet.
+// walletName reads the registration of a wallet. HTTP 424 means that a network
+// does not answer now, whatever its code.
 func walletName(a provider.Answer) (string, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {
 		return "", o
 	}
 	p := e.payload()
-	unregistered := p.IsRegistered != nil && !*p.IsRegistered
-	return named(o, string(p.Name), unregistered || o.Code == "3050" || o.Code == "2001")
+	unregistered := p.IsRegistered != nil && !*p.IsRegistered ||
+		o.Code == "3050" || a.Status == http.StatusNotFound && (o.Code == "3000" || o.Code == "2001")
+	return named(o, string(p.Name), unregistered && a.Status != http.StatusFailedDependency)
 }
 
-// bankName reads the name of a bank account.
+// bankName reads the name of a bank account. An account that could not be
+// verified is HTTP 400 with 2001.
 func bankName(a provider.Answer) (string, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {
 		return "", o
 	}
-	return named(o, string(e.payload().Name), o.Code == "2001" || o.Code == "4000")
+	unknown := o.Code == "2001" || o.Code == "3000" || o.Code == "4000"
+	return named(o, string(e.payload().Name), unknown && a.Status != http.StatusFailedDependency)
 }
 
 // named ends a name query: known by that name, not known, or ask another time.
@@ -399,7 +454,7 @@ func offers(a provider.Answer) ([]provider.Offer, provider.Outcome) {
 	if o.Code != "0000" || json.Unmarshal(e.Data, &rows) != nil {
 		o.Reason = provider.ReasonUnknown
 		if _, refused := refusals[o.Code]; refused {
-			o.Class, o.Reason = provider.Rejected, reason(o.Code, o.Message, false)
+			o.Class, o.Reason = provider.Rejected, reason(o.Code, o.Message, sale)
 		}
 		return nil, o
 	}

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
 )
 
-// The bodies marked "documented" are those of Hubtel's published pages, with
-// our reference in place of theirs.
+// What Hubtel documents is in testdata and read by TestDocumented. These are
+// the variations, and what must stay unknown.
 
 const reference = "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21"
 const plain = `0b9e1c9e8f1d4c7b9d530c4f9a8e7d21`
@@ -34,12 +35,11 @@ func TestSubmitted(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer provider.Answer
-		payout bool
+		to     product
 		class  provider.Class
 		reason string
+		bare   bool // a refusal that is not clear
 	}{
-		{name: "documented: collection accepted", class: provider.Accepted, answer: answer(200, `{"Message":"Transaction pending. Expect callback request for final state","ResponseCode":"0001","Data":{"TransactionId":"09f84e20a283942e807128e8c21d08d6","Description":"Union Dues","ClientReference":"`+plain+`","Amount":0.8,"Charges":0.05,"AmountAfterCharges":0.8,"AmountCharged":0.85,"DeliveryFee":0.0}}`)},
-		{name: "documented: payout accepted", payout: true, class: provider.Accepted, answer: answer(200, `{"ResponseCode":"0001","Data":{"AmountDebited":0.0,"TransactionId":"09f84e20a283942e807128e8c21d0303","Description":"Your request has been accepted. We will notify you when the transaction is completed.","ClientReference":"`+plain+`","ExternalTransactionId":"","Amount":0.8,"Charges":0.0,"Meta":null,"RecipientName":null}}`)},
 		{name: "success at once is still asked about", class: provider.Accepted, answer: answer(200, `{"responseCode":"0000","data":{"clientReference":"`+plain+`"}}`)},
 		{name: "another's reference", class: provider.Unknown, reason: provider.ReasonMismatch, answer: answer(200, `{"ResponseCode":"0001","Data":{"ClientReference":"somebodyelses"}}`)},
 		{name: "a refusal of another's reference", class: provider.Unknown, reason: provider.ReasonMismatch, answer: answer(200, `{"ResponseCode":"2001","Data":{"ClientReference":"somebodyelses"}}`)},
@@ -47,25 +47,40 @@ func TestSubmitted(t *testing.T) {
 		{name: "no funds", class: provider.Rejected, reason: provider.ReasonFunds, answer: answer(200, `{"ResponseCode":"2001","Message":"Insufficient funds"}`)},
 		{name: "limit", class: provider.Rejected, reason: provider.ReasonLimit, answer: answer(200, `{"ResponseCode":"2001","Message":"MTN Mobile Money user has reached counter or balance limits"}`)},
 		{name: "payer unknown", class: provider.Rejected, reason: provider.ReasonPayerNotFound, answer: answer(200, `{"ResponseCode":"2001","Data":{"Description":"MTN exception: Account holder with FRI not found"}}`)},
-		{name: "payee unknown", payout: true, class: provider.Rejected, reason: provider.ReasonPayeeNotFound, answer: answer(200, `{"ResponseCode":"3050","Message":"Mobile Number is not registered for Mobile Payment."}`)},
+		{name: "payee unknown", to: payout, class: provider.Rejected, reason: provider.ReasonPayeeNotFound, answer: answer(200, `{"ResponseCode":"3050","Message":"Mobile Number is not registered for Mobile Payment."}`)},
 		{name: "session", class: provider.Rejected, reason: provider.ReasonExpired, answer: answer(200, `{"ResponseCode":"2001","Message":"USSD session timeout"}`)},
 		{name: "no better reason", class: provider.Rejected, reason: provider.ReasonRefused, answer: answer(200, `{"ResponseCode":"2001","Message":"Vodafone Cash transaction failed"}`)},
 		{name: "validation, HTTP 400", class: provider.Rejected, reason: provider.ReasonInvalidRequest, answer: answer(400, `{"ResponseCode":"4000","Message":"Validation errors."}`)},
 		{name: "fees not set", class: provider.Rejected, reason: provider.ReasonSetup, answer: answer(200, `{"ResponseCode":"4070","Message":"Fees not set for given conditions"}`)},
-		{name: "documented: float too low", payout: true, class: provider.Rejected, reason: provider.ReasonFloat, answer: answer(200, `{"ResponseCode":"4075","Data":{"AmountDebited":0.8,"TransactionId":"08f84e20a283942e807128e8c21d0302","ExternalTransactionId":null,"Description":"Insufficient prepaid balance.","ClientReference":"`+plain+`","Amount":0.8,"Charges":0.010,"Meta":null,"RecipientName":null}}`)},
 		{name: "not set up", class: provider.Rejected, reason: provider.ReasonSetup, answer: answer(400, `{"ResponseCode":"4101"}`)},
 		{name: "not permitted", class: provider.Rejected, reason: provider.ReasonSetup, answer: answer(200, `{"ResponseCode":"4103"}`)},
 
 		{name: "something went wrong", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(200, `{"ResponseCode":"5000","Message":"Something went wrong"}`)},
 		{name: "state unknown", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(200, `{"ResponseCode":"0005"}`)},
-		{name: "a code that is not documented", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(400, `{"ResponseCode":"2050"}`)},
+		{name: "a code that is not documented", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(200, `{"ResponseCode":"2999"}`)},
+		{name: "a code that is not documented, HTTP 400", class: provider.Rejected, bare: true, reason: provider.ReasonRefused, answer: answer(400, `{"ResponseCode":"2999"}`)},
+		{name: "something went wrong, HTTP 400", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(400, `{"ResponseCode":"5000"}`)},
+		{name: "state unknown, HTTP 400", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(400, `{"ResponseCode":"0005"}`)},
+		{name: "an acceptance, HTTP 400", class: provider.Accepted, answer: answer(400, `{"ResponseCode":"0001"}`)},
+		{name: "general failure", class: provider.Rejected, reason: provider.ReasonRefused, answer: answer(200, `{"ResponseCode":"2000","Message":"failed"}`)},
+		{name: "the payer's funds", class: provider.Rejected, reason: provider.ReasonFunds, answer: answer(200, `{"ResponseCode":"2050"}`)},
+		{name: "not registered at MTN", class: provider.Rejected, reason: provider.ReasonPayerNotFound, answer: answer(200, `{"ResponseCode":"2051"}`)},
+		{name: "not registered at Telecel", class: provider.Rejected, reason: provider.ReasonPayerNotFound, answer: answer(200, `{"ResponseCode":"2200"}`)},
+		{name: "not registered at Telecel, the other code", to: payout, class: provider.Rejected, reason: provider.ReasonPayeeNotFound, answer: answer(200, `{"ResponseCode":"2201"}`)},
+		{name: "validation, the other code", class: provider.Rejected, reason: provider.ReasonInvalidRequest, answer: answer(400, `{"ResponseCode":"4010"}`)},
+		{name: "no permission", to: payout, class: provider.Rejected, reason: provider.ReasonSetup, answer: answer(200, `{"ResponseCode":"4105"}`)},
+		{name: "validation of a sale, or try again later", to: sale, class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(200, `{"ResponseCode":"4000"}`)},
+		{name: "validation of a sale, HTTP 400", to: sale, class: provider.Rejected, bare: true, reason: provider.ReasonInvalidRequest, answer: answer(400, `{"ResponseCode":"4000"}`)},
+		{name: "a sale's other validation", to: sale, class: provider.Rejected, reason: provider.ReasonInvalidRequest, answer: answer(400, `{"ResponseCode":"4010"}`)},
+		{name: "HTML, HTTP 400", class: provider.Rejected, bare: true, reason: provider.ReasonRefused, answer: answer(400, `<html>`)},
+		{name: "empty, HTTP 400", class: provider.Rejected, bare: true, reason: provider.ReasonRefused, answer: answer(400, ``)},
 		{name: "a refusal under HTTP 500", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: answer(500, `{"ResponseCode":"2001"}`)},
 		{name: "an acceptance under HTTP 502", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: answer(502, `{"ResponseCode":"0001"}`)},
 		{name: "503 in HTML", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: answer(503, `<html>`)},
-		{name: "404 in HTML", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(404, `<html>`)},
+		{name: "404 in HTML", class: provider.Rejected, bare: true, reason: provider.ReasonRefused, answer: answer(404, `<html>`)},
 		{name: "empty", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(200, ``)},
 		{name: "half an answer", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(200, `{"ResponseCode":"0001","Da`)},
-		{name: "no code", class: provider.Unknown, reason: provider.ReasonUnknown, answer: answer(400, `{"Message":"bad"}`)},
+		{name: "no code", class: provider.Rejected, bare: true, reason: provider.ReasonRefused, answer: answer(400, `{"Message":"bad"}`)},
 		{name: "redirect", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: answer(302, ``)},
 		{name: "timeout after the request was written", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: provider.Answer{Written: true, Err: context.DeadlineExceeded}},
 		{name: "cut off while answering", class: provider.Unknown, reason: provider.ReasonUnavailable, answer: provider.Answer{Status: 200, Body: []byte(`{"ResponseCode":"2001"}`), Written: true, Err: errors.New("unexpected EOF")}},
@@ -76,9 +91,12 @@ func TestSubmitted(t *testing.T) {
 		{name: "no connection", class: provider.NotSent, reason: provider.ReasonUnavailable, answer: provider.Answer{Err: errors.New("connection refused")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := submitted(c.answer, order{reference: reference, amount: 80, collecting: !c.payout})
+			o := submitted(c.answer, order{reference: reference, amount: 80, product: c.to})
 			if o.Class != c.class || o.Reason != c.reason {
 				t.Errorf("%v %q, want %v %q", o.Class, o.Reason, c.class, c.reason)
+			}
+			if o.Clear != (c.class == provider.Rejected && !c.bare) {
+				t.Errorf("clear is %v", o.Clear)
 			}
 			if o.State != provider.Pending {
 				t.Errorf("the answer to a request is never the last word, got %v", o.State)
@@ -87,54 +105,64 @@ func TestSubmitted(t *testing.T) {
 	}
 }
 
-func collectBody(code, status, more string) string {
-	return `{"message":"Successful","responseCode":"` + code + `","data":{"date":"2024-04-25T21:45:48.4740964Z","status":"` + status + `","transactionId":"7fd01221faeb41469daec7b3561bddc5","externalTransactionId":"0000006824852622","paymentMethod":"mobilemoney","clientReference":"` + plain + `","currencyCode":null,"isFulfilled":null` + more + `}}`
+func statusBody(code, status, more string) string {
+	return `{"message":"Successful","responseCode":"` + code + `","data":{"date":"2024-04-25T21:45:48.4740964Z","status":"` + status + `","transactionId":"7fd01221faeb41469daec7b3561bddc5","externalTransactionId":"0000006824852622","paymentMethod":"mobilemoney","clientReference":"` + plain + `","currencyCode":null` + more + `}}`
 }
 
-func TestCollectStatus(t *testing.T) {
-	const documented = `,"amount":0.1,"charges":0.02,"amountAfterCharges":0.08`
+// TestPaid: the status of collections and sales, which have one interface.
+func TestPaid(t *testing.T) {
+	const whole = `,"amount":0.1,"charges":0.02,"amountAfterCharges":0.08,"isFulfilled":null`
+	taught := []config.Reply{{Status: 404, Code: "3000"}, {Status: 200, Code: "0000"}}
 	for _, c := range []struct {
 		name   string
 		answer provider.Answer
-		old    bool
+		of     product
 		class  provider.Class
 		state  provider.State
 		reason string
 		fee    money.Pesewas
 		known  bool
+		unpaid bool
 	}{
-		{name: "documented: paid", answer: answer(200, collectBody("0000", "Paid", documented)), class: provider.Accepted, state: provider.Success, fee: 2, known: true},
-		{name: "documented: unpaid and young", answer: answer(200, collectBody("0000", "Unpaid", documented)), class: provider.Accepted, state: provider.Pending},
-		{name: "documented: unpaid and old", old: true, answer: answer(200, collectBody("0000", "Unpaid", documented)), class: provider.Accepted, state: provider.Failed, reason: provider.ReasonExpired},
-		{name: "unpaid with the callback's code", answer: answer(200, `{"message":"The customer entered an invalid PIN","responseCode":"2001","data":{"status":"Unpaid","clientReference":"`+plain+`","amount":0.1}}`), class: provider.Accepted, state: provider.Failed, reason: provider.ReasonPIN},
-		{name: "refunded", answer: answer(200, collectBody("0000", "Refunded", documented)), class: provider.Accepted, state: provider.Failed, reason: provider.ReasonReversed},
-		{name: "the payer bears the charges, on top", answer: answer(200, collectBody("0000", "Paid", `,"amount":0.1,"charges":0.02,"amountAfterCharges":0.1`)), class: provider.Accepted, state: provider.Success, fee: 0, known: true},
-		{name: "the payer bears the charges, within", answer: answer(200, collectBody("0000", "Paid", `,"amount":0.12,"charges":0.02,"amountAfterCharges":0.1`)), class: provider.Accepted, state: provider.Success, fee: 0, known: true},
-		{name: "charges alone", answer: answer(200, collectBody("0000", "Paid", `,"amount":"0.10","charges":"0.020"`)), class: provider.Accepted, state: provider.Success, fee: 2, known: true},
-		{name: "no charges told", answer: answer(200, collectBody("0000", "Paid", `,"amount":0.1`)), class: provider.Accepted, state: provider.Success},
+		{name: "refunded", answer: answer(200, statusBody("0000", "Refunded", whole)), class: provider.Accepted, state: provider.Failed, reason: provider.ReasonReversed},
+		{name: "a sale refunded", of: sale, answer: answer(200, statusBody("0000", "Refunded", whole)), class: provider.Accepted, state: provider.Failed, reason: provider.ReasonRefused},
+		{name: "a sale paid, and nothing said of its delivery", of: sale, answer: answer(200, statusBody("0000", "Paid", whole)), class: provider.Accepted},
+		{name: "a sale delivered", of: sale, answer: answer(200, statusBody("0000", "Paid", `,"amount":0.1,"charges":0.01,"amountAfterCharges":0.1,"isFulfilled":true`)), class: provider.Accepted, state: provider.Success, fee: 1, known: true},
+		{name: "a sale delivered that is not paid", of: sale, answer: answer(200, statusBody("0000", "Unpaid", `,"amount":0.1,"isFulfilled":true`)), class: provider.Accepted, unpaid: true, reason: provider.ReasonRefused},
+		{name: "unpaid with the callback's code", answer: answer(200, `{"message":"The customer entered an invalid PIN","responseCode":"2001","data":{"status":"Unpaid","clientReference":"`+plain+`","amount":0.1}}`), class: provider.Accepted, unpaid: true, reason: provider.ReasonPIN},
+		{name: "the payer bears the charges, on top", answer: answer(200, statusBody("0000", "Paid", `,"amount":0.1,"charges":0.02,"amountAfterCharges":0.1`)), class: provider.Accepted, state: provider.Success, fee: 0, known: true},
+		{name: "the payer bears the charges, within", answer: answer(200, statusBody("0000", "Paid", `,"amount":0.12,"charges":0.02,"amountAfterCharges":0.1`)), class: provider.Accepted, state: provider.Success, fee: 0, known: true},
+		{name: "charges alone", answer: answer(200, statusBody("0000", "Paid", `,"amount":"0.10","charges":"0.020"`)), class: provider.Accepted, state: provider.Success, fee: 2, known: true},
+		{name: "no charges told", answer: answer(200, statusBody("0000", "Paid", `,"amount":0.1`)), class: provider.Accepted, state: provider.Success},
 
-		{name: "another amount", answer: answer(200, collectBody("0000", "Paid", `,"amount":0.2`)), reason: provider.ReasonMismatch},
-		{name: "a third decimal", answer: answer(200, collectBody("0000", "Paid", `,"amount":0.104`)), reason: provider.ReasonMismatch},
-		{name: "an amount that is none", answer: answer(200, collectBody("0000", "Paid", `,"amount":"ten"`)), reason: provider.ReasonMismatch},
+		{name: "another amount", answer: answer(200, statusBody("0000", "Paid", `,"amount":0.2`)), reason: provider.ReasonMismatch},
+		{name: "a third decimal", answer: answer(200, statusBody("0000", "Paid", `,"amount":0.104`)), reason: provider.ReasonMismatch},
+		{name: "an amount that is none", answer: answer(200, statusBody("0000", "Paid", `,"amount":"ten"`)), reason: provider.ReasonMismatch},
 		{name: "another currency", answer: answer(200, `{"responseCode":"0000","data":{"status":"Paid","clientReference":"`+plain+`","currencyCode":"USD","amount":0.1}}`), reason: provider.ReasonMismatch},
 		{name: "another reference", answer: answer(200, `{"responseCode":"0000","data":{"status":"Paid","clientReference":"other","amount":0.1}}`), reason: provider.ReasonMismatch},
-		{name: "no reference", answer: answer(200, `{"responseCode":"0000","data":{"status":"Paid","amount":0.1}}`), reason: provider.ReasonUnknown},
-		{name: "paid under a failing code", answer: answer(200, collectBody("2001", "Paid", documented)), reason: provider.ReasonUnknown},
-		{name: "a word nobody documented", answer: answer(200, collectBody("0000", "Settling", documented)), reason: provider.ReasonUnknown},
-		{name: "old and a word nobody documented", old: true, answer: answer(200, collectBody("0000", "Settling", documented)), reason: provider.ReasonUnknown},
-		{name: "the question is not permitted", old: true, answer: answer(200, `{"responseCode":"4103","message":"no","data":null}`), reason: provider.ReasonUnknown},
-		{name: "refusal of the question with an echo", answer: answer(200, collectBody("4000", "Unpaid", documented)), class: provider.Accepted, state: provider.Pending},
-		{name: "not found", old: true, answer: answer(404, `{"message":"Transaction not found"}`), reason: provider.ReasonUnavailable},
-		{name: "not found, under HTTP 200", old: true, answer: answer(200, `{"message":"Transaction not found","responseCode":"2001","data":null}`), reason: provider.ReasonUnknown},
-		{name: "address not listed", old: true, answer: answer(403, `<html>`), reason: provider.ReasonUnavailable},
-		{name: "rubbish", old: true, answer: answer(200, `{"status":"SUCC<html>`), reason: provider.ReasonUnknown},
-		{name: "no answer", old: true, answer: provider.Answer{Err: errors.New("refused")}, reason: provider.ReasonUnavailable},
+		{name: "no reference", answer: answer(200, `{"responseCode":"0001","data":{"status":"Paid","amount":0.1}}`), reason: provider.ReasonUnknown},
+		{name: "paid under a failing code", answer: answer(200, statusBody("2001", "Paid", whole)), reason: provider.ReasonUnknown},
+		{name: "a word nobody documented", answer: answer(200, statusBody("0000", "Settling", whole)), reason: provider.ReasonUnknown},
+		{name: "the question is not permitted", answer: answer(200, `{"responseCode":"4103","message":"no","data":null}`), reason: provider.ReasonUnknown},
+		{name: "refusal of the question with an echo", answer: answer(200, statusBody("4000", "Unpaid", whole)), class: provider.Accepted, unpaid: true, reason: provider.ReasonExpired},
+		{name: "not found, as taught", answer: answer(404, `{"message":"Not found","responseCode":"3000","data":null}`), reason: provider.ReasonUnknown},
+		{name: "not found, taught as an answer about nothing", answer: answer(200, `{"message":"Successful","responseCode":"0000","data":null}`), reason: provider.ReasonUnknown},
+		{name: "a taught answer about a payment", answer: answer(404, `{"message":"Not found","responseCode":"3000","data":{"status":"Unpaid","clientReference":"`+plain+`"}}`), reason: provider.ReasonUnavailable},
+		{name: "404, another code", answer: answer(404, `{"message":"Transaction not found","responseCode":"4004"}`), reason: provider.ReasonUnavailable},
+		{name: "404, no code", answer: answer(404, `{"message":"Transaction not found"}`), reason: provider.ReasonUnavailable},
+		{name: "404, empty", answer: answer(404, ``), reason: provider.ReasonUnavailable},
+		{name: "404, HTML", answer: answer(404, `<html>`), reason: provider.ReasonUnavailable},
+		{name: "the taught code under another status", answer: answer(200, `{"message":"Transaction not found","responseCode":"3000","data":null}`), reason: provider.ReasonUnknown},
+		{name: "the taught answer, cut off", answer: provider.Answer{Status: 404, Body: []byte(`{"responseCode":"3000"}`), Written: true, Err: errors.New("unexpected EOF")}, reason: provider.ReasonUnavailable},
+		{name: "address not listed", answer: answer(403, `<html>`), reason: provider.ReasonUnavailable},
+		{name: "rubbish", answer: answer(200, `{"status":"SUCC<html>`), reason: provider.ReasonUnknown},
+		{name: "no answer", answer: provider.Answer{Err: errors.New("refused")}, reason: provider.ReasonUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			want := order{reference: reference, amount: 10, collecting: true}
-			o := believed(collected(c.answer, want, c.old), want, "233200010000")
-			if o.Class != c.class || o.State != c.state || o.Reason != c.reason {
-				t.Errorf("%v %v %q, want %v %v %q", o.Class, o.State, o.Reason, c.class, c.state, c.reason)
+			want := order{reference: reference, amount: 10, product: c.of}
+			o := believed(paid(c.answer, want, taught), want, "233200010000")
+			if o.Class != c.class || o.State != c.state || o.Reason != c.reason || o.Unpaid != c.unpaid {
+				t.Errorf("%v %v %q %v, want %v %v %q %v", o.Class, o.State, o.Reason, o.Unpaid, c.class, c.state, c.reason, c.unpaid)
 			}
 			if o.Fee != c.fee || o.FeeKnown != c.known {
 				t.Errorf("fee %v %v, want %v %v", o.Fee, o.FeeKnown, c.fee, c.known)
@@ -142,7 +170,33 @@ func TestCollectStatus(t *testing.T) {
 			if o.NotFound != strings.HasPrefix(c.name, "not found") {
 				t.Errorf("not found: %v", o.NotFound)
 			}
+			if o := paid(c.answer, want, nil); o.NotFound {
+				t.Errorf("not found, and nobody taught it: %+v", o)
+			}
 		})
+	}
+}
+
+// TestToldAsTaught: an answer that is not understood is told as it would be set.
+func TestToldAsTaught(t *testing.T) {
+	for _, c := range []struct {
+		answer provider.Answer
+		code   string
+	}{
+		{answer(404, `{"message":"Not found","responseCode":"3000","data":null}`), "404:3000"},
+		{answer(200, `{"message":"Not found","responseCode":"2001","data":null}`), "200:2001"},
+		{answer(404, `<html>`), "404"},
+	} {
+		o := paid(c.answer, order{reference: reference}, nil)
+		if o.Code != c.code || o.NotFound {
+			t.Errorf("%+v, want the code %s", o, c.code)
+		}
+		var set config.Reply
+		if set.UnmarshalText([]byte(o.Code)) == nil {
+			if o := paid(c.answer, order{reference: reference}, []config.Reply{set}); !o.NotFound {
+				t.Errorf("set to %s it is still not understood: %+v", set, o)
+			}
+		}
 	}
 }
 
@@ -174,42 +228,8 @@ func TestDisburseStatus(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := order{reference: reference, amount: 80}
-			o := believed(disbursed(answer(200, c.body), want), want, "233200010000")
+			o := believed(disbursed(answer(200, c.body), want, nil), want, "233200010000")
 			if o.Class != c.class || o.State != c.state || o.Reason != c.reason || o.Fee != c.fee {
-				t.Errorf("%+v", o)
-			}
-		})
-	}
-}
-
-func serviceBody(code, more string) string {
-	return `{"ResponseCode":"` + code + `","Data":{"AmountDebited":0.5,"TransactionId":"5b40e2e4","ClientReference":"` + plain + `","Description":"GHC 0.50 (data_bundle_1) has been sent to 233242825109 ...","ExternalTransactionId":"2024012416592042208544402","Amount":0.5,"Charges":0,"RecipientName":null` + more + `}}`
-}
-
-func TestServiceStatus(t *testing.T) {
-	for _, c := range []struct {
-		name, body string
-		class      provider.Class
-		state      provider.State
-		reason     string
-		commission money.Pesewas
-		known      bool
-	}{
-		{"documented", serviceBody("0000", `,"Meta":{"Commission":"0.0198"}`), provider.Accepted, provider.Success, "", 2, true},
-		{"a number", serviceBody("0000", `,"Meta":{"Commission":0.03}`), provider.Accepted, provider.Success, "", 3, true},
-		{"not told", serviceBody("0000", `,"Meta":null`), provider.Accepted, provider.Success, "", 0, false},
-		{"pending", serviceBody("0001", ``), provider.Accepted, provider.Pending, "", 0, false},
-		{"failed", serviceBody("2001", ``), provider.Accepted, provider.Failed, provider.ReasonRefused, 0, false},
-		{"float", serviceBody("4075", ``), provider.Accepted, provider.Failed, provider.ReasonFloat, 0, false},
-		{"state unknown", serviceBody("0005", ``), provider.Unknown, provider.Pending, provider.ReasonUnknown, 0, false},
-		{"wrong", serviceBody("5000", ``), provider.Unknown, provider.Pending, provider.ReasonUnknown, 0, false},
-		{"the question is refused", `{"ResponseCode":"2001","Message":"No transaction","Data":null}`, provider.Unknown, provider.Pending, provider.ReasonUnknown, 0, false},
-		{"not permitted to ask", serviceBody("4103", ``), provider.Unknown, provider.Pending, provider.ReasonUnknown, 0, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			want := order{reference: reference, amount: 50}
-			o := believed(served(answer(200, c.body), want), want, "233242825109")
-			if o.Class != c.class || o.State != c.state || o.Reason != c.reason || o.Commission != c.commission || o.FeeKnown != c.known {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -232,6 +252,9 @@ func TestNames(t *testing.T) {
 		{name: "down", answer: answer(503, `{"responseCode":"2001"}`), class: provider.Unknown},
 		{name: "not listed", answer: answer(403, `<html>`), class: provider.Barred},
 		{name: "bank", bank: true, answer: answer(200, `{"message":"Success","responseCode":"0000","data":{"name":" AMA  MENSAH "}}`), want: "AMA  MENSAH", class: provider.Accepted},
+		{name: "a code of its own under HTTP 424", bank: true, answer: answer(424, `{"responseCode":"3000"}`), class: provider.Unknown},
+		{name: "a wallet's 2001 under HTTP 200", answer: answer(200, `{"responseCode":"2001","data":null}`), class: provider.Unknown},
+		{name: "404 in HTML", answer: answer(404, `<html>`), class: provider.Unknown},
 		{name: "no such account", bank: true, answer: answer(200, `{"message":"failed","responseCode":"2001","data":null}`), class: provider.Rejected},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -295,7 +318,7 @@ func TestDescription(t *testing.T) {
 // move: a status answer is final only when it repeats our reference and amount.
 func FuzzAnswers(f *testing.F) {
 	for _, body := range []string{
-		collectBody("0000", "Paid", `,"amount":0.1`), sendBody("failed", `,"Amount":0.1`), serviceBody("0000", `,"Meta":{"Commission":"1e400"}`),
+		statusBody("0000", "Paid", `,"amount":0.1`), sendBody("failed", `,"Amount":0.1`), statusBody("0000", "Paid", `,"isFulfilled":true,"charges":"1e400"`),
 		`{"ResponseCode":4000,"Data":"x"}`, `{"ResponseCode":"0000","Data":[{"Display":1,"Value":null,"Amount":-1}]}`, `null`, `[]`, "\xff\xfe",
 	} {
 		f.Add(200, body)
@@ -304,15 +327,18 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		a := answer(status, body)
 		want := order{reference: reference, amount: 10}
-		for _, o := range []provider.Outcome{submitted(a, want), collected(a, want, true), disbursed(a, want), served(a, want)} {
+		for _, o := range []provider.Outcome{submitted(a, want), paid(a, want, nil), disbursed(a, want, nil), paid(a, order{reference: reference, amount: 10, product: sale}, nil)} {
 			o = believed(o, want, "233200010000")
 			if o.Final() {
 				if status != http.StatusOK || o.Echo == nil || !provider.SameReference(o.Echo.Reference, reference) || o.Echo.AmountTold && o.Echo.Amount != 10 {
 					t.Errorf("final: %+v of %d %q", o, status, body)
 				}
 			}
-			if o.Class == provider.NotSent && status != 401 && status != 403 && status != 429 {
-				t.Errorf("not sent: %+v", o)
+			if o.Class == provider.NotSent || o.NotFound {
+				t.Errorf("not sent, or not found though nobody taught it: %+v", o)
+			}
+			if o.Unpaid && (o.Class != provider.Accepted || o.State != provider.Pending) || o.Clear && o.Class != provider.Rejected {
+				t.Errorf("a word that belongs to another class: %+v", o)
 			}
 			if o.Fee < 0 || o.Commission < 0 && o.FeeKnown {
 				t.Errorf("negative: %+v", o)

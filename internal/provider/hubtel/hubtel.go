@@ -9,13 +9,14 @@
 // they are hints: every final word comes from an authenticated query.
 //
 // This file builds requests and reads who we are; answers.go holds the whole
-// table of what Hubtel's words mean.
+// table of what Hubtel's words mean, testdata the samples that Hubtel documents.
 package hubtel
 
 import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,7 +100,8 @@ func (h *Adapter) Rail() provider.Rail {
 	if h.account.Prepaid != "" {
 		r.Disburser = h
 	}
-	if h.account.Commission != "" {
+	// What is sold is asked about at the POS sales id.
+	if h.account.Commission != "" && h.account.POSSales != "" {
 		r.TopUpper, r.Bundles = h, h
 	}
 	return r
@@ -111,27 +113,32 @@ func (h *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provid
 	if !ok {
 		return noService("no channel for network " + string(r.Network))
 	}
-	a := h.post(ctx, "collect", r.ProviderReference,
+	a := h.post(ctx, "collect", r.ProviderReference, r.CallbackURL,
 		h.account.ReceiveURL+"/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+"/receive/mobilemoney",
 		map[string]any{
 			"CustomerName": r.MSISDN.International(), "CustomerMsisdn": r.MSISDN.International(), "CustomerEmail": "",
 			"Channel": channel, "Amount": number(r.Amount), "PrimaryCallbackUrl": r.CallbackURL,
 			"Description": description(r.Label, r.Reference), "ClientReference": provider.PlainReference(r.ProviderReference),
 		})
-	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount, collecting: true}), func() provider.Outcome {
+	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: collection}), func() provider.Outcome {
 		return h.CollectStatus(ctx, provider.StatusRequest{ProviderReference: r.ProviderReference, Amount: r.Amount})
 	})
 }
 
 // CollectStatus asks what became of a collection.
 func (h *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
-	a := h.get(ctx, "collect_status", r.ProviderReference,
-		h.account.StatusURL+"/transactions/"+url.PathEscape(h.account.POSSales)+"/status?clientReference="+provider.PlainReference(r.ProviderReference))
-	var age time.Duration
-	if !r.SentAt.IsZero() {
-		age = h.clock.Since(r.SentAt)
+	o := paid(h.transaction(ctx, "collect_status", r), order{reference: r.ProviderReference, amount: r.Amount, product: collection}, h.account.StatusNotKnown)
+	if o.Unpaid && !r.SentAt.IsZero() && h.clock.Since(r.SentAt) >= h.account.UnpaidAfter {
+		o.State, o.Unpaid = provider.Failed, false
 	}
-	return collected(a, order{reference: r.ProviderReference, amount: r.Amount, collecting: true}, age >= h.account.UnpaidAfter)
+	return o
+}
+
+// transaction asks the interface that knows collections, airtime and data. It
+// goes by the POS sales id, also for what the prepaid account has paid.
+func (h *Adapter) transaction(ctx context.Context, op string, r provider.StatusRequest) provider.Answer {
+	return h.get(ctx, op, r.ProviderReference,
+		h.account.StatusURL+"/transactions/"+url.PathEscape(h.account.POSSales)+"/status?clientReference="+provider.PlainReference(r.ProviderReference))
 }
 
 // Disburse sends money to a wallet or a bank account.
@@ -161,8 +168,8 @@ func (h *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 			body["RecipientName"] = r.MSISDN.International()
 		}
 	}
-	a := h.post(ctx, "disburse", r.ProviderReference, base, body, r.Account)
-	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount}), func() provider.Outcome {
+	a := h.post(ctx, "disburse", r.ProviderReference, r.CallbackURL, base, body, r.Account)
+	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: payout}), func() provider.Outcome {
 		return h.DisburseStatus(ctx, provider.StatusRequest{ProviderReference: r.ProviderReference, Amount: r.Amount, MSISDN: r.MSISDN, Account: r.Account})
 	})
 }
@@ -171,7 +178,7 @@ func (h *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 func (h *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	a := h.get(ctx, "disburse_status", r.ProviderReference,
 		h.account.SendStatusURL+"/api/merchants/"+url.PathEscape(h.account.Prepaid)+"/transactions/status?clientReference="+provider.PlainReference(r.ProviderReference), r.Account)
-	return disbursed(a, order{reference: r.ProviderReference, amount: r.Amount})
+	return disbursed(a, order{reference: r.ProviderReference, amount: r.Amount, product: payout}, h.account.SendStatusNotKnown)
 }
 
 // WalletName tells the registered name of a wallet.
@@ -294,16 +301,14 @@ func (h *Adapter) serve(ctx context.Context, op, service, reference string, amou
 	if bundle != "" {
 		body["Extradata"] = map[string]string{"bundle": bundle}
 	}
-	return confirmed(submitted(h.post(ctx, op, reference, h.serviceURL(service), body), order{reference: reference, amount: amount}), func() provider.Outcome {
+	return confirmed(submitted(h.post(ctx, op, reference, callback, h.serviceURL(service), body), order{reference: reference, amount: amount, product: sale}), func() provider.Outcome {
 		return h.served(ctx, op+"_status", provider.StatusRequest{ProviderReference: reference, Amount: amount})
 	})
 }
 
-// served asks what became of a top-up or bundle. The path is not in Hubtel's
-// public documents: it was reconstructed by others, and stands only here.
+// served asks what became of a top-up or bundle.
 func (h *Adapter) served(ctx context.Context, op string, r provider.StatusRequest) provider.Outcome {
-	a := h.get(ctx, op, r.ProviderReference, h.serviceURL("transactionstatus")+"?clientReference="+provider.PlainReference(r.ProviderReference))
-	return served(a, order{reference: r.ProviderReference, amount: r.Amount})
+	return paid(h.transaction(ctx, op, r), order{reference: r.ProviderReference, amount: r.Amount, product: sale}, h.account.StatusNotKnown)
 }
 
 func (h *Adapter) serviceURL(service string) string {
@@ -324,8 +329,15 @@ func dataService(key string, n msisdn.Network) string {
 	return key
 }
 
-// post sends a request that moves money; hide are texts for no log.
-func (h *Adapter) post(ctx context.Context, op, reference, url string, body map[string]any, hide ...string) provider.Answer {
+// errNoCallback is why a request is not sent that Hubtel would refuse.
+var errNoCallback = errors.New("Hubtel takes no request without a callback URL, and this Makola has none yet")
+
+// post sends a request that moves money; hide are texts for no log. Without a
+// callback URL, as before the server listens, it is not sent.
+func (h *Adapter) post(ctx context.Context, op, reference, callback, url string, body map[string]any, hide ...string) provider.Answer {
+	if callback == "" {
+		return provider.Answer{Err: errNoCallback}
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return provider.Answer{Err: err}
@@ -370,16 +382,16 @@ func description(label, reference string) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// confirmed looks behind a refusal that may hide a duplicate: Hubtel refuses a
-// reference that it has like any other bad request, and after a restore of our
-// database we may post one that an earlier life has posted. Only what Hubtel
-// does not have, or has as failed, is a no.
+// confirmed looks behind a refusal that may hide a duplicate or a payment: Hubtel
+// refuses a reference that it has like any other bad request, and has refused
+// what it paid. A clear refusal stands when Hubtel does not have the payment, or
+// has it as failed; any other only when it has it as failed.
 func confirmed(o provider.Outcome, ask func() provider.Outcome) provider.Outcome {
-	if o.Class != provider.Rejected || o.Code != "4000" && o.Code != "2001" {
+	if o.Class != provider.Rejected || o.Unposted {
 		return o
 	}
 	known := ask()
-	if known.NotFound && known.Echo == nil || known.Class == provider.Accepted && known.State == provider.Failed {
+	if o.Clear && known.NotFound || known.Class == provider.Accepted && known.State == provider.Failed {
 		return o
 	}
 	o.Class, o.Clear, o.UpstreamID = provider.Unknown, false, known.UpstreamID

@@ -62,7 +62,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		back.Close()
 	})
 	b.Bench = providertest.Bench{
-		Rail: adapter.Rail(), Unreachable: hubtel.New(sim.HubtelConfig("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.Telecel,
+		Rail: adapter.Rail(), Unreachable: hubtel.New(sim.HubtelConfig("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.Telecel, Reasonless: true,
 		Fault: func(op, fault string, count int) {
 			if err := s.Inject(sim.Fault{Provider: sim.Hubtel, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)
@@ -123,8 +123,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestBooks: what the adapter tells of charges and commission adds up to what
-// Hubtel's own book holds, over every product.
+// TestBooks: what the adapter tells of charges adds up to what Hubtel's own book
+// holds, over every product. No status tells the commission of a sale.
 func TestBooks(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	ctx, rail := t.Context(), b.Rail
@@ -158,10 +158,7 @@ func TestBooks(t *testing.T) {
 		reference = uuid.NewString()
 		rail.TopUpper.TopUp(ctx, provider.TopUpRequest{ProviderReference: reference, Amount: amount, MSISDN: wallet, Network: msisdn.Telecel, CallbackURL: callback})
 		o = final(func() provider.Outcome { return rail.TopUpper.TopUpStatus(ctx, status(reference, amount)) })
-		if o.Commission != money.Percent(amount, 700) {
-			t.Errorf("commission of %v: %v", amount, o.Commission)
-		}
-		want -= amount + o.Fee - o.Commission
+		want -= amount + o.Fee
 	}
 	offers, holder, o := rail.Bundles.Offers(ctx, provider.OffersRequest{Network: msisdn.Telecel, MSISDN: wallet})
 	if o.Class != provider.Accepted || holder != "KWAME TEST 000" {
@@ -171,7 +168,7 @@ func TestBooks(t *testing.T) {
 		reference := uuid.NewString()
 		rail.Bundles.BuyBundle(ctx, provider.BundleRequest{ProviderReference: reference, MSISDN: wallet, Network: msisdn.Telecel, Offer: offer, CallbackURL: callback})
 		o := final(func() provider.Outcome { return rail.Bundles.BundleStatus(ctx, status(reference, offer.Amount)) })
-		want -= offer.Amount + o.Fee - o.Commission
+		want -= offer.Amount + o.Fee
 	}
 	if got := b.sim.Float(sim.Hubtel) - before; got != want {
 		t.Errorf("the book moved by %v, the outcomes say %v", got, want)
@@ -183,7 +180,7 @@ func TestBooks(t *testing.T) {
 
 // TestUnpaid: Hubtel says Unpaid of an open collection and of a failed one.
 func TestUnpaid(t *testing.T) {
-	b := newBench(t, sim.Options{HubtelPlainUnpaid: true})
+	b := newBench(t, sim.Options{})
 	reference, sent := uuid.NewString(), b.clock.Now()
 	b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
 	ask := func(sentAt time.Time) provider.Outcome {
@@ -219,6 +216,81 @@ func TestAnotherAmountIsNotBelieved(t *testing.T) {
 		if o := ask(); o.State != provider.Success || provider.Mismatch(o, want) {
 			t.Errorf("%s: the true answer is %+v with the echo %+v", amount, o, o.Echo)
 		}
+	}
+}
+
+// TestPaidAndRefused: whatever Hubtel says of what it has done, a question tells
+// the truth, on each of its hosts.
+func TestPaidAndRefused(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	wallet, callback := b.Wallet("000"), "http://127.0.0.1:1/"
+	for op, do := range map[string]struct {
+		submit func(reference string) provider.Outcome
+		status func(context.Context, provider.StatusRequest) provider.Outcome
+	}{
+		sim.OpCollect: {func(reference string) provider.Outcome {
+			return b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: wallet, Network: b.Network, Reference: "r", CallbackURL: callback})
+		}, b.Rail.Collector.CollectStatus},
+		sim.OpDisburse: {func(reference string) provider.Outcome {
+			return b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: wallet, Network: b.Network, Reference: "r", CallbackURL: callback})
+		}, b.Rail.Disburser.DisburseStatus},
+		sim.OpTopUp: {func(reference string) provider.Outcome {
+			return b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 500, MSISDN: wallet, Network: b.Network, CallbackURL: callback})
+		}, b.Rail.TopUpper.TopUpStatus},
+	} {
+		for _, answer := range sim.RefusalAnswers(sim.Hubtel) {
+			reference := uuid.NewString()
+			if err := b.sim.Inject(sim.Fault{Provider: sim.Hubtel, Operation: op, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+				t.Fatal(err)
+			}
+			if o := do.submit(reference); o.Class != provider.Unknown || len(b.sim.Entries(reference)) != 1 {
+				t.Errorf("%s %q: %+v", op, answer, o)
+			}
+			b.Advance(time.Minute)
+			if o := do.status(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: wallet}); o.State != provider.Success {
+				t.Errorf("%s %q: in the end %+v", op, answer, o)
+			}
+		}
+	}
+}
+
+// TestQuestionsThatSayNothing: no answer but the taught one is "not known".
+func TestQuestionsThatSayNothing(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	reference := uuid.NewString()
+	b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, CallbackURL: "http://127.0.0.1:1/"})
+	b.Advance(time.Minute)
+	ask := func() provider.Outcome {
+		return b.Rail.TopUpper.TopUpStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
+	}
+	for _, answer := range sim.StatusAnswers(sim.Hubtel) {
+		if err := b.sim.Inject(sim.Fault{Provider: sim.Hubtel, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+			t.Fatal(err)
+		}
+		if o := ask(); o.Class != provider.Unknown || o.NotFound {
+			t.Errorf("%q: %+v", answer, o)
+		}
+	}
+	b.Fault("topup_status", "status_other", 1)
+	if o := ask(); !provider.Mismatch(o, provider.Expect{Reference: reference, Amount: 500}) {
+		t.Errorf("another's payment: %+v, %+v", o, o.Echo)
+	}
+	b.Fault("topup_status", "status_unfulfilled", 1)
+	if o := ask(); o.Class != provider.Accepted || o.State != provider.Pending || o.Unpaid || o.Code != "paid_not_fulfilled" {
+		t.Errorf("paid, not delivered: %+v", o)
+	}
+	if o := ask(); o.State != provider.Success {
+		t.Errorf("in the end %+v", o)
+	}
+}
+
+// TestNoCallbackURL: a request that Hubtel would refuse is not sent.
+func TestNoCallbackURL(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	reference := uuid.NewString()
+	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r"})
+	if o.Class != provider.NotSent || !strings.Contains(o.Message, "callback URL") || len(b.sim.Entries(reference)) != 0 {
+		t.Errorf("%+v", o)
 	}
 }
 
@@ -338,7 +410,7 @@ func TestWrongNetwork(t *testing.T) {
 	}
 	b.Advance(time.Minute)
 	o = b.Rail.TopUpper.TopUpStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 100, MSISDN: "233241234567"})
-	if o.State != provider.Failed || o.Reason != provider.ReasonPayeeNotFound {
+	if o.State != provider.Failed || o.Reason != provider.ReasonRefused {
 		t.Errorf("%+v", o)
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
@@ -113,6 +116,62 @@ func TestConformance(t *testing.T) {
 				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(sim.MTN) })
 			})
 		})
+	}
+}
+
+// TestPaidAndRefused: whatever MTN says of what it has done, a question tells the
+// truth. A refusal is clear in MTN's own envelope with a documented code only.
+func TestPaidAndRefused(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	clear := 0
+	for _, answer := range sim.RefusalAnswers(sim.MTN) {
+		reference := uuid.NewString()
+		if err := b.sim.Inject(sim.Fault{Provider: sim.MTN, Operation: sim.OpCollect, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+			t.Fatal(err)
+		}
+		o := b.collect(reference)
+		if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Duplicate || o.Final() {
+			t.Errorf("%q: %+v", answer, o)
+		}
+		if o.Clear {
+			clear++
+		}
+		if o.Clear && (strings.Contains(answer, "html") || strings.Contains(answer, "empty") || strings.Contains(answer, "9999")) {
+			t.Errorf("%q is clear: %+v", answer, o)
+		}
+		b.Advance(time.Minute)
+		if o := b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")}); o.State != provider.Success {
+			t.Errorf("%q: in the end %+v", answer, o)
+		}
+	}
+	if clear < 10 {
+		t.Errorf("%d clear refusals", clear)
+	}
+}
+
+// TestQuestionsThatSayNothing: no answer but the documented one is "not known".
+func TestQuestionsThatSayNothing(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	reference := uuid.NewString()
+	b.collect(reference)
+	b.Advance(time.Minute)
+	ask := func() provider.Outcome {
+		return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
+	}
+	for _, answer := range sim.StatusAnswers(sim.MTN) {
+		if err := b.sim.Inject(sim.Fault{Provider: sim.MTN, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+			t.Fatal(err)
+		}
+		if o := ask(); o.Class != provider.Unknown || o.NotFound {
+			t.Errorf("%q: %+v", answer, o)
+		}
+	}
+	b.Fault("collect_status", "status_other", 1)
+	if o := ask(); !provider.Mismatch(o, provider.Expect{Reference: reference, Amount: 500, Party: b.Wallet("000").International()}) {
+		t.Errorf("another's payment: %+v, %+v", o, o.Echo)
+	}
+	if o := ask(); o.State != provider.Success {
+		t.Errorf("in the end %+v", o)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestRandomWeather(t *testing.T) {
 				p := payment{uuid.NewString(), money.Pesewas(1 + rnd.IntN(100_000)), b.Wallet(codes[rnd.IntN(len(codes))]), rnd.IntN(2) == 0, provider.Outcome{}}
 				if rnd.IntN(4) == 0 {
 					k := kinds[rnd.IntN(len(kinds))]
-					if k == sim.Slow { // nobody moves the clock for it
+					if k == sim.Slow || k == sim.RefuseAfter { // nobody moves the clock for it; it has a test of its own
 						continue
 					}
 					b.sim.Inject(sim.Fault{Provider: sim.MTN, Kind: k, Count: 1 + rnd.IntN(2)})

@@ -1,0 +1,126 @@
+package hubtel
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// recorded is an answer or callback as Hubtel documents it, with where and when
+// that was read, and what it means. The simulator is held to the same files.
+type recorded struct {
+	Name, Call, Source, Date string
+	Status                   int
+	Reference, Party         string
+	Amount                   money.Pesewas
+	Body                     json.RawMessage
+	Want                     struct {
+		Class, State, Reason, Code, Name, Upstream string
+		Clear, Unpaid                              bool
+		Fee                                        *string
+		Offers                                     int
+	}
+}
+
+func (r *recorded) UnmarshalJSON(b []byte) error {
+	type plain recorded
+	var in struct {
+		plain
+		Amount string
+	}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*r = recorded(in.plain)
+	if in.Amount == "" {
+		return nil
+	}
+	var err error
+	r.Amount, err = money.Parse(in.Amount)
+	return err
+}
+
+// TestDocumented reads every documented sample as what its page says that it is.
+func TestDocumented(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []recorded
+		if err := json.Unmarshal(text, &all); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, r := range all {
+			t.Run(filepath.Base(file)+"/"+r.Name, func(t *testing.T) {
+				if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" {
+					t.Errorf("source %q of %q", r.Source, r.Date)
+				}
+				r.check(t)
+			})
+		}
+	}
+}
+
+func (r recorded) check(t *testing.T) {
+	if r.Call == "callback" {
+		var e envelope
+		if err := json.Unmarshal(r.Body, &e); err != nil || string(e.payload().ClientReference) != r.Reference {
+			t.Errorf("the callback names %q, %v", e.payload().ClientReference, err)
+		}
+		return
+	}
+	o, offers, known := r.read(answer(r.Status, string(r.Body)))
+	if !known {
+		t.Fatalf("nobody reads %q", r.Call)
+	}
+	w := r.Want
+	if w.Class != "" && (o.Class.String() != w.Class || o.Reason != w.Reason || o.Clear != w.Clear || o.Unpaid != w.Unpaid || o.UpstreamID != w.Upstream) {
+		t.Errorf("%+v, want %+v", o, w)
+	}
+	if w.State != "" && o.State.String() != w.State || o.Name != w.Name || offers != w.Offers || w.Code != "" && o.Code != w.Code {
+		t.Errorf("%+v, want %+v", o, w)
+	}
+	if o.FeeKnown != (w.Fee != nil) || w.Fee != nil && o.Fee.String() != *w.Fee {
+		t.Errorf("fee %v %v, want %v", o.Fee, o.FeeKnown, w.Fee)
+	}
+	if strings.HasSuffix(r.Call, "_status") && provider.Mismatch(o, provider.Expect{Reference: r.Reference, Amount: r.Amount, Party: r.Party}) {
+		t.Errorf("the echo is another payment's: %+v", o.Echo)
+	}
+}
+
+// read gives the sample to who reads this call's answers.
+func (r recorded) read(a provider.Answer) (o provider.Outcome, offered int, known bool) {
+	want := order{reference: r.Reference, amount: r.Amount, product: map[string]product{"disburse": payout, "topup": sale, "topup_status": sale, "bundle_status": sale}[r.Call]}
+	switch r.Call {
+	case "collect", "disburse", "topup":
+		o = submitted(a, want)
+	case "collect_status", "topup_status", "bundle_status":
+		o = paid(a, want, nil)
+	case "disburse_status":
+		o = disbursed(a, want, nil)
+	case "wallet_name":
+		_, o = walletName(a)
+	case "bank_name":
+		_, o = bankName(a)
+	case "sim_name":
+		o.Name = holderName(a)
+	case "offers":
+		var list []provider.Offer
+		list, o = offers(a)
+		offered = len(list)
+	default:
+		return o, 0, false
+	}
+	return o, offered, true
+}
