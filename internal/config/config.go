@@ -101,8 +101,6 @@ func (s Server) Wrong() []string {
 		}
 	}
 	need(s.PublicURL == "" || isBase(s.PublicURL), "a URL such as https://pay.example in MAKOLA_PUBLIC_URL, not %q", s.PublicURL)
-	need(!s.Hubtel.Enabled() || outside(s.PublicURL),
-		"a URL in MAKOLA_PUBLIC_URL at which Hubtel reaches this Makola, because it refuses every request without a callback URL, not %q", s.PublicURL)
 	need(s.Sim == "" || isBase(s.Sim), "a URL such as http://127.0.0.1:8090 in MAKOLA_SIM, not %q", s.Sim)
 	for _, origin := range s.Origins {
 		u, err := url.Parse(origin)
@@ -128,16 +126,6 @@ func isBase(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
 		!strings.ContainsAny(text, "?#")
-}
-
-// outside says whether a URL may lead somebody else here.
-func outside(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.Hostname() == "localhost" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return err != nil || !ip.Unmap().IsLoopback()
 }
 
 // Loopback says whether a listen address can be reached from this machine only.

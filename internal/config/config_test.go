@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,7 @@ func TestKong(t *testing.T) {
 	t.Setenv("MAKOLA_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8")
 	t.Setenv("MAKOLA_MTN_COLLECTION_KEY", "abc")
 	t.Setenv("MAKOLA_HUBTEL_CLIENT_ID", "id")
+	t.Setenv("MAKOLA_HUBTEL_STATUS_NOT_KNOWN", "404:3000,200:2001")
 	var server Server
 	parser, err := kong.New(&server)
 	if err != nil {
@@ -112,6 +114,9 @@ func TestKong(t *testing.T) {
 	}
 	if server.Hubtel.ClientID != "id" || server.Hubtel.SendURL != "https://smp.hubtel.com" || server.Data != "d" {
 		t.Errorf("server is %+v", server)
+	}
+	if got := server.Hubtel.StatusNotKnown; !slices.Equal(got, []Reply{{404, "3000"}, {200, "2001"}}) || server.Hubtel.SendStatusNotKnown != nil {
+		t.Errorf("not known is %v, and of payouts %v", got, server.Hubtel.SendStatusNotKnown)
 	}
 	if !server.Production() {
 		t.Error("a listener on every address counts as development")
@@ -151,8 +156,8 @@ func TestProduction(t *testing.T) {
 			t.Errorf("%+v counts as development", s)
 		}
 	}
-	if got := len(Server{MTN: MTN{URL: "x"}, Hubtel: Hubtel{ClientID: "x"}, Ephemeral: true, TLSCert: "x"}.Missing()); got != 9 {
-		t.Errorf("%d things are missing, want 9", got)
+	if got := len(Server{MTN: MTN{URL: "x"}, Hubtel: Hubtel{ClientID: "x"}, Ephemeral: true, TLSCert: "x"}.Missing()); got != 10 {
+		t.Errorf("%d things are missing, want 10", got)
 	}
 	if all := strings.Join(Server{}.Missing(), "\n"); !strings.Contains(all, "a provider: ") {
 		t.Errorf("production without a provider only lacks %s", all)
@@ -276,5 +281,37 @@ func TestWrongSettings(t *testing.T) {
 		if wrong := s.Wrong(); len(wrong) != 1 {
 			t.Errorf("%+v has %v", s, wrong)
 		}
+	}
+}
+
+func TestReply(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Reply{"404:3000": {404, "3000"}, " 200 : failed ": {200, "failed"}} {
+		var r Reply
+		if err := r.UnmarshalText([]byte(text)); err != nil || r != want || r.UnmarshalText([]byte(want.String())) != nil {
+			t.Errorf("%q is %v, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "404", "404:", ":3000", "3000:404", "401:x", "403:x", "429:x", "500:5000", "301:x"} {
+		if err := new(Reply).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+// TestHubtelNeedsAPublicURL that leads here from outside: without a callback URL
+// it refuses every order.
+func TestHubtelNeedsAPublicURL(t *testing.T) {
+	t.Parallel()
+	server := Server{Hubtel: Hubtel{ClientID: "x", ClientSecret: "y", POSSales: "1"}}
+	for public, lacks := range map[string]bool{"": true, "https://127.0.0.1:8443": true, "https://localhost": true, "https://pay.example": false} {
+		server.PublicURL = public
+		if got := strings.Contains(strings.Join(server.Missing(), "\n"), "a public URL that Hubtel reaches"); got != lacks {
+			t.Errorf("%q: it is missing: %v", public, got)
+		}
+	}
+	sells := Hubtel{ClientID: "x", ClientSecret: "y", Prepaid: "2", Commission: "2"}
+	if all := strings.Join(sells.Missing(), "\n"); !strings.Contains(all, "MAKOLA_HUBTEL_POS_SALES") {
+		t.Errorf("who sells and cannot ask lacks %q", all)
 	}
 }

@@ -65,6 +65,7 @@ func (s Server) Missing() []string {
 	}
 	if s.Hubtel.Enabled() {
 		missing = append(missing, s.Hubtel.Missing()...)
+		need(outside(s.PublicURL), "a public URL that Hubtel reaches, because it refuses every order without a callback URL: set MAKOLA_PUBLIC_URL")
 		for _, host := range s.Hubtel.hosts() {
 			need(private(host.url), unencrypted("MAKOLA_HUBTEL_"+host.name, host.url))
 		}
@@ -82,6 +83,12 @@ func everybody(p netip.Prefix) bool {
 		return p.Bits() < 8
 	}
 	return p.Bits() < 7 // fc00::/7 are private addresses
+}
+
+// outside says whether a URL may lead somebody else here.
+func outside(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && u.Hostname() != "" && !Loopback(net.JoinHostPort(u.Hostname(), "0"))
 }
 
 // private says whether nobody on the way can read what is sent to a URL.

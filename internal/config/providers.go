@@ -112,7 +112,7 @@ func (r *Reply) UnmarshalText(text []byte) error {
 	status, code, _ := strings.Cut(string(text), ":")
 	n, err := strconv.Atoi(strings.TrimSpace(status))
 	code = strings.TrimSpace(code)
-	if err != nil || code == "" || n < 200 || n >= 500 || n == 401 || n == 403 || n == 429 {
+	if err != nil || code == "" || n < 200 || n/100 == 3 || n >= 500 || n == 401 || n == 403 || n == 429 {
 		return fmt.Errorf("%q is not an HTTP status and a response code such as 404:3000", text)
 	}
 	r.Status, r.Code = n, code
