@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,12 +63,15 @@ func TestWalletsAndFloats(t *testing.T) {
 			t.Errorf("what came in: %v", list)
 		}
 		statement := w.list("ledger", "statement", from)
-		if len(statement) != 6 {
+		if len(statement) != 8 {
 			t.Fatalf("statement: %v", statement)
 		}
 		has(t, statement[0], map[string]any{"what": "opening", "balance": "0.00"})
-		has(t, statement[2], map[string]any{"change": "-0.50", "balance": "249.50"})
+		has(t, statement[2], map[string]any{"change": "-0.50", "balance": "249.50", "reference": "r2"})
+		has(t, statement[4], map[string]any{"change": "-49.60", "payee": "Adom Stores", "provider_reference": ""})
 		has(t, statement[5], map[string]any{"what": "closing", "balance": "200.00"})
+		has(t, statement[6], map[string]any{"what": "total in", "change": "250.10", "balance": nil})
+		has(t, statement[7], map[string]any{"what": "total out", "change": "-50.10"})
 		if audit := w.list("audit", "list", "--tenant", from); len(audit) != 5 {
 			t.Errorf("audited: %v", audit)
 		}
@@ -126,6 +130,19 @@ func TestStuckPayouts(t *testing.T) {
 		}
 		has(t, log[1], map[string]any{"subject": paid.ID, "reason": "statement 5", "details": map[string]any{"paid": true, "provider_fee": "0.05", "commission": "0.00"}})
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
+		statement := w.list("ledger", "statement", id)
+		if len(statement) != 8 {
+			t.Fatalf("statement: %v", statement)
+		}
+		has(t, statement[1], map[string]any{"change": "100.00", "reference": "r12"})
+		has(t, statement[2], map[string]any{"reference": "order-000000001", "payee": "233241234567", "provider_reference": paid.ProviderReference, "change": "-10.00", "balance": "90.00"})
+		if table, _ := w.run(exitOK, "ledger", "statement", id); !strings.Contains(table, " GMT ") || strings.Count(table, "order-000000002") != 2 {
+			t.Errorf("the table is\n%s", table)
+		}
+		day := statement[0]["at"].(string)[:10]
+		if got := w.list("ledger", "statement", id, "--from", "2020-01-01", "--to", day); len(got) != 8 {
+			t.Errorf("the day's: %v", got)
+		}
 		if list := w.list("payouts", "stuck"); len(list) != 0 {
 			t.Errorf("stuck: %v", list)
 		}

@@ -71,6 +71,19 @@ func (l *Ledger) Booked(ctx context.Context, kind, reference string) (b Booking,
 	return l.booking(ctx, selectBooking, kind, reference)
 }
 
+const selectBookingOf = `SELECT ` + bookingColumns + ` FROM bookings
+WHERE account = $1 AND asset = $2 AND amount = $3 AND at BETWEEN $4 AND $5 ORDER BY at LIMIT 1`
+
+// BookingOf finds what a line of a statement was booked by: the first booking of
+// its account and amount that was written down with it or soon after.
+func (l *Ledger) BookingOf(ctx context.Context, line Line) (b Booking, found bool, err error) {
+	account := line.To
+	if line.Change < 0 {
+		account = line.From
+	}
+	return l.booking(ctx, selectBookingOf, account, line.Asset, line.Change, line.At, line.At.Add(time.Minute))
+}
+
 // BookedAlike finds the last booking since a time of the same kind, account and
 // amount as b.
 func (l *Ledger) BookedAlike(ctx context.Context, b Booking, since time.Time) (alike Booking, found bool, err error) {

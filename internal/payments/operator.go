@@ -56,6 +56,16 @@ func (p *Payments) list(ctx context.Context, sql string, args ...any) (rows []Pa
 	return rows, err
 }
 
+// Those gives the payments among ids by their ids, whoever's they are.
+func (p *Payments) Those(ctx context.Context, ids []string) (map[string]Payment, error) {
+	list, err := p.list(ctx, paymentsByID, ids)
+	all := make(map[string]Payment, len(list))
+	for _, pay := range list {
+		all[pay.ID] = pay
+	}
+	return all, err
+}
+
 const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
 
 // Find finds any tenant's payment by our id or the ProviderReference of any of
