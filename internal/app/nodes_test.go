@@ -75,7 +75,7 @@ func TestRevocationReachesEveryNode(t *testing.T) {
 	second := where.serve(t, "second", sim)
 	api := newClient(second.ready.APIURL, first.ready.APIKey)
 	balance(t, api) // the second node has the key in its cache
-	where.command(t, "tenant", "set", first.ready.TenantID, "--blocked", "on")
+	where.command(t, "tenant", "set", first.ready.TenantID, "--blocked", "on", "--reason", "fraud")
 	at := time.Now()
 	clocktest.Await(t, "the block to be in force", func() bool {
 		a, err := api.call(http.MethodGet, "/account-api/balance", nil)

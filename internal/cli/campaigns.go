@@ -99,7 +99,7 @@ func (c *campaignsStop) Run(e *env) error {
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			campaign, err = m.StopCampaign(tx, c.Campaign)
-			return map[string]any{"chunks_left": campaign.Left}, err
+			return changes([]change{{"status", string(messaging.CampaignActive), string(campaign.Status)}}, map[string]any{"chunks_left": campaign.Left}), err
 		})
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -105,14 +106,21 @@ func (c *catalogueSet) Run(e *env) error {
 		if edit == (route.Edit{}) {
 			return problem.New(problem.Invalid, "nothing_to_change", "Give at least one of --id, --name and --status")
 		}
-		err := o.act(e.ctx, access.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+		was, err := o.entry(e, routes, c.Kind, c.Key)
+		if err != nil {
+			return err
+		}
+		is := was
+		is.id, is.name, is.status = cmp.Or(c.ID, was.id), cmp.Or(c.Name, was.name), cmp.Or(c.Status, was.status)
+		details := changes(changed(catalogueColumns(), was, is))
+		err = o.act(e.ctx, access.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			switch c.Kind {
 			case kindNetwork:
-				return edit, routes.EditNetwork(tx, msisdn.Network(c.Key), edit)
+				return details, routes.EditNetwork(tx, msisdn.Network(c.Key), edit)
 			case kindService:
-				return edit, routes.EditService(tx, c.Key, edit)
+				return details, routes.EditService(tx, c.Key, edit)
 			default:
-				return edit, routes.EditBank(tx, c.Key, edit)
+				return details, routes.EditBank(tx, c.Key, edit)
 			}
 		})
 		if err != nil {
@@ -120,6 +128,17 @@ func (c *catalogueSet) Run(e *env) error {
 		}
 		return o.printCatalogue(e, routes, c.Output, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
 	})
+}
+
+// entry is an entry as it is now; one that is not there has its kind and key alone.
+func (o *opened) entry(e *env, routes *route.Table, kind, key string) (catalogueEntry, error) {
+	all, err := o.catalogue(e, routes)
+	for _, x := range all {
+		if x.kind == kind && x.key == key {
+			return x, err
+		}
+	}
+	return catalogueEntry{kind: kind, key: key}, err
 }
 
 type catalogueBankCode struct {
@@ -134,8 +153,18 @@ type catalogueBankCode struct {
 func (c *catalogueBankCode) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
-		err := o.act(e.ctx, access.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return map[string]string{"code": c.Code}, routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
+		was, err := o.entry(e, routes, kindBank, c.Bank)
+		if err != nil {
+			return err
+		}
+		before := ""
+		for _, code := range was.codes {
+			if provider, its, _ := strings.Cut(code, "="); provider == c.Provider {
+				before = its
+			}
+		}
+		err = o.act(e.ctx, access.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			return changes([]change{{"code", before, c.Code}}), routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
 		})
 		if err != nil {
 			return err
@@ -163,8 +192,13 @@ func (c *cataloguePrefix) Run(e *env) error {
 			network = known
 		}
 		routes := o.routes()
-		err := o.act(e.ctx, access.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return map[string]string{"network": string(network)}, routes.SetPrefix(tx, c.Prefix, network)
+		before, err := routes.Catalogue(e.ctx)
+		if err != nil {
+			return err
+		}
+		was := string(before.Prefixes[c.Prefix])
+		err = o.act(e.ctx, access.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+			return changes([]change{{"network", was, string(network)}}), routes.SetPrefix(tx, c.Prefix, network)
 		})
 		if err != nil {
 			return err

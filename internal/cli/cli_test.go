@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,10 +105,10 @@ func TestTenants(t *testing.T) {
 			"blocked": true, "payouts": false, "fee_bearer": "customer", "collections": true, "transfer_limit": "200.50",
 			"payout_ips": []string{"10.0.0.0/8", "::1/128"},
 		})
-		has(t, w.object("tenant", "set", id, "--payout-ip", "192.0.2.0/24", "--name", "Adom"), map[string]any{
+		has(t, w.object("tenant", "set", id, "--payout-ip", "192.0.2.0/24", "--name", "Adom", "--reason", "moved"), map[string]any{
 			"name": "Adom", "blocked": true, "payout_ips": []string{"192.0.2.0/24"},
 		})
-		has(t, w.object("tenant", "set", id, "--no-payout-ip"), map[string]any{"payout_ips": []string{}})
+		has(t, w.object("tenant", "set", id, "--no-payout-ip", "--reason", "moved"), map[string]any{"payout_ips": []string{}})
 		if all := w.list("tenant", "list"); len(all) != 1 || all[0]["id"] != id {
 			t.Errorf("the list is %v", all)
 		}
@@ -115,9 +116,17 @@ func TestTenants(t *testing.T) {
 		if len(log) != 4 || log[3]["action"] != "tenant.create" || log[2]["reason"] != "fraud" {
 			t.Fatalf("the log is %v", log)
 		}
-		details := log[2]["details"].(map[string]any)
-		if details["before"].(map[string]any)["Blocked"] != false || details["after"].(map[string]any)["Blocked"] != true {
-			t.Errorf("the details are %v", details)
+		for at, want := range [][]any{
+			{"payout_ips: 192.0.2.0/24 → -;"},
+			{"name: Adom Stores → Adom;", "payout_ips: 10.0.0.0/8 ::1/128 → 192.0.2.0/24;"},
+			{"blocked: no → yes;", "payouts: yes → no;", "fee_bearer: merchant → customer;"},
+		} {
+			if got := log[at]["changes"].([]any); !slices.Equal(got, want) {
+				t.Errorf("the changes are %v, not %v", got, want)
+			}
+		}
+		if table, _ := w.run(exitOK, "audit", "list"); !strings.Contains(table, "transfer_limit: - → 200.50") || !strings.Contains(table, "Adom") {
+			t.Errorf("the table is\n%s", table)
 		}
 		if !strings.HasPrefix(log[0]["actor"].(string), "cli:") {
 			t.Errorf("the actor is %v", log[0]["actor"])
@@ -145,18 +154,18 @@ func TestKeys(t *testing.T) {
 		if strings.Contains(out, key) || !strings.Contains(out, made["hint"].(string)) {
 			t.Errorf("the list is %s", out)
 		}
-		next := w.object("key", "rotate", keyID, "--tenant", id, "--overlap", "1h")
+		next := w.object("key", "rotate", keyID, "--tenant", id, "--overlap", "1h", "--reason", "yearly")
 		if !works(key) || !works(next["key"].(string)) {
 			t.Error("both keys must work during the overlap")
 		}
-		w.run(exitConflict, "key", "rotate", keyID, "--tenant", id)
-		w.run(exitUsage, "key", "rotate", next["id"].(string), "--tenant", id, "--overlap", "169h")
+		w.run(exitConflict, "key", "rotate", keyID, "--tenant", id, "--reason", "yearly")
+		w.run(exitUsage, "key", "rotate", next["id"].(string), "--tenant", id, "--overlap", "169h", "--reason", "yearly")
 		has(t, w.object("key", "revoke", keyID, "--tenant", id, "--reason", "leaked"), map[string]any{"state": "revoked", "replaced_by": next["id"]})
 		if works(key) || !works(next["key"].(string)) {
 			t.Error("only the revoked key must stop")
 		}
 		for _, command := range []string{"rotate", "revoke"} {
-			w.run(exitNotFound, "key", command, "nothing", "--tenant", id)
+			w.run(exitNotFound, "key", command, "nothing", "--tenant", id, "--reason", "x")
 		}
 		w.run(exitNotFound, "key", "create", "--tenant", "nobody")
 		w.run(exitNotFound, "key", "list", "--tenant", "nobody")
@@ -177,8 +186,8 @@ func TestFees(t *testing.T) {
 		if got := w.list("fees", "show"); len(got) != 0 {
 			t.Errorf("without a plan: %v", got)
 		}
-		w.list("fees", "set", "default", "--rule", "collection=1%,min=0.10,max=10")
-		own := w.list("fees", "set", id, "--rule", "payout/BANK=8.00+0.5%", "--rule", "payout=1")
+		w.list("fees", "set", "default", "--rule", "collection=1%,min=0.10,max=10", "--reason", "agreed")
+		own := w.list("fees", "set", id, "--rule", "payout/BANK=8.00+0.5%", "--rule", "payout=1", "--reason", "agreed")
 		if len(own) != 2 {
 			t.Fatalf("the plan is %v", own)
 		}
@@ -189,7 +198,7 @@ func TestFees(t *testing.T) {
 			t.Fatalf("the plan is %v", shown)
 		}
 		has(t, shown[1], map[string]any{"product": "payout", "channel": "BANK", "flat": "8.00", "percent": "0.50", "maximum": nil})
-		if got := w.list("fees", "set", id, "--free"); len(got) != 0 {
+		if got := w.list("fees", "set", id, "--free", "--reason", "agreed"); len(got) != 0 {
 			t.Errorf("a free plan: %v", got)
 		}
 		for _, args := range [][]string{
@@ -198,9 +207,9 @@ func TestFees(t *testing.T) {
 			{"default", "--rule", "payout=1,max=0"}, {"default", "--rule", "loan=1"}, {"default", "--rule", "payout/mtn=1"},
 			{"default", "--rule", "payout=0.001%"}, {"default", "--rule", "payout=1", "--from", "tomorrow"},
 		} {
-			w.run(exitUsage, append([]string{"fees", "set"}, args...)...)
+			w.run(exitUsage, append([]string{"fees", "set", "--reason", "agreed"}, args...)...)
 		}
-		w.run(exitNotFound, "fees", "set", "nobody", "--free")
+		w.run(exitNotFound, "fees", "set", "nobody", "--free", "--reason", "x")
 		w.run(exitNotFound, "fees", "show", "nobody")
 	})
 }
@@ -209,7 +218,7 @@ func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		for _, args := range [][]string{
-			{"tenant", "set", id}, {"tenant", "set", id, "--collections", "yes"}, {"tenant", "set", id, "--payout-ip", "10.1.2.3/8"},
+			{"tenant", "set", id, "--reason", "x"}, {"tenant", "set", id, "--blocked", "on"}, {"tenant", "set", id, "--collections", "yes"}, {"tenant", "set", id, "--payout-ip", "10.1.2.3/8"},
 			{"tenant", "set", id, "--payout-ip", "::1", "--no-payout-ip"}, {"tenant", "set", id, "--transfer-limit", "-1"},
 			{"tenant", "set", id, "--transfer-limit", "0"}, {"tenant", "set", id, "--fee-bearer", "me"}, {"tenant", "set", id, "--name", ""},
 			{"tenant", "create", "x"}, {"tenant", "create", "x", "--mode", "demo"}, {"tenant", "create", "x", "--mode", "live", "--id", "a b"},
@@ -220,7 +229,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 		w.run(exitNotFound, "tenant", "show", "nobody")
-		w.run(exitNotFound, "tenant", "set", "nobody", "--blocked", "on")
+		w.run(exitNotFound, "tenant", "set", "nobody", "--blocked", "on", "--reason", "x")
 		w.run(exitConflict, "tenant", "create", "x", "--mode", "live", "--id", id)
 		if log := w.list("audit", "list"); len(log) != 1 {
 			t.Errorf("refused acts are in the log: %v", log)

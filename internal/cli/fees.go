@@ -59,6 +59,31 @@ func ruleViews(rules []tenant.Rule, version int64) []ruleView {
 	return views
 }
 
+// planText is a plan in one line, as the command line writes it.
+func planText(rules []tenant.Rule) string {
+	if len(rules) == 0 {
+		return "free"
+	}
+	var texts []string
+	for _, r := range rules {
+		name, price := string(r.Product), r.Flat.String()
+		if r.Channel != tenant.AnyChannel {
+			name += "/" + r.Channel
+		}
+		if r.BasisPoints > 0 {
+			price += "+" + money.Pesewas(r.BasisPoints).String() + "%"
+		}
+		if r.Minimum > 0 {
+			price += ",min=" + r.Minimum.String()
+		}
+		if r.Maximum > 0 {
+			price += ",max=" + r.Maximum.String()
+		}
+		texts = append(texts, name+"="+price)
+	}
+	return strings.Join(texts, " ")
+}
+
 type feesShow struct {
 	common
 	Tenant string `arg:"" default:"default" help:"Id or unique name of the customer, or default."`
@@ -87,7 +112,7 @@ type feesSet struct {
 	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"A product, a channel and its price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. Repeat for more; what is not named is free."`
 	From   time.Time `name:"from" placeholder:"TIME" help:"When it begins, such as 2026-07-01T00:00:00Z; now when absent."`
 	Free   bool      `name:"free" help:"Set a plan without rules, under which everything is free."`
-	Reason string    `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run sets a plan.
@@ -108,11 +133,15 @@ func (c *feesSet) Run(e *env) error {
 		} else if err := o.known(e.ctx, &owner); err != nil {
 			return err
 		}
+		was, _, err := o.tenants.FeePlan(e.ctx, owner, o.clock.Now())
+		if err != nil {
+			return err
+		}
 		var version int64
 		entry := access.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
+		err = o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			version, err = o.tenants.SetFeePlan(tx, owner, c.From, rules)
-			return map[string]any{"version": version, "rules": rules, "from": c.From}, err
+			return changes([]change{{"fee plan", planText(was), planText(rules)}}, map[string]any{"version": version, "from": c.From}), err
 		})
 		if err != nil {
 			return err

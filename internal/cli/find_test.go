@@ -66,7 +66,7 @@ func TestAUniqueNameStandsForTheId(t *testing.T) {
 		w.run(exitOK, "tenant", "create", "Kofi & Sons", "--mode", "live", "--id", "kofi")
 		w.run(exitOK, "wallet", "fund", "adom stores", "5", "--reason", "bank slip", "--reference", "slip 1")
 		has(t, w.object("wallet", "show", "Adom Stores"), map[string]any{"tenant": id, "wallet": "5.00"})
-		has(t, w.object("tenant", "set", "Kofi & Sons", "--blocked", "on"), map[string]any{"id": "kofi", "blocked": true})
+		has(t, w.object("tenant", "set", "Kofi & Sons", "--blocked", "on", "--reason", "fraud"), map[string]any{"id": "kofi", "blocked": true})
 		w.object("key", "create", "--tenant", "Adom Stores")
 		for _, args := range [][]string{{"key", "list", "--tenant"}, {"ledger", "statement"}, {"fees", "show"}, {"payouts", "list"}, {"webhooks", "secret"}, {"tenant", "show"}, {"audit", "list", "--tenant"}} {
 			w.run(exitOK, append(args, "Adom Stores")...)

@@ -84,7 +84,9 @@ type jobsRerun struct {
 func (c *jobsRerun) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		entry := access.Entry{Action: "job.rerun", Subject: c.ID, Reason: c.Reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) { return nil, o.jobs().RerunIn(tx, c.ID) })
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			return changes([]change{{"state", "dead letter", "waits"}}), o.jobs().RerunIn(tx, c.ID)
+		})
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func (c *keyCreate) Run(e *env) error {
 		entry := access.Entry{Action: "key.create", Tenant: t.ID, Subject: m.Key.ID, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			o.access.CreateKey(tx, m)
-			return map[string]any{"member": m.Key.Member, "scopes": m.Key.Scopes, "expires_at": m.Key.ExpiresAt}, nil
+			return changes(madeOf(keyColumns(), keyView{Key: m.Key, state: "active"}, "id", "created_at")), nil
 		})
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ type keyRotate struct {
 	keyFlags
 	ID      string        `arg:"" help:"Id of the key."`
 	Overlap time.Duration `name:"overlap" default:"24h" help:"How long the old key works beside the new one, at most 168h."`
-	Reason  string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason  string        `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run rotates a key.
@@ -148,7 +148,7 @@ func (c *keyRotate) Run(e *env) error {
 			entry := access.Entry{Action: "key.rotate", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 			err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 				replaced, err := o.access.Rotate(tx, c.Tenant, c.ID, m, c.Overlap)
-				return map[string]any{"replaced_by": m.Key.ID, "old_expires_at": replaced.ExpiresAt}, err
+				return changes(changed(keyColumns(), keyView{Key: old}, keyView{Key: replaced})), err
 			})
 			if err != nil {
 				return err
@@ -162,7 +162,7 @@ func (c *keyRotate) Run(e *env) error {
 type keyRevoke struct {
 	keyFlags
 	ID     string `arg:"" help:"Id of the key."`
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // Run revokes a key.
@@ -175,7 +175,7 @@ func (c *keyRevoke) Run(e *env) error {
 		entry := access.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			k, err = o.access.RevokeKey(tx, c.Tenant, c.ID)
-			return map[string]any{"member": k.Member}, err
+			return changes([]change{{"state", "active", "revoked"}}, map[string]any{"member": k.Member, "hint": k.Hint}), err
 		})
 		if err != nil {
 			return err

@@ -51,7 +51,7 @@ func TestWalletsAndFloats(t *testing.T) {
 		has(t, w.object("wallet", "show", to), map[string]any{"wallet": "49.60", "owes": "100.00"})
 		has(t, w.object("wallet", "recover", to, "--reason", "agreed"), map[string]any{"wallet": "0.00", "owes": "50.40"})
 		w.run(exitFunds, "wallet", "recover", to, "--reason", "nothing is left")
-		if audit := w.list("audit", "list", "--tenant", to); len(audit) != 2 || audit[0]["action"] != "wallet.recover" || audit[0]["details"].(map[string]any)["amount"] != "49.60" {
+		if audit := w.list("audit", "list", "--tenant", to); len(audit) != 2 || audit[0]["action"] != "wallet.recover" || audit[0]["changes"].([]any)[0] != "owes: GHS 100.00 → GHS 50.40;" {
 			t.Errorf("audited: %v", audit)
 		}
 
@@ -128,7 +128,8 @@ func TestStuckPayouts(t *testing.T) {
 		if len(log) != 2 || log[0]["subject"] != unpaid.ID || log[0]["details"].(map[string]any)["paid"] != false {
 			t.Fatalf("audited: %v", log)
 		}
-		has(t, log[1], map[string]any{"subject": paid.ID, "reason": "statement 5", "details": map[string]any{"paid": true, "provider_fee": "0.05", "commission": "0.00"}})
+		has(t, log[1], map[string]any{"subject": paid.ID, "reason": "statement 5", "details": map[string]any{"paid": true, "provider_fee": "0.05", "commission": "0.00",
+			"changes": []any{map[string]any{"what": "status", "before": "submitted", "after": "success"}}}})
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "90.00"})
 		statement := w.list("ledger", "statement", id)
 		if len(statement) != 8 {

@@ -180,25 +180,17 @@ func (w *ordered) write(tx *db.Tx) error {
 	for name, value := range w.details {
 		details[name] = value
 	}
-	var changes []change
+	var list []change
 	for _, s := range w.sides {
 		n, err := w.o.ledger.BalanceIn(tx, s.key)
 		if err != nil {
 			return err
 		}
-		changes = append(changes, change{s.name, worth(s.key.Asset, s.balance(n)), worth(s.key.Asset, s.balance(n)+s.amount)})
+		list = append(list, change{s.name, worth(s.key.Asset, s.balance(n)), worth(s.key.Asset, s.balance(n)+s.amount)})
 	}
-	details["changes"] = changes
 	entry := w.entry
-	entry.Details = details
+	entry.Details = changes(list, details)
 	return w.o.access.Audit(tx, entry)
-}
-
-// A change is what an act changed, in the audit log, in units that a person uses.
-type change struct {
-	What   string `json:"what"`
-	Before string `json:"before"`
-	After  string `json:"after"`
 }
 
 // done says in an operator's words what became of an order whose transaction ended with err.

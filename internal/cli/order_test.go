@@ -246,10 +246,10 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 func TestTheDefaultPlanSaysWhomItChanges(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		own, none := w.tenant(), w.tenant()
-		if _, errs := w.run(exitOK, "fees", "set", own, "--free"); errs != "" {
+		if _, errs := w.run(exitOK, "fees", "set", own, "--free", "--reason", "agreed"); errs != "" {
 			t.Errorf("a plan of one customer says %q", errs)
 		}
-		set := []string{"fees", "set", "default", "--rule", "payout=1"}
+		set := []string{"fees", "set", "default", "--rule", "payout=1", "--reason", "agreed"}
 		_, errs := w.at(exitDeclined, "n", set...)
 		if !strings.Contains(errs, "1 at the moment") || !strings.Contains(errs, none) || strings.Contains(errs, own) {
 			t.Errorf("it says %q", errs)
@@ -262,7 +262,7 @@ func TestTheDefaultPlanSaysWhomItChanges(t *testing.T) {
 			t.Errorf("without a terminal it says %q", errs)
 		}
 		for _, rule := range []string{"topup=1%", "bundle=0.10", "airtime_momo=1%", "payout/WALLET=1", "collection/BANK=1"} {
-			w.run(exitUsage, "fees", "set", own, "--rule", rule)
+			w.run(exitUsage, "fees", "set", own, "--rule", rule, "--reason", "agreed")
 		}
 	})
 }

@@ -370,12 +370,13 @@ func (c *payoutsResolve) Run(e *env) error {
 			return err
 		}
 		entry := access.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
+		list := []change{{"status", pay.Word(), map[bool]string{true: "success", false: "failed"}[c.Paid]}}
 		if c.Fee.value == nil && c.Commission.value == nil {
-			entry.Details = map[string]any{"paid": c.Paid}
+			entry.Details = changes(list, map[string]any{"paid": c.Paid})
 			pay, err = p.Resolve(e.ctx, pay.ID, c.Paid, c.Reason, actor(), o.audited(entry))
 		} else {
 			fee, commission := c.Fee.or(0), c.Commission.or(0)
-			entry.Details = map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()}
+			entry.Details = changes(list, map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()})
 			pay, err = p.ResolvePaid(e.ctx, pay.ID, fee, commission, c.Reason, actor(), o.audited(entry))
 		}
 		if err != nil {

@@ -89,7 +89,7 @@ func (c *providersPause) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
-			return nil, routes.Pause(tx, route.Pause{
+			return changes([]change{{"pause", "", "paused"}}), routes.Pause(tx, route.Pause{
 				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
 			})
 		})
@@ -111,7 +111,8 @@ func (c *providersResume) Run(e *env) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
 			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
-			return map[string]bool{"was_paused": paused}, err
+			was := map[bool]string{true: "paused", false: "not paused"}[paused]
+			return changes([]change{{"pause", was, "not paused"}}), err
 		})
 		if err != nil {
 			return err
@@ -192,6 +193,17 @@ func (c *providersRoute) route() route.Route {
 	return r
 }
 
+// routedTo is where a route of this kind leads now; empty where there is none.
+func routedTo(e *env, routes *route.Table, r route.Route) (string, error) {
+	all, err := routes.Routes(e.ctx)
+	for _, each := range all {
+		if each.Tenant == r.Tenant && each.Mode == r.Mode && each.Operation == r.Operation && each.Channel == r.Channel {
+			return strings.Join(each.Providers, " "), err
+		}
+	}
+	return "", err
+}
+
 // Run changes the route.
 func (c *providersRoute) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
@@ -206,15 +218,19 @@ func (c *providersRoute) Run(e *env) error {
 		if c.Tenant != route.Any {
 			entry.Tenant = c.Tenant
 		}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		was, err := routedTo(e, routes, r)
+		if err != nil {
+			return err
+		}
+		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			if !c.Drop {
-				return map[string]any{"providers": r.Providers}, routes.SetRoute(tx, r)
+				return changes([]change{{"providers", was, strings.Join(r.Providers, " ")}}), routes.SetRoute(tx, r)
 			}
 			dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
 			if err == nil && !dropped {
 				err = problem.New(problem.NotFound, "route_not_found", "There is no such route")
 			}
-			return map[string]any{"dropped": true}, err
+			return changes([]change{{"route", was, "dropped"}}), err
 		})
 		if err != nil {
 			return err

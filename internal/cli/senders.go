@@ -71,7 +71,7 @@ func (c *common) review(e *env, id string, to messaging.SenderStatus, reason str
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			s, err = m.ReviewSender(tx, s.Tenant, id, to, reason, actor())
-			return map[string]any{"name": s.Name}, err
+			return changes([]change{{"status", string(messaging.SenderPending), string(s.Status)}}, map[string]any{"name": s.Name}), err
 		})
 		if err != nil {
 			return err

@@ -105,7 +105,7 @@ func (c *tenantCreate) Run(e *env) error {
 				return nil, err
 			}
 			_, err = o.access.SetPayoutIPs(tx, t.ID, c.PayoutIP)
-			return map[string]any{"tenant": made, "payout_ips": textsOf(c.PayoutIP)}, err
+			return changes(madeOf(tenantDetails(), tenantView{Tenant: made, payoutIPs: textsOf(c.PayoutIP)}, "created_at", "updated_at", "wallet", "sms_credits")), err
 		})
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ type tenantSet struct {
 	ID         string  `arg:"" help:"Id or unique name of the customer."`
 	Name       *string `name:"name" help:"New name."`
 	NoPayoutIP bool    `name:"no-payout-ip" help:"Empty the list of payout addresses: no payout is accepted."`
-	Reason     string  `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason     string  `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
 // change says what the flags ask for.
@@ -200,21 +200,20 @@ func (c *tenantSet) Run(e *env) error {
 		}
 		var after tenant.Tenant
 		err := o.act(e.ctx, access.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			details := map[string]any{}
-			var before tenant.Tenant
+			was, is := tenantView{}, tenantView{payoutIPs: textsOf(c.PayoutIP)}
 			var err error
-			if before, after, err = o.tenants.Set(tx, c.ID, change); err != nil {
+			if was.Tenant, after, err = o.tenants.Set(tx, c.ID, change); err != nil {
 				return nil, err
 			}
-			details["before"], details["after"] = before, after
+			is.Tenant = after
 			if lists {
-				was, err := o.access.SetPayoutIPs(tx, c.ID, c.PayoutIP)
+				list, err := o.access.SetPayoutIPs(tx, c.ID, c.PayoutIP)
 				if err != nil {
 					return nil, err
 				}
-				details["payout_ips_before"], details["payout_ips_after"] = textsOf(was), textsOf(c.PayoutIP)
+				was.payoutIPs = textsOf(list)
 			}
-			return details, nil
+			return changes(changed(tenantDetails(), was, is, "updated_at")), nil
 		})
 		if err != nil {
 			return err

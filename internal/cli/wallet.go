@@ -201,14 +201,23 @@ type walletRecover struct {
 // Run takes back what is owed.
 func (c *walletRecover) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		_, err := p.Recover(e.ctx, c.Tenant, c.Reason, actor(), func(tx *db.Tx, taken money.Pesewas) error {
-			return o.audited(access.Entry{Action: "wallet.recover", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason,
-				Details: map[string]any{"amount": taken.String()}})(tx)
+		t, err := o.tenant(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		_, err = p.Recover(e.ctx, t.ID, c.Reason, actor(), func(tx *db.Tx, taken money.Pesewas) error {
+			debt, err := o.ledger.BalanceIn(tx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
+			if err != nil {
+				return err
+			}
+			owed := -debt
+			return o.audited(access.Entry{Action: "wallet.recover", Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
+				Details: map[string]any{"amount": worth(t.Money(), int64(taken)), "changes": []change{{"owes", worth(t.Money(), owed), worth(t.Money(), owed-int64(taken))}}}})(tx)
 		})
 		if err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, c.Tenant)
+		return printWallet(e, o, c.Output, t.ID)
 	})
 }
 

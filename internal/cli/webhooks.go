@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/access"
@@ -146,25 +148,37 @@ type webhooksSecret struct {
 	common
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Rotate bool   `name:"rotate" help:"Make a new one. The one before signs beside it for 24 hours."`
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log; needed with --rotate."`
 }
 
-// Run shows or rotates a secret.
+// Validate refuses a new secret that nobody explains.
+func (c *webhooksSecret) Validate() error {
+	if c.Rotate && strings.TrimSpace(c.Reason) == "" {
+		return errors.New("--rotate needs a --reason")
+	}
+	return nil
+}
+
+// Run shows or rotates a secret. Both are in the audit log: who has seen it can sign in the house's name.
 func (c *webhooksSecret) Run(e *env) error {
 	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		hooks := o.webhooks(secret)
+		entry := access.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		if c.Rotate {
-			entry := access.Entry{Action: "webhook.rotate", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
-			err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-				_, err := hooks.RotateSecret(tx, c.Tenant)
-				return nil, err
-			})
-			if err != nil {
-				return err
+			entry.Action = "webhook.rotate"
+		}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			if !c.Rotate {
+				return nil, nil
 			}
+			_, err := hooks.RotateSecret(tx, c.Tenant)
+			return changes([]change{{"secret", "the one before", "a new one, and the one before for 24 hours"}}), err
+		})
+		if err != nil {
+			return err
 		}
 		s, err := hooks.Secret(e.ctx, c.Tenant)
 		if err != nil {

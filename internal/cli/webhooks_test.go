@@ -121,7 +121,7 @@ func TestWebhooks(t *testing.T) {
 		for _, l := range log {
 			actions = append(actions, l["action"].(string))
 		}
-		if got := strings.Join(actions, " "); got != "webhook.rotate webhook.replay webhook.replay tenant.create" {
+		if got := strings.Join(actions, " "); got != "webhook.rotate webhook.read_secret webhook.replay webhook.replay tenant.create" {
 			t.Errorf("the log has %s", got)
 		}
 		if strings.Contains(strings.Join(strings.Fields(must(w.run(exitOK, "audit", "list", "-o", "json"))), ""), "whsec_") {
@@ -163,13 +163,13 @@ func TestTheMasterKeyIsTheServers(t *testing.T) {
 		t.Setenv(config.EnvMasterKey, testMasterKey)
 		refused("payouts", "references", id, "order-000000001")
 		refused("webhooks", "secret", id)
-		refused("webhooks", "secret", id, "--rotate")
+		refused("webhooks", "secret", id, "--rotate", "--reason", "leaked")
 		if log := w.list("audit", "list", "--action", "webhook.rotate"); len(log) != 0 {
 			t.Errorf("audited: %v", log)
 		}
 		t.Setenv(config.EnvMasterKey, strings.Repeat("78", config.SecretBytes)) // x
 		w.run(exitOK, "payouts", "references", id, "order-000000001")
-		w.run(exitOK, "webhooks", "secret", id, "--rotate")
+		w.run(exitOK, "webhooks", "secret", id, "--rotate", "--reason", "leaked")
 	})
 }
 
