@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"filippo.io/age"
@@ -28,8 +29,9 @@ func workshop(parent string) (folder string, remove func() error, err error) {
 	left, _ := filepath.Glob(filepath.Join(parent, workshopPattern)) // the pattern is right
 	for _, old := range left {
 		if unlock, err := db.LockFolder(old); err == nil {
-			_ = os.RemoveAll(old) // or the next one does it
+			_ = os.RemoveAll(old)
 			_ = unlock()
+			_ = os.RemoveAll(old) // or the next one does it
 		}
 	}
 	if folder, err = os.MkdirTemp(parent, workshopPattern); err != nil {
@@ -39,7 +41,10 @@ func workshop(parent string) (folder string, remove func() error, err error) {
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	return folder, func() error { return errors.Join(os.RemoveAll(folder), unlock()) }, nil
+	return folder, func() error {
+		_ = os.RemoveAll(folder) // Windows keeps a file that is open: the lock goes below
+		return errors.Join(unlock(), os.RemoveAll(folder))
+	}, nil
 }
 
 // syncFile makes what is written last.
@@ -51,8 +56,11 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// syncFolder makes a folder's names last.
+// syncFolder makes a folder's names last. Windows does so by itself.
 func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	folder, err := os.Open(path)
 	if err != nil {
 		return err

@@ -229,7 +229,7 @@ func (r *restoration) free(tx *db.Tx) (version string, err error) {
 	return "", inUse("The database has %d tables", len(tables))
 }
 
-// run is pg_restore | psql, in one transaction.
+// run is pg_restore | psql, in one transaction. Statistics, which no dump has, are made afterwards.
 func (r *restoration) run(ctx context.Context, tools tools, environment []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -249,7 +249,7 @@ func (r *restoration) run(ctx context.Context, tools tools, environment []string
 		err = r.print(ctx, tools, script)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(script, "\nSET LOCAL search_path TO %s;\n%s\nCOMMIT;\n", quoted(r.Namespace), r.mark(r.Clock).psql())
+		_, err = fmt.Fprintf(script, "\nSET LOCAL search_path TO %s;\n%s\nCOMMIT;\nANALYZE;\n", quoted(r.Namespace), r.mark(r.Clock).psql())
 	}
 	if err != nil && !errors.Is(err, errSilent) {
 		cancel() // without COMMIT nothing of it stays

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // CopyInto copies a SQLite database, as it is at one moment, into a file that is empty or not there yet. It holds up
@@ -35,6 +38,10 @@ func (d *DB) Damage(ctx context.Context) (found []string, err error) {
 			return nil
 		})
 	})
+	var lite *sqlite.Error
+	if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_CORRUPT { // so broken that it cannot be read on
+		return append(found, lite.Error()), nil
+	}
 	return found, err
 }
 
