@@ -53,16 +53,22 @@ type parts struct {
 	closers   []func()
 }
 
-// openDatabase opens and, on SQLite, locks and migrates. PostgreSQL is migrated by `makola migrate up`,
+// lockFolder keeps a second server from a SQLite database.
+func (a *App) lockFolder(context.Context) error {
+	if a.cfg.Database != "" {
+		return nil
+	}
+	unlock, err := db.LockFolder(a.cfg.Data)
+	if err != nil {
+		return err
+	}
+	a.later(func(context.Context) error { return unlock() })
+	return nil
+}
+
+// openDatabase opens and, on SQLite, migrates. PostgreSQL is migrated by `makola migrate up`,
 // except in development, where a first start must need nothing else.
 func (a *App) openDatabase(ctx context.Context) error {
-	if a.cfg.Database == "" {
-		unlock, err := db.LockFolder(a.cfg.Data)
-		if err != nil {
-			return err
-		}
-		a.later(func(context.Context) error { return unlock() })
-	}
 	d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Faults: a.opts.Faults})
 	if err != nil {
 		return err
@@ -112,7 +118,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	}
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
-	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, LeaseFor: a.opts.Lease})
+	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Development: !a.production})
 	// The adapters report their exchanges to the table that is made of them.
 	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })

@@ -25,6 +25,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -136,6 +137,38 @@ func asProduction(c config.Server) (config.Server, error) {
 	c.Environment, c.PublicURL, c.TrustedProxies = "production", "https://makola.example", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	c.Secret, err = config.NewSecret(key[:])
 	return c, err
+}
+
+// A start that fails takes nothing from a node that runs: neither on its address nor under its name.
+func TestAStartThatFailsTakesNothing(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	node := func(c *config.Server) {
+		c.Database, c.Node, c.Connections, c.Data = url, "one", 4, t.TempDir()
+	}
+	running := startLocal(t, node)
+	second := config.Server{Environment: "development", Listen: strings.TrimPrefix(strings.TrimSuffix(running.ready.APIURL, "/api/v1"), "http://"),
+		MetricsListen: "off", DrainFor: time.Minute}
+	node(&second)
+	if _, err := Start(t.Context(), second, Options{}); !errors.Is(err, ErrAddressInUse) {
+		t.Errorf("on an address that is taken: %v", err)
+	}
+	second.Listen = "127.0.0.1:0"
+	if _, err := Start(t.Context(), second, Options{}); !problem.Is(err, problem.InProgress) {
+		t.Errorf("under a name that is taken: %v", err)
+	}
+	if counts := running.jobs.Counts(); counts.LeasesLost != 0 || !counts.LeaseHolds {
+		t.Errorf("the node that runs has lost its lease: %+v", counts)
+	}
+	connected(t, running)
+	second.Node = "two"
+	a, err := Start(t.Context(), second, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // Where a proxy ends TLS, a connection that does not come from it is not encrypted, and is refused; probes are answered.

@@ -66,6 +66,12 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 	}}, nil
 }
 
+// close gives the address back where nobody was served.
+func (l *listener) close(context.Context) error {
+	_ = l.net.Close() // a server that was shut down has closed it
+	return nil
+}
+
 // url is where a client on this machine reaches the listener.
 func (l *listener) url() string {
 	scheme := "http"

@@ -12,9 +12,23 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// listenMetrics opens the listener of the metrics and serves. It is there before the interface, so that it is
-// there for as long as that drains, and is cut off: whoever takes a profile must not use up the time for draining.
-func (a *App) listenMetrics(context.Context) error {
+// doors are the listeners before anybody is let in.
+type doors struct{ api, metrics *listener }
+
+// bind takes the addresses. It comes before anything is made, and before the lease of another node could be asked for: a
+// start that finds an address taken leaves everything as it was.
+func (a *App) bind(context.Context) error {
+	l, err := listen("the JSON interface", a.cfg.Listen, false, nil)
+	if err != nil {
+		return err
+	}
+	a.later(l.close)
+	if a.cfg.TLSCert != "" {
+		if err := l.useTLS(a.cfg.TLSCert, a.cfg.TLSKey, a.log); err != nil {
+			return err
+		}
+	}
+	a.doors.api = l
 	if !a.cfg.Metrics() {
 		return nil
 	}
@@ -22,27 +36,29 @@ func (a *App) listenMetrics(context.Context) error {
 	if !a.production && strings.HasSuffix(a.cfg.Listen, ":0") {
 		address = "127.0.0.1:0" // who asks for a free port gets free ports
 	}
-	l, err := listen("metrics", address, !a.production, a.metricsHandler())
-	if err != nil {
+	if a.doors.metrics, err = listen("metrics", address, !a.production, nil); err != nil {
 		return err
 	}
+	a.later(a.doors.metrics.close)
+	return nil
+}
+
+// listenMetrics serves the metrics. It is there before the interface, so that it is
+// there for as long as that drains, and is cut off: whoever takes a profile must not use up the time for draining.
+func (a *App) listenMetrics(context.Context) error {
+	l := a.doors.metrics
+	if l == nil {
+		return nil
+	}
+	l.server.Handler = a.metricsHandler()
 	a.serve(l, func(context.Context) error { return l.server.Close() })
 	a.ready.MetricsURL = l.url() + "/metrics"
 	return nil
 }
 
-// listen opens the interface's listener and serves; the ready record learns the addresses.
+// listen serves the interface; the ready record learns the addresses.
 func (a *App) listen(context.Context) error {
-	l, err := listen("the JSON interface", a.cfg.Listen, false, nil)
-	if err != nil {
-		return err
-	}
-	if a.cfg.TLSCert != "" {
-		if err := l.useTLS(a.cfg.TLSCert, a.cfg.TLSKey, a.log); err != nil {
-			_ = l.net.Close()
-			return err
-		}
-	}
+	l := a.doors.api
 	public := a.cfg.PublicURL
 	if public == "" {
 		public = l.url()

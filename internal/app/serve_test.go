@@ -65,9 +65,9 @@ func TestAScrapeDoesNotHoldUpAStop(t *testing.T) {
 	figure := stuck{make(chan struct{}), make(chan struct{})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(figure)
-	a := &App{cfg: config.Server{MetricsListen: "127.0.0.1:0"}, log: slog.New(slog.DiscardHandler), draining: make(chan struct{})}
+	a := &App{cfg: config.Server{Listen: "127.0.0.1:0", MetricsListen: "127.0.0.1:0"}, log: slog.New(slog.DiscardHandler), draining: make(chan struct{})}
 	a.meters = &meters{registry: registry}
-	if err := a.listenMetrics(t.Context()); err != nil {
+	if err := errors.Join(a.bind(t.Context()), a.listenMetrics(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	scraped := make(chan struct{})

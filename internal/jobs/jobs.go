@@ -134,6 +134,7 @@ type Handler struct {
 // Options shape a Queue. Zero values take the defaults named here.
 type Options struct {
 	Node      string        // name of this node among those on one database, without "/"
+	Shared    bool          // another process may have the same name; else a lease that is left belongs to a process that is gone
 	LeaseFor  time.Duration // silence after which others take the jobs of this node; default 9 s
 	Heartbeat time.Duration // how often the lease is renewed; default 2 s
 	MemoryMax int           // jobs in memory; default 100,000
@@ -255,7 +256,11 @@ func (q *Queue) Start(ctx context.Context) error {
 		return errors.New("jobs: started twice")
 	}
 	q.mu.Unlock()
-	if err := q.takeLease(ctx, true); err != nil {
+	take := func(ctx context.Context) error { return q.takeLease(ctx, true) }
+	if q.opts.Shared {
+		take = q.takeName
+	}
+	if err := take(ctx); err != nil {
 		return fmt.Errorf("take a lease for node %s: %w", q.opts.Node, err)
 	}
 	if err := q.plantPeriodics(ctx); err != nil {

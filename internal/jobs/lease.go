@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 )
 
 // A lease is alive while expires_at lies ahead by the database's clock. One
@@ -18,6 +19,8 @@ const (
 	sqlLastEpoch = `SELECT now_micros(), coalesce(max(epoch), 0) FROM job_leases WHERE node = $1`
 	sqlLease     = `INSERT INTO job_leases (owner, node, epoch, expires_at) VALUES ($1, $2, $3, now_micros() + $4)`
 	sqlRetire    = `UPDATE job_leases SET expires_at = 0 WHERE node = $1 AND owner <> $2 AND expires_at > 0`
+	sqlNamesake  = `SELECT expires_at, expires_at - now_micros() FROM job_leases
+		WHERE node = $1 AND owner <> $2 AND expires_at > now_micros() ORDER BY expires_at DESC LIMIT 1`
 	sqlRenew     = `UPDATE job_leases SET expires_at = now_micros() + $2 WHERE owner = $1 AND expires_at > now_micros()`
 	sqlRelease   = `UPDATE job_leases SET expires_at = 0 WHERE owner = $1`
 	sqlExpire    = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0 AND expires_at <= now_micros()`
@@ -28,9 +31,72 @@ const (
 // from its start. A lease without a row is as dead.
 const leaseKept = 7 * 24 * time.Hour
 
+// namesake looks for the lease of another process under this node's name: until when it lasts, and for how long.
+func (q *Queue) namesake(tx *db.Tx, owner string) (expires int64, left time.Duration, err error) {
+	var micros int64
+	_, err = tx.One(sqlNamesake, []any{q.opts.Node, owner}, &expires, &micros)
+	return expires, time.Duration(micros) * time.Microsecond, err
+}
+
+func (q *Queue) nameTaken() error {
+	return problem.New(problem.InProgress, "node_name_taken", "A node that is called "+q.opts.Node+" runs on this database: give this one another name")
+}
+
+// awaitName waits for the end of a lease that stands under this node's name. That of a process which was killed lapses;
+// one that is renewed meanwhile belongs to a node that runs, and its name is refused.
+func (q *Queue) awaitName(ctx context.Context) error {
+	for before := int64(0); ; {
+		var expires int64
+		var left time.Duration
+		if err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
+			expires, left, err = q.namesake(tx, "")
+			return err
+		}); err != nil || expires == 0 {
+			return err
+		}
+		if before != 0 && expires > before {
+			return q.nameTaken()
+		}
+		if before == 0 {
+			q.log.Info("waiting for the end of the lease of an earlier process of this name", "node", q.opts.Node, "at_most", left)
+		}
+		before = expires
+		wait := time.NewTimer(min(left, q.opts.Heartbeat))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// takeName takes the first lease under a name that another process may have. Of two that start at once each may see the
+// other, and then both are refused.
+func (q *Queue) takeName(ctx context.Context) error {
+	if err := q.awaitName(ctx); err != nil {
+		return err
+	}
+	if err := q.takeLease(ctx, true); err != nil {
+		return err
+	}
+	var expires int64
+	err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
+		expires, _, err = q.namesake(tx, q.owner)
+		return err
+	})
+	if err == nil && expires > 0 {
+		err = q.nameTaken()
+	}
+	if err != nil {
+		return errors.Join(err, q.endLease(context.WithoutCancel(ctx), q.owner))
+	}
+	return nil
+}
+
 // takeLease begins a new epoch. At the start of the program the earlier ones of
-// the same node end with it: their process is gone, or it is a namesake, which
-// then goes on under a new epoch of its own.
+// the same node end with it, unless the name is shared: their process is gone,
+// or it is a namesake, which then goes on under a new epoch of its own.
 func (q *Queue) takeLease(ctx context.Context, first bool) error {
 	var owner string
 	var epoch int64
@@ -44,7 +110,7 @@ func (q *Queue) takeLease(ctx context.Context, first bool) error {
 		epoch = max(now, last+1)
 		owner = q.opts.Node + "/" + strconv.FormatInt(epoch, 10)
 		tx.Defer(sqlLease, 1, owner, q.opts.Node, epoch, q.opts.LeaseFor.Microseconds())
-		if first {
+		if first && !q.opts.Shared {
 			tx.Defer(sqlRetire, -1, q.opts.Node, owner)
 		}
 		return nil

@@ -1,0 +1,49 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+// A name is one node's: a second process is refused while the first one renews its lease, and waits where it is gone.
+func TestANameIsOneNodes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		options := func(beat time.Duration) Options {
+			return Options{Node: "a", Shared: true, LeaseFor: time.Hour, Heartbeat: beat}
+		}
+		c := clock.NewManual(epochStart)
+		first := start(t, newQueue(t, d, c, options(10*time.Millisecond)))
+		epoch := first.Epoch()
+		err := newQueue(t, d, c, options(10*time.Millisecond)).Start(t.Context())
+		if !problem.Is(err, problem.InProgress) || !strings.Contains(err.Error(), "called a runs") {
+			t.Errorf("under the name of a node that runs: %v", err)
+		}
+		if err := first.beat(t.Context()); err != nil || first.Epoch() != epoch || first.Counts().LeasesLost != 0 {
+			t.Errorf("the node that runs was hurt: %v, %+v", err, first.Counts())
+		}
+		if err := first.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone := newQueue(t, d, c, options(time.Hour)) // nobody renews it
+		if err := gone.takeLease(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE job_leases SET expires_at = now_micros() + 300000 WHERE owner = $1`, gone.owner)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		next := start(t, newQueue(t, d, c, options(time.Hour)))
+		if next.Epoch() <= gone.Epoch() {
+			t.Error("the epoch did not grow")
+		}
+	})
+}
