@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash/crc32"
 	"math/big"
 	"slices"
@@ -115,14 +116,16 @@ func checksum(text string) string {
 
 // newKey makes the text of a key. It must be called before the transaction
 // that stores it, which may run twice.
-func newKey(live bool) string {
-	random := make([]byte, secretBytes)
-	rand.Read(random) // never fails
+func newKey(live bool, secret []byte) string {
+	if secret == nil {
+		secret = make([]byte, secretBytes)
+		rand.Read(secret) // never fails
+	}
 	text := testPrefix
 	if live {
 		text = livePrefix
 	}
-	text += encode(new(big.Int).SetBytes(random), secretLength)
+	text += encode(new(big.Int).SetBytes(secret), secretLength)
 	return text + checksum(text)
 }
 
@@ -207,6 +210,7 @@ type NewKey struct {
 	Member string  // empty for the owner's own key
 	Scopes []Scope // none means All
 	Expiry time.Duration
+	Secret []byte // 32 bytes to make the key of; nil: random ones, as every key that matters has
 }
 
 // Minted is a key that was just made, with its text, which is stored nowhere
@@ -232,7 +236,10 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 	if n.Expiry < 0 {
 		return Minted{}, problem.Field("expiry", "must be in the future")
 	}
-	text := newKey(n.Live)
+	if n.Secret != nil && (len(n.Secret) != secretBytes || n.Live) {
+		return Minted{}, errors.New("access: only a test key is made of a given secret, of 32 bytes")
+	}
+	text := newKey(n.Live, n.Secret)
 	now := a.clock.Now()
 	k := Key{ID: uuid.Must(uuid.NewV7()).String(), Tenant: n.Tenant, Hint: hint(text), Member: n.Member, Scopes: scopes, CreatedAt: now}
 	if n.Expiry > 0 {

@@ -47,10 +47,11 @@ type App struct {
 	folder     string // removed at the end when the server is ephemeral
 
 	parts
-	sim    *simulator // nil in production without one
-	doors  doors
-	failed chan error
-	ready  Ready
+	sim      *simulator // nil in production without one
+	doors    doors
+	failed   chan error
+	ready    Ready
+	demoMade bool // this start made the demo tenant
 	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
 	callbacks atomic.Pointer[map[railID]string]
 	draining  chan struct{}

@@ -47,16 +47,17 @@ func (a *App) greet(ctx context.Context) error {
 		line("Test key", "%s        (demo account %q, GHS %s, %s SMS)", key, demoName, grouped(demoMoney.String()), grouped(fmt.Sprint(demoCredits)))
 		line("Webhooks", "signed with %s", a.ready.WebhookSecret)
 	} else {
-		line("Test key", "made at the first start; another: %s key create --tenant %s%s", program(), a.ready.TenantID, a.storageFlags())
+		line("Test key", "none that can be shown; make one: %s key create --tenant %s%s", program(), a.ready.TenantID, a.storageFlags())
 		key = "mk_test_..."
 	}
+	fresh := a.clock.Now().Format("20060102-150405") // a reference is taken once
 	fmt.Fprintf(&text, `
   Try:   export KEY=%s
          curl -s %s/account-api/balance -H "x-api-key: $KEY"
-         curl -s %s/payment-api/send/mobilemoney -H "x-api-key: $KEY" -d '{"amount":"5.00","channel":"MTN","account_number":"0240000000","client_reference":"my-first-payout-1"}'
-         curl -s %s/payment-api/momopay -H "x-api-key: $KEY" -d '{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"my-first-collection-1"}'
+         curl -s %s/payment-api/send/mobilemoney -H "x-api-key: $KEY" -d '{"amount":"5.00","channel":"MTN","account_number":"0240000000","client_reference":"payout-%s"}'
+         curl -s %s/payment-api/momopay -H "x-api-key: $KEY" -d '{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"collection-%s"}'
   Stop with Ctrl-C.
-`, key, a.ready.APIURL, a.ready.APIURL, a.ready.APIURL)
+`, key, a.ready.APIURL, a.ready.APIURL, fresh, a.ready.APIURL, fresh)
 	_, _ = a.opts.Out.Write([]byte(text.String())) // nobody needs to read it
 	return nil
 }
@@ -77,7 +78,7 @@ func (a *App) where(ctx context.Context) (string, error) {
 		noun = "payment"
 	}
 	state := fmt.Sprintf("existing, schema %d, %s %s", schema, grouped(fmt.Sprint(payments)), noun)
-	if a.ready.APIKey != "" {
+	if a.demoMade {
 		state = fmt.Sprintf("new, schema %d, demo data loaded", schema)
 	}
 	if a.db.Engine() == db.Postgres {

@@ -3,15 +3,18 @@ package app
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
 )
 
-// The first screen has a key that works; the next one says what is there and has no key.
+// The first screen has a key that works; the next one has the same key, and references that nobody has used.
 func TestTheFirstScreen(t *testing.T) {
 	t.Parallel()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 4, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
@@ -33,7 +36,12 @@ func TestTheFirstScreen(t *testing.T) {
 		}
 	}
 	a := begin()
-	shows("(new, schema 11, demo data loaded)", `(demo account "Adom Stores", GHS 5,000.00, 1,000 SMS)`, "export KEY="+a.ready.APIKey)
+	migrations, err := a.db.MigrationStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, first := fmt.Sprintf("schema %d", migrations[len(migrations)-1].Number), a.ready
+	shows("(new, "+schema+", demo data loaded)", `(demo account "Adom Stores", GHS 5,000.00, 1,000 SMS)`, "export KEY="+a.ready.APIKey)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.ready.APIURL+"/payment-api/momopay",
 		strings.NewReader(`{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"my-first-collection-1"}`))
 	if err != nil {
@@ -48,7 +56,33 @@ func TestTheFirstScreen(t *testing.T) {
 		t.Error(err)
 	}
 	a = begin()
-	shows("(existing, schema 11, 1 payment)", "made at the first start", "export KEY=mk_test_...")
+	if a.ready.APIKey != first.APIKey || a.ready.WebhookSecret != first.WebhookSecret || first.WebhookSecret == "" {
+		t.Errorf("the second start tells %+v, the first one told %+v", a.ready, first)
+	}
+	shows("(existing, "+schema+", 1 payment)", "export KEY="+first.APIKey, first.WebhookSecret)
+	reference := regexp.MustCompile(`"client_reference":"(payout-[0-9-]+)"`).FindStringSubmatch(screen.String())
+	if reference == nil || len(reference[1]) < 12 || len(reference[1]) > 36 {
+		t.Errorf("the reference is %q", reference)
+	}
+	// What was revoked is not shown as if it worked.
+	keys, err := a.access.Keys(t.Context(), demoTenant)
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("the demo's keys are %v, %v", keys, err)
+	}
+	if err := a.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := a.access.RevokeKey(tx, demoTenant, keys[0].ID)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	a = begin()
+	if a.ready.APIKey != "" {
+		t.Errorf("a revoked key is told: %s", a.ready.APIKey)
+	}
+	shows("none that can be shown", "export KEY=mk_test_...")
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}

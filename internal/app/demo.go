@@ -50,7 +50,8 @@ func (a *App) loadDemo(ctx context.Context) error {
 	if err := a.demoBankID(ctx); err != nil {
 		return err
 	}
-	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant})
+	// The key follows from the development key, so that every start can show it and none has to store it.
+	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant, Secret: a.cfg.Secret.Derive("app/demo-key")})
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,6 @@ func (a *App) loadDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var secret string
 	err = a.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := a.tenants.Create(tx, tenant.Tenant{ID: demoTenant, Name: demoName, Mode: tenant.Test, CollectionsEnabled: true}); err != nil {
 			return err
@@ -71,20 +71,33 @@ func (a *App) loadDemo(ctx context.Context) error {
 		if _, err := a.tenants.SetFeePlan(tx, demoTenant, a.clock.Now(), tenant.DemoPlan()); err != nil {
 			return err
 		}
-		secret, err = a.webhooks.EnsureSecret(tx, demoTenant)
-		if err != nil {
+		if _, err := a.webhooks.EnsureSecret(tx, demoTenant); err != nil {
 			return err
 		}
 		return a.endow(tx, floats)
 	})
-	if errors.Is(err, db.ErrUnique) {
-		return a.demoMessages(ctx) // the tenant is there
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, db.ErrUnique) { // the tenant is there
 		return err
 	}
-	a.ready.APIKey, a.ready.WebhookSecret = key.Text, secret
+	a.demoMade = err == nil
+	if err := a.demoSecrets(ctx, key.Text); err != nil {
+		return err
+	}
 	return a.demoMessages(ctx)
+}
+
+// demoSecrets gives the ready file the key of the demo tenant, unless it was revoked since or the database had its own
+// from an earlier version, and the secret that its webhooks are signed with.
+func (a *App) demoSecrets(ctx context.Context, key string) error {
+	caller, err := a.access.Authenticate(ctx, key)
+	if err == nil && caller.Tenant == demoTenant {
+		a.ready.APIKey = key
+	} else if err != nil && !problem.Is(err, problem.Unauthenticated) {
+		return err
+	}
+	secret, err := a.webhooks.Secret(ctx, demoTenant)
+	a.ready.WebhookSecret = secret.Current
+	return err
 }
 
 // demoMessages finds the sender ID and the contacts of the demo tenant. It makes them when the tenant has

@@ -12,7 +12,7 @@ import (
 
 // Ready is what a program that started Makola needs to talk to it: the ready file, written whole once
 // everything listens. Members whose part is not there are absent; the API key and the webhook secret
-// are there only on the start that made them.
+// are those of development's demo tenant.
 type Ready struct {
 	Version       string `json:"version"`
 	PID           int    `json:"pid"`

@@ -218,9 +218,9 @@ func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		for _, args := range [][]string{
-			{"tenant", "set", id, "--reason", "x"}, {"tenant", "set", id, "--blocked", "on"}, {"tenant", "set", id, "--collections", "yes"}, {"tenant", "set", id, "--payout-ip", "10.1.2.3/8"},
-			{"tenant", "set", id, "--payout-ip", "::1", "--no-payout-ip"}, {"tenant", "set", id, "--transfer-limit", "-1"},
-			{"tenant", "set", id, "--transfer-limit", "0"}, {"tenant", "set", id, "--fee-bearer", "me"}, {"tenant", "set", id, "--name", ""},
+			{"tenant", "set", id, "--reason", "x"}, {"tenant", "set", id, "--blocked", "on"}, {"tenant", "set", id, "--reason", "x", "--collections", "yes"}, {"tenant", "set", id, "--reason", "x", "--payout-ip", "10.1.2.3/8"},
+			{"tenant", "set", id, "--reason", "x", "--payout-ip", "::1", "--no-payout-ip"}, {"tenant", "set", id, "--reason", "x", "--transfer-limit", "-1"},
+			{"tenant", "set", id, "--reason", "x", "--transfer-limit", "0"}, {"tenant", "set", id, "--reason", "x", "--fee-bearer", "me"}, {"tenant", "set", id, "--reason", "x", "--name", ""},
 			{"tenant", "create", "x"}, {"tenant", "create", "x", "--mode", "demo"}, {"tenant", "create", "x", "--mode", "live", "--id", "a b"},
 			{"tenant", "list", "-o", "xml"}, {"tenant"}, {"nothing"}, {"tenant", "list", "--nothing"},
 		} {
