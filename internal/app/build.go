@@ -25,6 +25,7 @@ import (
 const (
 	keepExchanges = 90 * 24 * time.Hour
 	pruneEvery    = time.Hour
+	notKnownEvery = 24 * time.Hour
 )
 
 // How often the books are checked. A check reads everything that it is about: it may take so long, and
@@ -149,13 +150,36 @@ func (a *App) startParts(ctx context.Context) error {
 	a.later(a.routes.Stop)
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
 	a.jobs.Periodic("ledger-check", booksCheckGap, a.checkBooks)
+	a.jobs.Periodic("provider-not-known", notKnownEvery, a.routes.AskNotKnown)
 	if err := a.jobs.Start(ctx); err != nil {
 		return err
 	}
 	a.later(a.jobs.Stop)
+	a.askNotKnown(ctx)
 	a.later(func(ctx context.Context) error { a.messaging.Drain(ctx); return nil })
 	a.startMessaging(ctx)
 	return nil
+}
+
+// askNotKnown asks the providers of this node beside its start, which waits for none of them.
+func (a *App) askNotKnown(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := a.routes.AskNotKnown(ctx); err != nil && ctx.Err() == nil {
+			a.log.WarnContext(ctx, "what providers say of references that nobody has could not be kept", "error", err)
+		}
+	}()
+	a.later(func(stop context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-stop.Done():
+			return stop.Err()
+		}
+	})
 }
 
 // prune removes what has served its time, everywhere.

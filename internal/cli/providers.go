@@ -47,6 +47,20 @@ func providerColumns() []column[route.Status] {
 			}
 			return s.Why
 		}},
+		{"not_known", func(s route.Status) any { return notKnown(s.NotKnown) }},
+	}
+}
+
+// notKnown says how a provider's "we do not have it" is understood, with the
+// answer where it is not.
+func notKnown(k *route.NotKnown) string {
+	switch {
+	case k == nil:
+		return ""
+	case k.State == route.NotUnderstood && k.Answer != "":
+		return "not understood: " + k.Answer
+	default:
+		return strings.ReplaceAll(k.State, "_", " ")
 	}
 }
 

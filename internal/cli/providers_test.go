@@ -39,6 +39,9 @@ func TestProvidersPauseAndResume(t *testing.T) {
 		if len(well) < 9 || well[0]["paused"] != false || well[0]["breaker"] != "closed" {
 			t.Errorf("listed %v", well)
 		}
+		if well[0]["not_known"] != "" {
+			t.Errorf("nobody was asked, and %v", well[0])
+		}
 		got := w.list("providers", "pause", "mtn", "--mode", "live", "--operation", "collect", "--reason", "maintenance")
 		if len(got) != 3 || got[0]["operation"] != "collect" || got[0]["paused"] != true || !strings.Contains(got[0]["why"].(string), "maintenance") || got[1]["paused"] != false {
 			t.Errorf("paused %v", got)

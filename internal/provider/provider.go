@@ -216,6 +216,11 @@ type Rail struct {
 	// the provider has no such word.
 	UnpaidAfter time.Duration
 
+	// NotKnownSettings names, by kind of question (collect, disburse, topup,
+	// bundle), the setting that teaches by which answer the provider says that it
+	// does not have a reference. Nil where the provider documents it.
+	NotKnownSettings map[string]string
+
 	Collector   Collector
 	Disburser   Disburser
 	WalletNames NameResolver

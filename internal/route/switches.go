@@ -195,6 +195,9 @@ type Status struct {
 	Breaker string
 	Until   time.Time
 	Why     string
+	// NotKnown is what the provider last said of a reference that nobody has;
+	// nil when it was not asked, or has no status for this operation.
+	NotKnown *NotKnown
 }
 
 // List gives the state of every provider and operation: of the rails that
@@ -203,6 +206,10 @@ type Status struct {
 // cache.
 func (t *Table) List(ctx context.Context) ([]Status, error) {
 	sw, err := t.loadSwitches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	said, err := t.notKnown(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +254,9 @@ func (t *Table) List(ctx context.Context) ([]Status, error) {
 			if !now.Before(b.until) {
 				s.Breaker = "half-open"
 			}
+		}
+		if n, ok := said[k]; ok {
+			s.NotKnown = &n
 		}
 		list = append(list, s)
 	}

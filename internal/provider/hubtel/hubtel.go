@@ -94,6 +94,10 @@ const visibleAfter = 5 * time.Minute
 // Rail gives the roles that the account can play.
 func (h *Adapter) Rail() provider.Rail {
 	r := provider.Rail{Name: Name, Mode: h.mode, VisibleAfter: visibleAfter, UnpaidAfter: h.account.UnpaidAfter, Callbacks: h, Floats: h}
+	const transactions = "MAKOLA_HUBTEL_STATUS_NOT_KNOWN"
+	r.NotKnownSettings = map[string]string{
+		"collect": transactions, "topup": transactions, "bundle": transactions, "disburse": "MAKOLA_HUBTEL_SEND_STATUS_NOT_KNOWN",
+	}
 	if h.account.POSSales != "" {
 		r.Collector, r.WalletNames, r.BankNames = h, h, h
 	}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/route"
+)
+
+// TestWhatProvidersDoNotKnowIsUnderstood: at its start a server asks every status interface for a reference that nobody
+// has. What the simulated providers answer is understood.
+func TestWhatProvidersDoNotKnowIsUnderstood(t *testing.T) {
+	t.Parallel()
+	a, err := Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true, DrainFor: time.Minute}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	var said []route.Status
+	clocktest.Await(t, "every status interface to be asked", func() bool {
+		list, err := a.routes.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = said[:0]
+		for _, s := range list {
+			if s.NotKnown != nil {
+				said = append(said, s)
+			}
+		}
+		return len(said) == 8 // three operations of MTN, five of Hubtel
+	})
+	for _, s := range said {
+		if s.NotKnown.State != route.Understood {
+			t.Errorf("%s %s: %+v", s.Provider, s.Operation, s.NotKnown)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package route
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// A refusal that is not confirmed ends when the provider says that it does not
+// have the payment. Whether such an answer is understood is found out before
+// money depends on it: every status interface is asked for a reference that
+// nobody has.
+
+// NotKnown is what a provider answered to such a question.
+type NotKnown struct {
+	Mode      string
+	Provider  string
+	Operation Operation
+	State     string // Understood, NotUnderstood or NoAnswer
+	// Answer is the HTTP status with the provider's code, as a setting would
+	// teach it: "404:3000". Empty without an answer.
+	Answer string
+	At     time.Time
+}
+
+// The states of a NotKnown, as stored.
+const (
+	Understood    = "understood"
+	NotUnderstood = "not_understood"
+	NoAnswer      = "no_answer"
+)
+
+// notKnownTime is how long one such question may take.
+const notKnownTime = 10 * time.Second
+
+const sqlNotKnownSaid = `INSERT INTO provider_not_known (mode, provider, operation, state, answer, asked_at)
+	VALUES ($1, $2, $3, $4, $5, $6)
+	ON CONFLICT (mode, provider, operation) DO UPDATE SET state = excluded.state, answer = excluded.answer, asked_at = excluded.asked_at`
+
+// AskNotKnown asks every rail of this node, at once, for a reference that nobody
+// has, by each operation whose status can be asked for. What they say is logged
+// and kept; what is not understood is a warning that names what to set.
+func (t *Table) AskNotKnown(ctx context.Context) error {
+	var said []NotKnown
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, r := range t.rails {
+		for _, op := range Operations() {
+			ask, setting := statusOf(r, op)
+			if ask == nil {
+				continue
+			}
+			asking.Go(func() {
+				k := t.askNotKnown(ctx, r, op, ask, setting)
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, k)
+			})
+		}
+	}
+	asking.Wait()
+	if err := ctx.Err(); err != nil || len(said) == 0 {
+		return err // given up: the answers that are missing say nothing
+	}
+	return t.db.Write(ctx, func(tx *db.Tx) error {
+		for _, k := range said {
+			if _, err := tx.Exec(sqlNotKnownSaid, k.Mode, k.Provider, string(k.Operation), k.State, k.Answer, db.Micros(k.At)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+type statusQuestion func(context.Context, provider.StatusRequest) provider.Outcome
+
+// statusOf gives how a rail is asked about an operation, nil when it is not, and
+// the setting that teaches its words for "not known".
+func statusOf(r provider.Rail, op Operation) (ask statusQuestion, setting string) {
+	if !Can(r, op) {
+		return nil, ""
+	}
+	switch op {
+	case Collect:
+		return r.Collector.CollectStatus, r.NotKnownSettings["collect"]
+	case DisburseWallet, DisburseBank:
+		return r.Disburser.DisburseStatus, r.NotKnownSettings["disburse"]
+	case TopUp:
+		return r.TopUpper.TopUpStatus, r.NotKnownSettings["topup"]
+	case Bundle:
+		return r.Bundles.BundleStatus, r.NotKnownSettings["bundle"]
+	default:
+		return nil, ""
+	}
+}
+
+func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, ask statusQuestion, setting string) NotKnown {
+	ctx, cancel := context.WithTimeout(ctx, notKnownTime)
+	defer cancel()
+	o := ask(ctx, provider.StatusRequest{ProviderReference: uuid.NewString(), Amount: money.Cedi})
+	k := NotKnown{Mode: r.Mode, Provider: r.Name, Operation: op, State: NotUnderstood, Answer: o.Code, At: t.clock.Now()}
+	about := []any{"provider", r.Name, "mode", r.Mode, "operation", string(op), "answer", k.Answer}
+	switch {
+	case o.NotFound:
+		k.State = Understood
+		t.log.InfoContext(ctx, "a provider's answer for a reference that nobody has is understood", about...)
+	case unanswered(o.Code):
+		k.State = NoAnswer
+		t.log.WarnContext(ctx, "a provider could not be asked for a reference that nobody has", append(about, "error", o.Message)...)
+	default:
+		set := "nothing: this is not the provider's own answer"
+		if setting != "" && strings.Contains(k.Answer, ":") {
+			set = setting + "=" + k.Answer + ", if the provider agrees that it means this and nothing else"
+		}
+		t.log.WarnContext(ctx, "a provider's answer for a reference that nobody has is not understood: payments that it refused will wait for an operator",
+			append(about, "said", o.Message, "set", set)...)
+	}
+	return k
+}
+
+// unanswered says whether a question did not get as far as the payments: no
+// answer, a caller that is turned away, a broken server.
+func unanswered(code string) bool {
+	status, _, _ := strings.Cut(code, ":")
+	return status == "" || status == "401" || status == "403" || status == "429" || len(status) == 3 && status[0] == '5'
+}
+
+const sqlNotKnown = `SELECT mode, provider, operation, state, answer, asked_at FROM provider_not_known`
+
+// notKnown reads what providers answered when they were last asked.
+func (t *Table) notKnown(ctx context.Context) (map[breakerKey]NotKnown, error) {
+	var said map[breakerKey]NotKnown
+	err := t.db.Read(ctx, func(tx *db.Tx) error {
+		said = map[breakerKey]NotKnown{}
+		return tx.Query(sqlNotKnown, nil, func(row *db.Row) error {
+			var k NotKnown
+			var op string
+			err := row.Scan(&k.Mode, &k.Provider, &op, &k.State, &k.Answer, &k.At)
+			k.Operation = Operation(op)
+			said[breakerKey{k.Mode, k.Provider, k.Operation}] = k
+			return err
+		})
+	})
+	return said, err
+}
