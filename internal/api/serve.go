@@ -175,7 +175,7 @@ func (c *call) interfaces(path string) error {
 	}
 	var err error
 	if c.caller, err = c.api.Access.Authenticate(c.ctx, c.r.Header.Get("X-Api-Key")); err != nil {
-		if c.r.ContentLength != 0 {
+		if c.r.ContentLength != 0 && c.r.ProtoMajor == 1 { // else it ends one stream, not a connection of many
 			c.header("Connection", "close") // nothing of the body is read
 		}
 		return err

@@ -106,7 +106,7 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-a.failed:
 	}
-	a.log.Info(draining, "notice", a.cfg.DrainNotice, "drain_for", a.cfg.DrainFor)
+	a.log.Info(draining, "notice", a.cfg.Notice(), "drain_for", a.cfg.DrainFor)
 	a.notice(context.WithoutCancel(ctx))
 	return errors.Join(err, a.end(ctx))
 }
@@ -121,8 +121,8 @@ func (a *App) end(ctx context.Context) error {
 // notice tells whoever asks /readyz that this node leaves, and gives them time to ask.
 func (a *App) notice(ctx context.Context) {
 	a.leave.Do(func() { close(a.draining) })
-	if a.cfg.DrainNotice > 0 {
-		_ = a.clock.Sleep(ctx, a.cfg.DrainNotice) // only the end of ctx, which has none, would cut it short
+	if notice := a.cfg.Notice(); notice > 0 {
+		_ = a.clock.Sleep(ctx, notice) // only the end of ctx, which has none, would cut it short
 	}
 }
 

@@ -19,9 +19,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
@@ -298,6 +300,58 @@ func TestMetricsBehindAToken(t *testing.T) {
 			if answer.StatusCode != want {
 				t.Errorf("%s with %q: %s", path, token, answer.Status)
 			}
+		}
+	}
+}
+
+// Who has a connection to a node that leaves is told with the next answer, and loses none.
+func TestDrainingLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	cert, key := writeCertificate(t, t.TempDir(), 1)
+	a := startLocal(t, func(c *config.Server) { c.DrainNotice, c.TLSCert, c.TLSKey = new(24*time.Hour), cert, key })
+	const clients = 8
+	var answered atomic.Int64
+	left := make(chan error, clients)
+	for n := range clients {
+		go func() {
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: n%2 == 0}}
+			defer client.CloseIdleConnections()
+			for {
+				answer, err := client.Get(a.ready.APIURL + "/account-api/balance")
+				if err != nil {
+					left <- err
+					return
+				}
+				_, _ = io.Copy(io.Discard, answer.Body)
+				_ = answer.Body.Close()
+				if answered.Add(1); answer.StatusCode != http.StatusUnauthorized {
+					left <- errors.New(answer.Status)
+					return
+				}
+				if answer.Close || a.leaving() && answer.ProtoMajor == 2 { // HTTP/2 says it in a frame that the client keeps to itself
+					left <- nil
+					return
+				}
+			}
+		}()
+	}
+	clocktest.Await(t, "the clients to be busy", func() bool { return answered.Load() > 10*clients })
+	go a.notice(t.Context()) // what an interrupt does first
+	for range clients {
+		if err := <-left; err != nil {
+			t.Errorf("a client was lost: %v", err)
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	for path, want := range map[string]int{"/readyz": 503, "/healthz": 200, "/api/v1/account-api/balance": 401} {
+		answer, err := client.Get(strings.TrimSuffix(a.ready.APIURL, "/api/v1") + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want || !answer.Close {
+			t.Errorf("in the notice %s answers %s, close %v", path, answer.Status, answer.Close)
 		}
 	}
 }

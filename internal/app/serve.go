@@ -66,7 +66,7 @@ func (a *App) listen(context.Context) error {
 	a.api = api.New(api.Deps{
 		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
-		GeneralLimit: a.cfg.GeneralLimit, USSDCode: a.cfg.USSDCode, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen,
+		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen,
 	})
 	l.server.Handler = a.handler()
 	a.serve(l, l.shutdown)
@@ -94,6 +94,9 @@ func (a *App) serve(l *listener, stop func(context.Context) error) {
 // simulator's control. It is no ServeMux, because that one redirects unclean paths.
 func (a *App) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.leaving() { // who has a connection looks for another node before this one is gone
+			w.Header().Set("Connection", "close")
+		}
 		switch {
 		case r.URL.Path == "/healthz":
 			probe(w, r, http.StatusOK, "ok")
@@ -109,13 +112,21 @@ func (a *App) handler() http.Handler {
 	})
 }
 
-// readiness says whether this node should get requests: it is not leaving and the database answers.
-func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
+// leaving says whether this node has been told to stop.
+func (a *App) leaving() bool {
 	select {
 	case <-a.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// readiness says whether this node should get requests: it is not leaving and the database answers.
+func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
+	if a.leaving() {
 		probe(w, r, http.StatusServiceUnavailable, "draining")
 		return
-	default:
 	}
 	if err := a.db.Ping(r.Context()); err != nil {
 		a.log.WarnContext(r.Context(), "not ready", "error", err)

@@ -58,9 +58,9 @@ type Server struct {
 	TLSKey         string         `name:"tls-key" env:"MAKOLA_TLS_KEY" placeholder:"PATH" help:"Private key in PEM."`
 	TrustedProxies []netip.Prefix `name:"trusted-proxy" env:"MAKOLA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For is believed. May be repeated."`
 	Origins        []string       `name:"cors-origin" env:"MAKOLA_CORS_ORIGINS" placeholder:"ORIGIN" help:"Browser origins that may call the interface. None means that CORS is off."`
-	GeneralLimit   int64          `name:"general-limit" env:"MAKOLA_GENERAL_LIMIT" help:"Requests a minute of one tenant over all endpoints; 0 is no limit."`
+	GeneralLimit   *int64         `name:"general-limit" env:"MAKOLA_GENERAL_LIMIT" help:"Requests a minute of one tenant over all endpoints; 0 is no limit. When not set: 60000 in production, none in development."`
 	USSDCode       string         `name:"ussd-code" env:"MAKOLA_USSD_CODE" help:"Text of ussd_code in the answer of otp/send."`
-	DrainNotice    time.Duration  `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" default:"0s" help:"How long /readyz says draining before the server takes no more requests; behind a load balancer, longer than its checks are apart."`
+	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz says draining, and answers close their connections, before the server takes no more requests; behind a load balancer, longer than it takes to notice. When not set: 10s in production, none in development."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 
 	Quotas Quotas `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
@@ -86,6 +86,34 @@ type Quotas struct {
 	Groups    int64 `name:"groups" env:"GROUPS" default:"10000" help:"Most contact groups of one customer; 0 is no quota."`
 	Senders   int64 `name:"sender-ids" env:"SENDER_IDS" default:"1000" help:"Most sender IDs of one customer, those rejected among them; 0 is no quota."`
 	Campaigns int64 `name:"campaigns" env:"CAMPAIGNS" default:"1000" help:"Most campaigns of one customer under way at once, of those with more than 10 recipients; 0 is no quota."`
+}
+
+// What production has when nothing was said.
+const (
+	productionPerMinute = 60_000
+	productionNotice    = 10 * time.Second // a check every 2 s that fails three times has noticed
+)
+
+// PerMinute is the general limit of a tenant's requests; 0 is none.
+func (s Server) PerMinute() int64 {
+	switch {
+	case s.GeneralLimit != nil:
+		return *s.GeneralLimit
+	case s.Production():
+		return productionPerMinute
+	}
+	return 0
+}
+
+// Notice is how long a server that stops still takes requests.
+func (s Server) Notice() time.Duration {
+	switch {
+	case s.DrainNotice != nil:
+		return *s.DrainNotice
+	case s.Production():
+		return productionNotice
+	}
+	return 0
 }
 
 // Metrics says whether the metrics are served.
@@ -117,7 +145,7 @@ func (s Server) Wrong() []string {
 	for _, quota := range []int64{s.Quotas.Contacts, s.Quotas.Groups, s.Quotas.Senders, s.Quotas.Campaigns} {
 		need(quota >= 0, "quotas from 0 on in MAKOLA_QUOTA_..., not %d", quota)
 	}
-	need(s.GeneralLimit >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.GeneralLimit)
+	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong
 }
 

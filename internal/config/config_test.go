@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -198,6 +199,19 @@ func TestLiveCredentialsMeanProduction(t *testing.T) {
 	}
 }
 
+// What was not said is what suits the mode.
+func TestDefaultsByMode(t *testing.T) {
+	local, live := Server{Listen: "127.0.0.1:1", MetricsListen: "off"}, Server{Environment: "production"}
+	if local.PerMinute() != 0 || local.Notice() != 0 || live.PerMinute() != 60_000 || live.Notice() != 10*time.Second {
+		t.Errorf("development has %d and %v, production %d and %v", local.PerMinute(), local.Notice(), live.PerMinute(), live.Notice())
+	}
+	for _, s := range []Server{local, live} {
+		if s.GeneralLimit, s.DrainNotice = new(int64(7)), new(time.Minute); s.PerMinute() != 7 || s.Notice() != time.Minute {
+			t.Errorf("what was said is %d and %v", s.PerMinute(), s.Notice())
+		}
+	}
+}
+
 // What production refuses although it is set.
 func TestProductionRefuses(t *testing.T) {
 	whole := Server{Environment: "production", Listen: "127.0.0.1:1", Secret: drawn(t), PublicURL: "https://pay.example",
@@ -275,7 +289,7 @@ func TestWrongSettings(t *testing.T) {
 	for _, s := range []Server{
 		{PublicURL: "pay.example"}, {PublicURL: "https://"}, {PublicURL: "https://:443"}, {PublicURL: "ftp://pay.example"}, {PublicURL: "https://pay.example?x"},
 		{PublicURL: "https://ama:secret@pay.example"}, {PublicURL: "https://pay.example/#"}, {Sim: "127.0.0.1:8090"}, {Sim: "http://[::1"},
-		{Origins: []string{"*"}}, {Origins: []string{"https://shop.example", "https://shop.example/cart"}}, {GeneralLimit: -1},
+		{Origins: []string{"*"}}, {Origins: []string{"https://shop.example", "https://shop.example/cart"}}, {GeneralLimit: new(int64(-1))},
 		{Listen: "8080"}, {Listen: "127.0.0.1"}, {MetricsListen: "on"},
 	} {
 		if wrong := s.Wrong(); len(wrong) != 1 {
