@@ -19,7 +19,7 @@ type payoutsCommands struct {
 	Find    payoutsFind    `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
 	List    payoutsList    `cmd:"" help:"List a customer's transfers, newest first."`
 	Stuck   payoutsStuck   `cmd:"" help:"List the payments of all customers, of any kind, whose outcome nobody could find out."`
-	Turned  payoutsTurned  `cmd:"" help:"List the payments about which a provider contradicted itself."`
+	Turned  payoutsTurned  `cmd:"" help:"List what providers said against their own last word: payments reversed or found paid, collections paid late, and every further word."`
 	Show    payoutsShow    `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
 	Resolve payoutsResolve `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
 	Decide  payoutsDecide  `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
@@ -225,14 +225,51 @@ type payoutsTurned struct {
 	pageFlags
 }
 
-// Run lists contradictions.
+// turnedView is one word of a provider against its last one.
+type turnedView struct {
+	payments.Contradiction
+	customer string
+}
+
+func turnedColumns() []column[turnedView] {
+	return []column[turnedView]{
+		{"at", func(v turnedView) any { return v.At }},
+		{"event", func(v turnedView) any { return string(v.Event) }},
+		{"said", func(v turnedView) any { return v.Said.String() }},
+		{"customer", func(v turnedView) any { return v.customer }},
+		{"kind", func(v turnedView) any { return string(v.Payment.Kind) }},
+		{"reference", func(v turnedView) any { return v.Payment.Reference }},
+		{"amount", func(v turnedView) any { return v.Payment.Amount }},
+		{"status", func(v turnedView) any { return string(v.Payment.Status) }},
+		{"provider", func(v turnedView) any { return v.Payment.Rail }},
+		{"code", func(v turnedView) any { return v.Code }},
+		{"message", func(v turnedView) any { return v.Message }},
+		{"id", func(v turnedView) any { return v.Payment.ID }},
+	}
+}
+
+// Run lists contradictions, newest first.
 func (c *payoutsTurned) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		rows, err := p.Contradicted(e.ctx)
+		all, err := p.Contradictions(e.ctx)
 		if err != nil {
 			return err
 		}
-		return o.printPayments(e, c.Output, page(e, c.pageFlags, rows))
+		all = page(e, c.pageFlags, all)
+		var ids []string
+		for _, one := range all {
+			ids = append(ids, one.Payment.Tenant)
+		}
+		names, err := o.named(e.ctx, ids)
+		if err != nil {
+			return err
+		}
+		views := make([]turnedView, len(all))
+		for i, one := range all {
+			views[i] = turnedView{one, names[one.Payment.Tenant]}
+		}
+		columns := narrow(c.Output, turnedColumns(), "at", "event", "said", "customer", "reference", "amount", "status", "id")
+		return printAll(e.stdout, c.Output, columns, views)
 	})
 }
 
@@ -336,6 +373,8 @@ func whyHeld(pay payments.Payment) string {
 		return "nothing is held: the payer was asked"
 	case pay.Status == payments.StatusWaiting:
 		return "nothing is held: the payer has not paid yet"
+	case pay.Refusal != payments.RefusalNone:
+		return "the provider refused it and has not confirmed that when asked; it is asked each minute. Do not pay again"
 	case pay.Classed && pay.Class == provider.Unknown:
 		return "the outcome is unknown: the provider may have paid. Do not pay again"
 	case !pay.EscalatedAt.IsZero():

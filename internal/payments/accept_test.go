@@ -121,7 +121,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 
 		// A payout that the provider refused answers the same refusal again.
-		h.first.script(always(rejected), always(unknown))
+		h.first.script(always(rejected), always(notFound))
 		c.IdempotencyKey = "key-of-a-payout"
 		p := h.payout()
 		_, _, err = n.Payout(t.Context(), c, p)
@@ -385,7 +385,7 @@ func TestAnImpatientClient(t *testing.T) {
 				n := h.node("a")
 				entered, leave := make(chan struct{}), make(chan struct{})
 				var cut error
-				h.first.script(nil, always(success))
+				h.first.script(nil, always(notFound))
 				n.house.first.slow = func(ctx context.Context) provider.Outcome {
 					close(entered)
 					<-leave
@@ -432,6 +432,7 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 		h := newHouse(t, d)
 		n := h.node("a")
 		entered, leave := make(chan struct{}), make(chan struct{})
+		h.first.script(nil, always(notFound))
 		h.first.slow = func(context.Context) provider.Outcome {
 			close(entered)
 			<-leave
@@ -570,7 +571,7 @@ func TestARefusalThatCannotBeWritten(t *testing.T) {
 						return db.FaultNone
 					})
 					return rejected
-				}, always(unknown))
+				}, always(notFound))
 				r := h.payout()
 				answer := make(chan error, 1)
 				go func() {
@@ -616,7 +617,7 @@ func TestLostConnections(t *testing.T) {
 		want Status
 	}{
 		{"paid", always(pending), always(success), StatusSuccess},
-		{"refused", always(rejected), always(unknown), StatusFailed},
+		{"refused", always(rejected), always(notFound), StatusFailed},
 		{"turned away once", inTurn(turnedOff, pending), always(success), StatusSuccess},
 	}
 	for _, life := range lives {

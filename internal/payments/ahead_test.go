@@ -59,7 +59,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 		if _, after := h.first.counts(); after == before {
 			t.Error("nobody looked again")
 		}
-		reversed, err := n.Contradicted(t.Context())
+		reversed, err := n.Contradictions(t.Context())
 		if err != nil || len(reversed) == 0 {
 			t.Errorf("%d reversals were seen (%v)", len(reversed), err)
 		}

@@ -104,5 +104,5 @@ func (p *Payments) mintReference(pay *Payment) {
 	}
 	like := *pay
 	like.Reference = p.clock.Now().Format(time.DateOnly) + " " + pay.IdempotencyKey
-	pay.Reference = p.references.make(like, 0)
+	pay.Reference = p.references.ofAttempt(like, 0)
 }

@@ -8,9 +8,9 @@ import (
 // askedKept bounds the memory of questions asked for somebody.
 const askedKept = 10_000
 
-// questions are the payments that were asked about for somebody within the last
+// askedFor are the payments that were asked about for somebody within the last
 // hintTime.
-type questions struct {
+type askedFor struct {
 	mu     sync.Mutex
 	recent map[string]struct{} // the payments in queue
 	queue  []askedAt           // oldest first
@@ -25,7 +25,7 @@ type askedAt struct {
 // in hintTime, and never while askedKept others were. Each payment enters and
 // leaves the queue once, so a flood of different ones costs each call no more
 // than a single one does.
-func (q *questions) may(id string, now time.Time) bool {
+func (q *askedFor) may(id string, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// One from the time to come was asked before the clock was set back.

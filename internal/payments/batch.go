@@ -34,21 +34,23 @@ type batch struct {
 	byReference map[referenceKey]*Payment
 	byKey       map[idempotencyKey]*Payment
 	// What is to be written.
-	inserts  []*Payment
-	moves    []move
-	marks    []mark
-	turns    []turn
-	left     []leftAttempt
-	released []*Payment // that let go of their Idempotency-Keys
-	jobs     []jobs.Job
-	works    []*work
-	finished []string
-	closed   []Payment
-	events   []webhook.Event
-	stopped  []string
-	looks    []look
-	tally    tally
-	also     []func(*db.Tx) error
+	inserts []*Payment
+	moves   []move
+	marks   []mark
+	turns   []turn
+	left    []leftAttempt
+	// contradictions are words against a payment's last one.
+	contradictions []contradicted
+	released       []*Payment // that let go of their Idempotency-Keys
+	jobs           []jobs.Job
+	works          []*work
+	finished       []string
+	closed         []Payment
+	events         []webhook.Event
+	stopped        []string
+	looks          []look
+	tally          tally
+	also           []func(*db.Tx) error
 }
 
 // The locks are taken in the order of the key.
@@ -229,7 +231,7 @@ func (b *batch) write(tx *db.Tx) error {
 				b.p.live.accepted(w)
 			}
 			for _, pay := range closed {
-				b.p.live.drop(pay)
+				b.p.drop(pay)
 			}
 		})
 	}
@@ -265,11 +267,12 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 		return b.stands(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
 	case len(b.turns) > 0:
 		m := b.turns[0]
-		return b.stands(tx, m.row, func(is Payment) bool { return is.TurnedAt.Equal(m.row.TurnedAt) })
+		return b.stands(tx, m.row, func(is Payment) bool { return is.TurnedAt.Equal(m.row.TurnedAt) && is.LastWord == m.row.LastWord })
 	case len(b.marks) > 0:
 		m := b.marks[0]
 		return b.stands(tx, m.row, func(is Payment) bool {
-			return is.Attempt == m.row.Attempt && is.Posts == m.row.Posts && is.SendingAt.Equal(m.row.SendingAt) && is.EscalatedAt.Equal(m.row.EscalatedAt)
+			return is.Attempt == m.row.Attempt && is.Posts == m.row.Posts && is.SendingAt.Equal(m.row.SendingAt) && is.EscalatedAt.Equal(m.row.EscalatedAt) &&
+				is.Refusal == m.row.Refusal && is.RefusedAt.Equal(m.row.RefusedAt)
 		})
 	}
 	return false, nil // nothing was written

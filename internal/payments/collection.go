@@ -98,7 +98,7 @@ func asked(c Caller, t tenant.Tenant, k Kind) Payment {
 func (p *Payments) mint(pay *Payment, now time.Time) {
 	pay.ID, pay.CreatedAt = newID(now), now
 	pay.Attempt, pay.Posts = 1, 1
-	pay.ProviderReference = p.references.make(*pay, 1)
+	pay.ProviderReference = p.references.make(*pay)
 	pay.AttemptReference = pay.ProviderReference
 }
 

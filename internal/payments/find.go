@@ -187,7 +187,7 @@ func (p *Payments) NextQuestion(pay Payment) time.Time {
 	}
 	next, now := pay.CreatedAt, p.clock.Now()
 	for n := 0; !next.After(now); n++ {
-		next = next.Add(pause(askPauses, n))
+		next = next.Add(askPause(n, pay.Refusal))
 	}
 	return next
 }

@@ -112,7 +112,8 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			h.clock.Advance(unsentTime)
 			n.resumeRail(tt.name)
 			heir.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
-			n.unsentYet(t.Context(), a.work, 0)
+			rail, _ := n.routes.Rail(tt.name, "test")
+			n.unsentYet(t.Context(), a.work, rail, 0)
 			posts, _ := tt.rail.counts()
 			if is := n.must(KindPayout, pay.ID); posts != 1 || is.Status != StatusPending || n.balance() != left {
 				t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", posts, tt.name, is.Status, n.balance())

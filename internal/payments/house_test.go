@@ -120,6 +120,7 @@ var (
 	success   = provider.Outcome{Class: provider.Accepted, State: provider.Success, UpstreamID: "up-1"}
 	failed    = provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonFunds}
 	rejected  = provider.Outcome{Class: provider.Rejected, Clear: true, Reason: provider.ReasonPayeeNotFound}
+	bare      = provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonInvalidRequest}
 	unsent    = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}
 	turnedOff = provider.Outcome{Class: provider.Barred, Reason: provider.ReasonUnavailable} // 401, 403, 429
 	unknown   = provider.Outcome{}
@@ -240,8 +241,8 @@ func (h *house) made(o jobs.Options) *node {
 	ctx := h.t.Context()
 	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	rails := []provider.Rail{
-		{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first, Disburser: h.first, TopUpper: h.first},
-		{Name: "hubtel", Mode: "test", Collector: h.second, Disburser: h.second, TopUpper: h.second,
+		{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first, TopUpper: h.first},
+		{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, UnpaidAfter: 5 * time.Minute, Collector: h.second, Disburser: h.second, TopUpper: h.second,
 			WalletNames: h.second, BankNames: h.second, Bundles: h.second},
 	}
 	if h.rails != nil {

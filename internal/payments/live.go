@@ -17,36 +17,22 @@ import (
 type work struct {
 	pay    *Payment // nil while it is packed, between two runs
 	packed packed
-	stage  stage
-	// posted says that a POST of the current attempt was answered with its
-	// acceptance, at this time.
-	acceptedAt time.Time
-	// clean: this process knows every POST of the payment, and each was proven
-	// unsent; socket: proven by our own socket.
-	clean, socket bool
-	unsent        int       // of the current attempt's Posts
-	since         time.Time // the first POST that could not be sent
-	tried         []string  // rails of earlier attempts
-	resends       int       // POSTs that could not be sent so far
-	taken         bool      // it stands where the row says: another process may have begun with it
+	standing
+	since   time.Time // the first POST that could not be sent
+	tried   []string  // rails of earlier attempts
+	resends int       // POSTs that could not be sent so far
+	taken   bool      // it stands where the row says: another process may have begun with it
 
-	openedAt time.Time // when this node began with it
-	doubtAt  time.Time // when it became unknown; zero while it is not
-	asks     int       // questions asked by the schedule
+	asks     int // questions asked by the schedule
 	nextAsk  time.Time
 	lastHint time.Time // when a hint last moved a question forward
 
-	// What a rail that refuses duplicates distinctly said after the first POST:
-	// see refusedAgain.
-	refusedAt time.Time
-	notFounds int
 	// decided is a final word that could not be written down yet.
 	decided *settlement
 
 	// For the queue, which reads them at any time.
 	rail   string      // at the start
 	asking atomic.Bool // the next run asks
-	payout bool
 
 	reply atomic.Pointer[reply] // nil: nobody waits, or the answer was given
 }
@@ -66,18 +52,9 @@ const (
 	waiterTold
 )
 
-// A stage is how far the current attempt is.
-type stage uint8
-
-const (
-	stageUnsent stage = iota // certainly not sent: POST it
-	stageUnsure              // may have been sent by somebody: ask, and POST only what may be repeated
-	stageSent                // sent by this process: ask
-)
-
 // newWork begins with a payment that was not sent.
 func newWork(p Payment) *work {
-	return &work{pay: &p, stage: stageUnsent, clean: true, socket: true, rail: p.Rail, payout: p.Kind == KindPayout}
+	return &work{pay: &p, standing: standing{stage: stageUnsent}, rail: p.Rail}
 }
 
 // awaited gives it a request that waits.
@@ -113,7 +90,7 @@ func (p *Payments) left(job jobs.Job) {
 	}
 	w.answer()
 	w.rise()
-	p.live.drop(*w.pay)
+	p.drop(*w.pay)
 }
 
 // rest leaves a work until its next run.
@@ -131,7 +108,7 @@ type live struct {
 	mu          sync.Mutex
 	ids         map[string]*work
 	byReference map[string]string // ids
-	asked       questions
+	asked       askedFor
 }
 
 func (l *live) init() {
@@ -178,6 +155,12 @@ func (l *live) drop(p Payment) {
 	delete(l.byReference, p.AttemptReference)
 }
 
+// drop forgets a payment that is final, or that another node follows now.
+func (p *Payments) drop(pay Payment) {
+	p.live.drop(pay)
+	p.questions.forget(pay)
+}
+
 func (l *live) byID(id string) *work {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,13 +180,12 @@ func (l *live) known(reference string) (id string, ok bool) {
 const jobKind = "payment"
 
 // How many payments a node works on at once, and how many of one rail it sends
-// and asks about: payouts, and as many of the others. A rail that does not answer
-// leaves room for the others, and questions that it does not answer leave room for
-// what is to be sent.
+// and asks about. A rail that does not answer leaves room for the others, and
+// questions that it does not answer leave room for what is to be sent.
 const (
 	workers      = 1024
 	sendsPerRail = 384
-	asksPerRail  = 256
+	asksPerRail  = 128
 )
 
 // A payload is what a job's row says; the rest is in the payment's.
@@ -223,36 +205,24 @@ func payloadOf(p Payment, at time.Time) json.RawMessage {
 	return b
 }
 
-// What the lines of a rail's questions have behind the rail's name. Those about
-// payouts wait in a surge of them; at a till somebody waits for a collection.
-const (
-	asking      = " asking"
-	askingOther = " asking about others"
-)
+// asking is what the line of a rail's questions has behind the rail's name.
+const asking = " asking"
 
 // perLine is how many jobs of one line run at once.
-func (p *Payments) perLine(line string) int {
-	switch {
-	case strings.HasSuffix(line, askingOther):
+func perLine(line string) int {
+	if strings.HasSuffix(line, asking) {
 		return asksPerRail
-	case !strings.HasSuffix(line, asking):
-		return sendsPerRail
-	case p.surge.on():
-		return 0
 	}
-	return asksPerRail
+	return sendsPerRail
 }
 
 // jobLine sorts jobs by rail, questions apart.
 func jobLine(j jobs.Job) string {
 	if w, ok := j.Memo.(*work); ok {
-		switch {
-		case !w.asking.Load():
-			return w.rail
-		case w.payout:
+		if w.asking.Load() {
 			return w.rail + asking
 		}
-		return w.rail + askingOther
+		return w.rail
 	}
 	var p payload
 	if err := json.Unmarshal(j.Payload, &p); err != nil {

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ type metrics struct {
 	cedis    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	turned   *prometheus.CounterVec
+	asks     *prometheus.CounterVec
 }
 
 func newMetrics() metrics {
@@ -30,11 +32,13 @@ func newMetrics() metrics {
 			Help: "From acceptance to the final status.", Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}}, labels),
 		turned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_contradictions_total",
 			Help: "Final words of providers that they contradicted later."}, []string{"product", "event"}),
+		asks: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_provider_questions_total",
+			Help: "Status questions to providers, by whether they were answered."}, []string{"provider", "mode", "product", "answered"}),
 	}
 	// Prometheus takes a series that begins with 1 for one that did not grow: the first contradiction must find a 0.
 	for _, a := range Arrows {
 		switch a.Event {
-		case EventPaidLate, EventFoundPaid, EventReversed:
+		case EventPaidLate, EventFoundPaid, EventReversed, EventOpposite:
 			for _, k := range a.Kinds {
 				m.turned.WithLabelValues(string(k), string(a.Event))
 			}
@@ -72,10 +76,16 @@ func (m metrics) contradicted(pay Payment, e Event) {
 	}
 }
 
+func (m metrics) asked(pay Payment, answered bool) {
+	if m.asks != nil {
+		m.asks.WithLabelValues(pay.Rail, pay.Mode, string(pay.Kind), strconv.FormatBool(answered)).Inc()
+	}
+}
+
 // Collectors gives the metrics of payments for a registry. Some of them ask the
 // database at each scrape.
 func (p *Payments) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{p.metrics.payments, p.metrics.cedis, p.metrics.seconds, p.metrics.turned, &scraped{p}}
+	return []prometheus.Collector{p.metrics.payments, p.metrics.cedis, p.metrics.seconds, p.metrics.turned, p.metrics.asks, &scraped{p}}
 }
 
 // scrapeTime bounds what a scrape asks of the database.
@@ -91,13 +101,15 @@ var (
 		"Age of the oldest of them.", []string{"provider", "mode"}, nil)
 	unknownCedis = prometheus.NewDesc("makola_unknown_outcome_ghs",
 		"Their amounts together, in cedis.", []string{"provider", "mode"}, nil)
+	unansweredCount = prometheus.NewDesc("makola_payments_unanswered",
+		"Open payments of this node whose last question got no answer.", []string{"provider", "mode"}, nil)
 	floatCedis = prometheus.NewDesc("makola_provider_float_ghs",
 		"What we have at a provider by our own books, in cedis.", []string{"provider", "mode"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *scraped) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{unknownCount, unknownOldest, unknownCedis, floatCedis} {
+	for _, d := range []*prometheus.Desc{unknownCount, unknownOldest, unknownCedis, unansweredCount, floatCedis} {
 		to <- d
 	}
 }
@@ -109,6 +121,10 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	unanswered := s.p.questions.unanswered()
+	for _, rail := range s.p.routes.Rails() {
+		gauge(unansweredCount, float64(unanswered[RailName{rail.Name, rail.Mode}]), rail.Name, rail.Mode)
 	}
 	unknown, err := s.p.Unknown(ctx)
 	for rail, u := range unknown {

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,15 +38,6 @@ const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalat
 // outcome is unknown, or they have been open for too long.
 func (p *Payments) Stuck(ctx context.Context) ([]Payment, error) {
 	return p.list(ctx, stuckPayments, MaxStuck)
-}
-
-const contradictedPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE turned_at IS NOT NULL ORDER BY turned_at DESC, id LIMIT $1`
-
-// Contradicted lists the final payments of which the provider said the opposite
-// later, newest first. What hangs in suspense because of them is an operator's
-// to decide (Decide).
-func (p *Payments) Contradicted(ctx context.Context) ([]Payment, error) {
-	return p.list(ctx, contradictedPayments, MaxStuck)
 }
 
 func (p *Payments) list(ctx context.Context, sql string, args ...any) (rows []Payment, err error) {
@@ -117,7 +109,7 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	if err != nil {
 		return Payment{}, err
 	}
-	s := settlement{payment: pay, event: EventSucceeded, note: reason, judge: p.resolvable, also: all(also), outcome: o}
+	s := settlement{payment: pay, event: EventSucceeded, note: reason, judge: func(row Payment) error { return p.resolvable(row, o) }, also: all(also), outcome: o}
 	if o.State == provider.Failed {
 		s.event, s.reason = EventFailed, provider.ReasonRefused
 	}
@@ -149,22 +141,19 @@ func (p Payment) mayLeaveSince() time.Time {
 	return p.SendingAt
 }
 
-// resolvable refuses an operator's word about what may be on its way at this moment:
-// the statement that it goes by cannot have it yet. It is asked under the row's lock.
-// A POST that comes after the word finds the row final when it is marked, and does not
-// leave.
-func (p *Payments) resolvable(row Payment) error {
+// resolvable refuses an operator's word that the judge does not take: about what is
+// final, and about what may be on its way at this moment, which the statement that
+// the word goes by cannot have yet. It is asked under the row's lock. A POST that
+// comes after the word finds the row final when it is marked, and does not leave.
+func (p *Payments) resolvable(row Payment, o provider.Outcome) error {
 	if row.Status != StatusPending {
 		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
 	}
-	if row.EscalatedAt.Sub(row.mayLeaveSince()) >= onItsWay {
-		return nil // by the nodes' own clocks: ours may be behind one that ran ahead
-	}
-	wait := onItsWay - p.clock.Since(row.mayLeaveSince())
-	if wait <= 0 {
+	now := p.clock.Now()
+	if _, v, _ := judge(standingOf(row, provider.Rail{}), word{fromOperator, o, now}); v != verdictTooSoon {
 		return nil
 	}
-	wait = wait.Truncate(time.Second) + time.Second
+	wait := (onItsWay - now.Sub(row.mayLeaveSince())).Truncate(time.Second) + time.Second
 	e := problem.New(problem.InProgress, "payment_in_progress",
 		"The payment may be on its way to the provider at this moment. Look at the provider's statement again in "+wait.String()+", then resolve it")
 	e.RetryAfter = wait
@@ -353,7 +342,12 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	if pay.Status == StatusFailed {
 		m.amount = -m.amount
 	}
-	err = p.book(ctx, m, reason, actor, also)
+	// The provider may change its mind again: it is asked at the next sweep.
+	again := func(tx *db.Tx) error {
+		db.Insert(tx, "payment_looks", lookColumns, []look{{id: pay.ID, due: p.clock.Now()}})
+		return nil
+	}
+	err = p.book(ctx, m, reason, actor, append(slices.Clone(also), again))
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
 	}

@@ -314,7 +314,7 @@ func TestContradictions(t *testing.T) {
 		if err := decide(found, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee-amount {
 			t.Errorf("%v, suspense has %s, the wallet %s", err, n.account(ledger.Suspense), n.balance())
 		}
-		all, err := n.Contradicted(t.Context())
+		all, err := n.Contradictions(t.Context())
 		if err != nil || len(all) != 2 {
 			t.Errorf("contradicted are %v, %v", all, err)
 		}

@@ -36,6 +36,7 @@ func (p *Payment) fields(w *packing) {
 		&p.Parent, &p.Child, (*string)(&p.Status), &p.Reason, &p.Note, &p.Rail, &p.UpstreamID, &p.AttemptReference,
 		&p.Details.AccountType, &p.Details.NetworkID, &p.Details.ServiceID, &p.Details.Service, &p.Details.OfferID,
 		&p.Details.Display, &p.Details.Value, &p.Details.Name, &p.Details.To, &p.Details.Note,
+		(*string)(&p.Refusal), &p.RefusalReason, &p.LastWord,
 	} {
 		w.text(s)
 	}
@@ -45,7 +46,7 @@ func (p *Payment) fields(w *packing) {
 	for _, n := range []*int{&p.Attempt, &p.Posts, &p.Unsent} {
 		as(w, n, func(n int) int64 { return int64(n) }, func(n int64) int { return int(n) })
 	}
-	for _, t := range []*time.Time{&p.SendingAt, &p.CreatedAt, &p.SettledAt, &p.EscalatedAt, &p.TurnedAt} {
+	for _, t := range []*time.Time{&p.SendingAt, &p.CreatedAt, &p.SettledAt, &p.EscalatedAt, &p.TurnedAt, &p.RefusedAt} {
 		as(w, t, db.Micros, db.FromMicros)
 	}
 	for _, b := range []*bool{&p.Refused, &p.Classed, &p.Details.Minted} {

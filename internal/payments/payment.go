@@ -116,10 +116,22 @@ type Payment struct {
 	SendingAt        time.Time      // marked before a POST that must never be repeated, is a repetition, or comes late
 	Class            provider.Class // as last written down; means something only if Classed
 	Classed          bool
+	Refusal          Refusal   // what the provider refused and has not confirmed
+	RefusalReason    string    // stable code, see provider.Sentence
+	RefusedAt        time.Time // zero unless a refusal stands
 	CreatedAt        time.Time
 	SettledAt        time.Time // zero while open
 	EscalatedAt      time.Time // zero unless an operator was called
 	TurnedAt         time.Time // zero unless the provider contradicted a final status later
+	LastWord         string    // what it said last since then, success or failed; empty: the opposite of the status
+}
+
+// said is the last word about a final payment, its provider's or its status's.
+func (p Payment) said() provider.State {
+	if (p.Status == StatusSuccess) != (!p.TurnedAt.IsZero() && p.LastWord != string(p.Status)) {
+		return provider.Success
+	}
+	return provider.Failed
 }
 
 // Details is what only one kind needs; stored as JSON.

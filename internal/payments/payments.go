@@ -49,8 +49,8 @@ type Payments struct {
 	references  *references
 	lanes       lanes
 	live        live
-	surge       surge
 	looks       *looks
+	questions   questionLines
 	metrics     metrics
 }
 
@@ -74,7 +74,6 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
-	p.surge.clock = d.Clock
 	p.looks = newLooks(p.clock, func(ctx context.Context, pay Payment) {
 		if _, err := p.lookAgain(ctx, pay); err != nil && ctx.Err() == nil {
 			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
@@ -82,7 +81,7 @@ func New(d Deps) *Payments {
 	})
 	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
-	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: p.perLine, Left: p.left, Run: p.work})
+	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Left: p.left, Run: p.work})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }
@@ -98,13 +97,13 @@ func (p *Payments) Close() {
 // the queue's own it is for tests and for the simulation.
 func (p *Payments) Quiet(ctx context.Context) error { return p.looks.quiet(ctx) }
 
-// answerTime is the whole time that a payout's answer may take, and submitTime
-// what a provider may take to answer a POST; the second goes on when the first
-// is over.
+// answerTime is the whole time that a payout's answer may take, submitTime what a
+// provider may take to answer a POST, and askTime what it may take to answer a
+// question. The calls go on when the answer has been given.
 const (
 	answerTime = 8 * time.Second
 	submitTime = 30 * time.Second
-	askTime    = 10 * time.Second
+	askTime    = 3 * time.Second
 )
 
 // detached gives a context that outlives the caller's.

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -27,13 +28,15 @@ func (p *Payments) lookAgain(ctx context.Context, pay Payment) (asked bool, err 
 		return true, nil
 	}
 	o := p.ask(ctx, rail, pay)
-	s, found := contradiction(pay, o)
-	if !found {
+	_, v, _ := judge(standingOf(pay, rail), word{fromQuestion, o, p.clock.Now()})
+	e, contradicts := contradictions[v]
+	if !contradicts {
 		if pay.Status == StatusSuccess && pay.TurnedAt.IsZero() && o.Final() && o.State == provider.Success && o.FeeKnown {
 			err = p.bookCosts(ctx, pay, o.Fee, o.Commission)
 		}
-		return o.Class == provider.Accepted || o.NotFound || o.Reason == provider.ReasonMismatch, err
+		return answersSomething(o), err
 	}
+	s := settlement{payment: pay, event: e, outcome: o}
 	if s.event == EventReversed {
 		// The provider takes its own part back, too.
 		if s.outcome.Fee, s.outcome.Commission, err = p.costs(ctx, pay); err != nil {
@@ -51,24 +54,70 @@ func (p *Payments) lookAgain(ctx context.Context, pay Payment) (asked bool, err 
 	return true, nil
 }
 
-// contradiction turns a provider's answer about a final payment into the arrow
-// that it asks for, if it says the opposite of what is stored.
-func contradiction(pay Payment, o provider.Outcome) (settlement, bool) {
-	if !o.Final() || !pay.TurnedAt.IsZero() {
-		return settlement{}, false
-	}
-	s := settlement{payment: pay, outcome: o}
-	switch {
-	case pay.Status == StatusSuccess && o.State == provider.Failed:
-		s.event = EventReversed
-	case pay.Status != StatusSuccess && o.State == provider.Success && pay.Kind == KindCollection:
-		s.event = EventPaidLate
-	case pay.Status != StatusSuccess && o.State == provider.Success:
-		s.event = EventFoundPaid
-	default:
-		return settlement{}, false
-	}
-	return s, true
+// contradictions are the events of the verdicts about final payments.
+var contradictions = map[verdict]Event{
+	verdictReversed: EventReversed, verdictPaidLate: EventPaidLate, verdictFoundPaid: EventFoundPaid, verdictOpposite: EventOpposite,
+}
+
+// A Contradiction is one word of a provider against the last one about a final
+// payment: a success taken back, a failure found paid, or the opposite of an
+// earlier contradiction.
+type Contradiction struct {
+	Payment Payment // as it is now
+	Event   Event   // reversed, paid_late, found_paid or opposite
+	Said    provider.State
+	Code    string // the provider's own words
+	Message string
+	At      time.Time
+}
+
+type contradicted struct {
+	id string
+	Contradiction
+}
+
+// contradicts keeps a word against the last one.
+func (b *batch) contradicts(row Payment, s *settlement) {
+	b.contradictions = append(b.contradictions, contradicted{newID(s.at), Contradiction{
+		Payment: row, Event: s.event, Said: s.outcome.State, Code: s.outcome.Code, Message: s.outcome.Message, At: s.at}})
+}
+
+var contradictionColumns = []db.Column[contradicted]{
+	{Name: "id", Text: func(c contradicted) string { return c.id }},
+	{Name: "payment", Text: func(c contradicted) string { return c.Payment.ID }},
+	{Name: "tenant", Text: func(c contradicted) string { return c.Payment.Tenant }},
+	{Name: "kind", Text: func(c contradicted) string { return string(c.Payment.Kind) }},
+	{Name: "event", Text: func(c contradicted) string { return string(c.Event) }},
+	{Name: "said", Text: func(c contradicted) string { return c.Said.String() }},
+	{Name: "code", Text: func(c contradicted) string { return c.Code }},
+	{Name: "message", Text: func(c contradicted) string { return c.Message }},
+	{Name: "at", Time: func(c contradicted) time.Time { return c.At }},
+}
+
+const contradictedPayments = `SELECT c.event, c.said, c.code, c.message, c.at, ` + paymentColumns + `
+FROM (SELECT * FROM payment_contradictions ORDER BY at DESC, id DESC LIMIT $1) AS c
+JOIN payments ON payments.id = c.payment ORDER BY c.at DESC, c.id DESC`
+
+// Contradictions lists what providers said against their own final words, newest
+// first: payments reversed or found paid, which hang in suspense until an
+// operator decides (Decide), collections that were paid late, and every further
+// word about them.
+func (p *Payments) Contradictions(ctx context.Context) (list []Contradiction, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(contradictedPayments, []any{MaxStuck}, func(r *db.Row) error {
+			var c Contradiction
+			var said string
+			pay, err := scanPayment(r, &c.Event, &said, &c.Code, &c.Message, &c.At)
+			c.Payment, c.Said = pay, provider.Failed
+			if said == provider.Success.String() {
+				c.Said = provider.Success
+			}
+			list = append(list, c)
+			return err
+		})
+	})
+	return list, err
 }
 
 // The legs by which a reversal takes back what the provider took or gave.

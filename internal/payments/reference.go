@@ -14,18 +14,24 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// references makes ProviderReferences: an HMAC under the installation's secret,
-// so that the same request makes the same reference even after a restore, and
-// the provider's duplicate answer then tells the truth. HMACs are kept for
-// reuse: keying one costs more than the rest.
+// references makes ProviderReferences: an HMAC under the installation's secret
+// over what names a request. The same request makes the same reference on every
+// rail and attempt and also after a restore, so that one question to a rail tells
+// the truth. HMACs are kept for reuse: keying one costs more than the rest.
 type references struct{ pool sync.Pool }
 
 func newReferences(key []byte) *references {
 	return &references{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
-// make gives the reference of an attempt of a payment, shaped as a UUIDv4.
-func (r *references) make(p Payment, attempt int) string {
+// firstAttempt ends the bytes of every reference. Earlier versions gave each
+// attempt a reference of its own; the first one's is the payment's now.
+const firstAttempt = 1
+
+// make gives the reference of a payment, shaped as a UUIDv4.
+func (r *references) make(p Payment) string { return r.ofAttempt(p, firstAttempt) }
+
+func (r *references) ofAttempt(p Payment, attempt int) string {
 	mac := r.pool.Get().(hash.Hash)
 	defer r.pool.Put(mac)
 	mac.Reset()
@@ -47,19 +53,19 @@ func (r *references) make(p Payment, attempt int) string {
 	return id.String()
 }
 
-// MaxAttempts is how many attempts References tells the references of: a payment
-// has one on each rail at most.
-const MaxAttempts = 4
+// earlierAttempts is how many attempts of earlier versions References tells the
+// references of.
+const earlierAttempts = 3
 
-// References gives the ProviderReferences that the attempts of a client's request
-// have, the first one first, whether the request is known here or not. After a
-// restore an operator finds with them what a provider did for a request that the
-// backup does not know, or knows on another rail.
+// References gives the ProviderReference of a client's request, whether the
+// request is known here or not, and then those that further attempts had in
+// earlier versions. An operator finds with them what a provider did for a request
+// that the database does not know.
 func (p *Payments) References(t tenant.Tenant, k Kind, reference string) []string {
 	pay := Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference}
-	list := make([]string, MaxAttempts)
+	list := make([]string, 1+earlierAttempts)
 	for i := range list {
-		list[i] = p.references.make(pay, i+1)
+		list[i] = p.references.ofAttempt(pay, firstAttempt+i)
 	}
 	return list
 }

@@ -128,7 +128,7 @@ func TestAWordByAClockThatIsBehind(t *testing.T) {
 		called time.Time
 		taken  bool
 	}{{time.Time{}, false}, {sent.Add(onItsWay - time.Second), false}, {sent.Add(onItsWay), true}, {sent.Add(-time.Minute), false}} {
-		err := p.resolvable(Payment{Status: StatusPending, CreatedAt: now, SendingAt: sent, EscalatedAt: tt.called})
+		err := p.resolvable(Payment{Status: StatusPending, CreatedAt: now, SendingAt: sent, EscalatedAt: tt.called}, success)
 		if (err == nil) != tt.taken {
 			t.Errorf("called %v after it was sent: %v", tt.called.Sub(sent), err)
 		}

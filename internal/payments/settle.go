@@ -59,8 +59,13 @@ type mark struct {
 	wasSending           time.Time
 }
 
-// A turn notes that a provider contradicted its own final word.
-type turn struct{ row Payment }
+// A turn notes that a provider contradicted its own final word: for the first
+// time, or again, after the word that was.
+type turn struct {
+	row   Payment
+	again bool
+	was   string
+}
 
 // A leftAttempt is an attempt that gave way to another.
 type leftAttempt struct {
@@ -134,6 +139,11 @@ func (b *batch) settleOne(s *settlement) (result, error) {
 			return result{payment: *row}, nil
 		}
 		err = b.turnOne(row, way, s)
+	case s.event == EventOpposite:
+		if row.TurnedAt.IsZero() || row.said() == s.outcome.State {
+			return result{payment: *row}, nil
+		}
+		b.opposeOne(row, s)
 	default:
 		err = b.moveOne(row, way, s)
 	}
@@ -168,6 +178,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 	row.Status, row.SettledAt, row.Reason = to, s.at, s.reason
 	row.Refused, row.Note, row.EscalatedAt = s.refused, s.note, time.Time{}
 	row.Class, row.Classed = s.outcome.Class, true
+	row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
 	if s.outcome.UpstreamID != "" {
 		row.UpstreamID = s.outcome.UpstreamID
 	}
@@ -181,6 +192,9 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 		b.finished = append(b.finished, row.ID)
 		b.closed = append(b.closed, *row)
 	}
+	if s.event == EventPaidLate {
+		b.contradicts(*row, s)
+	}
 	b.event(*row, way, was.Open(), s.at)
 	if row.Child != "" && was == StatusPending {
 		return b.childOne(*row, s)
@@ -192,10 +206,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 // collection.
 func (b *batch) childOne(parent Payment, s *settlement) error {
 	child := b.rows[parent.Child]
-	e := EventUnpaid
-	if parent.Status == StatusSuccess {
-		e = EventFunded
-	}
+	e := childEvent(parent.Status)
 	if child == nil {
 		return errNoArrow(Payment{Kind: KindTopUp, Status: "missing"}, e)
 	}
@@ -238,8 +249,18 @@ func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
 	if s.note != "" {
 		row.Note = s.note
 	}
-	b.turns = append(b.turns, turn{*row})
+	b.turns = append(b.turns, turn{row: *row})
+	b.contradicts(*row, s)
 	return nil
+}
+
+// opposeOne keeps a word that contradicts an earlier contradiction. What is in
+// suspense stays there.
+func (b *batch) opposeOne(row *Payment, s *settlement) {
+	was := row.LastWord
+	row.LastWord = s.outcome.State.String()
+	b.turns = append(b.turns, turn{row: *row, again: true, was: was})
+	b.contradicts(*row, s)
 }
 
 func (b *batch) markOne(row *Payment, s *settlement) {
@@ -281,7 +302,11 @@ func (b *batch) providerCosts(p Payment, s *settlement) error {
 // payout that was refused in its own answer is no payout to its customer: a
 // webhook besides the answer would have it refunded twice in their books.
 func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
-	if !way.Callback || p.CallbackURL == "" || p.Refused {
+	url := p.CallbackURL
+	if child := b.rows[p.Child]; url == "" && p.Child != "" && way.Event == EventPaidLate && child != nil {
+		url = child.CallbackURL // whoever was told that the airtime failed hears of the money
+	}
+	if !way.Callback || url == "" || p.Refused {
 		return
 	}
 	kind := webhook.Payout
@@ -296,7 +321,7 @@ func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
 		status = string(StatusSuccess)
 	}
 	b.events = append(b.events, webhook.Event{
-		ID: newID(at), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: p.CallbackURL,
+		ID: newID(at), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
 		Amount: p.Amount, Charges: p.Charges, Status: status, Reference: p.Reference,
 		ProviderReference: p.ProviderReference, Phone: p.MSISDN().Local(), First: first,
 	})
@@ -338,6 +363,9 @@ var markColumns = []db.Column[mark]{
 	{Name: "class", Text: func(m mark) string { return classWord(m.row) }},
 	{Name: "reason", Text: func(m mark) string { return m.row.Reason }},
 	{Name: "escalated_at", NullInt: func(m mark) *int64 { return nullTime(m.row.EscalatedAt) }},
+	{Name: "refusal", Text: func(m mark) string { return string(m.row.Refusal) }},
+	{Name: "refusal_reason", Text: func(m mark) string { return m.row.RefusalReason }},
+	{Name: "refused_at", Int: func(m mark) int64 { return db.Micros(m.row.RefusedAt) }},
 }
 
 var turnColumns = []db.Column[turn]{
@@ -346,6 +374,9 @@ var turnColumns = []db.Column[turn]{
 	{Name: "reason", Text: func(t turn) string { return t.row.Reason }},
 	{Name: "note", Text: func(t turn) string { return t.row.Note }},
 	{Name: "turned_at", Int: func(t turn) int64 { return db.Micros(t.row.TurnedAt) }},
+	{Name: "again", Bool: func(t turn) bool { return t.again }},
+	{Name: "was", Text: func(t turn) string { return t.was }},
+	{Name: "last_word", Text: func(t turn) string { return t.row.LastWord }},
 }
 
 var leftColumns = []db.Column[leftAttempt]{
@@ -380,20 +411,23 @@ func nullTime(t time.Time) *int64 {
 // the current one. A row that is not there fails the whole transaction.
 const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
-refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL
+refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,
+refusal = '', refusal_reason = '', refused_at = 0
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt
 AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
-unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at
+unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at,
+refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending'
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
 
-	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at
+	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word
 FROM rows($1) AS m
-WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.turned_at IS NULL`
+WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.last_word = m.was
+AND CASE WHEN payments.turned_at IS NULL THEN 0 ELSE 1 END = m.again`
 )
 
 // postMoves defers the changes of rows, in the order of the key.
@@ -411,4 +445,5 @@ func (b *batch) postMoves(tx *db.Tx) {
 		tx.Defer(paymentsTurn, int64(len(b.turns)), db.RowsOf(turnColumns, b.turns))
 	}
 	db.Insert(tx, "attempts", leftColumns, b.left)
+	db.Insert(tx, "payment_contradictions", contradictionColumns, b.contradictions)
 }

@@ -33,7 +33,7 @@ func TestOutcomesOfACollection(t *testing.T) {
 		{"paid, the payer bears the fee", tenant.Customer, always(pending), always(success), StatusSuccess, 1000, 1010, "success"},
 		{"declined", tenant.Merchant, always(pending), always(declined), StatusDeclined, 0, 1000, "failed"},
 		{"no such payer", tenant.Merchant, always(pending), always(nobody), StatusInvalid, 0, 1000, "failed"},
-		{"refused by the provider", tenant.Merchant, always(rejected), always(unknown), StatusInvalid, 0, 1000, "failed"},
+		{"refused by the provider", tenant.Merchant, always(rejected), always(notFound), StatusInvalid, 0, 1000, "failed"},
 		{"failed", tenant.Merchant, always(pending), always(failed), StatusFailed, 0, 1000, "failed"},
 		{"lost, found paid", tenant.Merchant, always(unknown), inTurn(unknown, success), StatusSuccess, 990, 1000, "success"},
 	}
@@ -99,7 +99,7 @@ func TestReroute(t *testing.T) {
 		if got.Status != StatusSuccess || got.Rail != "hubtel" || got.Attempt != 2 || got.ProviderReference != pay.ProviderReference {
 			t.Errorf("%s on %s, attempt %d, shown as %s (was %s)", got.Status, got.Rail, got.Attempt, got.ProviderReference, pay.ProviderReference)
 		}
-		if got.AttemptReference == got.ProviderReference || h.second.posts[got.AttemptReference] != 1 {
+		if got.AttemptReference != got.ProviderReference || h.second.posts[got.AttemptReference] != 1 {
 			t.Errorf("the second rail was posted %v, the attempt is %s", h.second.posts, got.AttemptReference)
 		}
 		for _, reference := range []string{got.ProviderReference, got.AttemptReference} {
@@ -418,8 +418,8 @@ func TestTheMarkComesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.quiet()
-		if row := n.must(KindPayout, pay.ID); !row.SendingAt.IsZero() || row.Unsent != 1 {
-			t.Errorf("between the tries: marked at %v, %d unsent; a takeover could not send it", row.SendingAt, row.Unsent)
+		if row := n.must(KindPayout, pay.ID); !row.SendingAt.IsZero() || row.Unsent != 0 || row.Class != provider.Barred {
+			t.Errorf("between the tries: marked at %v, %d unsent, %s; a takeover could not send it", row.SendingAt, row.Unsent, row.Class)
 		}
 		n.pass(10 * time.Second)
 		if row := n.must(KindPayout, pay.ID); row.Status != StatusSuccess || posts != 3 {

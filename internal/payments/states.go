@@ -21,12 +21,15 @@ const (
 	EventRepeated  Event = "repeated"   // about to POST the same reference once more
 	EventRerouted  Event = "rerouted"   // every POST was proven unsent: another rail, another attempt
 	EventUnsent    Event = "unsent"     // the marked POST is proven not to have been processed
+	EventRefused   Event = "refused"    // the provider refused it, and has not confirmed that when asked
+	EventTaken     Event = "taken"      // refused at first, and now the provider says that it has it
 	EventDoubted   Event = "doubted"    // unknown for too long, or an answer did not match: operators are called
 	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
 	EventFailed    Event = "failed"     // the provider, or an operator, says that it was not
 	EventPaidLate  Event = "paid_late"  // a collection that had ended was paid after all
 	EventFoundPaid Event = "found_paid" // failed and refunded, then found paid
 	EventReversed  Event = "reversed"   // done, then taken back by the provider
+	EventOpposite  Event = "opposite"   // the provider contradicts its own contradiction, or what came after
 )
 
 // Place is a ledger account named by its part in a payment.
@@ -112,6 +115,8 @@ var Arrows = []Arrow{
 	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the mark is taken back"},
 	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
 	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},
+	{Event: EventRefused, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal stands on the row; the money stays where it is"},
+	{Event: EventTaken, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal is gone"},
 	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the money stays where it is"},
 
 	{Event: EventSucceeded, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{
@@ -135,6 +140,9 @@ var Arrows = []Arrow{
 	{Event: EventReversed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess}, Postings: []Posting{
 		{LegTurned, PlaceWallet, PlaceFloat, SumCovered}, {LegTurnedRest, PlaceReceivable, PlaceFloat, SumRest},
 		{LegTurnedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
+	{Event: EventOpposite, Kinds: sent, From: StatusSuccess, To: []Status{StatusSuccess}, Note: "alarm; kept for the operator who decides"},
+	{Event: EventOpposite, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed},
+		Note: "alarm; kept for the operator who decides"},
 }
 
 var (

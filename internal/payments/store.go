@@ -15,20 +15,22 @@ payments.account, payments.account_name, payments.bank_id, payments.label, payme
 payments.idempotency_key, payments.idempotency_hash, payments.parent, payments.child, payments.details,
 payments.status, payments.rail, payments.created_at, payments.settled_at, payments.reason, payments.refused,
 payments.note, payments.upstream_id, payments.attempt, payments.attempt_reference, payments.posts, payments.unsent,
-payments.sending_at, payments.class, payments.escalated_at, payments.turned_at`
+payments.sending_at, payments.class, payments.escalated_at, payments.turned_at, payments.refusal, payments.refusal_reason,
+payments.refused_at, payments.last_word`
 
-// scanPayment reads one row of paymentColumns.
-func scanPayment(r *db.Row) (Payment, error) {
+// scanPayment reads one row of paymentColumns, and first what stands before them.
+func scanPayment(r *db.Row, before ...any) (Payment, error) {
 	var p Payment
 	var key *string
 	var details, class string
-	err := r.Scan(&p.Tenant, &p.Kind, &p.ID, &p.Seq, &p.Mode, &p.Channel,
+	err := r.Scan(append(before, &p.Tenant, &p.Kind, &p.ID, &p.Seq, &p.Mode, &p.Channel,
 		&p.Reference, &p.ProviderReference, &p.Amount, &p.Charges, &p.FeeBearer, &p.Plan,
 		&p.Account, &p.AccountName, &p.BankID, &p.Label, &p.CallbackURL, &p.Key,
 		&key, &p.IdempotencyHash, &p.Parent, &p.Child, &details,
 		&p.Status, &p.Rail, &p.CreatedAt, &p.SettledAt, &p.Reason, &p.Refused,
 		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Posts, &p.Unsent,
-		&p.SendingAt, &class, &p.EscalatedAt, &p.TurnedAt)
+		&p.SendingAt, &class, &p.EscalatedAt, &p.TurnedAt, &p.Refusal, &p.RefusalReason,
+		&p.RefusedAt, &p.LastWord)...)
 	if err != nil {
 		return Payment{}, err
 	}

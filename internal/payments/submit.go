@@ -21,6 +21,9 @@ func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) pr
 	begun := time.Now()
 	o := p.send(provider.About(ctx, pay.ID), rail, pay)
 	p.routes.Report(rail, op, o, time.Since(begun))
+	if o.Echo != nil && provider.Mismatch(o, provider.Expect{Reference: pay.AttemptReference, Amount: pay.Gross(), Party: pay.Account}) {
+		o = provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message}
+	}
 	return o
 }
 
@@ -65,80 +68,7 @@ func unserved(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why}
 }
 
-// ask asks the payment's rail what became of it. An answer that speaks of
-// another payment comes back as Unknown with ReasonMismatch. A question that is
-// cut short does no harm: ctx bounds it.
-func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
-	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), askTime)
-	defer cancel()
-	r := provider.StatusRequest{
-		ProviderReference: pay.AttemptReference, UpstreamID: pay.UpstreamID, Amount: pay.Gross(),
-		MSISDN: pay.MSISDN(), SentAt: pay.CreatedAt,
-	}
-	if !pay.SendingAt.IsZero() && !rail.MayRepeat { // it may have waited long for its provider
-		r.SentAt = pay.SendingAt
-	}
-	if pay.Channel == ChannelBank {
-		r.Account = pay.Account
-	}
-	var o provider.Outcome
-	switch {
-	case pay.Kind == KindCollection && rail.Collector != nil:
-		o = rail.Collector.CollectStatus(ctx, r)
-	case pay.Kind == KindPayout && rail.Disburser != nil:
-		o = rail.Disburser.DisburseStatus(ctx, r)
-	case pay.Kind == KindTopUp && rail.TopUpper != nil:
-		o = rail.TopUpper.TopUpStatus(ctx, r)
-	case pay.Kind == KindBundle && rail.Bundles != nil:
-		o = rail.Bundles.BundleStatus(ctx, r)
-	default:
-		return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "the rail cannot be asked about this"}
-	}
-	if o.Class != provider.Accepted {
-		o.Class = provider.Unknown // a question proves nothing about the payment
-		return o
-	}
-	if provider.Mismatch(o, provider.Expect{Reference: pay.AttemptReference, Amount: pay.Gross(), Party: pay.Account}) {
-		return provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message, UpstreamID: o.UpstreamID}
-	}
-	return o
-}
-
-// requery asks for an open payment on behalf of somebody who waits (checkstatus),
-// at most once in two seconds for one payment and within ctx, and settles what
-// is final. It answers the row as it is afterwards, or as it was.
-func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {
-	if pay.Status != StatusPending || !p.live.asked.may(pay.ID, p.clock.Now()) {
-		return pay, nil
-	}
-	rail, ok := p.routes.Rail(pay.Rail, pay.Mode)
-	if !ok {
-		return pay, nil
-	}
-	s, final := finalWord(pay, p.ask(ctx, rail, pay))
-	if !final {
-		return pay, nil
-	}
-	done, err := p.settle(ctx, s)
-	if err != nil {
-		return pay, err
-	}
-	return done.payment, nil
-}
-
-// finalWord turns a provider's answer about a payment into the settlement that
-// it asks for, if it is the last word.
-func finalWord(pay Payment, o provider.Outcome) (settlement, bool) {
-	if !o.Final() {
-		return settlement{}, false
-	}
-	s := settlement{payment: pay, event: EventSucceeded, outcome: o}
-	if o.State == provider.Failed {
-		s.event, s.reason = EventFailed, reasonOf(o)
-	}
-	return s, true
-}
-
+// reasonOf is the reason of a refusal; a provider that gives none has one, too.
 func reasonOf(o provider.Outcome) string {
 	if o.Reason == "" {
 		return provider.ReasonUnknown

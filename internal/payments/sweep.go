@@ -70,13 +70,6 @@ type round struct {
 	unanswered map[railKind]int // questions since the last answer
 }
 
-// A railKind is what is silent together: a provider has an interface for each
-// kind of payment.
-type railKind struct {
-	rail, mode string
-	kind       Kind
-}
-
 // sweep takes the second look at all that is due. It runs every ten minutes on
 // one node.
 func (p *Payments) sweep(ctx context.Context) error {
@@ -226,5 +219,3 @@ func (r *round) ask(ctx context.Context, rows []Payment, skip func(Payment) bool
 	}
 	return again
 }
-
-func railKindOf(p Payment) railKind { return railKind{p.Rail, p.Mode, p.Kind} }

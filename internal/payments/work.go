@@ -13,18 +13,15 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The times of an open payment.
+// The times of an open payment. Those of the judge are beside it.
 const (
-	hintTime     = 2 * time.Second  // a callback moves a question forward at most this often
-	unsentTime   = 30 * time.Minute // how long a POST that cannot be sent is tried again
-	doubtTime    = time.Minute      // how long a payment is unknown before operators are called
-	pendingTime  = 30 * time.Minute // how long it is pending before they are
-	refusedTime  = time.Minute      // how far apart two refusals of a repeated POST must be to count
-	refusedReads = 3                // and how often the provider must not have known it in between
-	railTime     = time.Minute      // pause of a payment whose rail is not configured
-	troubleTime  = 2 * time.Second  // pause after an error of our own
-	leaveTime    = 30 * time.Second // how long after the row said so a POST may begin
-	chosenTime   = 2 * time.Second  // how long the choice of a rail stands without another look
+	hintTime    = 2 * time.Second  // a callback moves a question forward at most this often
+	unsentTime  = 30 * time.Minute // how long a POST that does not get through is tried again
+	refusedTime = time.Minute      // the longest pause between questions about a refusal
+	railTime    = time.Minute      // pause of a payment whose rail is not configured
+	troubleTime = 2 * time.Second  // pause after an error of our own
+	leaveTime   = 30 * time.Second // how long after the row said so a POST may begin
+	chosenTime  = 2 * time.Second  // how long the choice of a rail stands without another look
 )
 
 // askPauses are the pauses between questions about an open payment; the last
@@ -33,6 +30,15 @@ var askPauses = []time.Duration{
 	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 	2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour,
+}
+
+// askPause is the pause after the nth question. A refusal that is not confirmed is
+// asked about more often: its money waits for one answer.
+func askPause(n int, r Refusal) time.Duration {
+	if r == RefusalNone {
+		return pause(askPauses, n)
+	}
+	return min(pause(askPauses, n), refusedTime)
 }
 
 // resendPauses are the pauses between POSTs that could not be sent.
@@ -65,14 +71,14 @@ func (p *Payments) work(ctx context.Context, job jobs.Job) jobs.Outcome {
 	}
 	switch {
 	case w.stage == stageUnsent && w.resends == 0:
-		// Who accepted it had just chosen the rail; who takes it over, or comes to it
-		// late, asks.
+		// The accepting node has just chosen this rail; a later owner, and a run that
+		// comes late, must check again.
 		if (w.taken || p.clock.Since(w.pay.CreatedAt).Abs() >= chosenTime) && !p.mayUse(ctx, *w.pay, rail) {
 			w.answer()
 			if w.since.IsZero() {
 				w.since = p.clock.Now()
 			}
-			return p.unsentYet(ctx, w, pause(resendPauses, 0))
+			return p.unsentYet(ctx, w, rail, pause(resendPauses, 0))
 		}
 		return p.submit(ctx, w, rail)
 	case w.stage == stageUnsent:
@@ -98,11 +104,12 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	if err != nil || !found || pay.Status != StatusPending {
 		return nil, err
 	}
-	w := &work{rail: pay.Rail, payout: pay.Kind == KindPayout, openedAt: db.FromMicros(said.At), since: db.FromMicros(said.At)}
+	w := &work{rail: pay.Rail, since: db.FromMicros(said.At)}
+	w.openedAt = db.FromMicros(said.At)
 	w.asks = asksWithin(p.clock.Since(w.openedAt))
 	p.stand(w, pay)
 	if job.Fresh && pay.SendingAt.IsZero() && pay.Attempt == 1 && pay.Posts == 1 {
-		w.stage, w.clean = stageUnsent, true // it had no room in memory
+		w.stage, w.arrived = stageUnsent, 0 // it had no room in memory
 	}
 	return p.live.enter(w), nil
 }
@@ -118,16 +125,42 @@ func asksWithin(age time.Duration) (n int) {
 // stand puts a work where the row says, all that this process knew being void.
 func (p *Payments) stand(w *work, pay Payment) {
 	w.is(pay)
-	w.unsent = pay.Unsent
-	rail, ok := p.routes.Rail(pay.Rail, pay.Mode)
-	w.stage, w.clean, w.socket, w.taken = stageUnsure, false, false, true
-	if ok && !rail.MayRepeat && pay.SendingAt.IsZero() {
-		// Every POST on such a rail is marked first.
-		w.stage, w.clean = stageUnsent, true
-		if pay.Unsent > 0 {
-			w.resends = max(w.resends, 1)
+	opened := w.openedAt
+	w.standing = standing{stage: stageUnsure, arrived: pay.Posts}
+	if rail, ok := p.routes.Rail(pay.Rail, pay.Mode); ok {
+		w.standing = standingOf(pay, rail)
+	}
+	w.openedAt, w.taken = opened, true
+	if w.stage == stageUnsent && (pay.Unsent > 0 || w.arrived > 0) {
+		w.resends = max(w.resends, 1)
+	}
+}
+
+// standingOf is what the row alone tells of an attempt. A POST that it does not
+// speak of may have been made.
+func standingOf(row Payment, rail provider.Rail) standing {
+	s := standing{
+		stage: stageUnsure, arrived: row.Posts - row.Unsent, openedAt: row.CreatedAt,
+		lastPost: row.mayLeaveSince().Add(leaveTime + submitTime),
+		refusal:  row.Refusal, refusalReason: row.RefusalReason, refusedAt: row.RefusedAt, refusedLast: row.RefusedAt,
+	}
+	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == RefusalNone {
+		// Every POST on such a rail is marked first, and the mark is taken back when the
+		// POST has not got through.
+		s.stage, s.turnedAway = stageUnsent, row.Classed && row.Class == provider.Barred
+		if !s.turnedAway {
+			s.arrived = 0
 		}
 	}
+	s.row(row, rail)
+	return s
+}
+
+// row fills in what the judge reads from the row and the rail alone.
+func (s *standing) row(row Payment, rail provider.Rail) {
+	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.said(), !row.TurnedAt.IsZero()
+	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
+	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.mayLeaveSince(), row.EscalatedAt
 }
 
 // submit POSTs what certainly was not sent before.
@@ -143,9 +176,15 @@ func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs
 			return out
 		}
 	}
+	return p.posts(ctx, w, rail)
+}
+
+// posts makes the POST that the row speaks of.
+func (p *Payments) posts(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
 	// Whatever becomes of this goroutine from here on, it may have been sent.
 	w.stage = stageUnsure
-	return p.posted(ctx, w, rail, p.post(ctx, rail, *w.pay))
+	w.arrived++
+	return p.hear(ctx, w, rail, fromPost, p.post(ctx, rail, *w.pay))
 }
 
 // mark writes a change of the attempt. Without it nothing is POSTed.
@@ -168,7 +207,7 @@ func (p *Payments) mark(ctx context.Context, w *work, e Event, row Payment, reas
 func (p *Payments) overtaken(w *work, row Payment) jobs.Outcome {
 	w.answer()
 	if row.Status != StatusPending {
-		p.live.drop(*w.pay)
+		p.drop(*w.pay)
 		return jobs.Done()
 	}
 	p.stand(w, row)
@@ -176,91 +215,135 @@ func (p *Payments) overtaken(w *work, row Payment) jobs.Outcome {
 	return jobs.Later(troubleTime)
 }
 
-// posted judges the outcome of a POST. This and follow are the only places
-// where an outcome turns into money.
-func (p *Payments) posted(ctx context.Context, w *work, rail provider.Rail, o provider.Outcome) jobs.Outcome {
-	if o.Echo != nil && provider.Mismatch(o, provider.Expect{Reference: w.pay.AttemptReference, Amount: w.pay.Gross(), Party: w.pay.Account}) {
-		o = provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message}
+// hear has a word about a payment judged, and does what the verdict says.
+func (p *Payments) hear(ctx context.Context, w *work, rail provider.Rail, from source, o provider.Outcome) jobs.Outcome {
+	w.row(*w.pay, rail)
+	var v verdict
+	var reason string
+	w.standing, v, reason = judge(w.standing, word{from, o, p.clock.Now()})
+	if o.Class == provider.Accepted && o.UpstreamID != "" {
+		w.pay.UpstreamID = o.UpstreamID
 	}
-	// POSTs of this attempt that may have reached the provider, this one
-	// included: while it is the only one a refusal is about it.
-	only := w.pay.Posts-w.unsent <= 1
-	now := p.clock.Now()
-	switch {
-	case o.Class == provider.Accepted && o.State == provider.Success:
-		return p.finish(ctx, w, settlement{event: EventSucceeded, outcome: o})
-	case o.Class == provider.Rejected || o.Class == provider.Accepted && o.State == provider.Failed:
-		if only || p.refusedAgain(w, rail, now) {
-			return p.finish(ctx, w, settlement{event: EventFailed, reason: reasonOf(o), outcome: o, posts: w.pay.Posts})
-		}
-	case o.Class == provider.Accepted:
-		w.stage, w.clean, w.acceptedAt = stageSent, false, now
-		w.refusedAt, w.notFounds, w.doubtAt = time.Time{}, 0, time.Time{}
-		if o.UpstreamID != "" {
-			w.pay.UpstreamID = o.UpstreamID
-		}
+	switch v {
+	case verdictPaid, verdictRefund:
+		return p.finish(ctx, w, final(*w.pay, v, reason, o))
+	case verdictAsk:
+		return p.askNow(w)
+	case verdictTaken:
+		return p.goOn(ctx, w)
+	case verdictRepeat:
 		w.answer()
-		return p.schedule(w)
-	case o.Class == provider.NotSent, o.Class == provider.Barred:
-		return p.notSent(ctx, w, rail, o)
+		if p.mayUse(ctx, *w.pay, rail) {
+			return p.repost(ctx, w, rail)
+		}
+	case verdictResend:
+		return p.notThrough(ctx, w, rail, o)
 	}
-	w.clean = false
+	call := v == verdictOperator || w.overdue(p.clock.Now())
+	return p.hold(ctx, w, call, reason)
+}
+
+// final is the settlement that a verdict asks for. A refund on anything but the
+// provider's last word is about the POSTs that are known: the row must have no
+// other.
+func final(pay Payment, v verdict, reason string, o provider.Outcome) settlement {
+	if v == verdictPaid {
+		return settlement{payment: pay, event: EventSucceeded, outcome: o}
+	}
+	s := settlement{payment: pay, event: EventFailed, reason: reason, outcome: o}
+	if !o.Final() {
+		s.posts = pay.Posts
+		if o.Class == provider.Unknown {
+			s.outcome.Class = provider.Rejected // as its refusal said, which the provider has confirmed
+		}
+	}
+	return s
+}
+
+// askNow has the provider asked before the request that waits is answered. The
+// question waits in the line of questions.
+func (p *Payments) askNow(w *work) jobs.Outcome {
+	w.nextAsk = p.clock.Now()
+	w.asking.Store(true)
+	w.rest()
+	return jobs.Later(0)
+}
+
+// goOn follows a payment that the provider has.
+func (p *Payments) goOn(ctx context.Context, w *work) jobs.Outcome {
+	if w.pay.Refusal != RefusalNone {
+		row := *w.pay
+		row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
+		row.Class, row.Classed = provider.Accepted, true
+		if ok, out := p.mark(ctx, w, EventTaken, row, ""); !ok {
+			return out
+		}
+	}
 	w.answer()
-	return p.doubt(ctx, w, o)
+	if w.overdue(p.clock.Now()) {
+		return p.escalate(ctx, w, provider.Accepted, "")
+	}
+	return p.schedule(w)
 }
 
-// refusedAgain says whether a refusal of a POST that was not the first can be
-// believed. An earlier POST may still be on its way, so that one refusal proves
-// nothing. But a provider that refuses duplicates in words of their own has said,
-// by refusing in other words twice, well apart and without knowing the reference
-// at any time between, that it has none of them.
-func (p *Payments) refusedAgain(w *work, rail provider.Rail, now time.Time) bool {
-	if !rail.MayRepeat {
-		return false
+// hold leaves the money where it is. A refusal that is not confirmed is written
+// down, for whoever takes the payment over.
+func (p *Payments) hold(ctx context.Context, w *work, call bool, reason string) jobs.Outcome {
+	if call && w.pay.EscalatedAt.IsZero() {
+		return p.escalate(ctx, w, provider.Unknown, reason)
 	}
-	if w.refusedAt.IsZero() {
-		w.refusedAt, w.notFounds = now, 0
-		return false
+	if w.refusal != w.pay.Refusal {
+		row := p.refusalOf(w)
+		row.Class, row.Classed = provider.Rejected, true
+		if ok, out := p.mark(ctx, w, EventRefused, row, w.refusalReason); !ok {
+			return out
+		}
 	}
-	return now.Sub(w.refusedAt) >= refusedTime && w.notFounds >= refusedReads
+	w.answer()
+	return p.schedule(w)
 }
 
-// notSent goes on after a POST that is proven not to have been processed.
-func (p *Payments) notSent(ctx context.Context, w *work, rail provider.Rail, o provider.Outcome) jobs.Outcome {
-	now := p.clock.Now()
-	w.unsent++
+// refusalOf is the row with what is known of its POSTs and their refusal.
+func (p *Payments) refusalOf(w *work) Payment {
+	row := *w.pay
+	row.Unsent = max(0, row.Posts-w.arrived)
+	row.Refusal, row.RefusalReason, row.RefusedAt = w.refusal, w.refusalReason, w.refusedAt
+	return row
+}
+
+// notThrough goes on after a POST that our socket did not write, or that was
+// turned away.
+func (p *Payments) notThrough(ctx context.Context, w *work, rail provider.Rail, o provider.Outcome) jobs.Outcome {
 	w.resends++
-	w.socket = w.socket && o.Class == provider.NotSent
 	if w.since.IsZero() {
-		w.since = now
+		w.since = p.clock.Now()
 	}
 	w.answer()
-	if !w.clean {
-		return p.doubt(ctx, w, o) // an earlier POST may have been processed
-	}
-	w.stage = stageUnsent
-	if w.socket {
+	if w.arrived == 0 {
 		if out, moved := p.reroute(ctx, w, o); moved {
 			return out
 		}
 	}
 	if !w.pay.SendingAt.IsZero() && !rail.MayRepeat {
 		row := *w.pay
-		row.SendingAt, row.Unsent = time.Time{}, w.unsent
+		row.SendingAt, row.Unsent = time.Time{}, row.Posts-w.arrived
+		row.Class, row.Classed = provider.NotSent, true
+		if w.turnedAway {
+			row.Class = provider.Barred
+		}
 		if ok, out := p.mark(ctx, w, EventUnsent, row, ""); !ok {
 			return out
 		}
 	}
-	return p.unsentYet(ctx, w, max(pause(resendPauses, w.resends-1), o.RetryAfter))
+	return p.unsentYet(ctx, w, rail, max(pause(resendPauses, w.resends-1), o.RetryAfter))
 }
 
-// unsentYet waits for the next try, or gives a payment up that could not be sent
-// for too long. Every POST of it is proven unsent.
-func (p *Payments) unsentYet(ctx context.Context, w *work, wait time.Duration) jobs.Outcome {
+// unsentYet waits for the next try of a POST that did not get through, until the
+// time for that is over.
+func (p *Payments) unsentYet(ctx context.Context, w *work, rail provider.Rail, wait time.Duration) jobs.Outcome {
 	left := unsentTime - p.clock.Since(w.since)
 	if left <= 0 {
-		return p.finish(ctx, w, settlement{event: EventFailed, reason: provider.ReasonUnavailable, posts: w.pay.Posts,
-			outcome: provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}})
+		return p.hear(ctx, w, rail, fromTime, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
 	}
 	return jobs.Later(min(wait, left))
 }
@@ -281,15 +364,14 @@ func (p *Payments) reroute(ctx context.Context, w *work, o provider.Outcome) (jo
 			continue
 		}
 		row := *w.pay
-		row.Rail, row.Attempt = rail.Name, row.Attempt+1
-		row.AttemptReference = p.references.make(row, row.Attempt)
+		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays
 		row.Posts, row.Unsent, row.SendingAt = 1, 0, time.Time{}
 		old := w.pay.Rail
 		if ok, out := p.mark(ctx, w, EventRerouted, row, reasonOf(o)); !ok {
 			return out, true
 		}
 		w.tried = append(w.tried, old)
-		w.unsent, w.resends = 0, 0
+		w.resends = 0
 		p.live.put(w)
 		return p.submit(ctx, w, rail), true
 	}
@@ -300,21 +382,20 @@ func (p *Payments) reroute(ctx context.Context, w *work, o provider.Outcome) (jo
 // same reference.
 func (p *Payments) resend(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
 	if !p.mayUse(ctx, *w.pay, rail) {
-		return p.unsentYet(ctx, w, pause(resendPauses, w.resends))
+		return p.unsentYet(ctx, w, rail, pause(resendPauses, w.resends))
 	}
 	return p.repost(ctx, w, rail)
 }
 
 // repost raises posts, marks, and POSTs again.
 func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
-	row := *w.pay
-	row.Posts, row.Unsent = row.Posts+1, w.unsent
+	row := p.refusalOf(w)
+	row.Posts++
 	row.SendingAt = p.clock.Now()
 	if ok, out := p.mark(ctx, w, EventRepeated, row, ""); !ok {
 		return out
 	}
-	w.stage = stageUnsure
-	return p.posted(ctx, w, rail, p.post(ctx, rail, *w.pay))
+	return p.posts(ctx, w, rail)
 }
 
 // mayUse says whether a rail is neither paused nor failing.
@@ -334,52 +415,10 @@ func (p *Payments) follow(ctx context.Context, w *work, rail provider.Rail) jobs
 		w.lastHint = now
 	}
 	o := p.ask(ctx, rail, *w.pay)
-	if s, final := finalWord(*w.pay, o); final {
-		return p.finish(ctx, w, s)
+	for _, id := range p.questions.heard(railKindOf(*w.pay), w.pay.ID, answersSomething(o)) {
+		p.jobs.Wake(id)
 	}
-	switch {
-	case o.Class == provider.Accepted:
-		w.stage, w.doubtAt, w.refusedAt = stageSent, time.Time{}, time.Time{}
-		if w.acceptedAt.IsZero() {
-			w.acceptedAt = now
-		}
-		if o.UpstreamID != "" {
-			w.pay.UpstreamID = o.UpstreamID
-		}
-		if p.clock.Since(w.openedAt) >= pendingTime {
-			return p.escalate(ctx, w, provider.Accepted, "")
-		}
-		return p.schedule(w)
-	case o.NotFound && rail.MayRepeat:
-		w.notFounds++
-		// What was accepted a moment ago may not be readable yet.
-		unknown := w.stage == stageUnsure || now.Sub(w.acceptedAt) >= doubtTime
-		if unknown && p.mayUse(ctx, *w.pay, rail) {
-			w.clean = false
-			return p.repost(ctx, w, rail)
-		}
-	}
-	return p.doubt(ctx, w, o)
-}
-
-// doubt goes on while nobody knows what became of a payment. The money stays
-// where it is.
-func (p *Payments) doubt(ctx context.Context, w *work, o provider.Outcome) jobs.Outcome {
-	now := p.clock.Now()
-	if w.stage == stageUnsent {
-		w.stage = stageUnsure
-	}
-	if w.doubtAt.IsZero() && w.stage == stageUnsure {
-		w.doubtAt = now
-	}
-	switch {
-	case o.Reason == provider.ReasonMismatch:
-		return p.escalate(ctx, w, provider.Unknown, o.Reason)
-	case !w.doubtAt.IsZero() && now.Sub(w.doubtAt) >= doubtTime,
-		w.stage == stageSent && now.Sub(w.openedAt) >= pendingTime:
-		return p.escalate(ctx, w, provider.Unknown, "")
-	}
-	return p.schedule(w)
+	return p.hear(ctx, w, rail, fromQuestion, o)
 }
 
 // escalate calls the operators, once.
@@ -387,13 +426,13 @@ func (p *Payments) escalate(ctx context.Context, w *work, class provider.Class, 
 	if !w.pay.EscalatedAt.IsZero() {
 		return p.schedule(w)
 	}
-	row := *w.pay
+	row := p.refusalOf(w)
 	row.EscalatedAt, row.Class, row.Classed, row.Reason = p.clock.Now(), class, true, reason
-	row.Unsent = w.unsent
 	ok, out := p.mark(ctx, w, EventDoubted, row, reason)
 	if !ok {
 		return out
 	}
+	w.answer()
 	p.log.Warn("a payment needs an operator", "payment", w.pay.ID, "tenant", w.pay.Tenant, "kind", string(w.pay.Kind),
 		"provider", w.pay.Rail, "provider_reference", w.pay.AttemptReference, "class", class.String(), "reason", reason, "posts", w.pay.Posts)
 	return p.schedule(w)
@@ -403,7 +442,7 @@ func (p *Payments) escalate(ctx context.Context, w *work, class provider.Class, 
 func (p *Payments) schedule(w *work) jobs.Outcome {
 	now := p.clock.Now()
 	if !now.Before(w.nextAsk) {
-		w.nextAsk = now.Add(pause(askPauses, w.asks))
+		w.nextAsk = now.Add(askPause(w.asks, w.refusal))
 		w.asks++
 	}
 	w.asking.Store(true)
@@ -449,7 +488,7 @@ func (p *Payments) finish(ctx context.Context, w *work, s settlement) jobs.Outco
 		reply.refusal = &done.payment
 	}
 	w.answer()
-	p.live.drop(*w.pay)
+	p.drop(*w.pay)
 	if !done.changed && (s.event == EventSucceeded) != (done.payment.Status == StatusSuccess) {
 		p.looks.soon(done.payment) // an operator, or another node, was told otherwise
 	}

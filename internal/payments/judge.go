@@ -1,0 +1,330 @@
+package payments
+
+import (
+	"time"
+
+	"github.com/makola/makola/internal/provider"
+)
+
+// A Refusal is a provider's no to a POST that it has not confirmed when asked.
+// It stands on the row of the open payment. Stored; never renamed.
+type Refusal string
+
+// The refusals.
+const (
+	RefusalNone   Refusal = ""
+	RefusalClear  Refusal = "clear"  // in the provider's own words for a final no
+	RefusalBare   Refusal = "bare"   // any other no: a gateway's page, an undocumented code
+	RefusalBarred Refusal = "barred" // 401, 403 or 429 until the time to send was over
+)
+
+// The times of the judge.
+const (
+	doubtTime   = time.Minute      // how long a payment is unknown before operators are called
+	pendingTime = 30 * time.Minute // how long it is pending before they are
+	unpaidApart = 10 * time.Minute // how far apart two Unpaid answers about a sale are that end it
+	knownReads  = 3                // questions that the provider must not have known before that counts
+)
+
+// A standing is what is known of the current attempt of a payment: everything
+// that the judge goes by. It is rebuilt from the row when a node takes a payment
+// over; what the row does not say then counts as unknown.
+type standing struct {
+	kind   Kind
+	status Status
+	// said is a final payment's last word: of its status, or of the provider's
+	// latest contradiction. turned: it was contradicted before.
+	said   provider.State
+	turned bool
+
+	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
+	visibleAfter time.Duration // of the rail: V
+	unpaidAfter  time.Duration // of the rail
+	recovering   bool          // the database went back in time less than V ago
+
+	arrived    int       // POSTs not proven unsent, the one just answered included
+	turnedAway bool      // each of them was answered 401, 403 or 429
+	stage      stage     // how far the attempt is
+	openedAt   time.Time // when this node began with it
+	sentAt     time.Time // when its POST may have left first
+	lastPost   time.Time // when the last one may have left
+	acceptedAt time.Time // when the provider first said that it has it
+	doubtAt    time.Time // since when it is unknown
+	unpaidAt   time.Time // the first Unpaid that was old enough
+
+	refusal       Refusal
+	refusalReason string
+	refusedAt     time.Time // the first refusal that stands
+	refusedLast   time.Time // the last one
+	reads         int       // questions that the provider did not know, since it was last accepted
+
+	mayLeave  time.Time // when the row last said that a POST may begin
+	escalated time.Time // when operators were called
+}
+
+// A stage is how far the current attempt is.
+type stage uint8
+
+const (
+	stageUnsent stage = iota // nothing says that a POST arrived: POST it
+	stageUnsure              // it may have been sent by somebody: ask, and POST only what may be repeated
+	stageSent                // the provider said that it has it: ask
+)
+
+// A source is whose word a word is.
+type source uint8
+
+const (
+	fromPost     source = iota // the answer to a POST
+	fromQuestion               // the answer to a status question, whoever asked it
+	fromTime                   // the time in which a POST may be tried is over
+	fromOperator               // an operator's word about an open payment
+)
+
+// A word is what was said about a payment.
+type word struct {
+	from    source
+	outcome provider.Outcome
+	at      time.Time
+}
+
+// A verdict is what may happen to the money of a payment.
+type verdict uint8
+
+const (
+	verdictHold      verdict = iota // it stays; the provider is asked by the schedule
+	verdictOperator                 // it stays; the provider is asked, and operators are called
+	verdictAsk                      // it stays; the provider is asked before anybody is answered
+	verdictTaken                    // it stays; the provider has the payment
+	verdictRepeat                   // it stays; the same reference is POSTed again now
+	verdictResend                   // it stays; nothing says that a POST arrived: POST again later
+	verdictTooSoon                  // it stays; a POST may be under way: an operator's word must wait
+	verdictPaid                     // the payment is done
+	verdictRefund                   // the payment is not done: what was held goes back
+	verdictNothing                  // a final payment: the word says what is known
+	verdictReversed                 // a final payment: done, and now taken back
+	verdictPaidLate                 // a final collection: ended, and now paid
+	verdictFoundPaid                // a final payment of another kind: refunded, and now paid
+	verdictOpposite                 // a final payment whose provider has contradicted itself before
+)
+
+// judge is the only place where a word turns into what may happen to money. It
+// answers the verdict, with the reason of a refund, and what is known from then
+// on. It is a pure function: the rules of docs/ledger.md, row by row.
+func judge(s standing, w word) (standing, verdict, string) {
+	switch {
+	case !s.status.Open():
+		return s, s.contradicted(w.outcome), ""
+	case w.from == fromOperator:
+		return s.decided(w)
+	case w.from == fromPost:
+		return s.answered(w)
+	case w.from == fromTime:
+		return s.outOfTime(w)
+	}
+	return s.told(w)
+}
+
+// answered judges the answer to a POST. A refusal is a word: it is asked about
+// before it counts. Only what was never posted, and what our socket never wrote,
+// is proof.
+func (s standing) answered(w word) (standing, verdict, string) {
+	o := w.outcome
+	s.lastPost = w.at
+	switch {
+	case o.Class == provider.Accepted && o.State == provider.Success:
+		return s, verdictPaid, ""
+	case o.Class == provider.Accepted && o.State == provider.Failed:
+		return s.refused(RefusalClear, o, w.at)
+	case o.Class == provider.Accepted:
+		return s.acknowledged(w.at), verdictTaken, ""
+	case o.Class == provider.Rejected && o.Unposted:
+		s.arrived--
+		if s.arrived == 0 && !s.recovering {
+			return s, verdictRefund, reasonOf(o)
+		}
+		return s.doubted(w.at), verdictHold, ""
+	case o.Class == provider.Rejected && o.Clear:
+		return s.refused(RefusalClear, o, w.at)
+	case o.Class == provider.Rejected:
+		return s.refused(RefusalBare, o, w.at)
+	case o.Class == provider.NotSent:
+		s.arrived--
+		if s.arrived == 0 || s.turnedAway {
+			s.stage = stageUnsent
+			return s, verdictResend, ""
+		}
+		return s.doubted(w.at), verdictHold, ""
+	case o.Class == provider.Barred && (s.arrived == 1 || s.turnedAway):
+		s.turnedAway, s.stage = true, stageUnsent
+		return s, verdictResend, ""
+	}
+	s.turnedAway = false
+	s = s.doubted(w.at)
+	if o.Reason == provider.ReasonMismatch {
+		return s, verdictOperator, o.Reason
+	}
+	return s, verdictHold, ""
+}
+
+// refused keeps a refusal until the provider has been asked about it.
+func (s standing) refused(r Refusal, o provider.Outcome, at time.Time) (standing, verdict, string) {
+	s.turnedAway = false
+	if s.refusal == RefusalNone {
+		s.refusedAt = at
+	}
+	again := s.refusal == RefusalBare && r == RefusalBare
+	s.refusal, s.refusalReason, s.refusedLast = r, reasonOf(o), at
+	s = s.doubted(at)
+	if again { // the next question, and with it the next POST, comes by the schedule
+		return s, verdictHold, ""
+	}
+	return s, verdictAsk, ""
+}
+
+// outOfTime ends the time in which a POST that did not get through is tried.
+func (s standing) outOfTime(w word) (standing, verdict, string) {
+	if s.arrived == 0 && !s.recovering {
+		return s, verdictRefund, provider.ReasonUnavailable
+	}
+	s.turnedAway = false
+	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast = RefusalBarred, provider.ReasonUnavailable, w.at, w.at
+	return s.doubted(w.at), verdictAsk, ""
+}
+
+// told judges the answer to a status question.
+func (s standing) told(w word) (standing, verdict, string) {
+	o := w.outcome
+	switch {
+	case o.Class == provider.Accepted && o.State == provider.Success:
+		return s, verdictPaid, ""
+	case o.Class == provider.Accepted && o.State == provider.Failed:
+		return s, verdictRefund, reasonOf(o)
+	case o.Class == provider.Accepted && o.Unpaid:
+		return s.unpaid(w)
+	case o.Class == provider.Accepted:
+		return s.acknowledged(w.at), verdictTaken, ""
+	case o.NotFound:
+		return s.unheard(w)
+	}
+	s = s.doubted(w.at)
+	switch {
+	case o.Reason == provider.ReasonMismatch:
+		return s, verdictOperator, o.Reason
+	case s.refusal == RefusalBarred, s.overdue(w.at):
+		return s, verdictOperator, ""
+	}
+	return s, verdictHold, ""
+}
+
+// unheard judges that the provider does not know the reference. For what was
+// never refused that is never final.
+func (s standing) unheard(w word) (standing, verdict, string) {
+	s = s.doubted(w.at)
+	s.reads++
+	settled := w.at.Sub(s.lastPost) >= s.visibleAfter && s.reads >= knownReads
+	switch {
+	case !s.acceptedAt.IsZero() && s.refusal != RefusalNone:
+		return s, verdictOperator, "" // it said before that it has it
+	case s.refusal == RefusalClear && s.arrived == 1 && !s.recovering,
+		s.refusal == RefusalClear && settled,
+		s.refusal == RefusalBarred && settled,
+		s.refusal == RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= knownReads:
+		return s, verdictRefund, s.refusalReason
+	case s.mayRepeat && (s.refusal == RefusalNone || s.refusal == RefusalBare) &&
+		// What was accepted a moment ago may not be readable yet.
+		(s.stage == stageUnsure || w.at.Sub(s.acceptedAt) >= s.visibleAfter):
+		return s, verdictRepeat, ""
+	case s.refusal == RefusalBare && settled, s.overdue(w.at):
+		return s, verdictOperator, ""
+	}
+	return s, verdictHold, ""
+}
+
+// unpaid judges a word that a provider uses for what is open and for what has
+// failed.
+func (s standing) unpaid(w word) (standing, verdict, string) {
+	old := s.unpaidAfter > 0 && w.at.Sub(s.sentAt) >= s.unpaidAfter
+	if s.kind == KindCollection {
+		switch {
+		case s.refusal == RefusalClear && s.arrived == 1 && !s.recovering:
+			return s, verdictRefund, s.refusalReason
+		case old:
+			return s, verdictRefund, provider.ReasonExpired
+		}
+		return s.acknowledged(w.at), verdictTaken, ""
+	}
+	since := s.unpaidAt
+	s = s.acknowledged(w.at)
+	switch {
+	case !old:
+		return s, verdictTaken, ""
+	case since.IsZero():
+		since = w.at
+	case w.at.Sub(since) >= unpaidApart:
+		return s, verdictRefund, provider.ReasonRefused
+	}
+	s.unpaidAt = since
+	return s, verdictTaken, ""
+}
+
+// decided judges an operator's word about an open payment: the statement that
+// it goes by cannot have yet what is on its way at this moment.
+func (s standing) decided(w word) (standing, verdict, string) {
+	switch {
+	case s.escalated.Sub(s.mayLeave) < onItsWay && w.at.Sub(s.mayLeave) < onItsWay:
+		return s, verdictTooSoon, ""
+	case w.outcome.State == provider.Success:
+		return s, verdictPaid, ""
+	}
+	return s, verdictRefund, provider.ReasonRefused
+}
+
+// contradicted judges a word about a final payment.
+func (s standing) contradicted(o provider.Outcome) verdict {
+	switch {
+	case !o.Final() || o.State == s.said:
+		return verdictNothing
+	case s.turned:
+		return verdictOpposite // it stands in suspense, or stood there
+	case s.status == StatusSuccess:
+		return verdictReversed
+	case s.kind == KindCollection:
+		return verdictPaidLate
+	}
+	return verdictFoundPaid
+}
+
+// acknowledged notes that the provider has the payment.
+func (s standing) acknowledged(at time.Time) standing {
+	s.stage, s.doubtAt, s.unpaidAt, s.turnedAway = stageSent, time.Time{}, time.Time{}, false
+	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = RefusalNone, "", time.Time{}, time.Time{}, 0
+	if s.acceptedAt.IsZero() {
+		s.acceptedAt = at
+	}
+	return s
+}
+
+// doubted notes that nobody knows what became of the payment.
+func (s standing) doubted(at time.Time) standing {
+	if s.stage == stageUnsent {
+		s.stage = stageUnsure
+	}
+	if s.doubtAt.IsZero() && s.stage == stageUnsure {
+		s.doubtAt = at
+	}
+	return s
+}
+
+// overdue says that a payment was open for so long that operators are called.
+func (s standing) overdue(at time.Time) bool {
+	return !s.doubtAt.IsZero() && at.Sub(s.doubtAt) >= doubtTime || s.stage == stageSent && at.Sub(s.openedAt) >= pendingTime
+}
+
+// childEvent is what becomes of the top-up of a collection that has ended.
+func childEvent(collection Status) Event {
+	if collection == StatusSuccess {
+		return EventFunded
+	}
+	return EventUnpaid
+}

@@ -1,0 +1,342 @@
+package payments
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// TestARefusalStandsForWhoTakesItOver: the provider refuses and then answers no
+// question; the node dies. The next one goes by the refusal on the row: it POSTs
+// nothing, and gives the money back when the provider does not know the payment.
+func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
+	for _, network := range []string{"MTN", "TELECEL"} {
+		for name, tt := range map[string]struct {
+			answer provider.Outcome
+			status Status
+		}{
+			"not known": {notFound, StatusFailed}, "was paid": {success, StatusSuccess}, "nobody answers": {unknown, StatusPending},
+		} {
+			t.Run(network+" "+name, func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					h := newHouse(t, d)
+					rail := h.first
+					if network != "MTN" {
+						rail = h.second
+					}
+					rail.script(always(rejected), always(unknown))
+					dying := h.stopped("dying")
+					a, pay := dying.accepted(t, network, false)
+					for range 2 { // the POST, and the question in its own line
+						dying.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work})
+					}
+					row := dying.must(KindPayout, pay.ID)
+					if row.Refusal != RefusalClear || row.RefusalReason != rejected.Reason || row.Status != StatusPending {
+						t.Fatalf("the row says %q for %q, and %s", row.Refusal, row.RefusalReason, row.Status)
+					}
+					rail.script(always(pending), always(tt.answer))
+					n := h.node("heir")
+					n.pass(10 * time.Second)
+					if is := n.must(KindPayout, pay.ID); is.Status != tt.status {
+						t.Errorf("it is %s, want %s", is.Status, tt.status)
+					} else if is.Status == StatusFailed && is.Reason != rejected.Reason {
+						t.Errorf("it failed for %q", is.Reason)
+					}
+					if posts, _ := rail.counts(); posts != 1 {
+						t.Errorf("%d POSTs", posts)
+					}
+					n.books()
+				})
+			})
+		}
+	}
+}
+
+// TestAKnownPaymentHasNoRefusal: the provider has what it refused; a later "not
+// known", read by another node, does not give it back.
+func TestAKnownPaymentHasNoRefusal(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.second.script(always(rejected), inTurn(unknown, pending, notFound))
+		dying := h.stopped("dying")
+		a, pay := dying.accepted(t, "TELECEL", false)
+		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work}
+		dying.work(t.Context(), job)
+		dying.work(t.Context(), job)
+		h.clock.Advance(time.Second)
+		dying.work(t.Context(), job)
+		if row := dying.must(KindPayout, pay.ID); row.Refusal != RefusalNone {
+			t.Fatalf("the row says %q", row.Refusal)
+		}
+		n := h.node("heir")
+		n.pass(time.Hour)
+		if is := n.must(KindPayout, pay.ID); is.Status != StatusPending || n.balance() != funds-pay.Held() {
+			t.Errorf("it is %s, the wallet has %s", is.Status, n.balance())
+		}
+		n.sound()
+	})
+}
+
+// TestTheFirstAnswerAfterSilenceWakesAll: a status interface is silent for long, so
+// that questions come seldom; its first answer has all asked about at once.
+func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
+	const held = 40
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(rejected), always(unknown))
+		var ids []string
+		for range held {
+			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, pay.ID)
+		}
+		n.pass(2 * time.Hour)
+		if waits := n.questions.unanswered()[RailName{"mtn", "test"}]; waits != held {
+			t.Errorf("%d payments wait for an answer, want %d", waits, held)
+		}
+		_, before := h.first.counts()
+		n.pass(10 * time.Minute)
+		if _, after := h.first.counts(); after-before < 10*held-held {
+			t.Errorf("%d questions in ten minutes about %d refusals: they are asked about each minute", after-before, held)
+		}
+		h.first.script(always(rejected), always(notFound))
+		one := n.must(KindPayout, ids[0])
+		rail, _ := n.routes.Rail("mtn", "test")
+		if err := n.Hint(t.Context(), rail, []provider.Hint{{ProviderReference: one.ProviderReference}}); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(hintTime)
+		for _, id := range ids {
+			if is := n.must(KindPayout, id); is.Status != StatusFailed {
+				t.Errorf("%s is %s", id, is.Status)
+			}
+		}
+		if waits := n.questions.unanswered()[RailName{"mtn", "test"}]; waits != 0 {
+			t.Errorf("%d payments wait for an answer", waits)
+		}
+		n.books()
+	})
+}
+
+// TestStatusEndsARefusalThatIsHeld: whoever asks for the status has the provider
+// asked, and hears the end.
+func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(rejected), always(unknown))
+		pay, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Second)
+		if row := n.must(KindCollection, pay.ID); row.Refusal != RefusalClear || row.Status != StatusPending {
+			t.Fatalf("%s, refusal %q", row.Status, row.Refusal)
+		}
+		h.first.script(always(rejected), always(notFound))
+		is, err := n.Status(t.Context(), h.tenant.ID, pay.Reference)
+		if err != nil || is.Status != StatusInvalid || is.Reason != rejected.Reason {
+			t.Errorf("%s for %q, %v", is.Status, is.Reason, err)
+		}
+		n.books()
+	})
+}
+
+// TestAnOrdinaryRefusalCostsOneQuestion, and is told in the answer.
+func TestAnOrdinaryRefusalCostsOneQuestion(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.second.script(always(rejected), always(notFound))
+		if _, _, err := n.Payout(t.Context(), h.caller(), h.toTelecel()); err == nil {
+			t.Error("the refusal was not told in the answer")
+		}
+		if posts, asks := h.second.counts(); posts != 1 || asks != 1 {
+			t.Errorf("%d POSTs and %d questions", posts, asks)
+		}
+		n.books()
+	})
+}
+
+// TestEveryContradictionIsKept: success, failed, success, failed; and failed, paid,
+// failed. The money moves to suspense once, and every word is there for who decides.
+func TestEveryContradictionIsKept(t *testing.T) {
+	for _, first := range []provider.Outcome{success, failed} {
+		t.Run(first.State.String()+" at first", func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				h.first.script(always(pending), always(first))
+				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(2 * time.Second)
+				words := map[provider.State]provider.Outcome{provider.Success: success, provider.Failed: failed}
+				last, suspense := first.State, money.Pesewas(0)
+				for i := range 4 {
+					n.clock.Advance(time.Second)
+					last = provider.Success + provider.Failed - last
+					h.first.script(always(pending), always(words[last]))
+					for range 2 { // said twice, it is one contradiction
+						if _, err := n.lookAgain(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					all, err := n.Contradictions(t.Context())
+					if err != nil || len(all) != i+1 || all[0].Said != last || all[0].Payment.ID != pay.ID {
+						t.Fatalf("after word %d: %v, %v", i+2, all, err)
+					}
+					if suspense == 0 {
+						suspense = n.account(ledger.Suspense)
+					}
+					if is := n.account(ledger.Suspense); is == 0 || is != suspense {
+						t.Errorf("suspense has %s after word %d, had %s", is, i+2, suspense)
+					}
+				}
+				// Who decides has it asked about again, and what is said then is kept, too.
+				if err := n.Decide(t.Context(), pay.ID, true, "by the statement", "ama"); err != nil {
+					t.Fatal(err)
+				}
+				last = provider.Success + provider.Failed - last
+				h.first.script(always(pending), always(words[last]))
+				n.pass(2 * lookEvery)
+				if all, err := n.Contradictions(t.Context()); err != nil || len(all) != 5 || all[0].Said != last {
+					t.Errorf("after the decision: %v, %v", all, err)
+				}
+				n.sound()
+			})
+		})
+	}
+}
+
+// TestAirtimePaidLateIsTold: the payer pays after the purchase has failed. The wallet
+// is credited, the customer's callback hears of the collection, and operators see it.
+func TestAirtimePaidLateIsTold(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		networks, err := n.routes.Networks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.first.script(always(pending), always(failed))
+		r := AirtimeBuy{Destination: "233241112222", Payer: "233241234567", Network: "MTN", Amount: 500, NetworkID: networks[0].ID,
+			Reference: h.reference(), CallbackURL: h.hooks.URL}
+		pay, _, _, err := n.AirtimeBuy(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		h.first.script(always(pending), always(success))
+		if _, err := n.lookAgain(t.Context(), n.must(KindCollection, pay.ID)); err != nil {
+			t.Fatal(err)
+		}
+		n.quiet()
+		if told := h.hooks.of(r.Reference); !slices.Equal(told, []string{"failed", "success"}) {
+			t.Errorf("the customer was told %v", told)
+		}
+		if n.balance() != funds+500 {
+			t.Errorf("the wallet has %s", n.balance())
+		}
+		all, err := n.Contradictions(t.Context())
+		if err != nil || len(all) != 1 || all[0].Event != EventPaidLate || all[0].Payment.ID != pay.ID {
+			t.Errorf("operators see %v, %v", all, err)
+		}
+		n.books()
+	})
+}
+
+// TestAnOpenRowOfAnEarlierVersionKeepsItsReference: attempts had references of their
+// own; an open payment on its second attempt is asked about by that one.
+func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		dying := h.stopped("dying")
+		pay := dying.crash(t, "TELECEL")
+		earlier := dying.references.ofAttempt(pay, 2)
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE payments SET attempt = 2, attempt_reference = $1, sending_at = $2 WHERE id = $3`, earlier, db.Micros(h.clock.Now()), pay.ID)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h.second.gross[earlier], h.second.party[earlier] = pay.Amount, pay.Account
+		h.second.script(always(pending), func(_ int, reference string) provider.Outcome {
+			if reference != earlier {
+				t.Errorf("asked for %s, want %s", reference, earlier)
+			}
+			return success
+		})
+		n := h.node("heir")
+		n.pass(2 * time.Second)
+		if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess {
+			t.Errorf("it is %s", is.Status)
+		}
+		for _, reference := range []string{earlier, pay.ProviderReference} {
+			if found, ok, err := n.byProviderReference(t.Context(), reference); err != nil || !ok || found.ID != pay.ID {
+				t.Errorf("by %s: %v, %v", reference, ok, err)
+			}
+		}
+		n.books()
+	})
+}
+
+// TestQuestionsHaveALineOfTheirOwn: whoever asks, a rail is asked so many questions
+// at once and no more.
+func TestQuestionsHaveALineOfTheirOwn(t *testing.T) {
+	var q questionLines
+	rail := provider.Rail{Name: "mtn", Mode: "test"}
+	var leaves []func()
+	for range asksPerRail {
+		leave, err := q.enter(t.Context(), rail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	full := make(chan error, 1)
+	go func() {
+		leave, err := q.enter(t.Context(), rail)
+		if err == nil {
+			leave()
+		}
+		full <- err
+	}()
+	if leave, err := q.enter(t.Context(), provider.Rail{Name: "hubtel", Mode: "test"}); err != nil {
+		t.Errorf("another rail: %v", err)
+	} else {
+		leave()
+	}
+	select {
+	case err := <-full:
+		t.Fatalf("one more was let in: %v", err)
+	default:
+	}
+	leaves[0]()
+	if err := <-full; err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+	for _, id := range []string{"a", "b"} {
+		if woken := q.heard(railKind{"mtn", "test", KindPayout}, id, false); len(woken) != 0 {
+			t.Errorf("silence wakes %v", woken)
+		}
+	}
+	if woken := q.heard(railKind{"mtn", "test", KindCollection}, "c", true); len(woken) != 0 {
+		t.Errorf("another interface's answer wakes %v", woken)
+	}
+	if woken := fmt.Sprint(q.heard(railKind{"mtn", "test", KindPayout}, "a", true)); woken != "[b]" {
+		t.Errorf("the answer wakes %v", woken)
+	}
+}
