@@ -18,7 +18,7 @@ run: ## Start Makola in development mode with its simulator.
 
 .PHONY: build
 build: ## Build bin/makola, with the profile of a busy server.
-	$(GO) build -trimpath -pgo=cmd/makola/makola.pgo -ldflags "-X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
+	$(GO) build -trimpath -pgo=cmd/makola/makola.pgo -ldflags "-s -w -X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
 
 .PHONY: test
 test: ## The gate: formatting, vet, tidy, every test on SQLite and PostgreSQL with the race detector.

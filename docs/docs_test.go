@@ -294,7 +294,7 @@ func printSettings(t *testing.T) string {
 }
 
 // common are the flags that are said once for all commands.
-var common = []string{"help", "data", "database", "output"}
+var common = []string{"help", "data", "database", "output", "wide"}
 
 func printCommonFlags(t *testing.T) string {
 	return printFlags(commandAt(model(t), "tenant", "list"), func(f *kong.Flag) bool { return slices.Contains(common, f.Name) })
@@ -345,6 +345,9 @@ next:
 func printCommands(t *testing.T) string {
 	var out strings.Builder
 	for _, noun := range model(t).Children {
+		if noun.Hidden {
+			continue
+		}
 		fmt.Fprintf(&out, "### `makola %s`\n\n%s\n", noun.Name, noun.Help)
 		switch {
 		case noun.Name == "serve":

@@ -25,9 +25,14 @@ import (
 
 // commands is the whole command line; a noun is one member and one file.
 type commands struct {
-	Serve     serveCommand      `cmd:"" help:"Start the server."`
-	Sim       simCommand        `cmd:"" help:"Run the simulator alone."`
-	Version   versionCommand    `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" help:"Start the server."`
+	Sim      simCommand      `cmd:"" help:"Run the simulator alone."`
+	Version  versionCommand  `cmd:"" help:"Print the version, the commit, Go's version and the schema; so does --version."`
+	Help     helpCommand     `cmd:"" help:"Print the help of a command, as --help does."`
+	Complete completeCommand `cmd:"" hidden:"" help:"What a shell asks to complete a line."`
+
+	Completion completionCommand `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+
 	Migrate   migrateCommands   `cmd:"" help:"The schema: status, up."`
 	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
 	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
@@ -117,13 +122,16 @@ func run(args []string, e *env) (code int) {
 		fmt.Fprintln(e.stderr, "makola:", err)
 		return exitInternal
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "--version":
+		args = append([]string{"version"}, args[1:]...)
 	}
 	e.args = args
 	command, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintln(e.stderr, "makola:", err)
+		fmt.Fprintln(e.stderr, "makola:", words(err.Error()))
 		var parse *kong.ParseError
 		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Command() != "" {
 			fmt.Fprintf(e.stderr, "Try: makola %s --help\n", parse.Context.Command())
@@ -131,6 +139,9 @@ func run(args []string, e *env) (code int) {
 			fmt.Fprintln(e.stderr, "Try: makola --help")
 		}
 		return exitUsage
+	}
+	if err := checkVariables(parser.Model, os.Environ()); err != nil && !talks(command) {
+		return report(e.stderr, err)
 	}
 	if err := command.Run(e); err != nil {
 		return report(e.stderr, err)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
@@ -47,16 +48,32 @@ func (c *migrateStatus) Run(e *env) error {
 	})
 }
 
-// Run applies.
+// Run applies, and prints what it applied. What there was to do goes to stderr.
 func (c *migrateUp) Run(e *env) error {
 	return c.unmigrated(e, func(d *db.DB) error {
-		if err := d.Migrate(e.ctx); err != nil {
-			return err
-		}
-		all, err := d.MigrationStatus(e.ctx)
+		before, err := d.MigrationStatus(e.ctx)
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, migrationColumns, all)
+		if err := d.Migrate(e.ctx); err != nil {
+			return err
+		}
+		after, err := d.MigrationStatus(e.ctx)
+		if err != nil {
+			return err
+		}
+		applied := []db.Migration{}
+		for i, m := range after {
+			if before[i].AppliedAt.IsZero() {
+				applied = append(applied, m)
+			}
+		}
+		newest := after[len(after)-1].Number
+		if len(applied) == 0 {
+			fmt.Fprintf(e.stderr, "Nothing to apply: the database has schema %d\n", newest)
+		} else {
+			fmt.Fprintf(e.stderr, "Applied %d of %d migrations: the database has schema %d now\n", len(applied), len(after), newest)
+		}
+		return printAll(e.stdout, c.Output, migrationColumns, applied)
 	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -161,20 +162,27 @@ func withUnits(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// nextVersion is the version of a build that is no release.
+const nextVersion = "0.1.0"
+
 // Version is the release, or the commit of a build that is none.
 func Version() string {
 	if version != "" {
 		return version
 	}
-	commit := "unreleased"
+	return nextVersion + " (" + cmp.Or(commit(), "unreleased") + ")"
+}
+
+// commit is that of the build; empty where the build does not say.
+func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" && len(s.Value) >= 7 {
-				commit = s.Value[:7]
+				return s.Value[:7]
 			}
 		}
 	}
-	return "0.1.0 (" + commit + ")"
+	return ""
 }
 
 // simCommand runs the simulator alone.
@@ -196,13 +204,4 @@ func (c *simCommand) Run(e *env) error {
 	outliveTheLog()
 	collectLess(gcPercentSimulator)
 	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")}))
-}
-
-// versionCommand prints the version.
-type versionCommand struct{}
-
-// Run prints it.
-func (versionCommand) Run(e *env) error {
-	_, err := fmt.Fprintln(e.stdout, "makola", Version())
-	return err
 }

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+)
+
+// helpCommand prints the help of a command, as the command with --help does.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"Words of the command; none for all."`
+}
+
+// Run prints it.
+func (c *helpCommand) Run(e *env) error {
+	if code := run(append(slices.Clone(c.Command), "--help"), e); code != exitOK {
+		return usage("There is no such command: makola help lists all")
+	}
+	return nil
+}
+
+// About is what makola version says of the program.
+type About struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	Schema  int    `json:"schema"` // number of the newest migration that it knows
+}
+
+// about reads what the build says of itself.
+func about() (About, error) {
+	a := About{Version: cmp.Or(version, nextVersion), Commit: commit(), Go: runtime.Version()}
+	all, err := db.KnownMigrations()
+	if len(all) > 0 {
+		a.Schema = all[len(all)-1].Number
+	}
+	return a, err
+}
+
+// versionCommand prints the version.
+type versionCommand struct {
+	Output string `name:"output" short:"o" enum:"table,json" default:"table" help:"table or json."`
+}
+
+// Run prints it.
+func (c *versionCommand) Run(e *env) error {
+	a, err := about()
+	if err != nil {
+		return err
+	}
+	if c.Output == "json" {
+		text, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		return indented(e.stdout, text)
+	}
+	_, err = fmt.Fprintf(e.stdout, "makola %s, commit %s, %s, schema %d\n", a.Version, cmp.Or(a.Commit, "unknown"), a.Go, a.Schema)
+	return err
+}
+
+// completionCommand prints a script for a shell.
+type completionCommand struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// The scripts ask the program itself, so that they stay as they are when it changes.
+const (
+	bashCompletion = `_makola() {
+  local IFS=$'\n'
+  COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _makola makola
+`
+	fishCompletion = `complete -c makola -a '(makola complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+`
+)
+
+// Run prints it.
+func (c *completionCommand) Run(e *env) error {
+	script := bashCompletion
+	switch c.Shell {
+	case "zsh":
+		script = "autoload -U +X bashcompinit && bashcompinit\n" + script
+	case "fish":
+		script = fishCompletion
+	}
+	_, err := fmt.Fprint(e.stdout, script)
+	return err
+}
+
+// completeCommand is what the scripts ask.
+type completeCommand struct {
+	Words []string `arg:"" optional:"" help:"What stands on the line behind makola; the last word is being written."`
+}
+
+// Run prints what the last word can become, one a line.
+func (c *completeCommand) Run(e *env) error {
+	model, err := Model()
+	if err != nil {
+		return err
+	}
+	for _, word := range completions(model.Node, c.Words) {
+		fmt.Fprintln(e.stdout, word)
+	}
+	return nil
+}
+
+// completions are the commands, flags and values that can stand for the last word.
+func completions(node *kong.Node, words []string) (found []string) {
+	last := ""
+	if len(words) > 0 {
+		last, words = words[len(words)-1], words[:len(words)-1]
+	}
+	var value *kong.Flag // whose value comes next
+	for _, word := range words {
+		value = nil
+		for _, f := range node.Flags {
+			if word == "--"+f.Name && !f.IsBool() {
+				value = f
+			}
+		}
+		for _, child := range node.Children {
+			if child.Name == word {
+				node = child
+				break
+			}
+		}
+	}
+	switch {
+	case value != nil:
+		found = strings.Split(value.Enum, ",")
+	case strings.HasPrefix(last, "-"):
+		for _, f := range node.Flags {
+			if !f.Hidden {
+				found = append(found, "--"+f.Name)
+			}
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				found = append(found, child.Name)
+			}
+		}
+		if len(node.Positional) > 0 {
+			found = append(found, strings.Split(node.Positional[0].Enum, ",")...)
+		}
+	}
+	return slices.DeleteFunc(found, func(word string) bool { return word == "" || !strings.HasPrefix(word, last) })
+}
+
+// notOurs are variables whose names begin like ours: those of tests, and those in which Kubernetes tells of a service
+// that is called makola.
+var notOurs = regexp.MustCompile(`^MAKOLA_TEST_|_SERVICE_(HOST|PORT)(_.*)?$|_PORT(_\d+_(TCP|UDP).*)?$`)
+
+// talks says that a command only talks about the program, and reads no setting.
+func talks(c *kong.Context) bool {
+	first, _, _ := strings.Cut(c.Command(), " ")
+	return slices.Contains([]string{"version", "help", "completion", "complete"}, first)
+}
+
+// checkVariables refuses an environment variable of ours that nothing reads: it was meant to say something.
+func checkVariables(model *kong.Application, environment []string) error {
+	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true}
+	err := kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
+		if flag, is := node.(*kong.Flag); is {
+			for _, name := range flag.Tag.Envs {
+				known[name] = true
+			}
+		}
+		return next(nil)
+	})
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, entry := range environment {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "MAKOLA_") || notOurs.MatchString(name) || value == "" || known[name] {
+			continue
+		}
+		nearest := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+		return usage(fmt.Sprintf("The environment variable %s is none of Makola's. Is it %s? Unset it, or correct its name", name, nearest))
+	}
+	return nil
+}
+
+// distance is how many letters to put in, take out or exchange make one word of the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// oneOf is how kong refuses a value that is none of a list: "--for must be one of "customer","house" but got "me"".
+var oneOf = regexp.MustCompile(`^(.*) must be one of ((?:"[^"]*",?)+) but got (".*")$`)
+
+// words says the same with a list as people write it.
+func words(message string) string {
+	parts := oneOf.FindStringSubmatch(message)
+	if parts == nil {
+		return message
+	}
+	list := slices.DeleteFunc(strings.Split(parts[2], ","), func(word string) bool { return word == `""` })
+	for i, word := range list {
+		list[i] = strings.Trim(word, `"`)
+	}
+	last := len(list) - 1
+	text := list[last]
+	if last > 0 {
+		text = strings.Join(list[:last], ", ") + " or " + text
+	}
+	return fmt.Sprintf("%s must be %s, not %s", parts[1], text, strings.Trim(parts[3], `"`))
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// plain runs a command without a database.
+func plain(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if got := Run(args, &out, &errs); got != code {
+		t.Fatalf("makola %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+func TestVersionSaysWhatTheProgramIs(t *testing.T) {
+	known, err := db.KnownMigrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said About
+	for _, args := range [][]string{{"version", "-o", "json"}, {"--version", "-o", "json"}} {
+		out, _ := plain(t, exitOK, args...)
+		if err := json.Unmarshal([]byte(out), &said); err != nil || said.Version == "" || !strings.HasPrefix(said.Go, "go1.") || said.Schema != len(known) {
+			t.Errorf("%v says %s, %v", args, out, err)
+		}
+	}
+	if out, _ := plain(t, exitOK, "--version"); !strings.HasPrefix(out, "makola "+said.Version) || !strings.Contains(out, said.Go) {
+		t.Errorf("--version says %s", out)
+	}
+}
+
+func TestHelpOfACommand(t *testing.T) {
+	flag, _ := plain(t, exitOK, "payouts", "find", "--help")
+	if command, _ := plain(t, exitOK, "help", "payouts", "find"); command != flag {
+		t.Errorf("makola help says\n%s", command)
+	}
+	if all, _ := plain(t, exitOK, "help"); !strings.Contains(all, "Usage: makola <command>") {
+		t.Errorf("makola help says\n%s", all)
+	}
+	plain(t, exitUsage, "help", "nonsense")
+}
+
+func TestAShellCompletesTheLine(t *testing.T) {
+	for line, want := range map[string][]string{
+		"payouts f":                   {"find"},
+		"payouts re":                  {"references", "resolve"},
+		"payouts list x --stat":       {"--status"},
+		"payouts list x --status s":   {"success", "submitted"},
+		"payouts list x --status ":    {"success", "submitted", "pending", "failed", "invalid", "declined"},
+		"payouts stuck --page-size 5": nil,
+		"completion ":                 {"bash", "zsh", "fish"},
+		"compl":                       {"completion"}, // and not the hidden one
+		"nonsense x":                  nil,
+	} {
+		out, _ := plain(t, exitOK, append([]string{"complete", "--"}, strings.Split(line, " ")...)...)
+		got := strings.Fields(out)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q becomes %q, want %q", line, got, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if script, _ := plain(t, exitOK, "completion", shell); !strings.Contains(script, "complete -- ") {
+			t.Errorf("the script for %s is\n%s", shell, script)
+		}
+	}
+	plain(t, exitUsage, "completion", "cmd")
+}
+
+func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
+	for name, nearest := range map[string]string{"MAKOLA_DATABSE": "MAKOLA_DATABASE", "MAKOLA_MASTERKEY": "MAKOLA_MASTER_KEY", "MAKOLA_HUBTEL_CLIENT_SECERT": "MAKOLA_HUBTEL_CLIENT_SECRET"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "x")
+			for _, args := range [][]string{{"tenant", "list", "--data", t.TempDir()}, {"serve", "--data", t.TempDir()}} {
+				if _, errs := plain(t, exitUsage, args...); !strings.Contains(errs, name+" is none of Makola's. Is it "+nearest+"?") {
+					t.Errorf("%v says %s", args, errs)
+				}
+			}
+			plain(t, exitOK, "version")
+			t.Setenv(name, "") // is as none
+			plain(t, exitUnavailable, "tenant", "list", "--data", t.TempDir())
+		})
+	}
+	// What Kubernetes says of a service called makola, or makola-api, is nobody's mistake.
+	for _, name := range []string{"MAKOLA_SERVICE_HOST", "MAKOLA_SERVICE_PORT_HTTP", "MAKOLA_PORT", "MAKOLA_PORT_8080_TCP_ADDR", "MAKOLA_API_PORT_80_TCP", "MAKOLA_LISTEN"} {
+		t.Setenv(name, "127.0.0.1:0")
+	}
+	plain(t, exitUnavailable, "tenant", "list", "--data", t.TempDir())
+}
+
+func TestAWrongWordIsRefusedInWords(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--status must be success, submitted, pending, failed, invalid or declined, not lost\n": {"payouts", "list", "x", "--status", "lost"},
+		"--for must be customer or house, not me\n":                                             {"payouts", "decide", "x", "--for", "me", "--reason", "x"},
+		"<kind> must be network, service or bank, not ship\n":                                   {"catalogue", "set", "ship", "x", "--reason", "x"},
+	} {
+		if _, errs := plain(t, exitUsage, args...); !strings.Contains(errs, want) {
+			t.Errorf("it says %s", errs)
+		}
+	}
+}
+
+func TestMigrateUpSaysWhatItDid(t *testing.T) {
+	known, err := db.KnownMigrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--data", t.TempDir()}, {"--database", dbtest.EmptyURL(t)}} {
+		w := where{t: t, flags: flags}
+		out, errs := w.run(exitOK, "migrate", "up", "-o", "csv")
+		if rows := strings.Count(out, "\n") - 1; rows != len(known) || !strings.Contains(errs, "Applied ") {
+			t.Errorf("%d rows, %s", rows, errs)
+		}
+		out, errs = w.run(exitOK, "migrate", "up", "-o", "csv")
+		if strings.Count(out, "\n") != 1 || !strings.Contains(errs, "Nothing to apply") {
+			t.Errorf("the second time: %s%s", out, errs)
+		}
+	}
+}
