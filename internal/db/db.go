@@ -47,7 +47,7 @@ func (e Engine) String() string {
 type Options struct {
 	URL      string  // a postgres:// URL; empty means SQLite at Path
 	Path     string  // the SQLite file; its folder is made
-	MaxConns int     // connections at most (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors)
+	MaxConns int     // connections at most (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors; two more are kept)
 	Faults   *Faults // nil outside tests
 }
 
@@ -59,6 +59,7 @@ type DB struct {
 	faults *Faults
 	texts  texts
 	closed atomic.Bool
+	gate   *gate // before PostgreSQL's connections, and SQLite's that read
 
 	running atomic.Int64
 	waited  atomic.Int64 // nanoseconds
@@ -79,10 +80,9 @@ func (d *DB) Counts() Counts {
 
 // An opener makes sessions of one engine; there is one for each engine.
 type opener interface {
-	// session waits for a connection. A writing session is the only one on
-	// SQLite.
-	session(ctx context.Context, mode mode) (session, error)
-	ping(ctx context.Context) error
+	// session gives a connection, once the gate has let the caller in. A writing
+	// session is the only one on SQLite, whose line it waits in.
+	session(ctx context.Context, mode mode, p purpose) (session, error)
 	close() error
 }
 
@@ -126,6 +126,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		if o.MaxConns <= 0 {
 			o.MaxConns = 16
 		}
+		kept := min(keptConns, o.MaxConns/4)
+		d.gate = newGate(o.MaxConns-kept, kept)
 		d.opener, err = openPostgres(ctx, o.URL, o.MaxConns)
 	} else {
 		if o.Path == "" {
@@ -138,7 +140,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 			return nil, fmt.Errorf("db: make the data folder: %w", err)
 		}
 		d.path = o.Path
-		d.opener, err = openSQLite(ctx, o.Path, o.MaxConns)
+		d.gate = newGate(o.MaxConns, keptConns)
+		d.opener, err = openSQLite(ctx, o.Path, o.MaxConns+keptConns)
 	}
 	if err != nil {
 		return nil, err
@@ -158,8 +161,14 @@ func (d *DB) Close() error {
 // Engine says which database this is.
 func (d *DB) Engine() Engine { return d.engine }
 
-// Ping asks the database for a sign of life.
-func (d *DB) Ping(ctx context.Context) error { return classify(d.opener.ping(ctx)) }
+// Ping asks the database for a sign of life. It waits for nobody's work.
+func (d *DB) Ping(ctx context.Context) error {
+	return d.Read(System(ctx), func(tx *Tx) error {
+		var one int64
+		_, err := tx.One("SELECT 1", nil, &one)
+		return err
+	})
+}
 
 // Micros turns a time into what the tables store: microseconds since 1970 in
 // UTC. The zero time is 0, which every table reads as "never".

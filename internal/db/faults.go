@@ -3,6 +3,7 @@ package db
 import (
 	"fmt"
 	"sync"
+	"time"
 )
 
 // A Boundary is a place where the connection to the database can break.
@@ -35,6 +36,10 @@ func (f Fault) err() error {
 // Faults breaks the connection on purpose, for tests: every transaction passes
 // its boundaries through it. A nil Faults breaks nothing.
 type Faults struct {
+	// LookTime is how long the rows of a lost COMMIT are looked for; zero: as long
+	// as without faults. It is set before the database is opened.
+	LookTime time.Duration
+
 	mu        sync.Mutex
 	exchanges int
 	commits   int
@@ -95,4 +100,11 @@ func (f *Faults) next(b Boundary) Fault {
 		return f.decide(b)
 	}
 	return FaultNone
+}
+
+func (f *Faults) lookTime() time.Duration {
+	if f == nil || f.LookTime == 0 {
+		return lookTime
+	}
+	return f.LookTime
 }

@@ -266,7 +266,7 @@ func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 
 // copyInto copies the database into an empty file.
 func (d *sqliteDB) copyInto(ctx context.Context, path string) error {
-	s, err := d.session(ctx, modeAlone)
+	s, err := d.session(ctx, modeAlone, purpose{})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ var postgresSettings = map[string]string{
 
 const (
 	beginWrite = "begin isolation level read committed read write"
+	beginRead  = "begin isolation level read committed read only"
 	beginWhole = "begin isolation level repeatable read read only"
 	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'off', true)"
 	// Plans for the number of rows at hand are made again and again, and where few rows are in the state that a
@@ -50,15 +51,15 @@ const (
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
-// exchangeTime bounds the wait for one answer where the caller does not: a server
-// that went away without a word must not hold its callers for ever.
-const exchangeTime = 60 * time.Second
-
-// orphanTime bounds the look after the other end of a lost connection.
-const orphanTime = 2 * time.Second
-
-// rollbackTime bounds giving up: beyond it the connection is closed instead.
-const rollbackTime = 5 * time.Second
+// A server that went away without a word must hold nobody for long.
+const (
+	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL counts instead
+	pingAfter    = time.Second     // a connection that rested for so long is asked for a sign of life
+	pingTime     = time.Second     // which it gives within this time
+	orphanTime   = time.Second     // the look after the other end of a lost connection
+	rollbackTime = time.Second     // giving up: beyond it the connection is closed instead
+	closeTime    = 3 * time.Second // for closing all of them
+)
 
 type postgresDB struct {
 	pool  *pgxpool.Pool
@@ -68,6 +69,7 @@ type postgresDB struct {
 // An identity is the server's end of a connection.
 type identity struct {
 	born    int64  // when we made it, Unix nanoseconds
+	used    int64  // when its last transaction ended
 	pid     int64  // of the server's process; 0 behind a pooler, where it is not ours
 	started string // its start, because numbers of processes come again
 }
@@ -75,16 +77,22 @@ type identity struct {
 // identityKey is where a connection keeps its identity.
 const identityKey = "makola.identity"
 
-func identityOf(c *pgx.Conn) identity {
-	id, _ := c.PgConn().CustomData()[identityKey].(identity)
+func identityOf(c *pgx.Conn) *identity {
+	id, _ := c.PgConn().CustomData()[identityKey].(*identity)
+	if id == nil {
+		return &identity{}
+	}
 	return id
 }
 
 // introduce runs on every new connection: it makes commits durable and notes
 // who is at the other end.
 func introduce(ctx context.Context, c *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTime) // the pool's own does not end
+	defer cancel()
 	useArrays(c.TypeMap())
-	id := identity{born: time.Now().UnixNano()}
+	now := time.Now().UnixNano()
+	id := &identity{born: now, used: now}
 	results, err := c.PgConn().Exec(ctx, durableCommit+"; "+sqlIdentity).ReadAll()
 	if err != nil {
 		return err
@@ -108,7 +116,7 @@ FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) A
 // orphan looks after the server's end of a connection that broke inside a
 // transaction, and says whether it is still at work. After COMMIT was sent it may
 // be at that, which nobody must disturb; before, nothing of it is wanted.
-func (d *postgresDB) orphan(ctx context.Context, id identity, commitSent bool) (busy bool, err error) {
+func (d *postgresDB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
 	if id.pid == 0 {
 		return false, nil
 	}
@@ -154,9 +162,10 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		}
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = 10 * time.Second
+		config.ConnConfig.ConnectTimeout = connectTime
 	}
 	config.AfterConnect = introduce
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // see session
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, classify(err)
@@ -182,26 +191,57 @@ func (d *postgresDB) check(ctx context.Context) error {
 	return nil
 }
 
-func (d *postgresDB) ping(ctx context.Context) error { return d.pool.Ping(ctx) }
-
+// close waits for the connections to come back, unless the server says nothing.
 func (d *postgresDB) close() error {
-	d.pool.Close()
+	closed := make(chan struct{})
+	go func() {
+		d.pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTime):
+	}
 	return nil
 }
 
-func (d *postgresDB) session(ctx context.Context, m mode) (session, error) {
-	c, err := d.pool.Acquire(ctx)
-	if err != nil {
-		return nil, err
+// session takes a connection that is alive. The first one that is not speaks for
+// the others that rest.
+func (d *postgresDB) session(ctx context.Context, m mode, p purpose) (session, error) {
+	for {
+		c, err := d.pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if time.Now().UnixNano()-identityOf(c.Conn()).used < int64(pingAfter) || d.alive(ctx, c.Conn()) {
+			bounded := p.class == classBulk && p.tenant != "" && m != modeWhole
+			return &postgresSession{db: d, conn: c, mode: m, begun: m == modeRead && !bounded, bounded: bounded, exchange: p.limits().exchange}, nil
+		}
+		d.lost(c.Hijack())
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	return &postgresSession{db: d, conn: c, mode: m, begun: m == modeRead}, nil
+}
+
+// alive asks a connection for a sign of life. One that gives none is closed.
+func (d *postgresDB) alive(ctx context.Context, c *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTime)
+	defer cancel()
+	if c.Ping(ctx) == nil {
+		return true
+	}
+	_ = c.Close(ctx)
+	return false
 }
 
 type postgresSession struct {
-	db    *postgresDB
-	conn  *pgxpool.Conn
-	mode  mode
-	begun bool // BEGIN was sent, or is not needed
+	db       *postgresDB
+	conn     *pgxpool.Conn
+	mode     mode
+	begun    bool // BEGIN was sent, or is not needed
+	bounded  bool // the server ends its statements by itself
+	exchange time.Duration
 
 	commitSent bool
 	givenUp    bool // the caller did not wait for an answer, which breaks the connection
@@ -220,10 +260,17 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 		case modeSnapshot:
 			b.Queue(beginWhole)
 			before = 1
+		case modeRead:
+			b.Queue(beginRead)
+			before = 1
 		default:
 			b.Queue(beginWrite)
 			b.Queue(writePlans)
 			before = 2
+		}
+		if s.bounded {
+			b.Queue(serverLimits)
+			before++
 		}
 		s.begun = true
 	}
@@ -243,7 +290,7 @@ func (s *postgresSession) run(ctx context.Context, statements []*statement) erro
 	caller := ctx
 	if s.mode != modeWhole {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, exchangeTime)
+		ctx, cancel = context.WithTimeout(ctx, s.exchange)
 		defer cancel()
 	}
 	b, before := s.batch(statements)
@@ -347,8 +394,9 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 
 func (s *postgresSession) end(broken bool) error {
 	c := s.conn.Conn()
+	identityOf(c).used = time.Now().UnixNano()
 	if c.IsClosed() {
-		s.conn.Release()
+		s.conn.Hijack() // the pool would count it until the server has heard of its end
 		if !s.givenUp {
 			s.db.lost(c)
 		}
@@ -367,6 +415,8 @@ func (s *postgresSession) end(broken bool) error {
 	}
 	if broken {
 		_ = c.Close(ctx)
+		s.conn.Hijack()
+		return nil
 	}
 	s.conn.Release()
 	return nil

@@ -117,15 +117,6 @@ func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, err
 	return &sqliteConn{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
-func (d *sqliteDB) ping(ctx context.Context) error {
-	s, err := d.session(ctx, modeRead)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.end(false) }()
-	return s.run(ctx, []*statement{{sql: "SELECT 1", each: func(*Row) error { return nil }}})
-}
-
 // close waits for every connection to come back.
 func (d *sqliteDB) close() (err error) {
 	d.close1.Do(func() {
@@ -169,14 +160,14 @@ func (c *sqliteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error
 	return st, nil
 }
 
-func (d *sqliteDB) session(ctx context.Context, m mode) (session, error) {
+func (d *sqliteDB) session(ctx context.Context, m mode, p purpose) (session, error) {
 	select {
 	case <-d.done:
 		return nil, errClosed
 	default:
 	}
 	if m.writes() {
-		return d.writing(ctx, m)
+		return d.writing(ctx, m, p)
 	}
 	select {
 	case c := <-d.readers:

@@ -38,16 +38,25 @@ type group struct {
 
 // writer is the connection that writes, and the line of those who wait for it.
 type writer struct {
-	mu   sync.Mutex
-	idle *sqliteConn // nil while a session has it
-	line []chan *sqliteConn
+	mu    sync.Mutex
+	idle  *sqliteConn // nil while a session has it
+	line  []chan *sqliteConn
+	bulk  []bulkWriter // those who come after the line
+	turns int          // since bulk had one
+	last  string       // the tenant that had it
 
 	open      *group        // the open transaction; it goes with the connection
 	groupTime time.Duration // groupTime, but in tests
 }
 
+// bulkWriter is one who waits with bulk work.
+type bulkWriter struct {
+	tenant string
+	turn   chan *sqliteConn
+}
+
 // take answers the connection, or where it will come.
-func (w *writer) take() (*sqliteConn, chan *sqliteConn) {
+func (w *writer) take(p purpose) (*sqliteConn, chan *sqliteConn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.idle; c != nil {
@@ -55,7 +64,14 @@ func (w *writer) take() (*sqliteConn, chan *sqliteConn) {
 		return c, nil
 	}
 	turn := make(chan *sqliteConn, 1)
-	w.line = append(w.line, turn)
+	switch p.class {
+	case classSystem:
+		w.line = slices.Insert(w.line, 0, turn)
+	case classBulk:
+		w.bulk = append(w.bulk, bulkWriter{p.tenant, turn})
+	default:
+		w.line = append(w.line, turn)
+	}
 	return nil, turn
 }
 
@@ -63,11 +79,15 @@ func (w *writer) take() (*sqliteConn, chan *sqliteConn) {
 func (w *writer) quit(turn chan *sqliteConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.Index(w.line, turn)
+	if i := slices.Index(w.line, turn); i >= 0 {
+		w.line = slices.Delete(w.line, i, i+1)
+		return true
+	}
+	i := slices.IndexFunc(w.bulk, func(b bulkWriter) bool { return b.turn == turn })
 	if i < 0 {
 		return false
 	}
-	w.line = slices.Delete(w.line, i, i+1)
+	w.bulk = slices.Delete(w.bulk, i, i+1)
 	return true
 }
 
@@ -87,18 +107,31 @@ func (w *writer) give(c *sqliteConn) {
 	}
 }
 
+// hand gives the money's line seven turns of eight, and bulk's tenants its own in
+// turn.
 func (w *writer) hand(c *sqliteConn) bool {
-	if len(w.line) == 0 {
+	switch {
+	case len(w.line) > 0 && (len(w.bulk) == 0 || w.turns < bulkTurn-1):
+		w.line[0] <- c
+		w.line = slices.Delete(w.line, 0, 1)
+		if w.turns++; len(w.bulk) == 0 {
+			w.turns = 0
+		}
+	case len(w.bulk) > 0:
+		i := max(0, slices.IndexFunc(w.bulk, func(b bulkWriter) bool { return b.tenant != w.last }))
+		w.last = w.bulk[i].tenant
+		w.bulk[i].turn <- c
+		w.bulk = slices.Delete(w.bulk, i, i+1)
+		w.turns = 0
+	default:
 		return false
 	}
-	w.line[0] <- c
-	w.line = slices.Delete(w.line, 0, 1)
 	return true
 }
 
 // writing waits for the connection, until ctx ends or the database is closed.
-func (d *sqliteDB) writing(ctx context.Context, m mode) (*sqliteSession, error) {
-	c, turn := d.writer.take()
+func (d *sqliteDB) writing(ctx context.Context, m mode, p purpose) (*sqliteSession, error) {
+	c, turn := d.writer.take(p)
 	if c != nil {
 		return d.join(c, m), nil
 	}
@@ -127,7 +160,7 @@ func (d *sqliteDB) decline(c *sqliteConn) {
 
 // last waits for the connection when everybody else has had it.
 func (d *sqliteDB) last() *sqliteConn {
-	c, turn := d.writer.take()
+	c, turn := d.writer.take(purpose{class: classBulk})
 	if c == nil {
 		c = <-turn
 	}

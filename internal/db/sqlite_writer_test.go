@@ -39,7 +39,7 @@ func inLine(d *DB) int {
 	w := &d.opener.(*sqliteDB).writer
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.line)
+	return len(w.line) + len(w.bulk)
 }
 
 // awaitLine returns when so many wait for the writer.
@@ -300,7 +300,7 @@ func TestTheConnectionIsDeclined(t *testing.T) {
 			})
 		}
 		write(func(tx *Tx) error {
-			_, turn := lite.writer.take() // whose gives up
+			_, turn := lite.writer.take(purpose{}) // whose gives up
 			turns <- turn
 			if next {
 				write(func(tx *Tx) error {
@@ -326,7 +326,7 @@ func TestAlone(t *testing.T) {
 	var wg sync.WaitGroup
 	err := d.Write(t.Context(), func(tx *Tx) error {
 		wg.Go(func() {
-			_, err := d.attempt(context.Background(), modeAlone, func(tx *Tx) error {
+			_, err := d.attempt(context.Background(), modeAlone, purpose{}, func(tx *Tx) error {
 				if there(t, d, "first") != 1 {
 					t.Error("the first is not committed")
 				}

@@ -17,10 +17,12 @@ type Tx struct {
 	readOnly bool
 	ended    bool
 	reading  bool // a callback of Query is running
-	failed   error
-	deferred []*statement
-	after    []func()
-	always   []func()
+	// commitTime bounds the wait for the answer to COMMIT.
+	commitTime time.Duration
+	failed     error
+	deferred   []*statement
+	after      []func()
+	always     []func()
 }
 
 // A statement is one SQL text with its arguments, ready for an exchange.

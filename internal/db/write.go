@@ -15,10 +15,17 @@ const (
 	triesLost     = 3
 )
 
-// commitTime bounds the wait for the answer to COMMIT. The caller's own
-// deadline does not count there: giving up on a COMMIT that is under way would
-// only make a sure outcome an ambiguous one.
-const commitTime = 30 * time.Second
+const (
+	// commitTime bounds the wait for SQLite's COMMIT, and that for PostgreSQL's is
+	// that for an exchange. The caller's own deadline does not count there: giving
+	// up on a COMMIT that is under way would only make a sure outcome an ambiguous
+	// one.
+	commitTime = 30 * time.Second
+	// lookTime is how long the rows of a COMMIT without an answer are looked for: a
+	// database that restarts is back by then.
+	lookTime  = 15 * time.Second
+	lookPause = 250 * time.Millisecond // between two looks, at most
+)
 
 type txKey struct{}
 
@@ -43,8 +50,16 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
+	p := purposeOf(ctx, modeWrite)
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, p.limits().whole)
+	defer cancel()
 	m, conflicts, lost, doubts := modeWrite, 0, 0, 0
+	if p.class == classBulk {
+		m = modeAlone // what becomes of it concerns nobody else
+	}
 	defer func() {
+		err = overdue(caller, err)
 		// "Not there" was no proof where we could not ask whether the server is done.
 		if doubts > 0 && errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
 			err = fmt.Errorf("%w: %w", ErrAmbiguous, err)
@@ -52,7 +67,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	}()
 	var doubted []func() // AfterCommit of the last run whose COMMIT is in doubt
 	for {
-		after, err := d.attempt(ctx, m, fn)
+		after, err := d.attempt(ctx, m, p, fn)
 		if err == nil {
 			callAll(after)
 			return nil
@@ -70,7 +85,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			if doubts++; doubts > triesLost {
 				return err
 			}
-			there, lookErr := d.ask(ctx, err, landed)
+			there, lookErr := d.ask(ctx, p, err, landed)
 			if lookErr != nil {
 				return fmt.Errorf("%w: the look for its rows failed: %w", ErrAmbiguous, errors.Join(err, lookErr))
 			}
@@ -114,8 +129,8 @@ const sqlBehind = `SELECT number FROM schema_migrations ORDER BY number LIMIT 1 
 
 // ask runs landed in a new transaction, once the server is done with the one in
 // doubt: until then "not there" means nothing.
-func (d *DB) ask(ctx context.Context, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+func (d *DB) ask(ctx context.Context, p purpose, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.faults.lookTime())
 	defer cancel()
 	var unknown *unknownCommit
 	waits := errors.As(doubt, &unknown) && unknown.busy != nil
@@ -126,7 +141,7 @@ func (d *DB) ask(ctx context.Context, doubt error, landed func(*Tx) (bool, error
 			err = classify(err)
 		}
 		if err == nil && !busy {
-			_, err = d.attempt(ctx, modeAlone, func(t *Tx) error {
+			_, err = d.attempt(ctx, modeAlone, p, func(t *Tx) error {
 				if there, err = landed(t); err != nil || !there || d.engine == SQLite {
 					return err
 				}
@@ -140,22 +155,23 @@ func (d *DB) ask(ctx context.Context, doubt error, landed func(*Tx) (bool, error
 				return there, nil
 			}
 		}
-		// Asking writes nothing, so that asking again is always right.
-		again := busy || errors.Is(err, errConflict) || errors.Is(err, errLost) || errors.Is(err, ErrAmbiguous)
-		if !again || !busy && try >= triesConflict {
+		// Asking writes nothing, so that asking again is always right. While it is
+		// asked nobody needs to be told that the outcome is unknown.
+		again := busy || errors.Is(err, errConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
+		if !again || d.closed.Load() {
 			return false, err
 		}
-		err = nil
 		if pauseErr := pause(ctx, try+2); pauseErr != nil {
-			return false, pauseErr
+			return false, errors.Join(err, pauseErr)
 		}
+		err = nil
 	}
 }
 
 // pause waits a little longer with each try, with jitter, so that two that
 // collided do not collide again.
 func pause(ctx context.Context, try int) error {
-	limit := time.Millisecond << min(try, 6)
+	limit := min(time.Millisecond<<min(try, 10), lookPause)
 	timer := time.NewTimer(limit/2 + rand.N(limit/2))
 	defer timer.Stop()
 	select {
@@ -190,10 +206,17 @@ func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
+	p := purposeOf(ctx, m)
+	caller := ctx
+	if m != modeWhole {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.limits().whole)
+		defer cancel()
+	}
 	for try := 1; ; try++ {
-		_, err := d.attempt(ctx, m, fn)
+		_, err := d.attempt(ctx, m, p, fn)
 		if err == nil || !errors.Is(err, errLost) && !errors.Is(err, errConflict) {
-			return err
+			return overdue(caller, err)
 		}
 		if try >= triesLost {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -205,20 +228,61 @@ func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
 	}
 }
 
+// overdue says that the database is away where the time of a transaction is over, and not its caller's.
+func overdue(caller context.Context, err error) error {
+	if err != nil && caller.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// A leaving gives back what the gate gave, nil where it did not.
+type leaving struct {
+	gate *gate
+	pass pass
+}
+
+func (l leaving) now() {
+	if l.gate != nil {
+		l.gate.leave(l.pass)
+	}
+}
+
+// session waits for a connection, as long as its purpose is worth.
+func (d *DB) session(ctx context.Context, m mode, p purpose) (s session, l leaving, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.limits().acquire)
+	defer cancel()
+	if d.engine == Postgres || !m.writes() {
+		l.gate = d.gate
+		if l.pass, err = d.gate.enter(ctx, p); err != nil {
+			return nil, leaving{}, err
+		}
+	}
+	if s, err = d.opener.session(ctx, m, p); err != nil {
+		l.now()
+		return nil, leaving{}, err
+	}
+	return s, l, nil
+}
+
 // attempt runs fn once. after is also set when the outcome is ambiguous.
-func (d *DB) attempt(ctx context.Context, m mode, fn func(*Tx) error) (after []func(), err error) {
+func (d *DB) attempt(ctx context.Context, m mode, p purpose, fn func(*Tx) error) (after []func(), err error) {
 	if d.closed.Load() {
 		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
 	}
 	begun := time.Now()
-	s, err := d.opener.session(ctx, m)
+	s, leave, err := d.session(ctx, m, p)
 	d.waited.Add(int64(time.Since(begun)))
 	if err != nil {
 		return nil, classify(err)
 	}
+	defer leave.now()
 	d.running.Add(1)
 	defer d.running.Add(-1)
-	t := &Tx{db: d, session: s, readOnly: !m.writes()}
+	t := &Tx{db: d, session: s, readOnly: !m.writes(), commitTime: commitTime}
+	if d.engine == Postgres {
+		t.commitTime = p.limits().exchange
+	}
 	t.ctx = context.WithValue(ctx, txKey{}, true)
 	defer func() {
 		if !t.ended { // fn panicked, or failed
@@ -260,7 +324,7 @@ func (d *DB) commit(t *Tx) error {
 		}
 		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.commitTime)
 	defer cancel()
 	err := t.session.commit(ctx, t.deferred)
 	t.ended = true // a panic in it leaves the end to attempt

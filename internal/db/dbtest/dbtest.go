@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -46,7 +47,7 @@ func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 	t.Helper()
 	for _, e := range Engines() {
 		t.Run(e.String(), func(t *testing.T) {
-			f := &db.Faults{}
+			f := &db.Faults{LookTime: time.Second}
 			o := Options(t, e)
 			o.Faults = f
 			fn(t, OpenWith(t, o), f)

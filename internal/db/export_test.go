@@ -1,0 +1,11 @@
+package db
+
+// Waiting is how many transactions wait for the gate.
+func (d *DB) Waiting() (n int) {
+	d.gate.mu.Lock()
+	defer d.gate.mu.Unlock()
+	for _, line := range d.gate.waiting {
+		n += len(line)
+	}
+	return n
+}

@@ -1,0 +1,147 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// Every eighth turn is bulk's while both wait, and the system never waits for either.
+func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(1, 1)
+		first, err := g.enter(t.Context(), purpose{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []class
+		for range 10 {
+			for _, c := range []class{classBulk, classMoney} {
+				go func() {
+					p, err := g.enter(t.Context(), purpose{class: c, tenant: "a"})
+					if err != nil {
+						t.Error(err)
+					}
+					order = append(order, c)
+					g.leave(p)
+				}()
+			}
+		}
+		synctest.Wait()
+		if p, err := g.enter(t.Context(), purpose{class: classSystem}); err != nil {
+			t.Fatal(err)
+		} else {
+			g.leave(p)
+		}
+		if len(order) > 0 {
+			t.Errorf("%d took what the system has for itself", len(order))
+		}
+		g.leave(first)
+		synctest.Wait()
+		if i := slices.Index(order, classBulk); i != bulkTurn-1 || len(order) != 20 {
+			t.Errorf("bulk's first turn is number %d of %d", i+1, len(order))
+		}
+	})
+}
+
+// A tenant has two of bulk's connections, and bulk a quarter of all.
+func TestTheGateBoundsBulkWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(14, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var passes []pass
+		var refused int
+		for tenant := range 3 {
+			for range 10 {
+				go func() {
+					p, err := g.enter(ctx, purpose{class: classBulk, tenant: fmt.Sprint(tenant)})
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						refused++
+						return
+					}
+					passes = append(passes, p)
+				}()
+			}
+			synctest.Wait()
+			if want := min(tenantConns*(tenant+1), 4); len(passes) != want {
+				t.Errorf("%d tenants have %d connections, want %d", tenant+1, len(passes), want)
+			}
+		}
+		for range 10 {
+			if _, err := g.enter(ctx, purpose{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		for _, p := range passes {
+			g.leave(p)
+		}
+		if refused != 26 || g.free != 4 || g.bulk != 4 || len(g.tenants) != 0 {
+			t.Errorf("%d gave up; %d free, %d of them bulk's, %d tenants known", refused, g.free, g.bulk, len(g.tenants))
+		}
+	})
+}
+
+// What waits of one tenant is bounded, so that its waiting costs nobody anything.
+func TestTheGateBoundsWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(14, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		for range tenantConns + tenantWaits {
+			go func() { _, _ = g.enter(ctx, purpose{class: classBulk, tenant: "a"}) }()
+		}
+		synctest.Wait()
+		if _, err := g.enter(ctx, purpose{class: classBulk, tenant: "a"}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("one too many: %v", err)
+		}
+		if _, err := g.enter(ctx, purpose{class: classBulk, tenant: "b"}); err != nil {
+			t.Errorf("another tenant: %v", err)
+		}
+		cancel()
+	})
+}
+
+// SQLite's writer serves the money first, every eighth turn bulk work, and of that each tenant in turn.
+func TestTheWritersTwoLines(t *testing.T) {
+	w := &writer{}
+	c := &sqliteConn{}
+	if first, _ := w.take(purpose{}); first != nil {
+		t.Fatal("a writer without a connection gave one")
+	}
+	w.line = nil
+	names := map[chan *sqliteConn]string{}
+	wait := func(name string, p purpose) {
+		_, turn := w.take(p)
+		names[turn] = name
+	}
+	for range 2 {
+		wait("a", purpose{class: classBulk, tenant: "a"})
+	}
+	wait("b", purpose{class: classBulk, tenant: "b"})
+	for range 9 {
+		wait("money", purpose{})
+	}
+	wait("system", purpose{class: classSystem})
+	var order []string
+	for w.next(c) {
+		for turn, name := range names {
+			select {
+			case <-turn:
+				order = append(order, name)
+			default:
+			}
+		}
+	}
+	want := []string{"system", "money", "money", "money", "money", "money", "money", "a", "money", "money", "money", "b", "a"}
+	if !slices.Equal(order, want) {
+		t.Errorf("turns: %v, want %v", order, want)
+	}
+}
