@@ -53,7 +53,7 @@ func BenchmarkMemory(b *testing.B) {
 	for _, held := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(held, " held"), func(b *testing.B) {
 			m := newMemory()
-			k := &kind{Handler: Handler{Workers: 64}, lines: map[string]*line{}}
+			k := newKind(Handler{Workers: 64})
 			now := epochStart
 			for i := range held {
 				id := fmt.Sprint(i)

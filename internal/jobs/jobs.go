@@ -117,6 +117,21 @@ type Handler struct {
 	// it is asked again within 200 ms. nil: as many as there are workers. It is
 	// asked often and must not block.
 	PerKey func(key string) int
+	// Tenant says whose a job is. Tenants take turns within a line. It is asked
+	// when a job comes and must not block. nil: all are one tenant's.
+	Tenant func(Job) string
+	// PerTenant is how many jobs of one tenant may run at once, one at least. nil: as
+	// many as there are workers. It is asked often and must not block.
+	PerTenant func(tenant string) int
+	// PerTurn is how many jobs of one tenant may run at once in the line of a key, so
+	// that a tenant who has all of its places leaves some to who comes. nil: as PerKey.
+	PerTurn func(key string) int
+	// Repeats is how many jobs that failed before may run at once; 0: as many as
+	// there are workers.
+	Repeats int
+	// Crowd is how many jobs of one tenant may be in memory until those that failed
+	// before are put off, by about ten minutes; 0: any number.
+	Crowd int
 	// Takes says whether this node can do such jobs at the moment, for work
 	// that needs something only one node has (Hold). While it says no, jobs
 	// that are added here are for another node and none are adopted. nil:
@@ -244,7 +259,7 @@ func (q *Queue) Register(h Handler) {
 	if h.Workers <= 0 {
 		h.Workers = 8
 	}
-	q.memory.kinds[h.Kind] = &kind{Handler: h, lines: map[string]*line{}}
+	q.memory.kinds[h.Kind] = newKind(h)
 }
 
 // Start takes a lease and begins to run jobs. The jobs that an earlier run of

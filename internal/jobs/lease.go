@@ -101,7 +101,7 @@ func (q *Queue) takeLease(ctx context.Context, first bool) error {
 	var owner string
 	var epoch int64
 	var sent time.Time
-	err := q.db.Write(ctx, func(tx *db.Tx) error {
+	err := q.db.Write(db.System(ctx), func(tx *db.Tx) error {
 		sent = time.Now()
 		var now, last int64
 		if _, err := tx.One(sqlLastEpoch, []any{q.opts.Node}, &now, &last); err != nil {
@@ -133,7 +133,7 @@ func (q *Queue) endLease(ctx context.Context, owner string) error {
 	if owner == ownerNobody {
 		return nil
 	}
-	err := q.db.Write(ctx, func(tx *db.Tx) error {
+	err := q.db.Write(db.System(ctx), func(tx *db.Tx) error {
 		tx.Defer(sqlRelease, -1, owner)
 		return nil
 	})
@@ -206,7 +206,7 @@ func (q *Queue) beat(ctx context.Context) error {
 	var sent time.Time
 	var renewed int64
 	if owner != ownerNobody {
-		err := q.db.Write(ctx, func(tx *db.Tx) (err error) {
+		err := q.db.Write(db.System(ctx), func(tx *db.Tx) (err error) {
 			sent = time.Now()
 			renewed, err = tx.Exec(sqlRenew, owner, q.opts.LeaseFor.Microseconds())
 			return err
@@ -321,7 +321,7 @@ var errStopped = errors.New("jobs: the queue was stopped")
 
 // grasp tries to take a name.
 func (q *Queue) grasp(ctx context.Context, name, owner string) (mine bool, err error) {
-	err = q.db.Write(ctx, func(tx *db.Tx) error {
+	err = q.db.Write(db.System(ctx), func(tx *db.Tx) error {
 		// Looking first spares a row lock each heartbeat of each waiting node.
 		var holder string
 		if found, err := tx.One(sqlHolder, []any{name}, &holder); err != nil || found && holder == owner {
@@ -347,7 +347,7 @@ func (q *Queue) holding(ctx, free context.Context, name, owner string, fn func(c
 	lost := held.Err() != nil && ctx.Err() == nil
 	release, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	err := q.db.Write(release, func(tx *db.Tx) error {
+	err := q.db.Write(db.System(release), func(tx *db.Tx) error {
 		tx.Defer(sqlLetGo, -1, name, owner)
 		return nil
 	})

@@ -20,6 +20,8 @@ type entry struct {
 	job     Job
 	kind    *kind
 	key     string
+	tenant  *share
+	turn    *turn     // while ready or running
 	created int64     // microseconds
 	due     time.Time // when it runs; equal to the row's run_at unless moved
 	state   state
@@ -46,27 +48,6 @@ type memory struct {
 	ghosts    map[string]*entry // running entries of lost epochs
 }
 
-// kind is a handler with its lines.
-type kind struct {
-	Handler
-	lines    map[string]*line
-	ring     fifo[*line] // lines with a ready job, below their limit
-	held     []*line     // lines with a ready job and a limit of 0 when it was asked last
-	ready    int
-	workers  int             // goroutines that run this kind
-	starting int             // of these, how many have not looked for a job yet
-	resting  []chan struct{} // besides these, who waits to be one again; closed: to end
-}
-
-// line is the ready jobs of one key, in the order in which they became ready.
-type line struct {
-	key     string
-	jobs    fifo[*entry]
-	running int
-	inRing  bool
-	held    bool
-}
-
 func newMemory() *memory {
 	return &memory{
 		byID:      map[string]*entry{},
@@ -84,6 +65,8 @@ func (m *memory) put(e *entry, now time.Time) {
 		return
 	}
 	m.byID[e.job.ID] = e
+	e.tenant = e.kind.share(e.job)
+	e.tenant.pending++
 	if s := e.job.Subject; s != "" {
 		e.next = m.bySubject[s]
 		m.bySubject[s] = e
@@ -93,6 +76,7 @@ func (m *memory) put(e *entry, now time.Time) {
 
 // schedule puts an entry that is in no heap and no line where its time says.
 func (m *memory) schedule(e *entry, now time.Time) {
+	e.kind.postpone(e, now)
 	if e.due.After(now) {
 		e.state = waiting
 		heap.Push(&m.waiting, e)
@@ -101,119 +85,10 @@ func (m *memory) schedule(e *entry, now time.Time) {
 	m.makeReady(e)
 }
 
-func (m *memory) makeReady(e *entry) {
-	e.state = ready
-	k := e.kind
-	l := k.lines[e.key]
-	if l == nil {
-		l = &line{key: e.key}
-		k.lines[e.key] = l
-	}
-	l.jobs.push(e)
-	k.ready++
-	m.ready++
-	k.offer(l)
-}
-
-// offer puts a line into the ring if a worker may take from it.
-func (k *kind) offer(l *line) {
-	if l.inRing || l.jobs.len() == 0 {
-		return
-	}
-	switch limit := k.limit(l.key); {
-	case l.running < limit:
-		l.inRing = true
-		k.ring.push(l)
-	case limit == 0 && !l.held:
-		l.held = true
-		k.held = append(k.held, l)
-	}
-}
-
-// release offers the lines that were held once more.
-func (k *kind) release() {
-	held := k.held
-	k.held = held[:0] // what is held again is written behind what is read
-	for _, l := range held {
-		l.held = false
-		k.offer(l)
-	}
-}
-
-// takes says whether this node can do such jobs now.
-func (k *kind) takes() bool { return k.Takes == nil || k.Takes() }
-
-// limit is how many jobs of one key may run at once.
-func (k *kind) limit(key string) int {
-	if k.PerKey == nil {
-		return k.Workers
-	}
-	return k.PerKey(key)
-}
-
-// take gives the next job to run, going round the lines so that a long line
-// does not hold up a short one. It is nil when none may run.
-func (m *memory) take(k *kind) *entry {
-	for {
-		l, ok := k.ring.pop()
-		if !ok {
-			return nil
-		}
-		l.inRing = false
-		if l.running >= k.limit(l.key) {
-			k.offer(l) // when one of it ends, or when it is held no longer
-			continue
-		}
-		for {
-			e, ok := l.jobs.pop()
-			if !ok {
-				k.sweep(l)
-				break
-			}
-			if e.state != ready {
-				continue // finished while it stood in line
-			}
-			e.state = running
-			k.ready--
-			m.ready--
-			m.running++
-			l.running++
-			k.offer(l)
-			return e
-		}
-	}
-}
-
-// ended says that the handler of e returned.
-func (m *memory) ended(e *entry) {
-	m.running--
-	l := e.kind.lines[e.key]
-	l.running--
-	e.kind.offer(l)
-	e.kind.sweep(l)
-}
-
-// first gives the job of the line that has been ready for longest.
-func (l *line) first() *entry {
-	for _, e := range l.jobs.items[l.jobs.head:] {
-		if e.state == ready {
-			return e
-		}
-	}
-	return nil
-}
-
-// sweep forgets a line that nobody uses.
-func (k *kind) sweep(l *line) {
-	if l.running == 0 && !l.inRing && l.jobs.len() == 0 {
-		delete(k.lines, l.key)
-	}
-}
-
 // due moves the entries whose time has come into their lines.
 func (m *memory) due(now time.Time) {
 	for len(m.waiting) > 0 && !m.waiting[0].due.After(now) {
-		m.makeReady(heap.Pop(&m.waiting).(*entry))
+		m.schedule(heap.Pop(&m.waiting).(*entry), now)
 	}
 }
 
@@ -274,6 +149,7 @@ func (m *memory) forget(e *entry) {
 		m.unschedule(e)
 	}
 	delete(m.byID, e.job.ID)
+	e.leaves()
 	s := e.job.Subject
 	if s == "" {
 		return
@@ -340,6 +216,7 @@ func (m *memory) drop() {
 		ghost.heir = nil
 	}
 	for _, e := range m.byID {
+		e.leaves()
 		if e.state == running {
 			e.lost = true
 			m.ghosts[e.job.ID] = e

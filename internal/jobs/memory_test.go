@@ -499,7 +499,8 @@ func TestALineOfLimitNoneIsHeld(t *testing.T) {
 func TestMemoryKeepsItsBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMemory()
-		k := &kind{Handler: Handler{Workers: 4, PerKey: func(string) int { return 2 }}, lines: map[string]*line{}}
+		k := newKind(Handler{Workers: 4, PerKey: func(string) int { return 3 }, Repeats: 2,
+			Tenant: func(j Job) string { return string(j.Payload) }, PerTenant: func(string) int { return 2 }})
 		now := epochStart
 		var taken []*entry
 		live := map[string]*entry{}
@@ -521,7 +522,8 @@ func TestMemoryKeepsItsBooks(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				next++
-				e := &entry{job: Job{ID: fmt.Sprint(next), Subject: fmt.Sprint(next % 3)}, kind: k, key: fmt.Sprint(next % 2), due: delay()}
+				e := &entry{job: Job{ID: fmt.Sprint(next), Subject: fmt.Sprint(next % 3), Payload: []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")),
+					Tries: rapid.IntRange(0, 1).Draw(t, "tries")}, kind: k, key: fmt.Sprint(next % 2), due: delay()}
 				m.put(e, now)
 				live[e.job.ID] = e
 			},
@@ -582,17 +584,19 @@ func TestMemoryKeepsItsBooks(t *testing.T) {
 						inSubjects++
 					}
 				}
-				perKey := map[string]int{}
+				perKey, perTenant, repeats := map[string]int{}, map[string]int{}, 0
 				for _, e := range taken {
 					perKey[e.key]++
+					perTenant[e.tenant.tenant]++
+					repeats += e.job.Tries
 				}
 				switch {
 				case len(m.byID) != len(live), inSubjects != len(live), counts[gone] != 0:
 					t.Fatalf("%d live, %d by id, %d by subject, %d gone", len(live), len(m.byID), inSubjects, counts[gone])
 				case counts[waiting] != len(m.waiting), counts[ready] != m.ready, m.ready != k.ready, m.running != len(taken):
 					t.Fatalf("%v; heap %d, ready %d and %d, running %d of %d", counts, len(m.waiting), m.ready, k.ready, m.running, len(taken))
-				case perKey["0"] > 2, perKey["1"] > 2:
-					t.Fatalf("a line is over its limit: %v", perKey)
+				case perKey["0"] > 3, perKey["1"] > 3, perTenant["a"] > 2, perTenant["b"] > 2, perTenant["c"] > 2, repeats > 2:
+					t.Fatalf("over a limit: %v, %v, %d repeats", perKey, perTenant, repeats)
 				}
 			},
 		})
@@ -617,8 +621,8 @@ func TestMemoryKeepsItsBooks(t *testing.T) {
 				m.forget(e)
 			}
 		}
-		if len(m.byID) != 0 || len(k.lines) != 0 {
-			t.Fatalf("%d jobs and %d lines were never reached", len(m.byID), len(k.lines))
+		if len(m.byID) != 0 || len(k.lines) != 0 || len(k.tenants) != 0 {
+			t.Fatalf("%d jobs, %d lines and %d tenants were never reached", len(m.byID), len(k.lines), len(k.tenants))
 		}
 	})
 }

@@ -15,13 +15,13 @@ const periodicPrefix = "periodic/"
 
 // Periodic runs fn again and again, on one node, with a pause of every between
 // two runs. The first run comes one pause after the work is first known to the
-// database. A run that fails is logged and comes again at its next time. It is
-// called before Start.
+// database. A run that fails is logged and comes again at its next time. Its
+// transactions are bulk work. It is called before Start.
 func (q *Queue) Periodic(name string, every time.Duration, fn func(ctx context.Context) error) {
 	kind := periodicPrefix + name
 	q.Register(Handler{Kind: kind, Workers: 1, Run: func(ctx context.Context, _ Job) Outcome {
 		out := Outcome{verb: verbRetry, after: every, reset: true, plain: true}
-		if err := fn(ctx); err != nil {
+		if err := fn(db.Bulk(ctx, "")); err != nil {
 			out.err, out.plain = fmt.Errorf("periodic work %s: %w", name, err), false
 		}
 		return out

@@ -126,7 +126,7 @@ func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 		f.Limit = 100
 	}
 	var list []Listed
-	err := q.db.Read(ctx, func(tx *db.Tx) error {
+	err := q.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 		list = nil
 		args := []any{f.After, f.Kind, f.Subject, f.Dead, min(f.Limit, 1000)}
 		return tx.Query(sqlList, args, func(r *db.Row) error {

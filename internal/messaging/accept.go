@@ -147,7 +147,7 @@ func (m *Messaging) stage(ctx context.Context, a *admission) error {
 			var one int64
 			return tx.One(chunkThere, []any{a.campaign.Tenant, a.campaign.ID, a.chunks[i].No}, &one)
 		}
-		if err := m.db.WriteRecognising(ctx, there, func(tx *db.Tx) error {
+		if err := m.db.WriteRecognising(db.Bulk(ctx, a.campaign.Tenant), there, func(tx *db.Tx) error {
 			db.Insert(tx, "chunks", chunkColumns, a.chunks[i:i+1])
 			return nil
 		}); err != nil {
@@ -160,7 +160,7 @@ func (m *Messaging) stage(ctx context.Context, a *admission) error {
 
 // unstage removes the chunks of a campaign that was refused. The sweep does it otherwise.
 func (m *Messaging) unstage(ctx context.Context, a *admission) {
-	err := m.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
+	err := m.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
 		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
 		return nil
 	})

@@ -23,7 +23,9 @@ const (
 	// MaxRecipients is the most recipients of one request, groups included.
 	MaxRecipients = 100_000
 	// MaxGroups is the most contact groups of one request.
-	MaxGroups = 1_000
+	MaxGroups = 100
+	// MaxRead is the most contacts that one request reads, those that are in several groups each time.
+	MaxRead = 200_000
 	// chunkSize is the most recipients of a chunk; every chunk but the last has so many.
 	chunkSize = 1_000
 	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
@@ -247,6 +249,7 @@ func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (re
 	read := m.db.Read
 	if len(s.Groups) > 0 {
 		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
+		ctx = db.Bulk(ctx, tenantID)
 	}
 	if some || len(s.Groups) > 0 {
 		err = read(ctx, func(tx *db.Tx) error {
@@ -274,8 +277,13 @@ func withGroups(tx *db.Tx, tenantID string, groups []string, given []msisdn.MSIS
 		return given, nil
 	}
 	numbers, seen := slices.Clone(given), maps.Clone(seen)
+	read, named := int64(0), map[string]bool{}
 	for _, id := range groups {
-		if err := groupNumbers(tx, tenantID, id, func(n msisdn.MSISDN) {
+		if named[id] {
+			continue
+		}
+		named[id] = true
+		if err := groupNumbers(tx, tenantID, id, &read, func(n msisdn.MSISDN) {
 			if !seen[n] {
 				seen[n] = true
 				numbers = append(numbers, n)
@@ -297,13 +305,17 @@ func tooManyRecipients() error {
 const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 1000`
 
 // groupNumbers reads a group's numbers. A group that is not the tenant's is Forbidden, an unknown one
-// too: the request may not be used to find out which exist.
-func groupNumbers(tx *db.Tx, tenantID, id string, add func(msisdn.MSISDN)) error {
-	if _, err := ownGroup(tx, selectGroup, tenantID, id); err != nil {
+// too: the request may not be used to find out which exist. read counts the contacts of the request.
+func groupNumbers(tx *db.Tx, tenantID, id string, read *int64, add func(msisdn.MSISDN)) error {
+	g, err := ownGroup(tx, selectGroup, tenantID, id)
+	if err != nil {
 		if problem.Is(err, problem.NotFound) || problem.Is(err, problem.Forbidden) {
 			return problem.New(problem.Forbidden, "group_not_owned", "You do not own one or more of the contact groups")
 		}
 		return err
+	}
+	if *read += g.Contacts; *read > MaxRead {
+		return problem.Field("group_id_list", fmt.Sprintf("must name groups of at most %d contacts together", MaxRead))
 	}
 	for after, more := "", true; more; {
 		more = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -87,20 +88,63 @@ const knownNumbers = `SELECT value FROM texts($3)
 
 const growGroup = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tenant = $1 AND id = $2`
 
-// AddContacts adds a list to a group in one transaction. Bad rows are reported and left out, numbers
-// that are there already are counted; neither stops the rest, but a list of bad rows alone is Invalid. replayed says that the caller's
-// Idempotency-Key added them before.
+// AddContacts adds a list to a group, in transactions of 1,000 rows: others go between them, and what was added before
+// an error stays. Bad rows are reported and left out, numbers that are there already are counted; neither stops the
+// rest, but a list of bad rows alone is Invalid. replayed says that the caller's Idempotency-Key added them before.
 func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
 	if len(list) > MaxBulk {
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
 	}
+	ctx = db.Bulk(ctx, caller.Tenant)
+	if len(list) > contactsAtOnce {
+		if added, replayed, err = m.added(ctx, caller); replayed || err != nil {
+			return added, replayed, err
+		}
+	}
+	var before Added // by the sets before the last, with which the key is kept
+	first := 0
+	for ; len(list)-first > contactsAtOnce; first += contactsAtOnce {
+		set, _, err := once(ctx, m, Caller{}, func(tx *db.Tx) (Added, error) {
+			return m.addContacts(tx, caller.Tenant, group, list[first:first+contactsAtOnce], m.clock.Now())
+		})
+		if err != nil {
+			return Added{}, false, err
+		}
+		before.add(set, first)
+	}
 	return once(ctx, m, caller, func(tx *db.Tx) (Added, error) {
-		added, err := m.addContacts(tx, caller.Tenant, group, list, m.clock.Now())
+		last, err := m.addContacts(tx, caller.Tenant, group, list[first:], m.clock.Now())
+		added := before.clone()
+		added.add(last, first)
 		if err == nil && len(added.Bad) > 0 && added.New+added.Duplicates == 0 {
 			err = problem.Field("contacts", "must have at least one contact that can be added: "+added.Bad[0].Text)
 		}
 		return added, err
 	})
+}
+
+// add counts a set in whose first row comes after so many of the list.
+func (a *Added) add(set Added, after int) {
+	a.New += set.New
+	a.Duplicates += set.Duplicates
+	a.contacts = append(a.contacts, set.contacts...)
+	for _, b := range set.Bad {
+		a.Bad = append(a.Bad, BadContact{Row: after + b.Row, Text: b.Text})
+	}
+}
+
+func (a Added) clone() Added {
+	a.Bad, a.contacts = slices.Clone(a.Bad), slices.Clone(a.contacts)
+	return a
+}
+
+// added gives what the caller's Idempotency-Key added before.
+func (m *Messaging) added(ctx context.Context, caller Caller) (added Added, replayed bool, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		replayed, err = recall(tx, caller, &added)
+		return err
+	})
+	return added, replayed, err
 }
 
 func (m *Messaging) addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Time) (Added, error) {
@@ -183,7 +227,7 @@ func unknownTo(tx *db.Tx, g Group, contacts []Contact, added *Added) ([]Contact,
 // AddContact adds one number; one that the group has already is a Duplicate. replayed says that the
 // caller's Idempotency-Key added it before: it is then as it was.
 func (m *Messaging) AddContact(ctx context.Context, caller Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
-	return once(ctx, m, caller, func(tx *db.Tx) (Contact, error) {
+	return once(db.Bulk(ctx, caller.Tenant), m, caller, func(tx *db.Tx) (Contact, error) {
 		added, err := m.addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now())
 		switch {
 		case err != nil:
@@ -213,7 +257,7 @@ const listContacts = `SELECT ` + contactFields + ` FROM contacts WHERE tenant = 
 func (m *Messaging) Contacts(ctx context.Context, tenant, group string, page, size int64) (contacts []Contact, total int64, err error) {
 	size = min(max(size, 1), maxContactsPage)
 	page = max(page, 1)
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
+	err = m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		g, err := ownGroup(tx, selectGroup, tenant, group)
 		if err != nil {
 			return err
@@ -252,7 +296,7 @@ const updateContact = `UPDATE contacts SET msisdn = $3, first_name = $4, last_na
 // UpdateContact changes what is not empty of a contact.
 func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewContact) (Contact, error) {
 	var c Contact
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
+	err := m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		var err error
 		if c, err = lockContact(tx, tenant, id); err != nil {
 			return err
@@ -284,7 +328,7 @@ const deleteContact = `DELETE FROM contacts WHERE tenant = $1 AND id = $2`
 
 // DeleteContact removes a contact from its group.
 func (m *Messaging) DeleteContact(ctx context.Context, tenant, id string) error {
-	return m.db.Write(ctx, func(tx *db.Tx) error {
+	return m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		c, err := lockContact(tx, tenant, id)
 		if err != nil {
 			return err

@@ -43,7 +43,7 @@ func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon stri
 	if err := checkGroupName(g.Name); err != nil {
 		return Group{}, false, err
 	}
-	return once(ctx, m, caller, func(tx *db.Tx) (Group, error) {
+	return once(db.Bulk(ctx, caller.Tenant), m, caller, func(tx *db.Tx) (Group, error) {
 		if err := m.roomForGroup(tx, g.Tenant); err != nil {
 			return Group{}, err
 		}
@@ -70,7 +70,7 @@ const listGroups = `SELECT ` + groupColumns + ` FROM contact_groups WHERE tenant
 // Groups gives the tenant's groups, newest first.
 func (m *Messaging) Groups(ctx context.Context, tenant string) ([]Group, error) {
 	var all []Group
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
+	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		all = nil
 		return tx.Query(listGroups, []any{tenant}, func(r *db.Row) error {
 			var g Group
@@ -120,7 +120,7 @@ func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon stri
 		return Group{}, err
 	}
 	var g Group
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
+	err := m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		var err error
 		if g, err = lockGroup(tx, tenant, id); err != nil {
 			return err
@@ -143,7 +143,7 @@ const (
 // DeleteGroup removes a group with its contacts. A campaign that was accepted before has its own list
 // of recipients and goes on.
 func (m *Messaging) DeleteGroup(ctx context.Context, tenant, id string) error {
-	return m.db.Write(ctx, func(tx *db.Tx) error {
+	return m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		if _, err := lockGroup(tx, tenant, id); err != nil {
 			return err
 		}

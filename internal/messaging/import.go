@@ -67,7 +67,7 @@ func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Re
 				list, lines = append(list, contact), append(lines, line)
 			}
 		}
-		added, _, err := once(ctx, m, Caller{}, func(tx *db.Tx) (Added, error) { return m.addContacts(tx, tenant, group, list, m.clock.Now()) })
+		added, _, err := once(db.Bulk(ctx, tenant), m, Caller{}, func(tx *db.Tx) (Added, error) { return m.addContacts(tx, tenant, group, list, m.clock.Now()) })
 		if err != nil {
 			return done, err
 		}

@@ -69,7 +69,7 @@ const listCampaigns = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.te
 // (empty: from the newest).
 func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit int) ([]Campaign, error) {
 	var all []Campaign
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
+	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		all = nil
 		return tx.Query(listCampaigns, []any{tenant, before, limit}, func(r *db.Row) error {
 			var c Campaign
@@ -89,7 +89,7 @@ func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, pag
 	size = min(max(size, 1), maxMessagesPage)
 	page = max(page, 1)
 	var p MessagePage
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
+	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		p = MessagePage{}
 		if err := tx.Query(selectCampaign, []any{tenant, id}, p.Campaign.scan); err != nil {
 			return err

@@ -72,7 +72,7 @@ func (p *Payments) History(ctx context.Context, tenant string, f Filter) (Page, 
 		return Page{}, err
 	}
 	page := Page{Page: f.Page, Size: f.Size, LastPage: 1}
-	err := p.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
+	err := p.db.ReadSnapshot(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		var err error
 		if f.Reference != "" {
 			page.Rows, page.Total, err = byReference(tx, tenant, f)

@@ -31,6 +31,7 @@ type work struct {
 	decided *settlement
 
 	// For the queue, which reads them at any time.
+	tenant string
 	rail   string      // at the start
 	asking atomic.Bool // the next run asks
 
@@ -54,7 +55,7 @@ const (
 
 // newWork begins with a payment that was not sent.
 func newWork(p Payment) *work {
-	return &work{pay: &p, standing: standing{stage: stageUnsent}, rail: p.Rail}
+	return &work{pay: &p, standing: standing{stage: stageUnsent}, tenant: p.Tenant, rail: p.Rail}
 }
 
 // awaited gives it a request that waits.
@@ -214,6 +215,28 @@ func perLine(line string) int {
 		return asksPerRail
 	}
 	return sendsPerRail
+}
+
+// spareTurns is the part of a line that one tenant leaves to the others: a burst of one
+// customer's airtime, however slow the rail, is in nobody's way.
+const spareTurns = 8
+
+// perTurn is how many jobs of one line a tenant has at once.
+func perTurn(line string) int {
+	most := perLine(line)
+	return most - most/spareTurns
+}
+
+// jobTenant says whose a job is. The work of one that was adopted does not know it.
+func jobTenant(j jobs.Job) string {
+	if w, ok := j.Memo.(*work); ok {
+		return w.tenant
+	}
+	var p payload
+	if err := json.Unmarshal(j.Payload, &p); err != nil {
+		return ""
+	}
+	return p.Tenant
 }
 
 // jobLine sorts jobs by rail, questions apart.

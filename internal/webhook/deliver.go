@@ -53,7 +53,7 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if !a.ok() && ctx.Err() != nil {
 		return jobs.Later(0) // our node stops: that says nothing about the receiver
 	}
-	w.traffic.note(e.host, a.took)
+	w.traffic.note(e.tenant, e.host, a.took)
 	return w.record(ctx, w.judge(e, job.Tries+1, a))
 }
 

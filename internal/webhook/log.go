@@ -84,7 +84,7 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 		return nil, problem.Field("tenant", "is needed, unless only failed webhooks are asked for")
 	}
 	var list []Delivery
-	err := w.db.Read(ctx, func(tx *db.Tx) error {
+	err := w.db.Read(db.Bulk(ctx, f.Tenant), func(tx *db.Tx) error {
 		list = nil
 		return tx.Query(sql, args, func(r *db.Row) error {
 			var d Delivery
@@ -115,7 +115,7 @@ const sqlAttempts = `SELECT number, at, status, took, error, answer FROM webhook
 // Attempts gives the failed attempts of an event, the first one first.
 func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attempt, error) {
 	var list []Attempt
-	err := w.db.Read(ctx, func(tx *db.Tx) error {
+	err := w.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		list = nil
 		return tx.Query(sqlAttempts, []any{tenant, event}, func(r *db.Row) error {
 			var a Attempt

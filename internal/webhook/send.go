@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/makola/makola/internal/outbound"
@@ -141,75 +140,6 @@ func clip(text string, most int) string {
 		text = text[:most]
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
-}
-
-// maxPerHost is how many deliveries a quick receiver gets at once.
-const maxPerHost = 64
-
-// traffic knows how quick each receiver is, and gives the slow ones little.
-type traffic struct {
-	mu    sync.Mutex
-	hosts map[string]*host
-}
-
-type host struct {
-	usual time.Duration // moving average of an attempt
-	last  time.Time
-}
-
-// hostsKept bounds the receivers that are remembered.
-const hostsKept = 10_000
-
-// limit is how many deliveries a receiver gets at once. One that is not known
-// must prove itself first; one that does not answer keeps two of our slots.
-func (t *traffic) limit(key string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.hosts[key]
-	switch {
-	case h == nil:
-		return 8
-	case h.usual < 250*time.Millisecond:
-		return maxPerHost
-	case h.usual < time.Second:
-		return 16
-	case h.usual < 4*time.Second:
-		return 4
-	}
-	return 2
-}
-
-// note remembers how long an attempt took.
-func (t *traffic) note(key string, took time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	h := t.hosts[key]
-	if h == nil {
-		if len(t.hosts) >= hostsKept {
-			t.forget(now)
-		}
-		t.hosts[key] = &host{usual: took, last: now}
-		return
-	}
-	h.usual += (took - h.usual) / 4
-	h.last = now
-}
-
-// forget drops the receivers that were not called for ten minutes, or else any
-// quarter of them.
-func (t *traffic) forget(now time.Time) {
-	for key, h := range t.hosts {
-		if now.Sub(h.last) > 10*time.Minute {
-			delete(t.hosts, key)
-		}
-	}
-	for key := range t.hosts {
-		if len(t.hosts) <= hostsKept*3/4 {
-			return
-		}
-		delete(t.hosts, key)
-	}
 }
 
 // hostPart cuts the host and port out of an address, as the key of its receiver.

@@ -12,7 +12,8 @@
 // Addresses are other people's words. Only HTTPS to public addresses is
 // spoken, checked on the address that is dialled; redirects are not followed;
 // answers are read in part and believed in nothing but their status. A slow
-// receiver has few connections and cannot hold up the others.
+// receiver has few connections, and a tenant whose receivers are slow has few, too,
+// however many there are: neither can hold up the others.
 package webhook
 
 import (
@@ -116,7 +117,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	w := &Webhooks{
 		db: d, queue: q, clock: c, log: log, opts: o, sealer: newSealer(o.Secret),
 		client:     newClient(o),
-		traffic:    traffic{hosts: map[string]*host{}},
+		traffic:    newTraffic(),
 		unrecorded: map[string]record{},
 		superseded: map[string]time.Time{},
 	}
@@ -124,7 +125,8 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	w.records = lane.New(lane.Options{Systemic: systemic}, w.writeRecords)
 	q.Register(jobs.Handler{
 		Kind: jobKind, Workers: o.Workers,
-		Key: hostOf, PerKey: w.traffic.limit,
+		Key: hostOf, PerKey: w.traffic.limit, Tenant: tenantOf, PerTenant: w.traffic.tenantLimit,
+		Repeats: max(1, o.Workers/2), Crowd: crowd,
 		Run: w.deliver,
 	})
 	q.Periodic("webhook-prune", pruneEvery, func(ctx context.Context) error {
@@ -286,6 +288,22 @@ func jobOf(e *event) jobs.Job {
 		panic(fmt.Sprintf("webhook: %v", err)) // strings always marshal
 	}
 	return jobs.Job{ID: e.id, Kind: jobKind, Payload: text, Memo: e}
+}
+
+// crowd is how many events of one tenant may wait until those that failed before are
+// put off.
+const crowd = 10_000
+
+// tenantOf says whose a delivery is.
+func tenantOf(job jobs.Job) string {
+	if e, ok := job.Memo.(*event); ok {
+		return e.tenant
+	}
+	var p payload
+	if err := json.Unmarshal(job.Payload, &p); err != nil {
+		return ""
+	}
+	return p.Tenant
 }
 
 // hostOf sorts deliveries by receiver.

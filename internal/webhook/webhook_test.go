@@ -579,29 +579,3 @@ func TestASlowReceiverHoldsNobodyUp(t *testing.T) {
 		}
 	})
 }
-
-func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {
-	tr := traffic{hosts: map[string]*host{}}
-	if n := tr.limit("new"); n != 8 {
-		t.Errorf("a new receiver gets %d", n)
-	}
-	for took, want := range map[time.Duration]int{time.Millisecond: maxPerHost, 500 * time.Millisecond: 16, 2 * time.Second: 4, 15 * time.Second: 2} {
-		key := took.String()
-		tr.note(key, took)
-		if n := tr.limit(key); n != want {
-			t.Errorf("one that takes %v gets %d", took, n)
-		}
-		for range 30 {
-			tr.note(key, time.Millisecond)
-		}
-		if n := tr.limit(key); n != maxPerHost {
-			t.Errorf("one that became quick gets %d", n)
-		}
-	}
-	for i := range hostsKept + 10 {
-		tr.note(fmt.Sprint(i), time.Second)
-	}
-	if n := len(tr.hosts); n > hostsKept {
-		t.Errorf("%d receivers are remembered", n)
-	}
-}
