@@ -21,6 +21,7 @@ func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
 		t.Run(map[bool]string{true: "paused", false: "breaker"}[paused], func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				const line = 40
+				const sends = sendsPerRail - sendsPerRail/spareTurns // of one tenant
 				h := newHouse(t, d)
 				n := h.node("a")
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
@@ -28,13 +29,13 @@ func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
 				}
 				leave := make(chan struct{})
 				var entered sync.WaitGroup
-				entered.Add(sendsPerRail)
+				entered.Add(sends)
 				h.second.slow = func(context.Context) provider.Outcome {
 					entered.Done()
 					<-leave
 					return unknown
 				}
-				for range sendsPerRail + line {
+				for range sends + line {
 					n.crash(t, "TELECEL")
 				}
 				entered.Wait()
@@ -48,11 +49,11 @@ func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
 				close(leave)
 				clocktest.Await(t, "the first to be answered", func() bool {
 					c := n.queue.Counts()
-					return c.Ran >= sendsPerRail+line && c.Running == 0 && c.Ready == 0
+					return c.Ran >= sends+line && c.Running == 0 && c.Ready == 0
 				})
 				posts, _ := h.second.counts()
 				// The breaker needs some answers to open; until then those in line go on.
-				if late := posts - sendsPerRail; paused && late != 0 || late == line {
+				if late := posts - sends; paused && late != 0 || late == line {
 					t.Errorf("%d of %d were sent to a rail that is stopped", late, line)
 				}
 				h.second.script(always(pending), always(success))
