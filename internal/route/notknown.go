@@ -69,6 +69,13 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || len(said) == 0 {
 		return err // given up: the answers that are missing say nothing
 	}
+	understood := 0
+	for _, k := range said {
+		if k.State == Understood {
+			understood++
+		}
+	}
+	t.log.InfoContext(ctx, "providers were asked for a reference that nobody has", "asked", len(said), "understood", understood)
 	return t.db.Write(ctx, func(tx *db.Tx) error {
 		for _, k := range said {
 			if _, err := tx.Exec(sqlNotKnownSaid, k.Mode, k.Provider, string(k.Operation), k.State, k.Answer, db.Micros(k.At)); err != nil {
@@ -110,7 +117,6 @@ func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, 
 	switch {
 	case o.NotFound:
 		k.State = Understood
-		t.log.InfoContext(ctx, "a provider's answer for a reference that nobody has is understood", about...)
 	case unanswered(o.Code):
 		k.State = NoAnswer
 		t.log.WarnContext(ctx, "a provider could not be asked for a reference that nobody has", append(about, "error", o.Message)...)

@@ -2,12 +2,7 @@ package sim
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,77 +43,9 @@ const (
 	hubtelDataBody    = `{"Destination":"233242825109","Amount":20.0,"CallbackUrl":"http://127.0.0.1:1/","ClientReference":"HCSDATA123","Extradata":{"bundle":"flexi_data_bundle"}}`
 )
 
-// sample is an answer as Hubtel documents it.
-type sample struct {
-	Name, Call string
-	Status     int
-	Body       map[string]any
-}
-
-// samples reads what stands beside the adapter: neither it nor the simulator is
-// the measure of the other.
-func samples(t *testing.T) map[string]sample {
-	t.Helper()
-	files, err := filepath.Glob("../provider/hubtel/testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples: %v", err)
-	}
-	all := map[string]sample{}
-	for _, file := range files {
-		var list []sample
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(text, &list)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range list {
-			all[s.Name] = s
-		}
-	}
-	return all
-}
-
-// shaped reports where a value has other members, or of other kinds, than the
-// documented one. Null stands for any kind.
-func shaped(t *testing.T, at string, got, want any) {
-	t.Helper()
-	if got == nil || want == nil {
-		return
-	}
-	switch want := want.(type) {
-	case map[string]any:
-		object, _ := got.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			if _, ok := object[name]; !ok {
-				t.Errorf("%s has no %s", at, name)
-			}
-			shaped(t, at+"."+name, object[name], want[name])
-		}
-		for name := range object {
-			if _, ok := want[name]; !ok {
-				t.Errorf("%s has %s, which Hubtel does not document", at, name)
-			}
-		}
-	case []any:
-		list, _ := got.([]any)
-		if len(list) == 0 {
-			t.Errorf("%s is empty", at)
-		}
-		for _, each := range list {
-			shaped(t, at+"[]", each, want[0])
-		}
-	default:
-		if reflect.TypeOf(got) != reflect.TypeOf(want) {
-			t.Errorf("%s is %T, documented as %T", at, got, want)
-		}
-	}
-}
-
 // TestHubtelAnswersAsDocumented holds every answer and callback to its sample.
 func TestHubtelAnswersAsDocumented(t *testing.T) {
-	documented := samples(t)
+	documented := samples(t, "hubtel")
 	s, c := manualSim(t, "")
 	defer s.Close()
 	checked := map[string]bool{}

@@ -82,6 +82,10 @@ func complaint(raw json.RawMessage) (code, message string) {
 	return provider.Clip(o.Code), provider.Clip(o.Message)
 }
 
+// enveloped reports whether an answer is MTN's own error object: a gateway may
+// have a word in common with MTN.
+func enveloped(a provider.Answer) bool { return bytes.HasPrefix(bytes.TrimSpace(a.Body), []byte("{")) }
+
 // submitted says what the answer to a creation means.
 func submitted(product string, a provider.Answer) provider.Outcome {
 	if o, ok := provider.Undelivered(a); ok {
@@ -99,7 +103,7 @@ func submitted(product string, a provider.Answer) provider.Outcome {
 		o.Class, o.Duplicate = provider.Accepted, true
 	case a.Status < 400:
 		o.Reason = provider.ReasonUnavailable
-	case refusals[code] && bytes.HasPrefix(bytes.TrimSpace(a.Body), []byte("{")) && a.Status <= http.StatusInternalServerError:
+	case refusals[code] && enveloped(a) && a.Status <= http.StatusInternalServerError:
 		o.Class, o.Clear, o.Reason = provider.Rejected, true, reasonOf(product, code)
 	case a.Status < 500:
 		o.Class, o.Reason = provider.Rejected, provider.ReasonInvalidRequest
@@ -134,7 +138,7 @@ func (p *mtnProduct) answered(a provider.Answer) provider.Outcome {
 	if o, ok := provider.StatusUnanswered(a); ok {
 		if code, message := complaint(a.Body); a.Err == nil && code != "" {
 			o.Code, o.Message = code, message
-			o.NotFound = a.Status == http.StatusNotFound && (code == "RESOURCE_NOT_FOUND" || code == "TRANSACTION_NOT_FOUND")
+			o.NotFound = a.Status == http.StatusNotFound && enveloped(a) && (code == "RESOURCE_NOT_FOUND" || code == "TRANSACTION_NOT_FOUND")
 		}
 		return o
 	}

@@ -1,0 +1,84 @@
+package mtnmomo
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// recorded is an answer as MTN documents it, with where and when that was read,
+// and what it means. The simulator is held to the same files.
+type recorded struct {
+	Name, Call, Source, Date           string
+	Status                             int
+	Currency, Reference, Amount, Party string
+	Body                               json.RawMessage
+	Want                               struct {
+		Class, State, Reason, Upstream string
+		Clear, Duplicate               bool
+		NotFound                       bool `json:"not_found"`
+	}
+}
+
+// TestDocumented reads every documented sample as what MTN says that it is.
+func TestDocumented(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []recorded
+		if err := json.Unmarshal(text, &all); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, r := range all {
+			t.Run(filepath.Base(file)+"/"+r.Name, func(t *testing.T) {
+				if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" {
+					t.Errorf("source %q of %q", r.Source, r.Date)
+				}
+				r.check(t)
+			})
+		}
+	}
+}
+
+func (r recorded) check(t *testing.T) {
+	a := New(config.MTN{
+		URL: "http://127.0.0.1:1", Currency: r.Currency, CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "a",
+		DisbursementUser: "u", DisbursementKey: "k", DisbursementAPIKey: "a",
+	}, provider.ClientOptions{})
+	resource, question := strings.CutSuffix(r.Call, "_status")
+	product := map[string]*mtnProduct{a.collection.path: a.collection, a.disbursement.path: a.disbursement}[resource]
+	if product == nil {
+		t.Fatalf("nobody reads %q", r.Call)
+	}
+	var o provider.Outcome
+	if said := answer(r.Status, string(r.Body)); question {
+		o = product.answered(said)
+	} else {
+		o = submitted(product.name, said)
+	}
+	w := r.Want
+	if o.Class.String() != w.Class || w.State != "" && o.State.String() != w.State || o.Reason != w.Reason || o.UpstreamID != w.Upstream ||
+		o.Clear != w.Clear || o.Duplicate != w.Duplicate || o.NotFound != w.NotFound {
+		t.Errorf("%+v, want %+v", o, w)
+	}
+	if o.Class != provider.Accepted || !question {
+		return
+	}
+	amount, err := money.Parse(r.Amount)
+	if err != nil || provider.Mismatch(o, provider.Expect{Reference: r.Reference, Amount: amount, Party: r.Party}) {
+		t.Errorf("the echo is another payment's: %+v, %v", o.Echo, err)
+	}
+}
