@@ -2,7 +2,7 @@ package app
 
 import (
 	"context"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -81,7 +81,7 @@ func (a *App) listen(context.Context) error {
 
 // serve runs a listener until Stop, which ends it with stop. What net/http has to say goes where everything else does.
 func (a *App) serve(l *listener, stop func(context.Context) error) {
-	l.server.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
+	l.server.ErrorLog = log.New(&fewLines{log: a.log}, "", 0)
 	go func() {
 		if err := l.serve(); err != nil {
 			a.failed <- err

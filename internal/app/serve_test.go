@@ -134,12 +134,21 @@ func TestListenersLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.serve(l, l.shutdown)
-	l.server.ErrorLog.Print("http: TLS handshake error")
+	for range 1_000 {
+		l.server.ErrorLog.Print("http: TLS handshake error")
+	}
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := log.String(); !strings.Contains(got, `"level":"WARN","msg":"http: TLS handshake error"`) {
 		t.Errorf("the log has %q", got)
+	}
+	if n := strings.Count(log.String(), "\n"); n != fewPerMinute {
+		t.Errorf("a thousand complaints are %d lines", n)
+	}
+	few := &fewLines{log: a.log, begun: time.Now().Add(-time.Hour), lines: 1_000}
+	if _, err := few.Write([]byte("another\n")); err != nil || !strings.Contains(log.String(), `"lines":990`) {
+		t.Errorf("how many were left out is not told: %s %v", log.String(), err)
 	}
 }
 

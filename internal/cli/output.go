@@ -117,7 +117,7 @@ func asCSV[T any](w io.Writer, columns []column[T], rows []T) error {
 	}
 	for _, row := range rows {
 		for i, c := range columns {
-			record[i] = text(c.value(row))
+			record[i] = inert(c.value(row))
 		}
 		if err := out.Write(record); err != nil {
 			return err
@@ -125,6 +125,33 @@ func asCSV[T any](w io.Writer, columns []column[T], rows []T) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// inert is text for a spreadsheet: one that a customer chose could else be a formula, which the operator's program runs.
+// Numbers and amounts are ours, and stay what they are.
+func inert(value any) string {
+	s := text(value)
+	switch value.(type) {
+	case string, []string:
+	default:
+		return s
+	}
+	s = strings.Map(func(r rune) rune {
+		if r != '\n' && obeyed(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+// obeyed says whether a program that shows text does something about a character instead of showing it, such as
+// writing what follows from right to left.
+func obeyed(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // object writes a row as JSON with its members in the order of the columns.
@@ -196,7 +223,7 @@ func text(value any) string {
 // terminal would obey.
 func cell(value any) string {
 	s := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if obeyed(r) {
 			return '?'
 		}
 		return r

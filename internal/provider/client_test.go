@@ -240,10 +240,25 @@ func TestRedact(t *testing.T) {
 		`{"access_token":"cut in the mid`:                            `{"access_token":"***`,
 		`{"financialTransactionId":"4233244123","status":"PENDING"}`: `{"financialTransactionId":"4233244123","status":"PENDING"}`,
 		`{"externalId":"5d6a0bd7-0f02-4a5c-a3b4-233244123456"}`:      `{"externalId":"5d6a0bd7-0f02-4a5c-a3b4-233244123456"}`,
-		`{"name":7,"x":"name"}`:                                      `{"name":7,"x":"name"}`,
-		``:                                                           ``,
-		`"`:                                                          `"`,
-		`{"name":"`:                                                  `{"name":"***`,
+		`{"pin":7,"x":"name"}`:                                       `{"pin":***,"x":"name"}`,
+		// Whatever the provider calls it, and however it is written.
+		`{"CustomerFullName":"AMA","payer_email":"a@b.gh","nickName":"Ama","RefreshToken":"abc","bankName":"GCB"}`: `{"CustomerFullName":"***","payer_email":"***","nickName":"***","RefreshToken":"***","bankName":"GCB"}`,
+		`{"name":{"first":"AMA","all":["KOFI",4],"deep":{"x":"ESI"}},"status":"ok"}`:                               `{"name":{"first":"***","all":["***",***],"deep":{"x":"***"}},"status":"ok"}`,
+		`{"Display":"Customer Name","Value":"AMA MENSAH"},{"Display":"amount","Value":"5.00"}`:                     `{"Display":"Customer Name","Value":"***"},{"Display":"amount","Value":"5.00"}`,
+		`"say ama.mensah+1@shop.example.gh, please"`:                                                               `"say ***, please"`,
+		`customerName=Ama&amount=5&api_key=abc`:                                                                    `customerName=***&amount=5&api_key=***`,
+		`/verify?name=Ama%20Mensah&id=7`:                                                                           `/verify?name=***&id=7`,
+		`<Name>AMA MENSAH</Name><status>OK</status>`:                                                               `<Name>***</Name><status>OK</status>`,
+		`Authorization: Bearer abc.def-ghi`:                                                                        `Authorization: Bearer ***`,
+		`token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln`:                                                          `token ***`,
+		`+233 24 412 3456 and 024-412-3456, (024) 412 3456`:                                                        `+233 ** *** 3456 and 024-***-3456, (024) *** 3456`,
+		`{"msisdn":244123456,"m":"+233 (0) 24 412 3456","u":"?to=024%20412%203456"}`:                               `{"msisdn":244**3456,"m":"+233 (*) ** *** 3456","u":"?to=024%20***%203456"}`,
+		`200 0244123456 1`: `200 024***3456 1`,
+		`2026-11-23 16:05:00, 2026-11-23T16:05:00.123`: `2026-11-23 16:05:00, 2026-11-23T16:05:00.123`,
+		`12345678-0244-1234-5612-233244123456`:         `12345678-0244-1234-5612-233244123456`,
+		``:                                             ``,
+		`"`:                                            `"`,
+		`{"name":"`:                                    `{"name":"***`,
 	} {
 		if got := Redact(in); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -326,4 +341,11 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("%q redacts to %q and then to %q", s, once, Redact(once))
 		}
 	})
+}
+
+func BenchmarkRedact(b *testing.B) {
+	const body = `{"amount":"5.00","currency":"GHS","externalId":"5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c","payee":{"partyIdType":"MSISDN","partyId":"233244123456"},"payerMessage":"Salary","payeeNote":"Salary","status":"SUCCESSFUL","financialTransactionId":"4233244123"}`
+	for b.Loop() {
+		Redact(body)
+	}
 }

@@ -1,65 +1,144 @@
 package provider
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
-// secretMembers are JSON members whose text never reaches a log: credentials,
-// and what tells who a person is. Names are compared in lower case.
-var secretMembers = map[string]bool{
-	"access_token": true, "apikey": true, "authorization": true,
-	"given_name": true, "family_name": true, "birthdate": true, "sub": true,
-	"name": true, "customername": true, "recipientname": true, "customeremail": true,
-	"bankaccountname": true, "bankaccountnumber": true,
-}
+// Providers call the same thing by many names, so what a member holds is told by the words in its name, which is
+// compared in lower case without separators.
+var (
+	// personal are words of names whose text never reaches a log: credentials, and what tells who a person is.
+	personal = []string{"name", "email", "mail", "token", "secret", "password", "passwd", "passcode", "apikey", "authorization", "credential", "signature",
+		"birth", "address", "accountnumber", "accountno", "cardnumber", "idnumber", "nationalid"}
+	// short are such names as a whole: in others they are a part of words.
+	short = []string{"sub", "pin", "otp", "dob", "iban", "key", "auth"}
+	// things have names that are nobody's.
+	things = []string{"bankname", "networkname", "servicename", "productname", "channelname", "hostname", "currencyname", "eventname", "tokentype"}
+	// labels say what the member "value" beside them is.
+	labels = []string{"display", "label", "field"}
+)
 
-// Redact makes a body or URL fit for a log: secret members become "***" and
-// phone numbers keep their first three and last four digits.
+const hidden = "***"
+
+var (
+	inQuery   = regexp.MustCompile(`([?&;\s]|^)([A-Za-z][A-Za-z0-9_.%\[\]-]{0,40})=([^&;\s"<>\\*][^&;\s"<>\\]*)`)
+	inElement = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9_.:-]{0,40})>([^<>"*][^<>"]*)`)
+	asEmail   = regexp.MustCompile(`[A-Za-z0-9._%+-]+(@|%40)[A-Za-z0-9.-]+\.[A-Za-z]{2,}`)
+	asToken   = regexp.MustCompile(`\b([Bb]earer|BEARER|[Bb]asic|BASIC)\s+[A-Za-z0-9._~+/=-]{6,}`)
+	asJWT     = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]+){1,2}`)
+)
+
+// Redact makes a body or URL fit for a log: names, e-mail addresses, tokens and what else is personal become "***",
+// whatever the provider calls them, and phone numbers keep their first three and last four digits.
 func Redact(s string) string {
-	return maskNumbers(maskMembers(s))
+	s = maskMembers(s)
+	// Most texts have nothing that a pattern could find, and looking with it is slow.
+	if strings.IndexByte(s, '=') >= 0 {
+		s = maskPairs(s, inQuery, 2)
+	}
+	if strings.IndexByte(s, '<') >= 0 {
+		s = maskPairs(s, inElement, 1)
+	}
+	if strings.Contains(s, "earer") || strings.Contains(s, "asic") || strings.Contains(s, "EARER") || strings.Contains(s, "ASIC") {
+		s = asToken.ReplaceAllString(s, "${1} "+hidden)
+	}
+	if strings.Contains(s, "eyJ") {
+		s = asJWT.ReplaceAllString(s, hidden)
+	}
+	if strings.IndexByte(s, '@') >= 0 || strings.Contains(s, "%40") {
+		s = asEmail.ReplaceAllString(s, hidden)
+	}
+	return maskNumbers(s)
 }
 
-// maskMembers walks a JSON text (or anything else) and blanks the string
-// values of secret members. It needs no valid JSON: half an answer is what
-// one wants to read in a log.
-func maskMembers(s string) string {
+// isPersonal says whether what stands under a name is hidden.
+func isPersonal(name string) bool {
+	if len(name) > 64 {
+		return false
+	}
+	if name = strings.ToLower(name); strings.ContainsAny(name, "_- .") {
+		name = strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name)
+	}
+	if slices.Contains(short, name) {
+		return true
+	}
+	return !slices.Contains(things, name) && slices.ContainsFunc(personal, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// maskPairs hides the last group of a pattern where the group before it is a personal name.
+func maskPairs(s string, pattern *regexp.Regexp, name int) string {
 	var out strings.Builder
 	last := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] != '"' {
+	for _, at := range pattern.FindAllStringSubmatchIndex(s, -1) {
+		value := 2 * (name + 1)
+		if !isPersonal(s[at[2*name]:at[2*name+1]]) {
 			continue
 		}
-		end := stringEnd(s, i)
-		if end < 0 {
-			break
-		}
-		key := s[i+1 : end]
-		i = end
-		if len(key) > 20 || !secretMembers[strings.ToLower(key)] {
-			continue
-		}
-		j := skipSpace(s, end+1)
-		if j >= len(s) || s[j] != ':' {
-			continue
-		}
-		j = skipSpace(s, j+1)
-		if j >= len(s) || s[j] != '"' {
-			continue
-		}
-		stop := stringEnd(s, j)
-		if stop < 0 { // cut in the middle: blank the rest
-			stop = len(s)
-		}
-		out.WriteString(s[last : j+1])
-		out.WriteString("***")
-		last = stop
-		i = min(stop, len(s)-1)
+		out.WriteString(s[last:at[value]])
+		out.WriteString(hidden)
+		last = at[value+1]
 	}
-	if last == 0 {
-		return s
-	}
-	out.WriteString(s[last:])
-	return out.String()
+	return out.String() + s[last:]
 }
 
+// level is an object or a list that a scan is inside of.
+type level struct {
+	hides bool // all of it
+	next  bool // the member "value"
+}
+
+// maskMembers walks a JSON text (or anything else) and hides the values of personal members, what is inside of them as
+// well. It needs no valid JSON: half an answer is what one wants to read in a log.
+func maskMembers(s string) string {
+	var out strings.Builder
+	levels, last := []level{{}}, 0
+	name, hides := "", false // of the member whose value comes next
+	blank := func(from, to int) {
+		out.WriteString(s[last:from])
+		out.WriteString(hidden)
+		last = to
+	}
+	for i := 0; i < len(s); i++ {
+		here := &levels[len(levels)-1]
+		switch c := s[i]; {
+		case c == '{' || c == '[':
+			levels = append(levels, level{hides: hides || here.hides})
+			name, hides = "", false
+		case (c == '}' || c == ']') && len(levels) > 1:
+			levels = levels[:len(levels)-1]
+			name, hides = "", false
+		case c == ',':
+			name, hides = "", false
+		case c == '"':
+			end := stringEnd(s, i)
+			text := s[i+1 : min(end, len(s))]
+			if colon := skipSpace(s, end+1); colon < len(s) && s[colon] == ':' {
+				name = text
+				hides = isPersonal(text) || here.next && strings.EqualFold(name, "value")
+				i = colon
+				continue
+			}
+			if hides || here.hides {
+				blank(i+1, min(end, len(s)))
+			} else if slices.ContainsFunc(labels, func(label string) bool { return strings.EqualFold(label, name) }) {
+				here.next = isPersonal(text)
+			}
+			i = end
+		case (hides || here.hides) && (c >= '0' && c <= '9'):
+			end := i
+			for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
+				end++
+			}
+			blank(i, end)
+			i = end - 1
+		}
+	}
+	return out.String() + s[min(last, len(s)):]
+}
+
+// stringEnd finds the quote that ends a string; the end of the text when there is none.
 func stringEnd(s string, open int) int {
 	for i := open + 1; i < len(s); i++ {
 		switch s[i] {
@@ -69,7 +148,7 @@ func stringEnd(s string, open int) int {
 			return i
 		}
 	}
-	return -1
+	return len(s)
 }
 
 func skipSpace(s string, i int) int {
@@ -79,30 +158,26 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// maskNumbers hides the middle of digit runs that look like a Ghanaian number
-// (233 and nine digits, or 0 and nine) or a bank account behind such a shape.
+// mostGroups is into how many groups of digits a phone number is written.
+const mostGroups = 6
+
+// maskNumbers hides the middle of what looks like a Ghanaian number (233 or 0 and nine digits, or the nine of a mobile
+// number alone), written in one or with spaces, hyphens, dots and brackets.
 func maskNumbers(s string) string {
 	var out []byte
-	for i := 0; i < len(s); {
-		if s[i] < '0' || s[i] > '9' {
-			i++
-			continue
-		}
-		j := i
-		for j < len(s) && s[j] >= '0' && s[j] <= '9' {
-			j++
-		}
-		run := s[i:j]
-		inWord := i > 0 && isWord(s[i-1]) && !(i > 2 && s[i-3] == '%') || j < len(s) && isWord(s[j])
-		if !inWord && (len(run) == 12 && strings.HasPrefix(run, "233") || len(run) == 10 && run[0] == '0') {
+	groups := digitGroups(s)
+	for i := 0; i < len(groups); i++ {
+		for j := min(i+mostGroups, len(groups)) - 1; j >= i; j-- {
+			if !joined(groups[i:j+1]) || !isNumber(s, groups[i:j+1]) {
+				continue
+			}
 			if out == nil {
 				out = []byte(s)
 			}
-			for k := i + 3; k < j-4; k++ {
-				out[k] = '*'
-			}
+			hideMiddle(out, groups[i:j+1])
+			i = j
+			break
 		}
-		i = j
 	}
 	if out == nil {
 		return s
@@ -110,6 +185,90 @@ func maskNumbers(s string) string {
 	return string(out)
 }
 
+// group is a run of digits, and whether only a separator stands between it and the next.
+type group struct {
+	from, to int
+	joins    bool
+}
+
+// joined says whether all of a list of groups stand one separator apart.
+func joined(list []group) bool {
+	return !slices.ContainsFunc(list[:len(list)-1], func(g group) bool { return !g.joins })
+}
+
+func digitGroups(s string) []group {
+	var all []group
+	for i := 0; i < len(s); {
+		if s[i] == '%' && i+2 < len(s) { // an escape of a URL is no digits
+			i += 3
+			continue
+		}
+		if s[i] < '0' || s[i] > '9' {
+			i++
+			continue
+		}
+		from := i
+		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+			i++
+		}
+		all = append(all, group{from: from, to: i})
+	}
+	for i := range len(all) - 1 {
+		switch between := s[all[i].to:all[i+1].from]; between {
+		case " ", "-", ".", "(", ")", ") ", " (", "%20", "+":
+			all[i].joins = true
+		}
+	}
+	return all
+}
+
+// isNumber says whether groups of digits are a phone number that stands by itself.
+func isNumber(s string, list []group) bool {
+	from, to := list[0].from, list[len(list)-1].to
+	escaped := from > 2 && s[from-3] == '%'
+	if from > 0 && isWord(s[from-1]) && !escaped || to < len(s) && isWord(s[to]) {
+		return false
+	}
+	digits := ""
+	for _, g := range list {
+		if digits += s[g.from:g.to]; len(digits) > 13 {
+			return false
+		}
+	}
+	switch len(digits) {
+	case 9:
+		return mobile(digits)
+	case 10:
+		return digits[0] == '0'
+	case 12:
+		return strings.HasPrefix(digits, "233")
+	case 13: // +233 (0) 24 ...
+		return strings.HasPrefix(digits, "2330")
+	}
+	return false
+}
+
+// mobile says whether nine digits begin as numbers of mobile networks do.
+func mobile(digits string) bool {
+	return digits[0] == '2' && strings.IndexByte("03456789", digits[1]) >= 0 || digits[0] == '5' && strings.IndexByte("0345679", digits[1]) >= 0
+}
+
+// hideMiddle leaves the first three digits and the last four.
+func hideMiddle(out []byte, list []group) {
+	total, at := 0, 0
+	for _, g := range list {
+		total += g.to - g.from
+	}
+	for _, g := range list {
+		for i := g.from; i < g.to; i++ {
+			if at >= 3 && at < total-4 {
+				out[i] = '*'
+			}
+			at++
+		}
+	}
+}
+
 func isWord(c byte) bool {
-	return c == '_' || c == '-' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return c == '_' || c == '-' || c == '*' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
