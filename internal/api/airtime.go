@@ -25,10 +25,10 @@ func sendAirtime(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.TopUp(c.ctx, who, in)
+	c.replayed(replayed) // a refusal can be one
 	if err != nil {
 		return err
 	}
-	c.replayed(replayed)
 	w := c.success("Airtime sent successfully")
 	w.object("data")
 	w.text("transaction_id", p.Reference)
@@ -61,10 +61,10 @@ func buyAirtime(c *call) error {
 		return err
 	}
 	payment, topUp, replayed, err := c.api.Payments.AirtimeBuy(c.ctx, who, in)
+	c.replayed(replayed) // a refusal can be one
 	if err != nil {
 		return err
 	}
-	c.replayed(replayed)
 	w := c.success("Payment Initiated Successful")
 	w.object("data")
 	w.object("payment")

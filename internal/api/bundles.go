@@ -66,10 +66,10 @@ func buyBundle(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.BuyBundle(c.ctx, who, in)
+	c.replayed(replayed) // a refusal can be one
 	if err != nil {
 		return err
 	}
-	c.replayed(replayed)
 	w := c.success("Data bundle purchased successfully")
 	w.object("data")
 	w.object("payment")

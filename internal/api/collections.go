@@ -25,10 +25,10 @@ func collect(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.Collect(c.ctx, who, in)
+	c.replayed(replayed) // a refusal can be one
 	if err != nil {
 		return err
 	}
-	c.replayed(replayed)
 	w := c.success("Payment Initiated Successful")
 	w.object("data")
 	w.record(p)

@@ -79,6 +79,7 @@ var contractRows = map[string]string{
 	"2/resolve": "an operator ends what no provider will", "2/wallet-transfer": "an operator moves money between two wallets",
 	"2/reversed-payout": "done, then taken back", "2/reversed-collection": "paid, then taken back",
 	"2/blocked-in-flight": "work in flight of a blocked account", "2/idempotency": "Idempotency-Key", "2/bundle-twice": "the same package twice",
+	"2/duplicates-repeat": "duplicates: refuse or repeat",
 }
 
 func TestEveryRowOfTheContractHasAScenario(t *testing.T) {

@@ -297,6 +297,9 @@ func (a *actor) set(settings map[string]string) {
 			case "bearer":
 				bearer := tenant.FeeBearer(value)
 				c.FeeBearer = &bearer
+			case "duplicates":
+				duplicates := tenant.Duplicates(value)
+				c.Duplicates = &duplicates
 			case "wallet-limit", "bank-limit":
 				limit, err := money.Parse(value)
 				if err != nil {

@@ -98,11 +98,11 @@ func TestTenants(t *testing.T) {
 		id := w.tenant("--collections", "on", "--payout-ip", "10.0.0.0/8", "--payout-ip", "::1", "--transfer-limit", "200.50")
 		has(t, w.object("tenant", "show", id), map[string]any{
 			"name": "Adom Stores", "mode": "live", "collections": true, "blocked": false, "payouts": true, "transfer_limit": "200.50",
-			"bank_transfer_limit": "50000.00", "fee_bearer": "merchant", "payout_ips": []string{"10.0.0.0/8", "::1/128"},
+			"bank_transfer_limit": "50000.00", "fee_bearer": "merchant", "duplicates": "refuse", "payout_ips": []string{"10.0.0.0/8", "::1/128"},
 			"wallet": "0.00", "sms_credits": 0,
 		})
-		has(t, w.object("tenant", "set", id, "--blocked", "on", "--payouts", "off", "--fee-bearer", "customer", "--reason", "fraud"), map[string]any{
-			"blocked": true, "payouts": false, "fee_bearer": "customer", "collections": true, "transfer_limit": "200.50",
+		has(t, w.object("tenant", "set", id, "--blocked", "on", "--payouts", "off", "--fee-bearer", "customer", "--duplicates", "repeat", "--reason", "fraud"), map[string]any{
+			"blocked": true, "payouts": false, "fee_bearer": "customer", "duplicates": "repeat", "collections": true, "transfer_limit": "200.50",
 			"payout_ips": []string{"10.0.0.0/8", "::1/128"},
 		})
 		has(t, w.object("tenant", "set", id, "--payout-ip", "192.0.2.0/24", "--name", "Adom", "--reason", "moved"), map[string]any{
@@ -220,7 +220,7 @@ func TestRefusals(t *testing.T) {
 		for _, args := range [][]string{
 			{"tenant", "set", id, "--reason", "x"}, {"tenant", "set", id, "--blocked", "on"}, {"tenant", "set", id, "--reason", "x", "--collections", "yes"}, {"tenant", "set", id, "--reason", "x", "--payout-ip", "10.1.2.3/8"},
 			{"tenant", "set", id, "--reason", "x", "--payout-ip", "::1", "--no-payout-ip"}, {"tenant", "set", id, "--reason", "x", "--transfer-limit", "-1"},
-			{"tenant", "set", id, "--reason", "x", "--transfer-limit", "0"}, {"tenant", "set", id, "--reason", "x", "--fee-bearer", "me"}, {"tenant", "set", id, "--reason", "x", "--name", ""},
+			{"tenant", "set", id, "--reason", "x", "--transfer-limit", "0"}, {"tenant", "set", id, "--reason", "x", "--fee-bearer", "me"}, {"tenant", "set", id, "--reason", "x", "--duplicates", "allow"}, {"tenant", "set", id, "--reason", "x", "--name", ""},
 			{"tenant", "create", "x"}, {"tenant", "create", "x", "--mode", "demo"}, {"tenant", "create", "x", "--mode", "live", "--id", "a b"},
 			{"tenant", "list", "-o", "xml"}, {"tenant"}, {"nothing"}, {"tenant", "list", "--nothing"},
 		} {

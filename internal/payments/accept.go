@@ -27,6 +27,8 @@ type acceptance struct {
 	field, childField string
 	// waits: somebody waits for the answer to the submission (payouts).
 	waits bool
+	// repeats: the same request hears what became of it (tenant.RepeatDuplicates).
+	repeats bool
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 
@@ -37,7 +39,7 @@ type acceptance struct {
 // An accepted is the answer to an acceptance.
 type accepted struct {
 	payment  Payment
-	replayed bool // an earlier request with the same Idempotency-Key made it
+	replayed bool // an earlier request made it; with an error: was refused so
 }
 
 // Shortfall is the Data of an InsufficientFunds refusal.
@@ -55,7 +57,7 @@ type Shortfall struct {
 func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) {
 	if err := p.prepare(ctx, a); err != nil {
 		// What was asked before has its answer even while nothing is served.
-		if old, replayed, known := p.earlier(ctx, a.payment); known != nil || replayed {
+		if old, replayed, known := p.earlier(ctx, a); known != nil || replayed {
 			return accepted{payment: old, replayed: replayed}, known
 		}
 		return accepted{}, err
@@ -64,14 +66,11 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) 
 	if errors.Is(err, db.ErrUnique) {
 		// The same Reference under another secret, which makes another
 		// ProviderReference of it.
-		if old, replayed, known := p.earlier(ctx, a.payment); known != nil || replayed {
+		if old, replayed, known := p.earlier(ctx, a); known != nil || replayed {
 			return accepted{payment: old, replayed: replayed}, known
 		}
 	}
-	if err != nil {
-		return accepted{}, err
-	}
-	return accepted{payment: r.payment, replayed: r.replayed}, nil
+	return accepted{payment: r.payment, replayed: r.replayed}, err
 }
 
 // rowsOf is about how many rows one request writes.
@@ -161,7 +160,11 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 		return b.replay(*old, pay)
 	}
 	if old := b.byReference[referenceOf(pay)]; old != nil {
-		return result{}, duplicate(*old)
+		var topUp *Payment
+		if a.child != nil {
+			topUp = b.byReference[referenceOf(*a.child)]
+		}
+		return b.p.again(a, *old, topUp)
 	}
 	if a.child != nil {
 		if old := b.byReference[referenceOf(*a.child)]; old != nil {
@@ -229,15 +232,6 @@ func (p Payment) held() money.Pesewas {
 		return p.Amount
 	}
 	return p.Held()
-}
-
-func duplicate(old Payment) error {
-	e := problem.New(problem.Duplicate, "duplicate_reference", "The transaction id has already been taken")
-	if old.Kind == KindPayout {
-		e.Message = "The client reference has already been taken"
-	}
-	e.Data = old
-	return e
 }
 
 // asset is the money of a mode.

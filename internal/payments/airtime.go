@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // AirtimeBuy tops up a number when somebody's mobile money wallet has paid for
@@ -53,36 +54,37 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c Caller, r AirtimeBuy) (pay,
 	if err := bad.Err(); err != nil {
 		return Payment{}, Payment{}, false, err
 	}
-	pay = asked(c, t, KindCollection)
-	pay.Reference = r.Reference
-	if old, replayed, err := p.earlier(ctx, pay); err != nil || replayed {
-		return p.withChild(ctx, old, err)
-	}
 	network, found, err := p.routes.Network(ctx, r.NetworkID)
 	if err != nil {
 		return Payment{}, Payment{}, false, err
 	}
+	pay = asked(c, t, KindCollection)
+	pay.Reference, pay.Channel, pay.Account, pay.Amount = r.Reference, string(r.Network), string(r.Payer), r.Amount
+	topUp = asked(c, t, KindTopUp)
+	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection's
+	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
+	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
+	topUp.Details.NetworkID, topUp.Details.Name = r.NetworkID, cut(r.Name, nameLength)
+	a := &acceptance{payment: pay, child: &topUp, field: "network", childField: "network_id", repeats: t.Duplicates == tenant.RepeatDuplicates}
+	if old, replayed, err := p.earlier(ctx, a); err != nil || replayed {
+		return p.withChild(ctx, old, replayed, err)
+	}
 	if !found || network.Status != route.Active {
 		return Payment{}, Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
 	}
-	p.mintReference(&pay)
-	pay.Channel, pay.Account, pay.Amount = string(r.Network), string(r.Payer), r.Amount
-	topUp = asked(c, t, KindTopUp)
-	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection's
-	topUp.Reference, topUp.Details.Minted, topUp.CallbackURL = pay.Reference, pay.Details.Minted, r.CallbackURL
-	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
-	topUp.Details.NetworkID, topUp.Details.Name = r.NetworkID, cut(r.Name, nameLength)
-	done, err := p.accept(ctx, &acceptance{payment: pay, child: &topUp, field: "network", childField: "network_id"})
+	p.mintReference(&a.payment)
+	topUp.Reference, topUp.Details.Minted = a.payment.Reference, a.payment.Details.Minted
+	done, err := p.accept(ctx, a)
 	if err != nil || done.replayed {
-		return p.withChild(ctx, done.payment, err)
+		return p.withChild(ctx, done.payment, done.replayed, err)
 	}
 	return done.payment, topUp, false, nil
 }
 
 // withChild answers a replay with the top-up as it is now.
-func (p *Payments) withChild(ctx context.Context, pay Payment, err error) (Payment, Payment, bool, error) {
+func (p *Payments) withChild(ctx context.Context, pay Payment, again bool, err error) (Payment, Payment, bool, error) {
 	if err != nil {
-		return Payment{}, Payment{}, false, err
+		return Payment{}, Payment{}, again, err
 	}
 	topUp, _, err := p.get(ctx, pay.Tenant, KindTopUp, pay.Child)
 	return pay, topUp, true, err

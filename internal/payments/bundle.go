@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // BuyBundle buys a data package from the wallet for the number it was offered
@@ -23,8 +24,7 @@ type BuyBundle struct {
 // BuyBundle asks the provider again for the package and its price, debits
 // exactly the price, and answers at once; the package is bought right after. An
 // offer that is unknown, expired, another tenant's, another number's, or not on
-// the provider's list at that price any more is NotFound. replayed tells that an
-// earlier request with the same Idempotency-Key made it.
+// the provider's list at that price any more is NotFound. replayed is Collect's.
 func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -39,8 +39,9 @@ func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Pa
 		return Payment{}, false, err
 	}
 	pay = asked(c, t, KindBundle)
-	pay.Reference = r.Reference
-	if old, replayed, err := p.earlier(ctx, pay); err != nil || replayed {
+	pay.Reference, pay.Channel, pay.Account, pay.Details.OfferID = r.Reference, string(r.Network), string(r.MSISDN), r.OfferID
+	a := &acceptance{payment: pay, field: "service_id", repeats: t.Duplicates == tenant.RepeatDuplicates}
+	if old, replayed, err := p.earlier(ctx, a); err != nil || replayed {
 		return old, replayed, err
 	}
 	service, err := p.service(ctx, r.ServiceID)
@@ -63,7 +64,8 @@ func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Pa
 	if err := p.stillOffered(ctx, pay, service, o); err != nil {
 		return Payment{}, false, err
 	}
-	done, err := p.accept(ctx, &acceptance{payment: pay, field: "service_id"})
+	a.payment = pay
+	done, err := p.accept(ctx, a)
 	return done.payment, done.replayed, err
 }
 

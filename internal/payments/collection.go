@@ -38,8 +38,8 @@ var referencePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
 const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' and '-'"
 
 // Collect accepts a collection and answers at once; the payer is asked right
-// after. replayed tells that an earlier request with the same Idempotency-Key
-// made it.
+// after. replayed tells that an earlier request made it: with the same
+// Idempotency-Key, or the same one of a tenant whose duplicates repeat.
 func (p *Payments) Collect(ctx context.Context, c Caller, r Collect) (pay Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Payments) Collect(ctx context.Context, c Caller, r Collect) (pay Paymen
 	pay.Channel, pay.Reference, pay.Account = string(r.Network), r.Reference, string(r.MSISDN)
 	pay.Amount, pay.Charges, pay.Plan = r.Amount, charges, plan
 	pay.Label, pay.CallbackURL = cut(r.Label, labelLength), r.CallbackURL
-	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network"})
+	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network", repeats: t.Duplicates == tenant.RepeatDuplicates})
 	return done.payment, done.replayed, err
 }
 

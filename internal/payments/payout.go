@@ -8,7 +8,6 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
-	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -60,8 +59,8 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 	}
 	if t.PayoutsStopped {
 		// What was sent before is still told: a replay moves no money.
-		if old, again, err := p.earlier(ctx, asked(c, t, KindPayout)); err != nil || again {
-			return p.replayed(old, err)
+		if old, again, err := p.earlier(ctx, &acceptance{payment: asked(c, t, KindPayout)}); err != nil || again {
+			return p.replayed(old, again, err)
 		}
 		return Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
 	}
@@ -82,22 +81,19 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
 		return Payment{}, false, err
 	}
+	a := &acceptance{payment: pay, field: field, waits: true, repeats: t.Duplicates == tenant.RepeatDuplicates}
 	if r.BankID != "" {
-		if old, again, err := p.earlier(ctx, pay); err != nil || again {
-			return p.replayed(old, err)
+		if old, again, err := p.earlier(ctx, a); err != nil || again {
+			return p.replayed(old, again, err)
 		}
 		// The verified name is used. Nothing is debited before it is known.
-		if pay.AccountName, err = p.bankName(ctx, t, r.BankID, r.AccountNumber); err != nil {
+		if a.payment.AccountName, err = p.bankName(ctx, t, r.BankID, r.AccountNumber); err != nil {
 			return Payment{}, false, err
 		}
 	}
-	a := &acceptance{payment: pay, field: field, waits: true}
 	done, err := p.accept(ctx, a)
-	if err != nil {
-		return Payment{}, false, err
-	}
-	if done.replayed {
-		return p.replayed(done.payment, nil)
+	if err != nil || done.replayed {
+		return p.replayed(done.payment, done.replayed, err)
 	}
 	no, err := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun))
 	if no != nil {
@@ -163,21 +159,4 @@ func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d 
 	}
 	return nil, problem.New(problem.Unavailable, "outcome_unknown",
 		"The service was interrupted and does not know yet what became of the payout. Ask for its status.")
-}
-
-// replayed answers a request that came before from the payment that it made.
-func (p *Payments) replayed(old Payment, err error) (Payment, bool, error) {
-	if err == nil && old.Refused {
-		err = refused(old)
-	}
-	if err != nil {
-		return Payment{}, old.Refused, err
-	}
-	return old, true, nil
-}
-
-func refused(pay Payment) error {
-	e := problem.New(problem.Refused, "payout_failed_refunded", "The payout failed and was refunded. "+provider.Sentence(pay.Reason))
-	e.Data = pay
-	return e
 }

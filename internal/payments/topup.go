@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // TopUp buys airtime for a number from the wallet.
@@ -26,8 +27,7 @@ const (
 )
 
 // TopUp debits exactly the amount and answers at once; the airtime is sent
-// right after. replayed tells that an earlier request with the same
-// Idempotency-Key made it.
+// right after. replayed is Collect's.
 func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, r
 	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
 	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
 	pay.Details.NetworkID = r.NetworkID
-	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network_id"})
+	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network_id", repeats: t.Duplicates == tenant.RepeatDuplicates})
 	return done.payment, done.replayed, err
 }
 
@@ -70,11 +70,11 @@ func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {
 // asked about it: the payment that its Idempotency-Key has made already (a
 // package may have expired since), or a reference that is taken. accept looks
 // again, under the lock.
-func (p *Payments) earlier(ctx context.Context, pay Payment) (old Payment, replayed bool, err error) {
-	var byKey, byReference *Payment
-	b := &batch{p: p}
+func (p *Payments) earlier(ctx context.Context, a *acceptance) (old Payment, replayed bool, err error) {
+	var byKey, byReference, topUp *Payment
+	pay, b := a.payment, &batch{p: p}
 	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		byKey, byReference = nil, nil
+		byKey, byReference, topUp = nil, nil, nil
 		var queries []db.Query
 		if pay.IdempotencyKey != "" {
 			queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, []idempotencyKey{idempotencyOf(pay)})},
@@ -83,6 +83,10 @@ func (p *Payments) earlier(ctx context.Context, pay Payment) (old Payment, repla
 		if pay.Reference != "" {
 			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(pay)})},
 				Each: b.scan(func(p *Payment) { byReference = p })})
+		}
+		if a.child != nil && pay.Reference != "" {
+			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(*a.child)})},
+				Each: b.scan(func(p *Payment) { topUp = p })})
 		}
 		return tx.Gather(queries...)
 	})
@@ -93,7 +97,8 @@ func (p *Payments) earlier(ctx context.Context, pay Payment) (old Payment, repla
 		r, err := b.replay(*byKey, pay)
 		return r.payment, r.replayed, err
 	case byReference != nil:
-		return Payment{}, false, duplicate(*byReference)
+		r, err := p.again(a, *byReference, topUp)
+		return r.payment, r.replayed, err
 	}
 	return Payment{}, false, nil
 }

@@ -44,6 +44,16 @@ const (
 	Customer FeeBearer = "customer"
 )
 
+// Duplicates says what a request is answered whose reference was used before.
+type Duplicates string
+
+// What becomes of duplicates: they are refused, which is the contract, or the same
+// request hears for a day what became of it.
+const (
+	RefuseDuplicates Duplicates = "refuse"
+	RepeatDuplicates Duplicates = "repeat"
+)
+
 // The transfer limits of a tenant for whom nothing else was said.
 const (
 	DefaultWalletLimit = 15_000 * money.Cedi
@@ -76,6 +86,7 @@ type Tenant struct {
 	PayoutLimitWallet  money.Pesewas // the most that one transfer to a wallet may move
 	PayoutLimitBank    money.Pesewas // the same to a bank account
 	FeeBearer          FeeBearer
+	Duplicates         Duplicates
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
@@ -158,13 +169,13 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 }
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
-	wallet_limit, bank_limit, fee_bearer, created_at, updated_at`
+	wallet_limit, bank_limit, fee_bearer, duplicates, created_at, updated_at`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
-		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.CreatedAt, &t.UpdatedAt)
+		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.CreatedAt, &t.UpdatedAt)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -229,11 +240,11 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // Create makes a tenant in tx and opens its wallet and its credits. Members of
 // t that are zero get their default: an id, the limits, the merchant bearing
-// fees. The tenant as made is returned; id is made before the transaction by
+// fees, duplicates refused. The tenant as made is returned; id is made before the transaction by
 // callers whose transaction may run twice.
 func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.ID == "" {
@@ -248,13 +259,16 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.FeeBearer == "" {
 		t.FeeBearer = Merchant
 	}
+	if t.Duplicates == "" {
+		t.Duplicates = RefuseDuplicates
+	}
 	if err := t.check(); err != nil {
 		return Tenant{}, err
 	}
 	t.CreatedAt = s.clock.Now()
 	t.UpdatedAt = t.CreatedAt
 	_, err := tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
-		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.CreatedAt, t.UpdatedAt)
+		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.CreatedAt, t.UpdatedAt)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -283,6 +297,9 @@ func (t Tenant) check() error {
 	if t.FeeBearer != Merchant && t.FeeBearer != Customer {
 		f.Add("fee_bearer", "must be merchant or customer")
 	}
+	if t.Duplicates != RefuseDuplicates && t.Duplicates != RepeatDuplicates {
+		f.Add("duplicates", "must be refuse or repeat")
+	}
 	if t.PayoutLimitWallet <= 0 {
 		f.Add("transfer_limit", "must be above zero")
 	}
@@ -309,6 +326,7 @@ type Change struct {
 	PayoutLimitWallet  *money.Pesewas
 	PayoutLimitBank    *money.Pesewas
 	FeeBearer          *FeeBearer
+	Duplicates         *Duplicates
 }
 
 func set[T any](to *T, from *T) {
@@ -318,7 +336,7 @@ func set[T any](to *T, from *T) {
 }
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
-	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, updated_at = $9 WHERE id = $1`
+	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, updated_at = $10 WHERE id = $1`
 
 // Set changes a tenant in tx, where the caller also writes the audit entry, and
 // gives it as it was and as it is.
@@ -335,12 +353,13 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.PayoutLimitWallet, c.PayoutLimitWallet)
 	set(&after.PayoutLimitBank, c.PayoutLimitBank)
 	set(&after.FeeBearer, c.FeeBearer)
+	set(&after.Duplicates, c.Duplicates)
 	if err := after.check(); err != nil {
 		return Tenant{}, Tenant{}, err
 	}
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
-		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.UpdatedAt)
+		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.UpdatedAt)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }

@@ -1,0 +1,90 @@
+package payments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+func (n *node) setDuplicates(d tenant.Duplicates) {
+	t := n.house.t
+	t.Helper()
+	err := n.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, _, err := n.tenants.Set(tx, n.house.tenant.ID, tenant.Change{Duplicates: &d})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A refusal that the provider took back is no answer to anybody: what may have
+// been paid is shown as it is.
+func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		h.first.script(always(rejected), always(failed))
+		r := h.payout()
+		_, _, err := n.Payout(t.Context(), h.caller(), r)
+		first := wantKind(t, err, problem.Refused)
+		_, replayed, err := n.Payout(t.Context(), h.caller(), r)
+		if again := wantKind(t, err, problem.Refused); again.Message != first.Message || !replayed {
+			t.Errorf("it hears %q, then %q; replayed %v", first.Message, again.Message, replayed)
+		}
+		h.first.script(always(rejected), always(success))
+		n.pass(24*time.Hour + lookSlack + lookEvery)
+		if is := n.must(KindPayout, first.Data.(Payment).ID); is.TurnedAt.IsZero() {
+			t.Fatal("the contradiction was not seen")
+		}
+		for _, setting := range []tenant.Duplicates{tenant.RefuseDuplicates, tenant.RepeatDuplicates} {
+			n.setDuplicates(setting)
+			_, _, err = n.Payout(t.Context(), h.caller(), r)
+			if e := wantKind(t, err, problem.Duplicate); e.Data.(Payment).Status != StatusFailed {
+				t.Errorf("it is shown %+v", e.Data)
+			}
+		}
+		if posts, _ := h.first.counts(); posts != 1 {
+			t.Errorf("%d POSTs, want 1", posts)
+		}
+		n.books()
+	})
+}
+
+// While the first request waits for its provider nobody knows what it will hear.
+func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		n := h.node("a")
+		n.setDuplicates(tenant.RepeatDuplicates)
+		entered, leave := make(chan struct{}), make(chan struct{})
+		h.first.script(func(int, string) provider.Outcome {
+			close(entered)
+			<-leave
+			return rejected
+		}, always(failed))
+		r := h.payout()
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := n.Payout(t.Context(), h.caller(), r)
+			answer <- err
+		}()
+		<-entered
+		_, _, err := n.Payout(t.Context(), h.caller(), r)
+		if e := wantKind(t, err, problem.InProgress); e.RetryAfter <= 0 {
+			t.Error("it is not said when to come again")
+		}
+		close(leave)
+		wantKind(t, <-answer, problem.Refused)
+		_, replayed, err := n.Payout(t.Context(), h.caller(), r)
+		if wantKind(t, err, problem.Refused); !replayed {
+			t.Error("the refusal was not marked as replayed")
+		}
+		n.books()
+	})
+}
