@@ -110,7 +110,7 @@ func (c *webhooksAttempts) Run(e *env) error {
 type webhooksReplay struct {
 	common
 	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
-	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too."`
+	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too, and those that wait for their next attempt have it now."`
 	Failed bool          `name:"failed" help:"All that were given up."`
 	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: given up in this time."`
 	Limit  count         `name:"limit" default:"1000" help:"With --failed: at most so many, the oldest first."`

@@ -223,3 +223,47 @@ func TestJobs(t *testing.T) {
 		}
 	})
 }
+
+// A command wakes the job of the server that has it: an event that waits for minutes goes out at once.
+func TestAPendingWebhookIsSentNow(t *testing.T) {
+	t.Setenv(config.EnvMasterKey, testMasterKey)
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		q, hooks := w.server()
+		calls := make(chan struct{}, 3)
+		var status atomic.Int32
+		status.Store(http.StatusInternalServerError)
+		receiver := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+			out.WriteHeader(int(status.Load()))
+			calls <- struct{}{}
+		}))
+		defer receiver.Close()
+		event := webhook.Event{ID: "0192-event", Tenant: id, Mode: "live", Subject: "0192-payment", Kind: webhook.Payout, URL: receiver.URL,
+			Amount: 1000, Status: "success", Reference: "order-000000001", ProviderReference: "ext", First: true}
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error { return hooks.Queue(tx, event) }); err != nil {
+			t.Fatal(err)
+		}
+		sent := func(n int) {
+			t.Helper()
+			select {
+			case <-calls:
+			case <-time.After(patience):
+				t.Fatalf("attempt %d never came", n)
+			}
+			w.quiet(q)
+		}
+		replay := func() {
+			t.Helper()
+			has(t, w.object("webhooks", "replay", "--tenant", id, "0192-event", "--reason", "they are back"), map[string]any{"replayed": 1})
+		}
+		sent(1)
+		replay()
+		sent(2) // the next one is five minutes away: longer than this test waits
+		status.Store(http.StatusOK)
+		replay()
+		sent(3)
+		if list := w.list("webhooks", "list", "--tenant", id); list[0]["state"] != "delivered" || list[0]["attempts"] != 3.0 {
+			t.Errorf("%v", list)
+		}
+	})
+}

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ type Job struct {
 	ID   string // unique; made when empty. Callers that may run again make it beforehand
 	Kind string // permanent: rows outlive programs
 	// Subject is what Wake calls it by, such as a payment's id. ID is the Subject, or
-	// begins with it and "/" and a number: so it is found in the table.
+	// begins with it and "/" and a number: so it is found in the table. Without a
+	// Subject it is called by its ID.
 	Subject string
 	// Payload is the handler's own, versioned by it.
 	Payload   json.RawMessage
@@ -439,6 +441,21 @@ func (q *Queue) Wake(subject string) {
 		q.wakes[subject] = true
 		q.nudge()
 	}
+}
+
+// WakeIn is Wake in a transaction, for whoever runs no jobs, such as a command: the
+// owners of the subjects' jobs see it within two seconds of the commit.
+func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
+	if len(subjects) == 0 {
+		return
+	}
+	slices.Sort(subjects)
+	tx.Defer(sqlWake, -1, slices.Compact(subjects))
+	tx.AfterCommit(func() {
+		for _, s := range subjects {
+			q.Wake(s)
+		}
+	})
 }
 
 // Quiet waits until nothing runs and nothing that may run is due. It is for

@@ -474,7 +474,7 @@ const (
 	// reading all jobs of the owner, BETWEEN from a join that reads all there are.
 	sqlSubjects = `WITH heard(of_subject) AS (SELECT value FROM texts($2))
 		SELECT ` + jobColumns + ` FROM heard JOIN jobs ON jobs.id BETWEEN of_subject AND of_subject || '/~'
-		WHERE jobs.owner || '' = $1 AND jobs.subject = of_subject`
+		WHERE jobs.owner || '' = $1 AND (jobs.subject = of_subject OR jobs.subject = '' AND jobs.id = of_subject)`
 )
 
 type wake struct {
@@ -492,14 +492,13 @@ var wakeColumns = []db.Column[wake]{
 func (q *Queue) keepWakes(ctx context.Context) error {
 	q.mu.Lock()
 	owner, spilled := q.owner, q.spill.on
-	idle := q.peers == 0 && !spilled && len(q.wakes) == 0
 	subjects := make([]string, 0, len(q.wakes))
 	for s := range q.wakes {
 		subjects = append(subjects, s)
 		q.wakes[s] = false
 	}
 	q.mu.Unlock()
-	if idle || owner == ownerNobody {
+	if owner == ownerNobody {
 		return nil
 	}
 	if len(subjects) > 0 {

@@ -180,9 +180,13 @@ func (m *memory) move(e *entry, due, now time.Time) {
 	m.schedule(e, now)
 }
 
-// wake makes the jobs of a subject run now and says whether there were any.
+// wake makes the jobs of a subject run now, or the job with the id that has none,
+// and says whether there were any.
 func (m *memory) wake(subject string, now time.Time) bool {
 	first := m.bySubject[subject]
+	if e := m.byID[subject]; first == nil && e != nil && e.job.Subject == "" {
+		first = e
+	}
 	for e := first; e != nil; e = e.next {
 		switch e.state {
 		case waiting:

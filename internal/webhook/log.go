@@ -135,14 +135,14 @@ const (
 	sqlReplay = `UPDATE webhook_events SET state = 'pending', ended_at = 0, failed_at = 0
 		WHERE tenant = $1 AND id IN (SELECT value FROM texts($2)) AND state <> 'pending'
 		RETURNING subject, id, url`
-	sqlReplayable = `SELECT id FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
+	sqlReplayable = `SELECT id, state FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
 	sqlFailedIDs  = `SELECT id FROM webhook_events WHERE failed_at >= $2 AND tenant = $1 ORDER BY failed_at LIMIT $3`
 )
 
 // Replay sends events of a tenant again, delivered ones too: the same bytes
-// under the same webhook-id, with all attempts anew. It says how many; those
-// that are being tried anyway do not count. An id that does not exist refuses
-// the whole.
+// under the same webhook-id, with all attempts anew. One that waits for its next
+// attempt has it now. It says how many. An id that does not exist refuses the
+// whole.
 func (w *Webhooks) Replay(ctx context.Context, tenant string, ids ...string) (n int, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
 		n, err = w.ReplayIn(tx, tenant, ids...)
@@ -155,10 +155,15 @@ func (w *Webhooks) Replay(ctx context.Context, tenant string, ids ...string) (n 
 // down who asked for it.
 func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
 	known := map[string]bool{}
+	var waiting []string
 	err := tx.Query(sqlReplayable, []any{tenant, ids}, func(r *db.Row) error {
 		var id string
-		err := r.Scan(&id)
+		var state State
+		err := r.Scan(&id, &state)
 		known[id] = true
+		if state == Pending {
+			waiting = append(waiting, id)
+		}
 		return err
 	})
 	if err != nil {
@@ -169,7 +174,9 @@ func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error
 			return 0, problem.New(problem.NotFound, "webhook_not_found", "There is no webhook "+id+" of this tenant")
 		}
 	}
-	return w.replay(tx, tenant, ids)
+	w.queue.WakeIn(tx, waiting...)
+	n, err := w.replay(tx, tenant, ids)
+	return n + len(waiting), err
 }
 
 // ReplayFailedIn sends again what was given up since a time, the oldest first

@@ -202,11 +202,16 @@ func TestReplay(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		r.quiet()
-		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 0 {
-			t.Errorf("replay of what is being tried: %d, %v", n, err)
+		// One that waits for its next attempt has it now, and not once more at its time.
+		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 1 {
+			t.Errorf("replay of what waits: %d, %v", n, err)
+		}
+		r.quiet()
+		if list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0001"}); err != nil || list[0].State != Pending || list[0].Attempts != 3 {
+			t.Errorf("after the replay of what waits: %+v, %v", list, err)
 		}
 		r.inbox.status(http.StatusOK)
-		r.c.Advance(6 * time.Second)
+		r.c.Advance(10 * time.Minute)
 		r.quiet()
 		if n, err := r.Replay(t.Context(), "tenant", "event-0001"); err != nil || n != 1 { // a delivered one
 			t.Errorf("%d, %v", n, err)
@@ -218,7 +223,7 @@ func TestReplay(t *testing.T) {
 				first = append(first, m)
 			}
 		}
-		if len(first) != 4 {
+		if len(first) != 5 {
 			t.Fatalf("sent %d times", len(first))
 		}
 		for _, m := range first {
@@ -227,11 +232,11 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		list, err := r.List(t.Context(), Filter{Tenant: "tenant", Subject: "subject-0001"})
-		if err != nil || list[0].State != Delivered || list[0].Attempts != 4 {
+		if err != nil || list[0].State != Delivered || list[0].Attempts != 5 {
 			t.Errorf("%+v, %v", list, err)
 		}
 		attempts, err := r.Attempts(t.Context(), "tenant", "event-0001")
-		if err != nil || len(attempts) != 2 || attempts[0].Number != 1 || attempts[1].Number != 2 {
+		if err != nil || len(attempts) != 3 || attempts[0].Number != 1 || attempts[2].Number != 3 {
 			t.Errorf("%+v, %v", attempts, err)
 		}
 		for _, ids := range [][]string{{"nothing"}, {"event-0003"}, {"event-0002", "event-0003"}} {
