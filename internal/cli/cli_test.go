@@ -119,7 +119,7 @@ func TestTenants(t *testing.T) {
 		for at, want := range [][]any{
 			{"payout_ips: 192.0.2.0/24 → -;"},
 			{"name: Adom Stores → Adom;", "payout_ips: 10.0.0.0/8 ::1/128 → 192.0.2.0/24;"},
-			{"blocked: no → yes;", "payouts: yes → no;", "fee_bearer: merchant → customer;"},
+			{"blocked: no → yes;", "payouts: yes → no;", "fee_bearer: merchant → customer;", "duplicates: refuse → repeat;"},
 		} {
 			if got := log[at]["changes"].([]any); !slices.Equal(got, want) {
 				t.Errorf("the changes are %v, not %v", got, want)
