@@ -1,0 +1,251 @@
+// Package recovery knows whether the database may have gone back in time (a
+// restore, a standby that was promoted) and what is let through until everything
+// that the lost time held is settled. While a recovery lasts nothing is paid
+// without asking every provider first; the domains ask here whether it lasts.
+// The first phase is closed: customers get 503, providers get questions only, and
+// operators redo what they had done. Then it is open: requests are taken over
+// from the provider that knows them.
+package recovery
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Phase is how far a recovery is. Stored; never renamed.
+type Phase string
+
+// The phases. Before the first recovery there is none.
+const (
+	PhaseNone   Phase = ""
+	PhaseClosed Phase = "closed"
+	PhaseOpen   Phase = "open"
+	PhaseEnded  Phase = "ended"
+)
+
+// State is what is known of the recovery that lasts. The zero State is none.
+type State struct {
+	Phase   Phase
+	Cause   string    // what was found, in words
+	BegunAt time.Time // when the present life of the database began to ask
+	Since   time.Time // what was committed after this moment may be forgotten; zero: nobody knows
+	Reason  string    // an operator's, for the last step
+	Actor   string
+	skipped map[string]bool
+	allowed map[string]bool
+}
+
+// Lasts says whether a recovery lasts, closed or open.
+func (s State) Lasts() bool { return s.Phase == PhaseClosed || s.Phase == PhaseOpen }
+
+// Closed says whether customers are kept out.
+func (s State) Closed() bool { return s.Phase == PhaseClosed }
+
+// Skips says whether an operator lets payments through without the answer of a
+// rail.
+func (s State) Skips(rail, mode string) bool { return s.skipped[rail+"/"+mode] }
+
+// Allows says whether an operator lets a tenant's purchases through that no key
+// names.
+func (s State) Allows(tenant string) bool { return s.allowed[tenant] }
+
+// cachedFor is how old the State may be that requests go by.
+const cachedFor = time.Second
+
+// Recovery is the store of the one recovery that an installation can be in.
+type Recovery struct {
+	db    *db.DB
+	clock *clock.Clock
+	log   *slog.Logger
+	state *fresh.Cache[struct{}, State]
+}
+
+// New makes the store. It reads nothing.
+func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Recovery {
+	r := &Recovery{db: d, clock: c, log: log}
+	r.state = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (State, error) { return r.load(ctx) })
+	return r
+}
+
+// State gives the recovery as it was at most a second ago.
+func (r *Recovery) State(ctx context.Context) (State, error) { return r.state.Get(ctx, struct{}{}) }
+
+const (
+	sqlState      = `SELECT phase, cause, begun_at, since, reason, actor FROM recovery WHERE id = 1`
+	sqlExceptions = `SELECT kind, name FROM recovery_exceptions`
+
+	sqlBegin = `INSERT INTO recovery (id, phase, cause, begun_at, since, reason, actor) VALUES (1, 'closed', $1, $2, $3, $4, $5)
+ON CONFLICT (id) DO UPDATE SET phase = 'closed', cause = excluded.cause, begun_at = excluded.begun_at,
+since = CASE WHEN recovery.phase = 'ended' THEN excluded.since
+	WHEN recovery.since < excluded.since THEN recovery.since ELSE excluded.since END, reason = excluded.reason, actor = excluded.actor`
+
+	sqlMove = `UPDATE recovery SET phase = $1, reason = $2, actor = $3 WHERE id = 1 AND phase = $4`
+
+	sqlForgive = `DELETE FROM recovery_exceptions`
+
+	sqlExcept = `INSERT INTO recovery_exceptions (kind, name, reason, actor, at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason, actor = excluded.actor, at = excluded.at`
+)
+
+func (r *Recovery) load(ctx context.Context) (s State, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		s = State{skipped: map[string]bool{}, allowed: map[string]bool{}}
+		if _, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor); err != nil {
+			return err
+		}
+		return tx.Query(sqlExceptions, nil, func(row *db.Row) error {
+			var kind, name string
+			err := row.Scan(&kind, &name)
+			if kind == "rail" {
+				s.skipped[name] = true
+			} else {
+				s.allowed[name] = true
+			}
+			return err
+		})
+	})
+	return s, err
+}
+
+// Begin begins a recovery, closed: since is the moment after which commits may be
+// forgotten, zero where nobody knows it. One that lasts begins anew: what it let
+// through was said of another past.
+func (r *Recovery) Begin(ctx context.Context, cause string, since time.Time, reason, actor string, also ...func(*db.Tx) error) error {
+	err := r.write(ctx, also, func(tx *db.Tx) error {
+		if _, err := tx.Exec(sqlForgive); err != nil {
+			return err
+		}
+		_, err := tx.Exec(sqlBegin, cause, db.Micros(r.clock.Now()), db.Micros(since), reason, actor)
+		return err
+	})
+	if err == nil {
+		r.log.Error("recovery: the database may have gone back in time; customers are kept out", "cause", cause, "since", since, "actor", actor)
+	}
+	return err
+}
+
+// Open lets customers in.
+func (r *Recovery) Open(ctx context.Context, reason, actor string, also ...func(*db.Tx) error) error {
+	return r.move(ctx, PhaseClosed, PhaseOpen, reason, actor, also)
+}
+
+// End ends the recovery. That nothing is left to settle is for the caller to see.
+func (r *Recovery) End(ctx context.Context, reason, actor string, also ...func(*db.Tx) error) error {
+	return r.move(ctx, PhaseOpen, PhaseEnded, reason, actor, also)
+}
+
+// Skip lets payments through without the answer of a rail.
+func (r *Recovery) Skip(ctx context.Context, rail, mode, reason, actor string, also ...func(*db.Tx) error) error {
+	return r.except(ctx, "rail", rail+"/"+mode, reason, actor, also)
+}
+
+// Allow lets a tenant's purchases through that no key names.
+func (r *Recovery) Allow(ctx context.Context, tenant, reason, actor string, also ...func(*db.Tx) error) error {
+	return r.except(ctx, "tenant", tenant, reason, actor, also)
+}
+
+func (r *Recovery) move(ctx context.Context, from, to Phase, reason, actor string, also []func(*db.Tx) error) error {
+	err := r.write(ctx, also, func(tx *db.Tx) error {
+		n, err := tx.Exec(sqlMove, to, reason, actor, from)
+		if err == nil && n != 1 {
+			err = problem.New(problem.Invalid, "recovery_phase", "The recovery is not "+string(from))
+		}
+		return err
+	})
+	if err == nil {
+		r.log.Warn("recovery", "phase", string(to), "actor", actor, "reason", reason)
+	}
+	return err
+}
+
+func (r *Recovery) except(ctx context.Context, kind, name, reason, actor string, also []func(*db.Tx) error) error {
+	return r.write(ctx, also, func(tx *db.Tx) error {
+		var s State
+		found, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor)
+		if err != nil {
+			return err
+		}
+		if !found || !s.Lasts() {
+			return problem.New(problem.Invalid, "recovery_phase", "No recovery lasts")
+		}
+		_, err = tx.Exec(sqlExcept, kind, name, reason, actor, db.Micros(r.clock.Now()))
+		return err
+	})
+}
+
+// write runs a step with what is to happen beside it, and forgets what was read.
+func (r *Recovery) write(ctx context.Context, also []func(*db.Tx) error, step func(*db.Tx) error) error {
+	defer r.state.Forget(struct{}{})
+	return r.db.Write(ctx, func(tx *db.Tx) error {
+		if err := step(tx); err != nil {
+			return err
+		}
+		for _, fn := range also {
+			if err := fn(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A Conflict is a request that a provider has done in the life before and that
+// cannot be taken over as it is: the wallet does not cover it, or amount or party
+// differ. An operator ends it by a claim.
+type Conflict struct {
+	Tenant            string
+	Kind              string
+	Reference         string
+	ProviderReference string
+	Rail              string
+	Amount            int64 // pesewas
+	Why               string
+	At                time.Time
+}
+
+const (
+	sqlConflict = `INSERT INTO recovery_conflicts (tenant, kind, reference, provider_reference, rail, amount, why, at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (tenant, kind, reference) DO UPDATE SET rail = excluded.rail, amount = excluded.amount, why = excluded.why, at = excluded.at`
+
+	sqlConflicts = `SELECT tenant, kind, reference, provider_reference, rail, amount, why, at FROM recovery_conflicts ORDER BY at, tenant, kind, reference LIMIT $1`
+
+	sqlSettled = `DELETE FROM recovery_conflicts WHERE tenant = $1 AND kind = $2 AND reference = $3`
+)
+
+// maxConflicts bounds the list.
+const maxConflicts = 1000
+
+// Note keeps a conflict for the operators.
+func (r *Recovery) Note(ctx context.Context, c Conflict) error {
+	return r.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(sqlConflict, c.Tenant, c.Kind, c.Reference, c.ProviderReference, c.Rail, c.Amount, c.Why, db.Micros(r.clock.Now()))
+		return err
+	})
+}
+
+// Settled takes a conflict off the list, in the transaction that ends it.
+func (r *Recovery) Settled(tx *db.Tx, tenant, kind, reference string) error {
+	_, err := tx.Exec(sqlSettled, tenant, kind, reference)
+	return err
+}
+
+// Conflicts lists what waits for an operator, oldest first.
+func (r *Recovery) Conflicts(ctx context.Context) (list []Conflict, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sqlConflicts, []any{maxConflicts}, func(row *db.Row) error {
+			var c Conflict
+			err := row.Scan(&c.Tenant, &c.Kind, &c.Reference, &c.ProviderReference, &c.Rail, &c.Amount, &c.Why, &c.At)
+			list = append(list, c)
+			return err
+		})
+	})
+	return list, err
+}

@@ -1,0 +1,101 @@
+package recovery
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+var morning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+
+// TestPhases: closed, open, ended, in that order, and what is let through is of one
+// recovery.
+func TestPhases(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		r := New(d, c, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		is := func(phase Phase) State {
+			t.Helper()
+			s, err := r.State(t.Context())
+			if err != nil || s.Phase != phase {
+				t.Fatalf("phase %q, %v, want %q", s.Phase, err, phase)
+			}
+			return s
+		}
+		refused := func(err error) {
+			t.Helper()
+			if !problem.Is(err, problem.Invalid) {
+				t.Errorf("got %v", err)
+			}
+		}
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is(PhaseNone).Lasts() {
+			t.Error("a recovery lasts before the first one")
+		}
+		refused(r.Open(t.Context(), "why", "ama"))
+		refused(r.End(t.Context(), "why", "ama"))
+		refused(r.Skip(t.Context(), "mtn", "live", "why", "ama"))
+		must(r.Begin(t.Context(), "restored", morning.Add(-time.Hour), "", "node a"))
+		if s := is(PhaseClosed); !s.Lasts() || !s.Closed() || !s.BegunAt.Equal(morning) || !s.Since.Equal(morning.Add(-time.Hour)) {
+			t.Errorf("%+v", s)
+		}
+		must(r.Skip(t.Context(), "hubtel", "live", "closed for good", "ama"))
+		must(r.Allow(t.Context(), "tenant-1", "looked at the statement", "ama"))
+		if s := is(PhaseClosed); !s.Skips("hubtel", "live") || s.Skips("hubtel", "test") || !s.Allows("tenant-1") || s.Allows("tenant-2") {
+			t.Errorf("%+v", s)
+		}
+		must(r.Open(t.Context(), "redone", "ama"))
+		if is(PhaseOpen).Closed() {
+			t.Error("it is closed still")
+		}
+		// Found again while it lasts: it begins anew, with the earlier moment.
+		c.Advance(time.Hour)
+		must(r.Begin(t.Context(), "promoted", morning, "", "node b"))
+		if s := is(PhaseClosed); s.Skips("hubtel", "live") || s.Allows("tenant-1") || !s.Since.Equal(morning.Add(-time.Hour)) || !s.BegunAt.Equal(c.Now()) {
+			t.Errorf("%+v", s)
+		}
+		must(r.Open(t.Context(), "redone", "ama"))
+		must(r.End(t.Context(), "floats agree", "ama"))
+		if is(PhaseEnded).Lasts() {
+			t.Error("it lasts after its end")
+		}
+		must(r.Begin(t.Context(), "restored again", morning.Add(2*time.Hour), "", "node a"))
+		if s := is(PhaseClosed); !s.Since.Equal(morning.Add(2 * time.Hour)) {
+			t.Errorf("since %v", s.Since)
+		}
+	})
+}
+
+// TestConflictsAreListedUntilTheyAreSettled.
+func TestConflictsAreListedUntilTheyAreSettled(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))
+		one := Conflict{Tenant: "t", Kind: "payout", Reference: "order-000001", ProviderReference: "p", Rail: "mtn", Amount: 1000, Why: "not covered"}
+		for range 2 {
+			if err := r.Note(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := r.Conflicts(t.Context())
+		one.At = morning
+		if err != nil || len(list) != 1 || list[0] != one {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return r.Settled(tx, "t", "payout", "order-000001") }); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := r.Conflicts(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
