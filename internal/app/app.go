@@ -49,6 +49,7 @@ type App struct {
 	parts
 	sim      *simulator // nil in production without one
 	doors    doors
+	crowd    *clients // of the interface
 	failed   chan error
 	ready    Ready
 	demoMade bool // this start made the demo tenant

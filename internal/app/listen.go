@@ -24,7 +24,7 @@ const (
 	readTimeout       = 30 * time.Second
 	writeTimeout      = api.AnswerWithin + 15*time.Second // so that the last refusal still arrives
 	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 256 << 10 // sms-api/send takes its fields from the query too
+	maxHeaderBytes    = 64 << 10 // sms-api/send takes its fields from the query too
 )
 
 // Limits of one HTTP/2 connection: streams at once, and bytes that arrived before anybody asked for them.

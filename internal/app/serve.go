@@ -59,6 +59,12 @@ func (a *App) listenMetrics(context.Context) error {
 // listen serves the interface; the ready record learns the addresses.
 func (a *App) listen(context.Context) error {
 	l := a.doors.api
+	most := descriptors() / 4 * 3 // the rest is for the database, providers and receivers
+	if a.cfg.MaxClients > 0 {
+		most = min(most, a.cfg.MaxClients)
+	}
+	a.crowd = newClients(most)
+	l.server.ConnContext, l.server.ConnState = a.crowd.arrive, a.crowd.changed
 	public := a.cfg.PublicURL
 	if public == "" {
 		public = l.url()
@@ -102,6 +108,8 @@ func (a *App) handler() http.Handler {
 			probe(w, r, http.StatusOK, "ok")
 		case r.URL.Path == "/readyz":
 			a.readiness(w, r)
+		case crowded(r) && !strings.HasPrefix(r.URL.Path, "/callbacks/"):
+			busy(w, r)
 		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
 			a.sim.control.ServeHTTP(w, r)
 		default:
@@ -134,6 +142,19 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	probe(w, r, http.StatusOK, "ready")
+}
+
+// busy refuses what came on a connection beyond the limit, in the words of the interface.
+func busy(w http.ResponseWriter, r *http.Request) {
+	id := api.RequestID(r)
+	h := w.Header()
+	h.Set("Connection", "close")
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Retry-After", "2")
+	h.Set("X-Request-Id", id)
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write([]byte(`{"message":"Too many connections. Try again shortly","code":"server_busy","request_id":"` + id + "\"}\n"))
 }
 
 func probe(w http.ResponseWriter, r *http.Request, status int, message string) {

@@ -54,6 +54,7 @@ type Server struct {
 	Connections   int        `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
 
 	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
+	MaxClients     int            `name:"max-clients" env:"MAKOLA_MAX_CLIENTS" default:"4096" help:"Most connections of clients at once, and never more than three quarters of the files that the process may open; 0 leaves it at that."`
 	TLSCert        string         `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Certificate chain in PEM."`
 	TLSKey         string         `name:"tls-key" env:"MAKOLA_TLS_KEY" placeholder:"PATH" help:"Private key in PEM."`
 	TrustedProxies []netip.Prefix `name:"trusted-proxy" env:"MAKOLA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For is believed. May be repeated."`
@@ -145,6 +146,7 @@ func (s Server) Wrong() []string {
 	for _, quota := range []int64{s.Quotas.Contacts, s.Quotas.Groups, s.Quotas.Senders, s.Quotas.Campaigns} {
 		need(quota >= 0, "quotas from 0 on in MAKOLA_QUOTA_..., not %d", quota)
 	}
+	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
 	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong
 }

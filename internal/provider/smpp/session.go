@@ -186,11 +186,22 @@ func (s *session) request(id uint32) {
 	s.wake()
 }
 
-// send queues a unit that nobody waits for.
+// maxQueued is how many octets wait for a peer that does not read. The window bounds the submits among them; what a peer
+// asks for, and is answered, nothing else does.
+const maxQueued = 1 << 20
+
+// send queues a unit that nobody waits for. A peer that asks on and reads nothing loses its session.
 func (s *session) send(p pdu) {
 	s.mu.Lock()
-	s.queued = p.appendTo(s.queued)
+	full := len(s.queued) > maxQueued
+	if !full {
+		s.queued = p.appendTo(s.queued)
+	}
 	s.mu.Unlock()
+	if full {
+		s.end(errors.New("smpp: the peer does not read what it is answered"))
+		return
+	}
 	s.wake()
 }
 

@@ -1,0 +1,112 @@
+package app
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/config"
+)
+
+// caller is one connection.
+type caller struct {
+	t    *testing.T
+	conn net.Conn
+	read *bufio.Reader
+}
+
+func dialed(t *testing.T, address string) *caller {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return &caller{t, conn, bufio.NewReader(conn)}
+}
+
+// get asks for a path and gives the status; 0 when the connection has ended.
+func (c *caller) get(path string) int {
+	c.t.Helper()
+	if _, err := io.WriteString(c.conn, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+		return 0
+	}
+	answer, err := http.ReadResponse(c.read, nil)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
+// Whoever opens connections and keeps them takes them from nobody: the one that was idle for the longest ends, and where
+// all are busy, probes and callbacks are answered still.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(c *config.Server) { c.MaxClients = 3 })
+	address := a.doors.api.net.Addr().String()
+	open := func() int {
+		a.crowd.mu.Lock()
+		defer a.crowd.mu.Unlock()
+		return len(a.crowd.open)
+	}
+	var idle []*caller
+	for n := range 3 {
+		c := dialed(t, address)
+		if got := c.get("/healthz"); got != http.StatusOK {
+			t.Fatalf("answered %d", got)
+		}
+		idle = append(idle, c)
+		clocktest.Await(t, "it to be idle", func() bool {
+			a.crowd.mu.Lock()
+			defer a.crowd.mu.Unlock()
+			return a.crowd.idle.Len() == n+1
+		})
+	}
+	more := dialed(t, address)
+	if got := more.get("/api/v1/account-api/balance"); got != http.StatusUnauthorized {
+		t.Errorf("one more is answered %d", got)
+	}
+	if first, last := idle[0].get("/healthz"), idle[2].get("/healthz"); first != 0 || last != http.StatusOK {
+		t.Errorf("of those that were idle the first is answered %d, the last %d", first, last)
+	}
+	for _, c := range append(idle, more) {
+		_ = c.conn.Close()
+	}
+	clocktest.Await(t, "the end of all", func() bool { return open() == 0 })
+	for range 3 { // busy: a request that does not end
+		c := dialed(t, address)
+		if _, err := io.WriteString(c.conn, "POST /api/v1/payment-api/momopay HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: "+a.ready.APIKey+"\r\nContent-Length: 10\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clocktest.Await(t, "nobody idle", func() bool {
+		a.crowd.mu.Lock()
+		defer a.crowd.mu.Unlock()
+		return a.crowd.idle.Len() == 0 && len(a.crowd.open) == 3
+	})
+	for path, want := range map[string]int{"/readyz": 200, "/callbacks/mtn/x": 404, "/api/v1/account-api/balance": 503} {
+		c := dialed(t, address)
+		if got := c.get(path); got != want {
+			t.Errorf("with all connections busy %s is answered %d, want %d", path, got, want)
+		}
+		_ = c.conn.Close()
+	}
+	for range 2 * moreClients {
+		dialed(t, address)
+	}
+	if got := dialed(t, address).get("/readyz"); got != http.StatusOK {
+		t.Errorf("among silent connections a probe is answered %d", got)
+	}
+	if n := open(); n > 3+moreClients {
+		t.Errorf("%d connections are open", n)
+	}
+}
