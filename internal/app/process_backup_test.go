@@ -5,13 +5,17 @@
 package app_test
 
 import (
+	"errors"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
@@ -43,7 +47,7 @@ func TestBackupsKilledUnderLoad(t *testing.T) {
 			for range backupKills {
 				before := l.sent.Load()
 				clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+callers })
-				killBackup(t, where, folder, time.Duration(random.IntN(500))*time.Millisecond)
+				where.killed(t, time.Duration(random.IntN(500))*time.Millisecond, "backup", "create", "--folder", folder)
 			}
 			var whole struct {
 				File string `json:"file"`
@@ -76,17 +80,84 @@ func TestBackupsKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// killBackup begins a backup and kills it after a while, if it takes so long.
-func killBackup(t *testing.T, where site, folder string, after time.Duration) {
+// killed runs a command and kills it after a while, if it takes so long.
+func (s site) killed(t *testing.T, after time.Duration, args ...string) {
 	t.Helper()
-	run := exec.Command(program(t), append([]string{"backup", "create", "--folder", folder}, where.args()...)...)
-	run.Env = append(run.Environ(), where.environment...)
+	run := exec.Command(program(t), append(args, s.args()...)...)
+	run.Env = append(run.Environ(), s.environment...)
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
 	pause(after)
 	_ = run.Process.Kill()
 	_ = run.Wait()
+}
+
+// A restore that was killed leaves no database, or one that knows that it was restored.
+func TestRestoresThatAreKilled(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			where, folder := newSite(t, engine), t.TempDir()
+			where.command(t, "migrate", "up")
+			where.command(t, "tenant", "create", "Adom Stores", "--mode", "live")
+			var made struct {
+				File string `json:"file"`
+			}
+			decode(t, where.command(t, "backup", "create", "--folder", folder, "-o", "json"), &made)
+			random := rand.New(rand.NewPCG(3, uint64(engine)))
+			whole := 0
+			for range backupKills {
+				new := where.beside(t)
+				new.killed(t, time.Duration(random.IntN(600))*time.Millisecond, "restore", made.File)
+				d := new.left(t)
+				if d == nil {
+					continue
+				}
+				if r, found, err := backup.LastRestore(t.Context(), d); !found || err != nil || r.MadeAt.IsZero() {
+					t.Errorf("a database was left that does not know it: %+v, %v", r, err)
+				}
+				whole++
+			}
+			t.Logf("%d of %d restores were quicker", whole, backupKills)
+		})
+	}
+}
+
+// left opens the database that a command has left, if there is one.
+func (s site) left(t *testing.T) *db.DB {
+	t.Helper()
+	o := db.Options{URL: s.url, MaxConns: 2}
+	if s.engine == db.SQLite {
+		o.Path = filepath.Join(s.data, "makola.db")
+		if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	d := dbtest.OpenWith(t, o)
+	if s.engine == db.SQLite {
+		return d
+	}
+	tables := 0
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		// A psql that has lost its makola ends by itself.
+		clocktest.Await(t, "the command's sessions to end", func() bool {
+			var others int
+			_, err := tx.One(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`, nil, &others)
+			return err == nil && others == 0
+		})
+		names, err := tx.Tables()
+		tables = len(names)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tables == 0 {
+		return nil
+	}
+	return d
 }
 
 // server is the flag by which verify and drill find a PostgreSQL server.

@@ -66,6 +66,7 @@ max_connections = 60
 shared_buffers = 32MB
 fsync = off
 autovacuum = off
+wal_retrieve_retry_interval = '20ms'
 `)
 	c.primary = c.start(primary)
 	c.exec(c.primary, "postgres", "CREATE DATABASE makola")

@@ -123,3 +123,30 @@ exit 1`)+":"+os.Getenv("PATH"))
 		t.Errorf("in the folder: %v", entries)
 	}
 }
+
+// A program that fails half-way, however well the rest of what it printed went, leaves nothing.
+func TestHalfARestoreIsNotCommitted(t *testing.T) {
+	real, err := findTools(t.Context(), toolFolders(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := dbtest.Options(t, db.Postgres)
+	b := source{dbtest.OpenWith(t, o), o}.backup(t)
+	for name, print := range map[string]string{
+		"pg_restore fails":      "echo 'CREATE TABLE half (n INT);'; exit 1",
+		"psql fails":            "echo 'CREATE TABLE half (n INT); SELECT nothing;'; exit 0",
+		"the mark has no table": "echo 'CREATE TABLE half (n INT);'; exit 0",
+	} {
+		folder := programs(t, `[ "$1" = --version ] && exec `+filepath.Dir(real.dump)+`/NAME --version
+[ NAME = pg_restore ] && { `+print+`; }
+exec `+filepath.Dir(real.dump)+`/NAME "$@"`)
+		t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+		target := db.Options{URL: dbtest.EmptyURL(t), MaxConns: 2}
+		err := b.Restore(t.Context(), target, restoring())
+		if err == nil {
+			t.Errorf("%s: it was restored", name)
+		}
+		t.Logf("%s: %v", name, err)
+		nothingThere(t, target)
+	}
+}
