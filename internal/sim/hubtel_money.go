@@ -50,8 +50,9 @@ func (c *call) accepted(e Entry) {
 }
 
 // transactionStatus tells Paid, Unpaid or Refunded of a collection or a sale,
-// under the code 0000 always. Unpaid is said of what is open and of what failed;
-// isFulfilled of sales alone.
+// under the code 0000 always. Unpaid is said of what is open and of what failed.
+// A sale that the network took and did not deliver was given back: Refunded.
+// isFulfilled is said of sales alone.
 func (h *hubtel) transactionStatus(c *call) {
 	e, ok := h.asked(c, Collection, TopUp, Bundle)
 	if !ok {
@@ -61,7 +62,7 @@ func (h *hubtel) transactionStatus(c *call) {
 	sale := e.Kind != Collection
 	status := "Unpaid"
 	switch {
-	case e.Reversed, sale && e.Status == Failed:
+	case e.Reversed, sale && e.Status == Failed && (e.Reason == OverLimit || e.Reason == Internal):
 		status = "Refunded"
 	case e.Status == Success:
 		status = "Paid"

@@ -4,7 +4,7 @@
 //
 // Two properties of Hubtel shape everything here. A reference is used once and
 // refused for ever after, in no words of its own, so that nothing is ever
-// posted twice: what became of an unanswered request is asked, never guessed
+// posted twice and no refusal is believed without a question
 // (provider.Rail.MayRepeat is false). And callbacks carry no signature, so that
 // they are hints: every final word comes from an authenticated query.
 //
@@ -63,7 +63,6 @@ type Adapter struct {
 	account config.Hubtel
 	mode    string
 	client  *provider.Client
-	clock   *clock.Clock
 	auth    string
 }
 
@@ -81,7 +80,7 @@ func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 		account.UnpaidAfter = 5 * time.Minute
 	}
 	basic := base64.StdEncoding.EncodeToString([]byte(account.ClientID + ":" + account.ClientSecret.Reveal()))
-	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o), clock: o.Clock, auth: "Basic " + basic}
+	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o), auth: "Basic " + basic}
 }
 
 // Close drops the idle connections.
@@ -124,18 +123,12 @@ func (h *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provid
 			"Channel": channel, "Amount": number(r.Amount), "PrimaryCallbackUrl": r.CallbackURL,
 			"Description": description(r.Label, r.Reference), "ClientReference": provider.PlainReference(r.ProviderReference),
 		})
-	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: collection}), func() provider.Outcome {
-		return h.CollectStatus(ctx, provider.StatusRequest{ProviderReference: r.ProviderReference, Amount: r.Amount})
-	})
+	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: collection})
 }
 
 // CollectStatus asks what became of a collection.
 func (h *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
-	o := paid(h.transaction(ctx, "collect_status", r), order{reference: r.ProviderReference, amount: r.Amount, product: collection}, h.account.StatusNotKnown)
-	if o.Unpaid && !r.SentAt.IsZero() && h.clock.Since(r.SentAt) >= h.account.UnpaidAfter {
-		o.State, o.Unpaid = provider.Failed, false
-	}
-	return o
+	return paid(h.transaction(ctx, "collect_status", r), order{reference: r.ProviderReference, amount: r.Amount, product: collection}, h.account.StatusNotKnown)
 }
 
 // transaction asks the interface that knows collections, airtime and data. It
@@ -173,9 +166,7 @@ func (h *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 		}
 	}
 	a := h.post(ctx, "disburse", r.ProviderReference, r.CallbackURL, base, body, r.Account)
-	return confirmed(submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: payout}), func() provider.Outcome {
-		return h.DisburseStatus(ctx, provider.StatusRequest{ProviderReference: r.ProviderReference, Amount: r.Amount, MSISDN: r.MSISDN, Account: r.Account})
-	})
+	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: payout})
 }
 
 // DisburseStatus asks what became of a payout.
@@ -305,9 +296,7 @@ func (h *Adapter) serve(ctx context.Context, op, service, reference string, amou
 	if bundle != "" {
 		body["Extradata"] = map[string]string{"bundle": bundle}
 	}
-	return confirmed(submitted(h.post(ctx, op, reference, callback, h.serviceURL(service), body), order{reference: reference, amount: amount, product: sale}), func() provider.Outcome {
-		return h.served(ctx, op+"_status", provider.StatusRequest{ProviderReference: reference, Amount: amount})
-	})
+	return submitted(h.post(ctx, op, reference, callback, h.serviceURL(service), body), order{reference: reference, amount: amount, product: sale})
 }
 
 // served asks what became of a top-up or bundle.
@@ -384,22 +373,6 @@ func description(label, reference string) string {
 		}
 	}
 	return strings.Join(strings.Fields(out.String()), " ")
-}
-
-// confirmed looks behind a refusal that may hide a duplicate or a payment: Hubtel
-// refuses a reference that it has like any other bad request, and has refused
-// what it paid. A clear refusal stands when Hubtel does not have the payment, or
-// has it as failed; any other only when it has it as failed.
-func confirmed(o provider.Outcome, ask func() provider.Outcome) provider.Outcome {
-	if o.Class != provider.Rejected || o.Unposted {
-		return o
-	}
-	known := ask()
-	if o.Clear && known.NotFound || known.Class == provider.Accepted && known.State == provider.Failed {
-		return o
-	}
-	o.Class, o.Clear, o.UpstreamID = provider.Unknown, false, known.UpstreamID
-	return o
 }
 
 // noService refuses what this account was never set up for: nothing is posted.
