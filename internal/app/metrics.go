@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
@@ -13,6 +16,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -185,7 +190,10 @@ func local(handler http.HandlerFunc) http.HandlerFunc {
 }
 
 // stored are the figures that a scrape asks for, most of them of the database.
-type stored struct{ app *App }
+type stored struct {
+	app  *App
+	told clock.Seldom
+}
 
 var (
 	queueDepth      = prometheus.NewDesc("makola_queue_depth", "Jobs that are not finished, on all nodes.", []string{"queue"}, nil)
@@ -230,8 +238,19 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 }
 
+// complain logs a question that failed, once a minute. A database that is away says so elsewhere: in each scrape's
+// lines its own would drown.
 func (s *stored) complain(err error) {
-	if err != nil {
-		s.app.log.Warn("a metric could not be read", "error", err)
+	if err == nil {
+		return
 	}
+	level := slog.LevelDebug
+	if !errors.Is(err, db.ErrUnavailable) {
+		missed, ok := s.told.May(s.app.clock.Now())
+		if !ok {
+			return
+		}
+		level, err = slog.LevelWarn, fmt.Errorf("%w (and %d times since the last line)", err, missed)
+	}
+	s.app.log.Log(context.Background(), level, "a metric could not be read", "error", err)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -61,11 +62,14 @@ func (q *Queue) keepLoop() {
 	}()
 	tick := time.NewTicker(min(q.lookEvery, q.opts.Heartbeat))
 	defer tick.Stop()
+	var told clock.Seldom
 	for {
 		look := q.look
 		if err := q.keepOnce(ctx); err != nil && ctx.Err() == nil {
 			look = nil // who failed calls, too: a database that takes no writes would be asked without a rest
-			q.log.Warn("the keeper of the jobs failed and looks again", "node", q.opts.Node, "error", err)
+			if missed, ok := told.May(time.Now()); ok {
+				q.log.Warn("the keeper of the jobs failed and looks again", "node", q.opts.Node, "error", err, "times_since", missed)
+			}
 		}
 		select {
 		case <-look:

@@ -2,11 +2,13 @@ package payments
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 )
@@ -85,14 +87,17 @@ func (m metrics) asked(pay Payment, answered bool) {
 // Collectors gives the metrics of payments for a registry. Some of them ask the
 // database at each scrape.
 func (p *Payments) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{p.metrics.payments, p.metrics.cedis, p.metrics.seconds, p.metrics.turned, p.metrics.asks, &scraped{p}}
+	return []prometheus.Collector{p.metrics.payments, p.metrics.cedis, p.metrics.seconds, p.metrics.turned, p.metrics.asks, &scraped{p: p}}
 }
 
 // scrapeTime bounds what a scrape asks of the database.
 const scrapeTime = 5 * time.Second
 
 // scraped are the figures that only the database knows.
-type scraped struct{ p *Payments }
+type scraped struct {
+	p    *Payments
+	told clock.Seldom
+}
 
 var (
 	unknownCount = prometheus.NewDesc("makola_unknown_outcome",
@@ -146,7 +151,11 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	if err != nil {
-		s.p.log.Warn("the metrics of payments could not be read", "error", err)
+		level := slog.LevelDebug // a database that is away says so elsewhere
+		if _, ok := s.told.May(s.p.clock.Now()); ok && !systemic(err) {
+			level = slog.LevelWarn
+		}
+		s.p.log.Log(ctx, level, "the metrics of payments could not be read", "error", err)
 	}
 }
 
