@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -68,7 +67,7 @@ type drawnKey struct{ tenant, name string }
 // used, and whether any are left to draw, which does not change before the
 // window ends.
 type drawn struct {
-	mu    sync.Mutex
+	lock  chan struct{} // holds one while somebody uses it: who waits has a time for it
 	start time.Time
 	left  int64 // tokens of this node
 	rest  int64 // tokens that nobody had drawn when this node last asked
@@ -84,8 +83,12 @@ func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, er
 	}
 	now := a.clock.Now()
 	d := a.drawnFor(drawnKey{tenant, l.Name})
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	select {
+	case d.lock <- struct{}{}:
+	case <-ctx.Done():
+		return Decision{}, ctx.Err()
+	}
+	defer func() { <-d.lock }()
 	if age := now.Sub(d.start); age >= l.Window || age < -farAhead {
 		d.start, d.left, d.rest, d.spent = now.Truncate(l.Window), 0, 0, false
 	}
@@ -127,7 +130,7 @@ func (a *Access) drawnFor(key drawnKey) *drawn {
 	defer a.mu.Unlock()
 	d := a.drawn[key]
 	if d == nil {
-		d = &drawn{}
+		d = &drawn{lock: make(chan struct{}, 1)}
 		a.drawn[key] = d
 	}
 	return d
@@ -158,11 +161,13 @@ func (a *Access) PruneCounters(ctx context.Context) (rows int64, err error) {
 	defer a.mu.Unlock()
 	for key, d := range a.drawn {
 		// One that is in use is not old; whoever holds it keeps it.
-		if d.mu.TryLock() {
+		select {
+		case d.lock <- struct{}{}:
 			if d.start.Before(before) {
 				delete(a.drawn, key)
 			}
-			d.mu.Unlock()
+			<-d.lock
+		default:
 		}
 	}
 	return rows, err

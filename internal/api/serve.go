@@ -24,10 +24,13 @@ import (
 
 const (
 	prefix = "/api/v1/"
-	// AnswerWithin bounds a whole request. A POST keeps it even when the
-	// client has gone: what was begun is finished and recorded.
-	AnswerWithin = 60 * time.Second
-	keptBuffer   = 64 << 10 // bytes of a buffer that is used again
+	// AnswerWithin bounds a whole request, its body aside. A POST keeps it even when
+	// the client has gone: what was begun is finished and recorded. One of large
+	// lists has ListWithin.
+	AnswerWithin = 9 * time.Second
+	ListWithin   = 60 * time.Second
+	keptBuffer   = 64 << 10    // bytes of a buffer that is used again
+	slowBody     = time.Second // a body that took longer is not counted
 )
 
 // call is one request on its way through.
@@ -35,7 +38,8 @@ type call struct {
 	api    *API
 	w      http.ResponseWriter
 	r      *http.Request
-	ctx    context.Context
+	whole  context.Context // as long as there is somebody to answer
+	ctx    context.Context // of whole, with an end
 	cancel context.CancelFunc
 	begun  time.Time
 	id     string // request id
@@ -61,12 +65,18 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	*c = call{api: a, w: w, r: r, begun: a.Clock.Now(), where: "other", body: body, status: http.StatusOK, kind: "application/json"}
 	c.out = writer{buf: out.buf[:0], stack: out.stack[:0]}
 	c.id = RequestID(r)
-	ctx := r.Context()
+	c.whole = r.Context()
 	if r.Method != http.MethodGet {
-		ctx = context.WithoutCancel(ctx)
+		c.whole = context.WithoutCancel(c.whole)
 	}
-	c.ctx, c.cancel = context.WithTimeout(ctx, AnswerWithin)
+	c.ctx, c.cancel = context.WithTimeout(c.whole, AnswerWithin)
 	return c
+}
+
+// within gives the handler its time.
+func (c *call) within(d time.Duration) {
+	c.cancel()
+	c.ctx, c.cancel = context.WithTimeout(c.whole, d)
 }
 
 // RequestID takes over the client's id if it is fit to be shown, else makes one.
@@ -199,6 +209,12 @@ func (c *call) interfaces(path string) error {
 	}
 	if err := c.read(limit); err != nil {
 		return err
+	}
+	switch {
+	case limit > moneyBody:
+		c.within(ListWithin)
+	case c.r.ContentLength != 0 && c.api.Clock.Since(c.begun) > slowBody:
+		c.within(AnswerWithin)
 	}
 	return r.handle(c)
 }

@@ -113,7 +113,7 @@ func sendSMS(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), AnswerWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), ListWithin)
 	defer cancel()
 	campaign, replayed, err := c.api.Messaging.Send(ctx, who, in)
 	if err != nil {

@@ -130,13 +130,37 @@ func (a *App) notice(ctx context.Context) {
 // Stop ends everything in the reverse order of starting. It may be called twice.
 func (a *App) Stop(ctx context.Context) error {
 	a.leave.Do(func() { close(a.draining) })
+	late, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
 	var all error
 	for len(a.undo) > 0 {
 		last := a.undo[len(a.undo)-1]
 		a.undo = a.undo[:len(a.undo)-1]
-		all = errors.Join(all, last(ctx))
+		all = errors.Join(all, bounded(ctx, late, last))
 	}
 	return all
+}
+
+// stopGrace is how long what has to stop may take, all together, beyond the time for stopping.
+const stopGrace = 5 * time.Second
+
+// bounded runs one step of a stop. What hangs is left to the end of the process: a database, or a disk, that says nothing
+// must not keep a node that was told to leave.
+func bounded(ctx, late context.Context, step func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- step(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-late.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		return errors.New("what had to stop did not, and is left behind")
+	}
 }
 
 // later notes what Stop has to do about what was just started.

@@ -22,7 +22,7 @@ var ErrAddressInUse = errors.New("address in use")
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
-	writeTimeout      = api.AnswerWithin + 15*time.Second // so that the last refusal still arrives
+	writeTimeout      = api.ListWithin + 15*time.Second // so that the last refusal still arrives
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10 // sms-api/send takes its fields from the query too
 )

@@ -118,6 +118,8 @@ func (m *meters) queue(a *App) {
 		}
 		return 0
 	})
+	m.gauge("makola_job_keeper_seconds", "For how long this node's keeper of the jobs has not ended a look for those of dead nodes and those without room in memory.",
+		func() float64 { return a.jobs.Counts().Unkept.Seconds() })
 	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
 }
 
@@ -200,12 +202,13 @@ var (
 	queueDead       = prometheus.NewDesc("makola_queue_dead", "Dead letters, on all nodes.", []string{"queue"}, nil)
 	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "For how long the earliest unfinished job has been due by its row, on all nodes; of queue payment this is the age of the oldest open payment.", []string{"queue"}, nil)
 	jobsOverdue     = prometheus.NewDesc("makola_jobs_overdue_seconds", "For how long the job has been due that waits longest on this node to be begun.", []string{"queue"}, nil)
+	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "For how long periodic work has been running on this node, or due; 0 before its time.", []string{"work"}, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, ledgerImbalance} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance} {
 		to <- d
 	}
 }
@@ -230,6 +233,9 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 	for kind, late := range s.app.jobs.Overdue() {
 		gauge(jobsOverdue, late.Seconds(), kind)
+	}
+	for work, since := range s.app.jobs.Periodics() {
+		gauge(periodicSeconds, since.Seconds(), work)
 	}
 	sums, err := s.app.ledger.Imbalance(ctx)
 	for asset, sum := range sums {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/provider"
@@ -130,13 +131,18 @@ func (a *App) leaving() bool {
 	}
 }
 
+// readyTime is how long the database may take to answer a probe, which its asker waits for.
+const readyTime = 800 * time.Millisecond
+
 // readiness says whether this node should get requests: it is not leaving and the database answers.
 func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	if a.leaving() {
 		probe(w, r, http.StatusServiceUnavailable, "draining")
 		return
 	}
-	if err := a.db.Ping(r.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
+	if err := a.db.Ping(ctx); err != nil {
 		a.log.WarnContext(r.Context(), "not ready", "error", err)
 		probe(w, r, http.StatusServiceUnavailable, "the database does not answer")
 		return

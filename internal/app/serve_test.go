@@ -35,8 +35,8 @@ func TestProbesAndTimes(t *testing.T) {
 			t.Errorf("%s: %d, request id %q", path, w.Code, got)
 		}
 	}
-	if writeTimeout <= api.AnswerWithin {
-		t.Errorf("the connection lives for %v, the answer may take %v", writeTimeout, api.AnswerWithin)
+	if writeTimeout <= api.ListWithin {
+		t.Errorf("the connection lives for %v, the answer may take %v", writeTimeout, api.ListWithin)
 	}
 }
 

@@ -217,7 +217,11 @@ func (d *postgresDB) session(ctx context.Context, m mode, p purpose) (session, e
 			bounded := p.class == classBulk && p.tenant != "" && m != modeWhole
 			return &postgresSession{db: d, conn: c, mode: m, begun: m == modeRead && !bounded, bounded: bounded, exchange: p.limits().exchange}, nil
 		}
-		d.lost(c.Hijack())
+		conn := c.Hijack()
+		if err := ctx.Err(); errors.Is(err, context.Canceled) {
+			return nil, err // that says nothing about the server
+		}
+		d.lost(conn)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -226,7 +230,7 @@ func (d *postgresDB) session(ctx context.Context, m mode, p purpose) (session, e
 
 // alive asks a connection for a sign of life. One that gives none is closed.
 func (d *postgresDB) alive(ctx context.Context, c *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTime)
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	if c.Ping(ctx) == nil {
 		return true

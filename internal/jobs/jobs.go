@@ -284,11 +284,12 @@ func (q *Queue) Start(ctx context.Context) error {
 		return fmt.Errorf("plan the periodic work: %w", err)
 	}
 	q.mu.Lock()
-	q.phase = started
+	q.phase, q.lookedAt = started, time.Now()
 	q.dispatch()
 	q.mu.Unlock()
-	q.loops.Add(3)
+	q.loops.Add(4)
 	go q.dispatchLoop()
+	go q.watchLoop()
 	go q.beatLoop()
 	go q.keepLoop()
 	return nil

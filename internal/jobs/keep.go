@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -265,7 +266,11 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		}
 		if len(rows) == 0 {
 			if total > 0 {
-				q.log.Info("jobs were adopted", "node", q.opts.Node, "from", dead, "jobs", total)
+				level := slog.LevelDebug // who accepted them is not gone: they come one by one, all the time
+				if strings.Contains(dead, "/") {
+					level = slog.LevelInfo
+				}
+				q.log.Log(ctx, level, "jobs were adopted", "node", q.opts.Node, "from", dead, "jobs", total)
 			}
 			return nil
 		}

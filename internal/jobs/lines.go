@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"math"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type kind struct {
 	held     []*line     // lines with such a turn and a limit of 0 when it was asked last
 	tenants  map[string]*share
 	repeats  share // of all tenants
+	periodic bool
 	ready    int
 	workers  int             // goroutines that run this kind
 	starting int             // of these, how many have not looked for a job yet
@@ -56,7 +58,7 @@ type share struct {
 }
 
 func newKind(h Handler) *kind {
-	return &kind{Handler: h, lines: map[string]*line{}, tenants: map[string]*share{}}
+	return &kind{Handler: h, periodic: strings.HasPrefix(h.Kind, periodicPrefix), lines: map[string]*line{}, tenants: map[string]*share{}}
 }
 
 // share gives the share of a job's tenant.

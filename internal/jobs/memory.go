@@ -25,14 +25,15 @@ type entry struct {
 	created int64     // microseconds
 	due     time.Time // when it runs; equal to the row's run_at unless moved
 	state   state
-	moved   bool   // due was changed in memory only
-	begun   bool   // a handler has had it
-	woken   bool   // while running: run again at once
-	decided bool   // while running: a transaction finished or postponed it
-	lost    bool   // while running: the epoch that owned it is over
-	index   int    // in the heap
-	next    *entry // another entry of the same subject
-	heir    *entry // lost: the same job under our new epoch
+	moved   bool      // due was changed in memory only
+	begun   bool      // a handler has had it
+	since   time.Time // running: of periodic work, by the machine's clock
+	woken   bool      // while running: run again at once
+	decided bool      // while running: a transaction finished or postponed it
+	lost    bool      // while running: the epoch that owned it is over
+	index   int       // in the heap
+	next    *entry    // another entry of the same subject
+	heir    *entry    // lost: the same job under our new epoch
 }
 
 // memory holds the jobs of one epoch: a heap by time, and for each kind the

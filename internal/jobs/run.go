@@ -273,6 +273,9 @@ func (q *Queue) runAll(k *kind) {
 		e.woken, e.decided = false, false
 		job := e.job
 		e.begun, e.job.Fresh = true, false
+		if k.periodic {
+			e.since = time.Now()
+		}
 		q.mu.Unlock()
 		out := q.run(k, job)
 		failed := q.note(e, job, &out)

@@ -19,6 +19,8 @@ type Counts struct {
 	Peers                    int    // other nodes that were alive at the last look
 	Spilled                  bool   // some jobs of this node are in the table alone
 	LeaseHolds               bool   // jobs may begin
+	// Unkept is for how long the keeper has not ended a look at everything.
+	Unkept time.Duration
 }
 
 // Counts gives this node's numbers. It asks nothing of the database.
@@ -28,6 +30,9 @@ func (q *Queue) Counts() Counts {
 	c := q.counts
 	c.InMemory, c.Ready, c.Running = len(q.memory.byID), q.memory.ready, q.memory.running
 	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.leaseHolds()
+	if q.phase == started {
+		c.Unkept = time.Since(q.lookedAt)
+	}
 	return c
 }
 

@@ -29,6 +29,9 @@ type Options struct {
 	// Systemic says that an error concerns no single request (the database is
 	// away): all requests of the batch get it and nothing is split.
 	Systemic func(error) bool
+	// Unsure is the answer to a request whose ctx ends while its batch runs, which
+	// goes on. nil: it waits for the verdict, however long that takes.
+	Unsure error
 }
 
 // ErrClosed is the answer to requests that come after Close.
@@ -83,8 +86,8 @@ func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Re
 
 // Do runs r in a batch and waits for its verdict. key says whose request it is
 // and rows how many rows it writes. A request whose ctx ends while it waits for
-// its batch is taken out; once the batch runs Do waits for the verdict, because
-// only that is the truth.
+// its batch is taken out; once the batch runs only its verdict is the truth, and
+// Do waits for that or answers Options.Unsure.
 func (l *Lane[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
 	var none Res
 	if err := ctx.Err(); err != nil {
@@ -109,6 +112,14 @@ func (l *Lane[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (R
 	}
 	if l.withdraw(q) {
 		return none, ctx.Err()
+	}
+	if l.options.Unsure != nil {
+		select {
+		case v := <-q.done:
+			return v.Value, v.Err
+		default:
+			return none, l.options.Unsure
+		}
 	}
 	v := <-q.done
 	return v.Value, v.Err

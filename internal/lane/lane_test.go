@@ -269,3 +269,32 @@ func BenchmarkDo(b *testing.B) {
 		}
 	})
 }
+
+// A request that has no more time is told that nobody knows, and its batch goes on.
+func TestWhoCannotWaitIsUnsure(t *testing.T) {
+	unsure := errors.New("unsure")
+	g := newGate()
+	l := lane.New(lane.Options{Unsure: unsure}, g.run)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := l.Do(ctx, "a", 1, 1)
+		gone <- err
+	}()
+	<-g.batches
+	waits := make(chan error)
+	go func() {
+		_, err := l.Do(ctx, "a", 1, 2)
+		waits <- err
+	}()
+	until(func() bool { return l.Waiting() == 1 })
+	cancel()
+	if err := <-gone; !errors.Is(err, unsure) {
+		t.Errorf("while its batch runs: %v", err)
+	}
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("before its batch: %v", err)
+	}
+	g.open <- struct{}{}
+	l.Close()
+}

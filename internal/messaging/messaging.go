@@ -93,7 +93,7 @@ func New(d Deps) *Messaging {
 	m.senders = fresh.New(d.Clock, freshness, cached, m.loadSender)
 	m.states = fresh.New(d.Clock, freshness, cached, m.loadStatus)
 	m.optOuts = fresh.New(d.Clock, freshness, cached, m.loadOptOuts)
-	m.admissions = lane.New(lane.Options{Systemic: systemic}, m.admit)
+	m.admissions = lane.New(lane.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, m.admit)
 	m.steps = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.advance)
 	m.receipts = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.takeReceipts)
 	m.register()

@@ -70,6 +70,9 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) 
 			return accepted{payment: old, replayed: replayed}, known
 		}
 	}
+	if err != nil && a.reply != nil { // it may be accepted yet: then a refusal is told by webhook
+		a.reply.waiter.CompareAndSwap(waiterThere, waiterGone)
+	}
 	return accepted{payment: r.payment, replayed: r.replayed}, err
 }
 

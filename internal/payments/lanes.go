@@ -48,7 +48,7 @@ func (p *Payments) newLanes() lanes {
 	add := func() *opLane {
 		n := shard
 		shard++
-		return lane.New(lane.Options{Systemic: systemic}, func(ctx context.Context, ops []*op) ([]lane.Verdict[result], error) {
+		return lane.New(lane.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*op) ([]lane.Verdict[result], error) {
 			return p.runBatch(ctx, n, ops)
 		})
 	}

@@ -42,7 +42,7 @@ const MinPayout = 50 * money.Cedi / 100
 
 // toldTime is how long a request waits beyond its time for a refusal that is
 // being written down.
-const toldTime = 5 * time.Second
+const toldTime = 1500 * time.Millisecond
 
 // nameLength is the longest recipient's name in characters.
 const nameLength = 100
