@@ -217,13 +217,16 @@ func perLine(line string) int {
 	return sendsPerRail
 }
 
-// spareTurns is the part of a line that one tenant leaves to the others: a burst of one
-// customer's airtime, however slow the rail, is in nobody's way.
+// spareTurns is the part of what a rail is sent at once that one tenant leaves to the
+// others: a burst of one customer's airtime, however slow the rail, is in nobody's way.
 const spareTurns = 8
 
 // perTurn is how many jobs of one line a tenant has at once.
 func perTurn(line string) int {
 	most := perLine(line)
+	if strings.HasSuffix(line, asking) {
+		return most // a question is short: taking turns is enough
+	}
 	return most - most/spareTurns
 }
 
