@@ -172,12 +172,13 @@ func TestKilledUnderEveryProduct(t *testing.T) {
 }
 
 // decide lets time pass until nothing is open, and ends by the simulator's book what nobody can know. The
-// steps are longer than what an operator's word waits for, because the commands go by the machine's clock.
+// steps are longer than what an operator's word waits for, because the commands go by the machine's clock, and
+// shorter than the age of a failed collection, because the server's clock is there before the simulator's.
 func decide(t *testing.T, where site, sim, server *process) {
 	t.Helper()
 	control := newClient(server.ready.SimURL, "")
 	clocktest.Await(t, "everything to be decided", func() bool {
-		a, err := control.call(http.MethodPost, "/clock", map[string]any{"advance_s": 121})
+		a, err := control.call(http.MethodPost, "/clock", map[string]any{"advance_s": 301})
 		if err != nil || a.status != http.StatusOK {
 			t.Fatalf("the clock: %v %+v", err, a)
 		}
