@@ -1,13 +1,36 @@
 // Package openapi carries the interface of Makola as an OpenAPI 3.0.3
-// document, written by hand. It is served as it stands, and it is the source
-// of the bad-input suite and of the check that every scenario's request and
-// answer passes. A test in package api holds the document and the route table
-// to each other in both directions, so that neither can drift.
+// document, written by hand. It is served as it stands, but for the address of
+// the server and the ids of the demo account in its examples, and it is the
+// source of the bad-input suite and of the check that every scenario's request
+// and answer passes. A test in package api holds the document and the route
+// table to each other in both directions, so that neither can drift.
 package openapi
 
-import _ "embed"
+import (
+	"bytes"
+	_ "embed"
+)
 
 // Document is the text of the document, JSON in UTF-8.
 //
 //go:embed openapi.json
 var Document []byte
+
+// What stands in the document for what an installation has of its own.
+const (
+	server = `"servers": [{"url": "/"}]`
+	sender = "11111111-1111-4111-8111-111111111111"
+	group  = "22222222-2222-4222-8222-222222222222"
+)
+
+// For gives the document of the server at url, which needs no quoting in JSON. Its
+// examples have the given sender ID and contact group; an empty one leaves them.
+func For(url, senderID, groupID string) []byte {
+	text := bytes.Replace(Document, []byte(server), []byte(`"servers": [{"url": "`+url+`"}]`), 1)
+	for example, id := range map[string]string{sender: senderID, group: groupID} {
+		if id != "" {
+			text = bytes.ReplaceAll(text, []byte(example), []byte(id))
+		}
+	}
+	return text
+}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/access"
@@ -25,6 +26,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/openapi"
 )
 
 // Deps is what the interface stands on.
@@ -77,7 +79,8 @@ type API struct {
 	general   access.Limit
 	callbacks []callback
 	calls     sync.Pool
-	small     *room // of bodies in memory
+	document  atomic.Pointer[[]byte] // the OpenAPI document
+	small     *room                  // of bodies in memory
 	large     *room
 }
 
@@ -97,7 +100,14 @@ func New(d Deps) *API {
 		a.add(r)
 	}
 	a.callbacks = callbacks(d.Secret, d.Routes)
+	a.Exemplify("", "")
 	return a
+}
+
+// Exemplify puts ids of the demo account into the examples of the OpenAPI document.
+func (a *API) Exemplify(senderID, groupID string) {
+	text := openapi.For(a.PublicURL, senderID, groupID)
+	a.document.Store(&text)
 }
 
 func (a *API) add(r Route) {

@@ -30,6 +30,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
 )
 
 func TestRoutesAndDocumentAreTheSame(t *testing.T) {
@@ -43,8 +44,19 @@ func TestRoutesAndDocumentAreTheSame(t *testing.T) {
 	}
 	for _, r := range Routes() {
 		name := r.Method + " " + prefix + r.Path
-		if _, ok := documented[name]; !ok {
+		o, ok := documented[name]
+		if !ok {
 			t.Errorf("%s is served and not documented", name)
+			continue
+		}
+		if want := (apitest.Rate{Requests: r.Limit.Max, Seconds: int64(r.Limit.Window.Seconds())}); o.Rate != want {
+			t.Errorf("%s is limited to %+v, documented is %+v", name, want, o.Rate)
+		}
+		if limited := r.Limit.Max > 0 || !r.Open; o.Limited() != limited {
+			t.Errorf("%s may answer 429: %v, documented is %v", name, limited, o.Limited())
+		}
+		if o.BodyLimit != r.Body && (o.BodyLimit != 0 || r.Body != moneyBody) {
+			t.Errorf("%s takes bodies of %d bytes, documented are %d", name, r.Body, o.BodyLimit)
 		}
 		delete(documented, name)
 	}
@@ -480,6 +492,12 @@ func TestPages(t *testing.T) {
 	h := open(t, nil)
 	if a := h.ask("GET", "/openapi.json", "", "X-Api-Key", ""); a.Code() != 200 || !json.Valid(a.Body.Bytes()) || a.Body.Len() < 10_000 {
 		t.Errorf("the document answers %d, %d bytes", a.Code(), a.Body.Len())
+	} else if !strings.Contains(a.Body.String(), `"servers": [{"url": "https://pay.example"}]`) {
+		t.Error("the document does not say where this server is")
+	}
+	h.api.Exemplify("the-sender", "the-group")
+	if a := h.ask("GET", "/openapi.json", "", "X-Api-Key", ""); !strings.Contains(a.Body.String(), `"sender_id": "the-sender"`) || !strings.Contains(a.Body.String(), `"contact_group_id": "the-group"`) {
+		t.Error("the examples do not have the ids of the demo account")
 	}
 	for _, page := range []string{"/docs/testing", "/docs/testing/", "/docs"} {
 		if a := h.ask("GET", page, "", "X-Api-Key", ""); a.Code() != 200 || !strings.HasPrefix(a.Header().Get("Content-Type"), "text/html") {
@@ -542,6 +560,40 @@ func TestThePageKnowsEveryCodeAndReason(t *testing.T) {
 	}
 	explains(problem.CodeInvalidFields)
 	explains("internal_error")
+}
+
+// TestTheDocumentHasTheWordsOfThePage: what the page explains the document lists, and nothing else.
+// TestThePageKnowsEveryCodeAndReason holds the page to the code.
+func TestTheDocumentHasTheWordsOfThePage(t *testing.T) {
+	document, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errorsOf, reasonsOf, _ := strings.Cut(string(testingPage), "<h2>Why a payment failed</h2>")
+	for _, c := range []struct {
+		what, page, pattern string
+		listed              []string
+	}{
+		{"codes", errorsOf, `<tr><td>\d{3}</td><td><code>([a-z_]+)</code>`, append(document.Codes(), "callback_unreadable")}, // only providers see it
+		{"reasons", reasonsOf, `<tr><td><code>([a-z_]+)</code>`, document.Reasons()},
+	} {
+		var explained []string
+		for _, m := range regexp.MustCompile(c.pattern).FindAllStringSubmatch(c.page, -1) {
+			explained = append(explained, m[1])
+		}
+		slices.Sort(explained)
+		slices.Sort(c.listed)
+		if explained = slices.Compact(explained); len(explained) < 15 || !slices.Equal(explained, c.listed) {
+			t.Errorf("the page explains the %s %v, the document lists %v", c.what, explained, c.listed)
+		}
+	}
+	var kinds []string
+	for _, k := range []webhook.Kind{webhook.Airtime, webhook.Collection, webhook.Payout} {
+		kinds = append(kinds, string(k))
+	}
+	if !slices.Equal(kinds, document.Webhooks()) {
+		t.Errorf("webhooks are %v, documented are %v", kinds, document.Webhooks())
+	}
 }
 
 func TestEveryKindOfProblemHasItsStatus(t *testing.T) {

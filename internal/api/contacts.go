@@ -161,7 +161,7 @@ func contacts(c *call) error {
 
 // newContact reads the members of a contact; the number is the domain's to read.
 func (f *form) newContact(needNumber bool) messaging.NewContact {
-	n := messaging.NewContact{FirstName: f.short("first_name", false, textMax), LastName: f.short("last_name", false, textMax), Email: f.line("email", false, textMax)}
+	n := messaging.NewContact{FirstName: f.short("first_name", false, textMax), LastName: f.short("last_name", false, textMax), Email: f.line("email", false, messaging.MaxEmail)}
 	if _, there := f.string("phone_number", false); there || needNumber {
 		n.Phone = string(f.phone("phone_number"))
 	}

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/makola/makola/openapi"
 )
 
 const slogDebug = slog.LevelDebug
@@ -21,7 +19,7 @@ func (c *call) page(path string) error {
 	var text []byte
 	switch path {
 	case "/openapi.json":
-		text = openapi.Document
+		text = *c.api.document.Load()
 	case "/docs", "/docs/testing":
 		text, c.kind = testingPage, "text/html; charset=utf-8"
 		c.header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")

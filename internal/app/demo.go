@@ -119,6 +119,7 @@ func (a *App) demoMessages(ctx context.Context) error {
 	}
 	group, err := a.findDemoGroup(ctx)
 	a.ready.GroupID = group.ID
+	a.api.Exemplify(a.ready.SenderID, a.ready.GroupID)
 	return err
 }
 

@@ -456,6 +456,9 @@ func (a *actor) webhook(want string) {
 	if err := verifier.VerifyIgnoringTimestamp(got.body, got.header); err != nil {
 		a.t.Errorf("line %d: the signature: %v", a.line, err)
 	}
+	if err := a.stage.document.CheckWebhook(got.header, got.body); err != nil {
+		a.t.Errorf("line %d: the webhook is not as documented: %v", a.line, err)
+	}
 	a.same(want, got.body)
 }
 

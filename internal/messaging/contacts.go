@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
@@ -17,9 +19,10 @@ const (
 	// MaxContacts is the most contacts of one group.
 	MaxContacts = 100_000
 	// MaxBulk is the most contacts that one call adds.
-	MaxBulk         = 20_000
+	MaxBulk = 20_000
+	// MaxEmail is the most characters of an email address.
+	MaxEmail        = 254
 	maxPersonName   = 100
-	maxEmail        = 254
 	contactsAtOnce  = 1_000 // rows a statement
 	maxContactsPage = 100
 )
@@ -59,6 +62,8 @@ type Added struct {
 	contacts []Contact // the new ones
 }
 
+var errLongEmail = fmt.Errorf("the email must be at most %d characters", MaxEmail)
+
 func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
 	number, err := msisdn.Parse(n.Phone)
 	if err != nil {
@@ -67,8 +72,11 @@ func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
 	if !storable(n.FirstName + n.LastName + n.Email) {
 		return Contact{}, errors.New("a name or the email holds characters that cannot be stored")
 	}
+	if utf8.RuneCountInString(n.Email) > MaxEmail {
+		return Contact{}, errLongEmail
+	}
 	return Contact{Tenant: g.Tenant, GroupID: g.ID, ID: uuid.Must(uuid.NewV7()).String(), MSISDN: number, CreatedAt: now,
-		FirstName: cut(n.FirstName, maxPersonName), LastName: cut(n.LastName, maxPersonName), Email: cut(n.Email, maxEmail)}, nil
+		FirstName: cut(n.FirstName, maxPersonName), LastName: cut(n.LastName, maxPersonName), Email: strings.TrimSpace(n.Email)}, nil
 }
 
 var contactColumns = []db.Column[Contact]{
@@ -291,7 +299,7 @@ func lockContact(tx *db.Tx, tenant, id string) (Contact, error) {
 	return c, nil
 }
 
-const updateContact = `UPDATE contacts SET msisdn = $3, first_name = $4, last_name = $5 WHERE tenant = $1 AND id = $2`
+const updateContact = `UPDATE contacts SET msisdn = $3, first_name = $4, last_name = $5, email = $6 WHERE tenant = $1 AND id = $2`
 
 // UpdateContact changes what is not empty of a contact.
 func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewContact) (Contact, error) {
@@ -306,8 +314,11 @@ func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewC
 				return problem.Field("phone_number", err.Error())
 			}
 		}
-		if !storable(n.FirstName + n.LastName) {
+		if !storable(n.FirstName + n.LastName + n.Email) {
 			return problem.Field("first_name", "must not hold control characters")
+		}
+		if utf8.RuneCountInString(n.Email) > MaxEmail {
+			return problem.Field("email", fmt.Sprintf("must be at most %d characters", MaxEmail))
 		}
 		if n.FirstName != "" {
 			c.FirstName = cut(n.FirstName, maxPersonName)
@@ -315,7 +326,10 @@ func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewC
 		if n.LastName != "" {
 			c.LastName = cut(n.LastName, maxPersonName)
 		}
-		_, err = tx.Exec(updateContact, tenant, id, string(c.MSISDN), c.FirstName, c.LastName)
+		if n.Email != "" {
+			c.Email = strings.TrimSpace(n.Email)
+		}
+		_, err = tx.Exec(updateContact, tenant, id, string(c.MSISDN), c.FirstName, c.LastName, c.Email)
 		return err
 	})
 	if errors.Is(err, db.ErrUnique) {

@@ -11,7 +11,7 @@ import (
 
 // samples are good values by kind.
 var samples = map[string]string{
-	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "wanted": `"order-20260001"`, "url": `"https://shop.example/hook"`,
+	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "wanted": `"order-20260001"`, "email": `"ama@shop.example"`, "url": `"https://shop.example/hook"`,
 	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`,
 	"request": `"00000000-0000-0000-0000-000000000000"`, "code": `"1234"`, "message": `"Your order is ready"`, "otp": `"Your code is <%otp_code%>"`, "sender": `"AdomStores"`,
 	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "number": "5",
@@ -52,7 +52,7 @@ func load(t *testing.T) *Document {
 
 func TestTheDocumentIsWhole(t *testing.T) {
 	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number",
-		"wanted", "request", "code", "message", "otp", "sender", "numbers", "ids", "objects"}
+		"wanted", "email", "request", "code", "message", "otp", "sender", "numbers", "ids", "objects"}
 	for _, o := range load(t).Operations {
 		if o.ID == "" || o.op.Summary == "" || len(o.op.Tags) != 1 {
 			t.Errorf("%s %s lacks an id, a summary or a tag", o.Method, o.Path)
@@ -158,11 +158,70 @@ func TestAnswersAreHeldToTheDocument(t *testing.T) {
 	if err := d.CheckAnswer(o, 200, http.Header{}, []byte(good)); err == nil {
 		t.Error("an answer without headers passes")
 	}
-	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"c","request_id":"r","errors":{"x":["y"]}}`)); err != nil {
+	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"invalid_fields","request_id":"r","errors":{"x":["y"]}}`)); err != nil {
 		t.Error(err)
 	}
-	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"c","data":null,"request_id":"r","errors":{"x":["y"]}}`)); err == nil {
+	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"invalid_fields","data":null,"request_id":"r","errors":{"x":["y"]}}`)); err == nil {
 		t.Error("a refusal whose data is null passes")
+	}
+	if err := d.CheckAnswer(o, 422, header, []byte(`{"message":"m","code":"made_up","request_id":"r"}`)); err == nil {
+		t.Error("a code that is not listed passes")
+	}
+}
+
+func TestHeadersAreHeldToTheDocument(t *testing.T) {
+	d := load(t)
+	header := func(more ...string) http.Header {
+		h := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req_1"}, "Cache-Control": {"no-store"}}
+		for i := 0; i < len(more); i += 2 {
+			h.Set(more[i], more[i+1])
+		}
+		return h
+	}
+	limits := []string{"RateLimit", `"hourly";r=59;t=3600`, "X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "59", "RateLimit-Policy"}
+	const refusal = `{"message":"m","code":"invalid_fields","request_id":"r"}`
+	const down = `{"message":"m","code":"database_unavailable","request_id":"r"}`
+	for _, c := range []struct {
+		operation string
+		status    int
+		header    http.Header
+		body      string
+		good      bool
+	}{
+		{"requestSender", 422, header(append(limits, `"hourly";q=60;w=3600`)...), refusal, true},
+		{"requestSender", 422, header(append(limits, `"hourly";q=61;w=3600`)...), refusal, false},
+		{"requestSender", 422, header(), refusal, false},
+		{"balance", 503, header("Retry-After", "2"), down, true},
+		{"balance", 503, header(), down, false},
+		{"balance", 500, header("Retry-After", "2"), down, false},
+		{"paymentStatus", 200, header("Idempotent-Replayed", "true"),
+			`{"message":"m","data":{"status":"pending","transaction_id":"x","ext_transaction_id":"y","amount":"1.00","type":"transfer"}}`, false},
+	} {
+		o, _ := d.Operation(c.operation)
+		if err := d.CheckAnswer(o, c.status, c.header, []byte(c.body)); (err == nil) != c.good {
+			t.Errorf("%s %d with %v: %v", c.operation, c.status, c.header, err)
+		}
+	}
+}
+
+func TestWebhooksAreHeldToTheDocument(t *testing.T) {
+	d := load(t)
+	header := http.Header{"Content-Type": {"application/json"}, "Webhook-Id": {"1"}, "Webhook-Timestamp": {"1"}, "Webhook-Signature": {"v1,YQ=="}}
+	good := `{"amount":"1.00","charges":"0.10","status":"failed","transaction_id":"x","ext_transaction_id":"y"}`
+	if err := d.CheckWebhook(header, []byte(good)); err != nil {
+		t.Error(err)
+	}
+	for what, bad := range map[string]string{
+		"a number": strings.Replace(good, `"1.00"`, `1.00`, 1), "a status": strings.Replace(good, "failed", "declined", 1),
+		"less": strings.Replace(good, `"charges":"0.10",`, "", 1), "more": strings.Replace(good, `"charges"`, `"fee":1,"charges"`, 1),
+	} {
+		if err := d.CheckWebhook(header, []byte(bad)); err == nil {
+			t.Errorf("%s passes", what)
+		}
+	}
+	header.Del("Webhook-Signature")
+	if err := d.CheckWebhook(header, []byte(good)); err == nil {
+		t.Error("a webhook without a signature passes")
 	}
 }
 

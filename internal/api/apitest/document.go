@@ -26,13 +26,22 @@ import (
 type Document struct {
 	doc        *openapi3.T
 	Operations []Operation
+	webhooks   map[string]*openapi3.PathItem
 }
 
 // Operation is one method of one path.
 type Operation struct {
 	ID, Method, Path string
 	Fields           []Field // of the path, the query and the body
+	BodyLimit        int64   // bytes; 0: the usual
+	Rate             Rate
 	op               *openapi3.Operation
+}
+
+// Rate is a limit of an operation's own; none when it is zero.
+type Rate struct {
+	Requests int64 `json:"requests"`
+	Seconds  int64 `json:"window_s"`
 }
 
 // Field is one input of an operation.
@@ -48,8 +57,11 @@ type Field struct {
 }
 
 // Load reads the document and refuses one that is not valid OpenAPI.
-func Load() (*Document, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(openapi.Document)
+func Load() (*Document, error) { return LoadText(openapi.Document) }
+
+// LoadText is Load for the document as a server gives it.
+func LoadText(text []byte) (*Document, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +73,82 @@ func Load() (*Document, error) {
 		item := doc.Paths.Value(path)
 		for _, method := range slices.Sorted(maps.Keys(item.Operations())) {
 			op := item.Operations()[method]
-			d.Operations = append(d.Operations, Operation{ID: op.OperationID, Method: method, Path: path, Fields: fields(op), op: op})
+			o := Operation{ID: op.OperationID, Method: method, Path: path, Fields: fields(op), op: op}
+			if err := errors.Join(again(op.Extensions["x-ratelimit"], &o.Rate), again(op.Extensions["x-body-limit"], &o.BodyLimit)); err != nil {
+				return nil, fmt.Errorf("%s: %w", o.ID, err)
+			}
+			d.Operations = append(d.Operations, o)
 		}
 	}
-	return d, nil
+	return d, again(doc.Extensions["x-webhooks"], &d.webhooks)
+}
+
+// again reads what an extension holds.
+func again(extension, into any) error {
+	if extension == nil {
+		return nil
+	}
+	text, err := json.Marshal(extension)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	return err
+}
+
+// Limited says whether the document lists 429 among an operation's answers.
+func (o Operation) Limited() bool { return o.op.Responses.Status(http.StatusTooManyRequests) != nil }
+
+// Example is the body of the operation's example, nil where it takes none.
+func (o Operation) Example() ([]byte, error) {
+	if o.op.RequestBody == nil {
+		return nil, nil
+	}
+	return json.Marshal(o.op.RequestBody.Value.Content.Get("application/json").Example)
+}
+
+// Codes are the words of an error's code.
+func (d *Document) Codes() []string {
+	return words(d.doc.Components.Schemas["Error"].Value.Properties["code"].Value)
+}
+
+// Reasons are the words of why a payment failed.
+func (d *Document) Reasons() []string { return words(d.doc.Components.Schemas["Reason"].Value) }
+
+func words(s *openapi3.Schema) []string {
+	var all []string
+	for _, v := range s.Enum {
+		all = append(all, fmt.Sprint(v))
+	}
+	return all
+}
+
+// Webhooks are the kinds of what is sent to a callback_url.
+func (d *Document) Webhooks() []string { return slices.Sorted(maps.Keys(d.webhooks)) }
+
+// CheckWebhook says how a webhook differs from each of those that the document
+// promises; nil when it is one of them.
+func (d *Document) CheckWebhook(header http.Header, body []byte) error {
+	value, err := read(body)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for kind, item := range d.webhooks {
+		var wrong []error
+		for _, p := range item.Post.Parameters {
+			if err := p.Value.Schema.Value.VisitJSON(header.Get(p.Value.Name)); err != nil {
+				wrong = append(wrong, fmt.Errorf("%s: %w", p.Value.Name, err))
+			}
+		}
+		schema := item.Post.RequestBody.Value.Content.Get(header.Get("Content-Type")).Schema.Value
+		wrong = append(wrong, schema.VisitJSON(value, openapi3.MultiErrors()), undeclared("", schema, value))
+		if err := errors.Join(wrong...); err != nil {
+			all = append(all, fmt.Errorf("%s: %w", kind, err))
+			continue
+		}
+		return nil
+	}
+	return errors.Join(all...)
 }
 
 // Operation finds an operation by its id.
@@ -163,6 +247,11 @@ func (d *Document) CheckAnswer(o Operation, status int, header http.Header, body
 	if header.Get("X-Request-Id") == "" || header.Get("Cache-Control") != "no-store" {
 		return fmt.Errorf("the headers lack X-Request-Id or Cache-Control: %v", header)
 	}
+	if response != nil {
+		if err := o.checkHeaders(status, response.Value.Headers, header); err != nil {
+			return err
+		}
+	}
 	value, err := read(body)
 	if err != nil {
 		return err
@@ -175,6 +264,35 @@ func (d *Document) CheckAnswer(o Operation, status int, header http.Header, body
 		return err
 	}
 	return undeclared("", schema, value)
+}
+
+// told are the headers that an answer has for some of its clients, and that the
+// document declares where they may be.
+var told = []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After", "Idempotent-Replayed"}
+
+// checkHeaders says which headers the document does not declare, or which are
+// missing: an operation with a limit of its own says it on every answer that comes
+// after the key and the size.
+func (o Operation) checkHeaders(status int, declared openapi3.Headers, header http.Header) error {
+	for _, name := range told {
+		if header.Get(name) != "" && declared[name] == nil {
+			return fmt.Errorf("the document does not declare the header %s with %d", name, status)
+		}
+	}
+	if o.Rate.Requests > 0 && status != http.StatusUnauthorized && status != http.StatusRequestEntityTooLarge {
+		for _, name := range told[:4] {
+			if header.Get(name) == "" {
+				return fmt.Errorf("the header %s is missing", name)
+			}
+		}
+		if want := fmt.Sprintf(";q=%d;w=%d", o.Rate.Requests, o.Rate.Seconds); !strings.HasSuffix(header.Get("RateLimit-Policy"), want) {
+			return fmt.Errorf("the limit is %s, want %s", header.Get("RateLimit-Policy"), want)
+		}
+	}
+	if wait := status == http.StatusConflict || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; wait && header.Get("Retry-After") == "" {
+		return fmt.Errorf("Retry-After is missing")
+	}
+	return nil
 }
 
 func read(body []byte) (value any, err error) {

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/api/apitest"
+)
+
+// unplayed are the examples that need what only a moment before is known.
+var unplayed = map[string]string{
+	"verifyOTP": "the code is on the handset",
+	"buyData":   "a package's id is good for an hour",
+}
+
+// TestTheExamplesWorkOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with
+// the demo account's key.
+func TestTheExamplesWorkOnTheDemoAccount(t *testing.T) {
+	eachStage(t, func(t *testing.T, s *stage, a *actor) {
+		document, err := apitest.LoadText(plainCall(s.app, http.MethodGet, "/openapi.json", "").Body.Bytes())
+		a.must(err)
+		a.key, a.tenant.ID = s.app.ready.APIKey, s.app.ready.TenantID
+		a.vars["group"] = s.app.ready.GroupID
+		a.ask("GET", "/sms-api/contact/getContacts/"+a.vars["group"], "", nil)
+		a.answered(200, nil, `{"data": [{"id": "$contact", "...": 0}, "..."], "...": 0}`)
+		for _, o := range document.Operations {
+			body, err := o.Example()
+			a.must(err)
+			if body == nil || unplayed[o.ID] != "" {
+				continue
+			}
+			path := strings.TrimPrefix(o.Path, "/api/v1")
+			path = strings.Replace(path, "updateGroup/{id}", "updateGroup/$group", 1)
+			path = strings.Replace(path, "updateContact/{id}", "updateContact/$contact", 1)
+			a.ask(o.Method, a.fill(path), string(body), nil)
+			if a.last.Code != http.StatusOK {
+				t.Errorf("the example of %s is answered %d %s", o.ID, a.last.Code, a.last.Body)
+			}
+		}
+		s.settle(t)
+	})
+}
