@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -429,17 +430,31 @@ type payoutsDecide struct {
 	common
 	ID     string `arg:"" help:"Our id or provider reference of the payment."`
 	For    string `name:"for" enum:"customer,house" required:"" help:"Who gets (reversed) or bears (paid after a refund) the amount: customer or house."`
+	Paid   bool   `name:"paid" xor:"was" help:"You resolved it as unpaid, and it was paid after all."`
+	Unpaid bool   `name:"unpaid" xor:"was" help:"You resolved it as paid, and it was not."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
-// Run decides.
+// Run decides. An operator's own word that was wrong is taken back first.
 func (c *payoutsDecide) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		pay, err := p.Find(e.ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: map[string]any{"for": c.For}}
+		if c.Paid || c.Unpaid {
+			list := []change{{"what it was", map[bool]string{true: "unpaid", false: "paid"}[c.Paid], map[bool]string{true: "paid", false: "unpaid"}[c.Paid]}}
+			entry := access.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list)}
+			if pay, err = p.Contradict(e.ctx, pay.ID, c.Paid, c.Reason, actor(), o.audited(entry)); err != nil {
+				return err
+			}
+		}
+		hangs := worth(tenant.Tenant{Mode: tenant.Mode(pay.Mode)}.Money(), int64(pay.Amount))
+		list := []change{{"in suspense", hangs, "with the " + c.For}}
+		if pay.Status == payments.StatusFailed {
+			list = []change{{"missing in suspense", hangs, "borne by the " + c.For}}
+		}
+		entry := access.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
 		if err := p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, actor(), o.audited(entry)); err != nil {
 			return err
 		}

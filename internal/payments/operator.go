@@ -109,9 +109,9 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	if err != nil {
 		return Payment{}, err
 	}
-	s := settlement{payment: pay, event: EventSucceeded, note: reason, judge: func(row Payment) error { return p.resolvable(row, o) }, also: all(also), outcome: o}
+	s := settlement{payment: pay, event: EventSucceeded, reason: provider.ReasonResolved, note: reason, judge: func(row Payment) error { return p.resolvable(row, o) }, also: all(also), outcome: o}
 	if o.State == provider.Failed {
-		s.event, s.reason = EventFailed, provider.ReasonRefused
+		s.event = EventFailed
 	}
 	done, err := p.settle(ctx, s)
 	if err != nil {
@@ -321,6 +321,52 @@ func addedFloat(rail string, mode tenant.Mode, amount money.Pesewas) movement {
 
 // LegDecided is the leg by which an operator empties suspense.
 const LegDecided = "decided"
+
+// Contradict takes back an operator's word by which a payout, top-up or bundle was
+// ended, where the provider never spoke: paid says what it really was, the opposite
+// of what it was resolved as. As after a provider's contradiction the amount is then
+// in suspense, or missing there, and the status stays; Decide empties suspense. One
+// that is contradicted already is left as it is.
+func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+	var bad problem.Fields
+	checkReason(&bad, reason, actor)
+	if err := bad.Err(); err != nil {
+		return Payment{}, err
+	}
+	pay, err := p.Find(ctx, id)
+	if err != nil || !pay.TurnedAt.IsZero() {
+		return pay, err
+	}
+	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Code: "operator", Message: reason}
+	s := settlement{payment: pay, event: EventReversed, reason: provider.ReasonResolved, note: reason, judge: resolvedAs(!paid), also: all(also)}
+	if paid {
+		o.State, s.event = provider.Success, EventFoundPaid
+	} else if o.Fee, o.Commission, err = p.costs(ctx, pay); err != nil {
+		return Payment{}, err
+	} else {
+		o.FeeKnown = true // the provider's own part goes back, too
+	}
+	s.outcome = o
+	done, err := p.settle(ctx, s)
+	if err != nil {
+		return Payment{}, err
+	}
+	if done.changed {
+		p.log.Warn("an operator took a word back", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
+	}
+	return done.payment, nil
+}
+
+// resolvedAs refuses what an operator did not end that way.
+func resolvedAs(paid bool) func(Payment) error {
+	return func(row Payment) error {
+		want := map[bool]Status{true: StatusSuccess, false: StatusFailed}[paid]
+		if row.Note == "" || row.Kind == KindCollection || row.Status != want {
+			return problem.New(problem.Invalid, "not_resolved", "No operator resolved this payment as the opposite: the provider is asked about it, and its word counts")
+		}
+		return nil
+	}
+}
 
 // Decide ends what hangs in suspense because a provider contradicted itself
 // about a payout, top-up or bundle, once. One that was reversed left its amount

@@ -623,3 +623,63 @@ func TestMetrics(t *testing.T) {
 		}
 	})
 }
+
+// An operator's word that was wrong has a way back: what it moved goes through suspense to whom an operator says.
+func TestAWordThatWasWrongIsTakenBack(t *testing.T) {
+	for _, paid := range []bool{true, false} { // as it was resolved
+		for _, tenants := range []bool{true, false} {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				h.second.script(always(unknown), always(notFound))
+				r := h.payout()
+				r.MSISDN, r.Network = telecel, msisdn.Telecel
+				pay, _, err := n.Payout(t.Context(), h.caller(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(3 * time.Minute)
+				_, err = n.Contradict(t.Context(), pay.ID, !paid, "it is open", "ama")
+				wantKind(t, err, problem.Invalid)
+				resolved, err := n.Resolve(t.Context(), pay.ID, paid, "line 117", "ama")
+				if err != nil || resolved.Reason != provider.ReasonResolved {
+					t.Fatalf("%+v, %v", resolved, err)
+				}
+				n.pass(time.Minute)
+				_, err = n.Contradict(t.Context(), pay.ID, paid, "the same word", "ama")
+				wantKind(t, err, problem.Invalid)
+				_, err = n.Contradict(t.Context(), pay.ID, !paid, "", "ama")
+				wantKind(t, err, problem.Invalid)
+				for range 2 { // the second finds it done
+					turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
+					if err != nil || turned.TurnedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
+						t.Fatalf("%+v, %v", turned, err)
+					}
+				}
+				hangs := pay.Amount // reversed
+				if !paid {
+					hangs = -pay.Amount // paid after the refund
+				}
+				if got := n.account(ledger.Suspense); got != hangs {
+					t.Errorf("suspense holds %s, not %s", got, hangs)
+				}
+				if err := n.Decide(t.Context(), pay.ID, tenants, "agreed", "ama"); err != nil {
+					t.Fatal(err)
+				}
+				wantKind(t, n.Decide(t.Context(), pay.ID, tenants, "again", "ama"), problem.Duplicate)
+				left := funds // as if it had never been paid, or had not been refunded
+				if paid {
+					left -= pay.Amount + pay.Charges
+				}
+				if tenants {
+					left += hangs
+				}
+				if got := n.balance(); got != left || n.account(ledger.Suspense) != 0 {
+					t.Errorf("resolved as paid %v, for the customer %v: the wallet has %s, not %s, suspense %s", paid, tenants, got, left, n.account(ledger.Suspense))
+				}
+				n.pass(time.Minute)
+				n.sound()
+			})
+		}
+	}
+}

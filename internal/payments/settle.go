@@ -241,7 +241,7 @@ func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
 	}
 	row.TurnedAt = s.at
 	if s.event == EventReversed {
-		row.Reason = provider.ReasonReversed
+		row.Reason = cmp.Or(s.reason, provider.ReasonReversed)
 		if row.Kind == KindCollection {
 			b.stopped = append(b.stopped, row.Tenant)
 		}

@@ -276,12 +276,12 @@ func TestSentences(t *testing.T) {
 		}
 	}
 	for _, r := range []string{ReasonDeclined, ReasonExpired, ReasonFunds, ReasonPIN, ReasonPayerNotFound, ReasonPayeeNotFound, ReasonLimit, ReasonBarred, ReasonRefused,
-		ReasonUnavailable, ReasonInvalidRequest, ReasonFloat, ReasonSetup, ReasonOfferGone, ReasonReversed, ReasonMismatch, ReasonUnknown} {
+		ReasonUnavailable, ReasonInvalidRequest, ReasonFloat, ReasonSetup, ReasonOfferGone, ReasonReversed, ReasonMismatch, ReasonResolved, ReasonUnknown} {
 		if sentences[r] == "" {
 			t.Errorf("%s has no sentence", r)
 		}
 	}
-	if len(sentences) != 17 {
+	if len(sentences) != 18 {
 		t.Errorf("%d sentences", len(sentences))
 	}
 	if Sentence("") != "" || Sentence("new_code") != sentences[ReasonUnknown] {

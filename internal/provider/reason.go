@@ -19,6 +19,7 @@ const (
 	ReasonOfferGone      = "offer_gone"
 	ReasonReversed       = "reversed_by_provider"
 	ReasonMismatch       = "answer_mismatch"
+	ReasonResolved       = "resolved_by_operator"
 	ReasonUnknown        = "unknown_error"
 )
 
@@ -41,6 +42,7 @@ var sentences = map[string]string{
 	ReasonOfferGone:      "The package is no longer offered to this number. Fetch the packages again.",
 	ReasonReversed:       "The provider reversed the payment. The operator has been told.",
 	ReasonMismatch:       "The provider's answer does not match the payment. The operator has been told.",
+	ReasonResolved:       "The provider could not say what became of the payment. The operator ended it by the provider's statement.",
 	ReasonUnknown:        "The provider reported a failure that it did not explain.",
 }
 
