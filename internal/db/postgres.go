@@ -166,29 +166,48 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 	}
 	config.AfterConnect = introduce
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // see session
+	d, behind, err := connectPostgres(ctx, config)
+	if err != nil || !behind || strings.Contains(url, "default_query_exec_mode") {
+		return d, err
+	}
+	// What is prepared on one of a pooler's connections is not on the next.
+	d.pool.Close()
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	d, _, err = connectPostgres(ctx, config)
+	return d, err
+}
+
+// connectPostgres makes the pool and says whether a pooler is at the other end.
+func connectPostgres(ctx context.Context, config *pgxpool.Config) (d *postgresDB, behind bool, err error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, classify(err)
+		return nil, false, classify(err)
 	}
-	d := &postgresDB{pool: pool}
-	if err := d.check(ctx); err != nil {
+	d = &postgresDB{pool: pool}
+	if behind, err = d.check(ctx); err != nil {
 		pool.Close()
-		return nil, err
+		return nil, false, err
 	}
-	return d, nil
+	return d, behind, nil
 }
 
 // check refuses a server whose answers would be wrong rather than absent.
-func (d *postgresDB) check(ctx context.Context) error {
+func (d *postgresDB) check(ctx context.Context) (behind bool, err error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return classify(fmt.Errorf("db: connect to PostgreSQL: %w", err))
+		if refused := startupRefused(err); refused != nil {
+			return false, refused
+		}
+		return false, classify(fmt.Errorf("db: connect to PostgreSQL: %w", err))
 	}
 	defer c.Release()
 	if encoding := c.Conn().PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
-		return fmt.Errorf("db: the database's encoding is %s, it must be UTF8", encoding)
+		return false, fmt.Errorf("db: the database's encoding is %s, it must be UTF8", encoding)
 	}
-	return nil
+	if behind = pooled(c.Conn()); behind {
+		err = classify(checkPooler(ctx, c.Conn()))
+	}
+	return behind, err
 }
 
 // close waits for the connections to come back, unless the server says nothing.

@@ -1,0 +1,72 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A pooler in transaction mode (PgBouncer) gives each transaction another of its
+// connections, which do not have what we ask for when we connect: statements that
+// were prepared, and settings. The first we do without; the second must be the
+// role's own, or the server is refused.
+
+// roleSettings are those of postgresSettings that answers and plans rest on.
+var roleSettings = []string{
+	"enable_hashjoin", "enable_mergejoin", "enable_seqscan", "idle_in_transaction_session_timeout", "jit", "lock_timeout", "synchronous_commit",
+}
+
+// pooled says whether there is a pooler at the other end: the server has another
+// process than the one that greeted us.
+func pooled(c *pgx.Conn) bool { return identityOf(c).pid == 0 }
+
+const sqlRoleSettings = `SELECT name, reset_val FROM pg_settings WHERE name = ANY($1) ORDER BY name`
+
+// checkPooler refuses a pooler whose connections lack a setting, by its name.
+func checkPooler(ctx context.Context, c *pgx.Conn) error {
+	rows, err := c.Query(ctx, sqlRoleSettings, roleSettings)
+	if err != nil {
+		return err
+	}
+	var set []string
+	var name, value string
+	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		want := postgresSettings[name]
+		if name == "synchronous_commit" {
+			want = "on"
+			if value != "off" { // one that waits for more than its own disk is as good
+				return nil
+			}
+		}
+		if strings.HasSuffix(name, "_timeout") && value != "0" || value == want {
+			return nil
+		}
+		set = append(set, name+" = '"+want+"'")
+		return nil
+	})
+	if err != nil || len(set) == 0 {
+		return err
+	}
+	role := pgx.Identifier{c.Config().User}.Sanitize()
+	for i, s := range set {
+		set[i] = "ALTER ROLE " + role + " SET " + s + ";"
+	}
+	return fmt.Errorf("db: there is a pooler between Makola and PostgreSQL, whose connections lack settings. Run this as an administrator and restart the pooler: %s",
+		strings.Join(set, " "))
+}
+
+// startupRefused explains a pooler's refusal of what we ask for when we connect.
+func startupRefused(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "startup parameter") {
+		return nil
+	}
+	return fmt.Errorf("db: the pooler before PostgreSQL refuses settings (%s). Set ignore_startup_parameters = %s in PgBouncer, and start again: what is missing then is told by name",
+		pg.Message, strings.Join(slices.Sorted(maps.Keys(postgresSettings)), ","))
+}
