@@ -39,8 +39,9 @@ var contractRows = map[string]string{
 	"3/payout-accepted": "wallet debited by amount plus fee", "3/payout-success": "webhook with status success", "3/payout-failed": "webhook with status failed, amount plus fee refunded",
 	"3/payout-rejected": "refunded at once, 400", "3/bank-success": "a bank payout settles", "3/bank-failed": "a bank payout fails after acceptance",
 	"3/unknown-success": "the answer was lost, success later", "3/unknown-failed": "the answer was lost, failed later", "3/unknown-garbled": "the answer was unreadable",
-	"3/provider-down":  "the provider is down for a moment",
-	"3/callback-twice": "a repeated callback", "3/callback-missing": "no callback", "3/callback-stale": "a contradicting late callback", "3/callback-forged": "a forged callback",
+	"3/paid-and-refused": "refused by the provider that has done it",
+	"3/provider-down":    "the provider is down for a moment",
+	"3/callback-twice":   "a repeated callback", "3/callback-missing": "no callback", "3/callback-stale": "a contradicting late callback", "3/callback-forged": "a forged callback",
 
 	"5/401": "a key is needed everywhere", "5/member": "a member's key acts on the owner",
 	"6/payout-webhook": "the payout webhook's five fields", "6/airtime-webhook": "the airtime callback", "6/webhook-retry": "a receiver that is down",
