@@ -57,6 +57,8 @@ type Deps struct {
 	USSDCode string
 	// Development also takes callback URLs over http to loopback.
 	Development bool
+	// Short says whether the disk is nearly full; nil for never.
+	Short func() bool
 	// Observe is told of every request when it is over; nil for nobody. It
 	// must not block.
 	Observe func(Seen)

@@ -135,6 +135,31 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 	}
 }
 
+// While the disk is nearly full, what money can do without is refused, and money goes on.
+func TestAShortDiskStopsListsAlone(t *testing.T) {
+	short := true
+	h := open(t, func(d *Deps) { d.Short = func() bool { return short } })
+	h.api.add(Route{Method: http.MethodPost, Path: "probe/list", Scope: access.Contacts, Body: bulkBody, Stores: true, handle: echo})
+	if a := h.ask("POST", v1+"list", `{"amount":1}`).want(t, 503, "storage_low"); a.Header().Get("Retry-After") != "60" {
+		t.Errorf("it comes again after %q", a.Header().Get("Retry-After"))
+	}
+	h.ask("POST", v1+"payout", `{"amount":1}`).want(t, 200, "")
+	short = false
+	h.ask("POST", v1+"list", `{"amount":1}`).want(t, 200, "")
+	stores := 0
+	for _, r := range Routes() {
+		if r.Stores {
+			stores++
+			if r.Scope != access.SMS && r.Scope != access.Contacts {
+				t.Errorf("%s is refused on a full disk", r.Path)
+			}
+		}
+	}
+	if stores != 6 {
+		t.Errorf("%d endpoints are refused on a full disk", stores)
+	}
+}
+
 // Who waits for memory gets it as soon as there is some.
 func TestRoomIsHandedOn(t *testing.T) {
 	r := newRoom(10, 6)

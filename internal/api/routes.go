@@ -27,6 +27,9 @@ type Route struct {
 	Listed bool
 	// Collects says that collections must be enabled.
 	Collects bool
+	// Stores says that it adds what money can do without: it is refused while
+	// the disk is nearly full.
+	Stores bool
 	// Reference is the field that holds the client's reference: a duplicate is
 	// blamed on it.
 	Reference string
@@ -60,21 +63,21 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Scope: access.Airtime, Body: moneyBody, Reference: "client_reference", handle: buyBundle},
 		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: access.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
 
-		{Method: http.MethodPost, Path: "sms-api/requestSenderId", Scope: access.SMS, Limit: access.SenderIDLimit(), Body: moneyBody, handle: requestSender},
+		{Method: http.MethodPost, Path: "sms-api/requestSenderId", Stores: true, Scope: access.SMS, Limit: access.SenderIDLimit(), Body: moneyBody, handle: requestSender},
 		{Method: http.MethodGet, Path: "sms-api/senderIds", Scope: access.SMS, Body: moneyBody, handle: senders},
-		{Method: http.MethodPost, Path: "sms-api/send", Scope: access.SMS, Body: bulkBody, handle: sendSMS},
-		{Method: http.MethodGet, Path: "sms-api/send", Scope: access.SMS, Body: moneyBody, handle: sendSMS},
+		{Method: http.MethodPost, Path: "sms-api/send", Stores: true, Scope: access.SMS, Body: bulkBody, handle: sendSMS},
+		{Method: http.MethodGet, Path: "sms-api/send", Stores: true, Scope: access.SMS, Body: moneyBody, handle: sendSMS},
 		{Method: http.MethodGet, Path: "sms-api/campaignMessages/{campaignId}", Scope: access.Read, Body: moneyBody, handle: campaignMessages},
 		{Method: http.MethodPost, Path: "sms-api/otp/send", Scope: access.OTP, Body: moneyBody, handle: sendOTP},
 		{Method: http.MethodPost, Path: "sms-api/otp/verify", Scope: access.OTP, Body: moneyBody, handle: verifyOTP},
 
 		{Method: http.MethodGet, Path: "sms-api/contact/getGroups", Scope: access.Contacts, Body: moneyBody, handle: groups},
-		{Method: http.MethodPost, Path: "sms-api/contact/addGroup", Scope: access.Contacts, Body: moneyBody, handle: addGroup},
+		{Method: http.MethodPost, Path: "sms-api/contact/addGroup", Stores: true, Scope: access.Contacts, Body: moneyBody, handle: addGroup},
 		{Method: http.MethodPatch, Path: "sms-api/contact/updateGroup/{id}", Scope: access.Contacts, Body: moneyBody, handle: updateGroup},
 		{Method: http.MethodDelete, Path: "sms-api/contact/deleteGroup/{groupId}", Scope: access.Contacts, Body: moneyBody, handle: deleteGroup},
 		{Method: http.MethodGet, Path: "sms-api/contact/getContacts/{groupId}", Scope: access.Contacts, Body: moneyBody, handle: contacts},
-		{Method: http.MethodPost, Path: "sms-api/contact/addContact", Scope: access.Contacts, Body: moneyBody, handle: addContact},
-		{Method: http.MethodPost, Path: "sms-api/contact/addBulkContact", Scope: access.Contacts, Body: bulkBody, handle: addContacts},
+		{Method: http.MethodPost, Path: "sms-api/contact/addContact", Stores: true, Scope: access.Contacts, Body: moneyBody, handle: addContact},
+		{Method: http.MethodPost, Path: "sms-api/contact/addBulkContact", Stores: true, Scope: access.Contacts, Body: bulkBody, handle: addContacts},
 		{Method: http.MethodPatch, Path: "sms-api/contact/updateContact/{id}", Scope: access.Contacts, Body: moneyBody, handle: updateContact},
 		{Method: http.MethodDelete, Path: "sms-api/contact/deleteContact/{id}", Scope: access.Contacts, Body: moneyBody, handle: deleteContact},
 	}

@@ -118,7 +118,7 @@ func (c *call) finish() {
 
 // turnedAway are the codes of refusals that somebody decided: a provider is paused, its breaker is open or it says
 // nothing of use, or we have none. That is told where it happens, once, not with each request.
-var turnedAway = []string{"server_busy", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
+var turnedAway = []string{"server_busy", "storage_low", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. What is our fault is an error with its
 // cause; everything else is for whoever turns debugging on.
@@ -340,6 +340,11 @@ func (c *call) permitted() error {
 	}
 	if c.route.Collects && !c.tenant.CollectionsEnabled {
 		return tenant.NoCollections()
+	}
+	if c.route.Stores && c.api.Short != nil && c.api.Short() {
+		e := problem.New(problem.Unavailable, "storage_low", "This cannot be stored at the moment. Try again later")
+		e.RetryAfter = time.Minute
+		return e
 	}
 	return nil
 }

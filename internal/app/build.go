@@ -70,7 +70,7 @@ func (a *App) lockFolder(context.Context) error {
 // openDatabase opens and, on SQLite, migrates. PostgreSQL is migrated by `makola migrate up`,
 // except in development, where a first start must need nothing else.
 func (a *App) openDatabase(ctx context.Context) error {
-	d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Faults: a.opts.Faults})
+	d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Reserve: a.cfg.DiskReserve << 20, Faults: a.opts.Faults})
 	if err != nil {
 		return err
 	}

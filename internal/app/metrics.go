@@ -140,6 +140,12 @@ func (m *meters) database(a *App) {
 	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, those of the scrape among them.", func() float64 { return float64(a.db.Counts().Running) })
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_db_pool_wait_seconds_total",
 		Help: "For how long transactions waited for a connection, all together."}, func() float64 { return a.db.Counts().Waited.Seconds() }))
+	m.gauge("makola_disk_short", "1 while the disk is nearly full, so that only money is served.", func() float64 {
+		if a.db.Short() {
+			return 1
+		}
+		return 0
+	})
 	m.counter("makola_db_tx_retries_total", "Transactions run again after a conflict, a lost connection or a doubt.", func() uint64 { return a.db.Counts().Retried })
 }
 

@@ -73,7 +73,7 @@ func (a *App) listen(context.Context) error {
 	a.api = api.New(api.Deps{
 		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
-		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen,
+		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen,
 	})
 	l.server.Handler = a.handler()
 	a.serve(l, l.shutdown)
@@ -145,6 +145,10 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	if err := a.db.Ping(ctx); err != nil {
 		a.log.WarnContext(r.Context(), "not ready", "error", err)
 		probe(w, r, http.StatusServiceUnavailable, "the database does not answer")
+		return
+	}
+	if a.db.Short() { // and stays ready: a proxy that takes this node out stops the money, too
+		probe(w, r, http.StatusOK, "ready, but the disk is nearly full: contacts, campaigns and sender IDs are refused")
 		return
 	}
 	probe(w, r, http.StatusOK, "ready")

@@ -51,6 +51,7 @@ type Server struct {
 	Sim           string     `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Use the simulator at this URL instead of starting one."`
 	ReadyFile     string     `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once everything listens."`
 	Node          string     `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; the host when empty, on PostgreSQL with the process."`
+	DiskReserve   int64      `name:"disk-reserve" env:"MAKOLA_DISK_RESERVE" default:"512" placeholder:"MB" help:"Free disk in MB that SQLite keeps for money: below it contacts, campaigns and sender IDs are refused."`
 	Connections   int        `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
 
 	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
@@ -146,6 +147,7 @@ func (s Server) Wrong() []string {
 	for _, quota := range []int64{s.Quotas.Contacts, s.Quotas.Groups, s.Quotas.Senders, s.Quotas.Campaigns} {
 		need(quota >= 0, "quotas from 0 on in MAKOLA_QUOTA_..., not %d", quota)
 	}
+	need(s.DiskReserve >= 0, "a number of MB from 0 on in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
 	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
 	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong

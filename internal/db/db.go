@@ -48,6 +48,7 @@ type Options struct {
 	URL      string  // a postgres:// URL; empty means SQLite at Path
 	Path     string  // the SQLite file; its folder is made
 	MaxConns int     // connections at most (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors; two more are kept)
+	Reserve  int64   // bytes of SQLite's disk that are kept for money, see Short
 	Faults   *Faults // nil outside tests
 }
 
@@ -59,6 +60,7 @@ type DB struct {
 	faults *Faults
 	texts  texts
 	closed atomic.Bool
+	disk   *disk
 	gate   *gate // before PostgreSQL's connections, and SQLite's that read
 
 	running atomic.Int64
@@ -119,7 +121,10 @@ type session interface {
 
 // Open opens the database; it neither makes nor changes tables (see Migrate).
 func Open(ctx context.Context, o Options) (*DB, error) {
-	d := &DB{faults: o.Faults}
+	d := &DB{faults: o.Faults, disk: newDisk(o.Path, o.Reserve)}
+	if o.URL != "" {
+		d.disk.folder = ""
+	}
 	var err error
 	if o.URL != "" {
 		d.engine = Postgres

@@ -72,6 +72,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			callAll(after)
 			return nil
 		}
+		d.disk.note(err)
 		if errors.Is(err, ErrAmbiguous) {
 			doubted = after
 		}

@@ -1,0 +1,72 @@
+package db
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	diskLook = 2 * time.Second // how often the free space is asked for
+	fullFor  = time.Minute     // how long a disk counts as full after the database said so
+)
+
+// disk knows whether there is room for more than money. On SQLite it looks; how much room PostgreSQL has is told by its
+// errors alone.
+type disk struct {
+	folder  string // of the SQLite file; empty: another machine's disk
+	reserve uint64 // bytes that are kept for money; 0: none
+	fullAt  atomic.Int64
+
+	mu     sync.Mutex
+	looked time.Time
+	low    bool
+}
+
+// note hears what became of a transaction.
+func (k *disk) note(err error) {
+	var pg *pgconn.PgError
+	var lite *sqlite.Error
+	if errors.As(err, &pg) && pg.Code == "53100" || errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_FULL {
+		k.fullAt.Store(time.Now().UnixNano())
+	}
+}
+
+func (k *disk) short() bool {
+	now := time.Now()
+	if at := k.fullAt.Load(); at != 0 && now.Sub(time.Unix(0, at)) < fullFor {
+		return true
+	}
+	if k.folder == "" || k.reserve == 0 {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Sub(k.looked) >= diskLook {
+		k.looked, k.low = now, free(k.folder) < k.reserve
+	}
+	return k.low
+}
+
+// newDisk watches the disk of a SQLite file, or hears of PostgreSQL's.
+func newDisk(path string, reserve int64) *disk {
+	k := &disk{reserve: uint64(max(reserve, 0))}
+	if path != "" {
+		k.folder = filepath.Dir(path)
+	}
+	return k
+}
+
+// unlimited is the space of a disk that cannot be asked.
+const unlimited = math.MaxUint64
+
+// Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
+// that it was. What can do without should not be stored then, so that money goes on.
+func (d *DB) Short() bool { return d.disk.short() }

@@ -1,0 +1,60 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A disk is short below its reserve, and for a minute after the database said that it is full.
+func TestAShortDisk(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "makola.db")
+	for reserve, want := range map[int64]bool{0: false, 1: false, 1 << 60: true} {
+		if got := newDisk(path, reserve).short(); got != want {
+			t.Errorf("with a reserve of %d: %v", reserve, got)
+		}
+	}
+	k := newDisk("", 1<<60)
+	k.note(errors.New("another"))
+	k.note(&pgconn.PgError{Code: "53300"})
+	if k.short() {
+		t.Error("a disk of somebody else is short")
+	}
+	k.note(fmt.Errorf("%w: %w", ErrUnavailable, &pgconn.PgError{Code: "53100"}))
+	if !k.short() {
+		t.Error("a full disk is not short")
+	}
+	k.fullAt.Add(-int64(fullFor + time.Second))
+	if k.short() {
+		t.Error("it stays short for ever")
+	}
+}
+
+// SQLite's own word for a full disk is heard, too, and what reads goes on.
+func TestAFullSQLiteIsHeard(t *testing.T) {
+	t.Parallel()
+	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "makola.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	err = d.Write(t.Context(), func(tx *Tx) error {
+		for _, sql := range []string{"CREATE TABLE big (x TEXT)", "PRAGMA max_page_count = 3", "INSERT INTO big VALUES (hex(zeroblob(100000)))"} {
+			if _, err := tx.Exec(sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrUnavailable) || !d.Short() {
+		t.Errorf("%v, short %v", err, d.Short())
+	}
+	if err := d.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
