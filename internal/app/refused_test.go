@@ -1,0 +1,78 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/sim"
+)
+
+// paidAndRefused are orders that a provider does and answers with a refusal.
+var paidAndRefused = []struct {
+	name, provider, operation string
+	order                     string // the request, and what its answer teaches
+	end                       string // what the customer and the provider's book have in the end
+}{
+	{"payout", sim.MTN, sim.OpDisburse, `POST /payment-api/send/mobilemoney
+{"amount": 1, "account_number": "0240000001", "channel": "MTN", "client_reference": "$ref"}
+=> 200
+{"message": "*", "data": {"transaction_id": "$id", "...": 0}}`, "provider $id payout success\nwallet 98.9"},
+	{"payout", sim.Hubtel, sim.OpDisburse, `POST /payment-api/send/mobilemoney
+{"amount": 1, "account_number": "0200000001", "channel": "TELECEL", "client_reference": "$ref"}
+=> 200
+{"message": "*", "data": {"transaction_id": "$id", "...": 0}}`, "provider $id payout success\nwallet 98.9"},
+	{"top-up", sim.Hubtel, sim.OpTopUp, `POST /airtime-api/sendAirtime
+{"phone_number": "0240000001", "amount": 1, "network_id": "$network.mtn", "transaction_id": "$ref"}
+=> 200
+{"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id topup success\nwallet 99"},
+	{"collection", sim.MTN, sim.OpCollect, `POST /payment-api/momopay
+{"amount": 1, "phone_number": "0240000001", "network": "MTN", "transaction_id": "$ref"}
+=> 200
+{"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id collection success\nwallet 100.9"},
+	{"collection", sim.Hubtel, sim.OpCollect, `POST /payment-api/momopay
+{"amount": 1, "phone_number": "0200000001", "network": "TELECEL", "transaction_id": "$ref"}
+=> 200
+{"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id collection success\nwallet 100.9"},
+}
+
+// TestNoWordAloneMovesMoney: whatever a provider answers to what it has done, on each of its hosts, the question behind
+// it tells the truth: nothing is refunded and nothing waits for an operator.
+func TestNoWordAloneMovesMoney(t *testing.T) {
+	t.Parallel()
+	document, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, engine, document)
+			for _, order := range paidAndRefused {
+				for _, answer := range sim.RefusalAnswers(order.provider) {
+					refuse := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "refuse_after", "answer": %q, "count": 1}`, order.provider, order.operation, answer)
+					s.say(t, fmt.Sprintf("%s %s %s", order.provider, order.name, answer), refuse, order.order, "advance 60s\nadvance 60s", order.end)
+					if answer != "400:html" && answer != "400:9999" {
+						continue
+					}
+					// Nobody knows it yet, and the refusal is no last word either.
+					lag := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "status_lag", "delay_s": 50, "seconds": 3600}`, order.provider, order.operation+"_status")
+					s.say(t, fmt.Sprintf("%s %s %s, not visible", order.provider, order.name, answer), refuse, lag, order.order,
+						"advance 20s\nadvance 20s\nadvance 60s\nadvance 60s\nadvance 120s\nclear faults", order.end)
+				}
+			}
+		})
+	}
+}
+
+// say plays a scenario made of these parts.
+func (s *stage) say(t *testing.T, title string, parts ...string) {
+	t.Helper()
+	all, err := parseScenarios("== " + title + "\n" + strings.Join(parts, "\n") + "\n")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%s: %v", title, err)
+	}
+	t.Run(title, func(t *testing.T) { s.play(t, all[0]) })
+}
