@@ -91,6 +91,7 @@ type ready struct {
 	TenantID      string `json:"tenant_id"`
 	APIKey        string `json:"api_key"`
 	BankID        string `json:"bank_id"`
+	SenderID      string `json:"sender_id"`
 	WebhookSecret string `json:"webhook_secret"`
 }
 

@@ -9,16 +9,19 @@ import (
 // kind is a handler with its lines.
 type kind struct {
 	Handler
-	lines    map[string]*line
-	ring     fifo[*line] // lines with a turn that may run, below their limit
-	held     []*line     // lines with such a turn and a limit of 0 when it was asked last
-	tenants  map[string]*share
-	repeats  share // of all tenants
-	periodic bool
-	ready    int
-	workers  int             // goroutines that run this kind
-	starting int             // of these, how many have not looked for a job yet
-	resting  []chan struct{} // besides these, who waits to be one again; closed: to end
+	lines   map[string]*line
+	ring    fifo[*line] // lines with a turn that may run, below their limit
+	held    []*line     // lines with such a turn and a limit of 0 when it was asked last
+	tenants map[string]*share
+	repeats share // of all tenants
+	// What nobody uses, for the next job: most lines hold one, and for a moment.
+	idleLines []*line
+	idleTurns []*turn
+	periodic  bool
+	ready     int
+	workers   int             // goroutines that run this kind
+	starting  int             // of these, how many have not looked for a job yet
+	resting   []chan struct{} // besides these, who waits to be one again; closed: to end
 }
 
 // line is the ready jobs of one key. In it tenants take turns.
@@ -97,13 +100,14 @@ func (m *memory) makeReady(e *entry) {
 	k := e.kind
 	l := k.lines[e.key]
 	if l == nil {
-		l = &line{key: e.key, turns: map[turnKey]*turn{}}
+		l = k.newLine(e.key)
 		k.lines[e.key] = l
 	}
 	key := turnKey{e.tenant.tenant, k.Repeats > 0 && e.job.Tries > 0}
 	t := l.turns[key]
 	if t == nil {
-		t = &turn{turnKey: key, line: l, share: e.tenant}
+		t = k.newTurn()
+		t.turnKey, t.line, t.share = key, l, e.tenant
 		l.turns[key] = t
 		t.share.turns++
 	}
@@ -312,19 +316,49 @@ func (l *line) first() (first *entry) {
 	return first
 }
 
+// idleKept is how many lines and turns a kind keeps for later.
+const idleKept = 64
+
+func (k *kind) newLine(key string) *line {
+	if last := len(k.idleLines) - 1; last >= 0 {
+		l := k.idleLines[last]
+		k.idleLines = k.idleLines[:last]
+		l.key = key
+		return l
+	}
+	return &line{key: key, turns: map[turnKey]*turn{}}
+}
+
+func (k *kind) newTurn() *turn {
+	if last := len(k.idleTurns) - 1; last >= 0 {
+		t := k.idleTurns[last]
+		k.idleTurns = k.idleTurns[:last]
+		return t
+	}
+	return &turn{}
+}
+
 // sweep forgets a turn, a line and a tenant that nobody uses.
 func (k *kind) sweep(t *turn) {
-	if t.running > 0 || t.inRing || t.parked || t.jobs.len() > 0 {
-		return
+	if t.line == nil || t.running > 0 || t.inRing || t.parked || t.jobs.len() > 0 {
+		return // it is in use, or was swept before
 	}
 	l := t.line
 	if l.turns[t.turnKey] == t {
 		delete(l.turns, t.turnKey)
 		t.share.turns--
 		k.sweepShare(t.share)
+		if len(k.idleTurns) < idleKept {
+			*t = turn{jobs: t.jobs.emptied()}
+			k.idleTurns = append(k.idleTurns, t)
+		}
 	}
 	if l.running == 0 && !l.inRing && len(l.turns) == 0 && k.lines[l.key] == l {
 		delete(k.lines, l.key)
+		if !l.held && len(k.idleLines) < idleKept {
+			l.ring = l.ring.emptied()
+			k.idleLines = append(k.idleLines, l)
+		}
 	}
 }
 

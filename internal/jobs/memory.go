@@ -322,3 +322,15 @@ func (f *fifo[T]) pop() (item T, ok bool) {
 	f.head++
 	return item, true
 }
+
+// fifoKept is how long the slice of an empty queue may be that is used again.
+const fifoKept = 64
+
+// emptied gives an empty queue in the same slice.
+func (f *fifo[T]) emptied() fifo[T] {
+	if cap(f.items) > fifoKept {
+		return fifo[T]{}
+	}
+	clear(f.items)
+	return fifo[T]{items: f.items[:0]}
+}

@@ -1,0 +1,237 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+)
+
+// The attacks of one customer, and the neighbour's modest traffic beside them.
+const (
+	neighbourFor     = 10 * time.Second // each of quiet and attack
+	neighbours       = 8                // clients of the neighbour, a payout every 50 ms each
+	attackers        = 16               // clients of each attack
+	attackGroup      = 100_000          // contacts
+	silentReceivers  = 40
+	silentPayoutWait = 50 * time.Millisecond // 20 payouts a second to receivers that never answer
+)
+
+// BenchmarkNeighbours measures what a neighbour feels of a customer that attacks: its payouts and its webhooks, with
+// and without large groups named a hundred times, endless receivers that never answer, bodies without a key, and lists of
+// empty contacts, all at once.
+func BenchmarkNeighbours(b *testing.B) {
+	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
+		b.Run(engine.String(), func(b *testing.B) {
+			for range b.N {
+				benchmarkNeighbours(b, engine)
+			}
+		})
+	}
+}
+
+func benchmarkNeighbours(b *testing.B, engine db.Engine) {
+	sim, where := startSim(b), newSite(b, engine)
+	server := where.serve(b, "makola", sim)
+	n := newNeighbour(b, server.ready.APIURL, benchTenants(b, where, server, 2)[1])
+	a := newAttacker(b, server.ready.APIURL, server.ready.APIKey, server.ready.SenderID)
+	quiet := n.run(b, "quiet", neighbourFor)
+	ctx, stop := context.WithCancel(b.Context())
+	var group sync.WaitGroup
+	a.attack(ctx, &group)
+	attacked := n.run(b, "attacked", neighbourFor)
+	stop()
+	a.release()
+	group.Wait()
+	milli := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(milli(quiet.payout), "payout-p99-ms")
+	b.ReportMetric(milli(attacked.payout), "attacked-payout-p99-ms")
+	b.ReportMetric(milli(quiet.webhook), "webhook-p99-ms")
+	b.ReportMetric(milli(attacked.webhook), "attacked-webhook-p99-ms")
+	b.ReportMetric(peakMemory(b, server.ready.PID), "MB-peak")
+	b.ReportMetric(0, "ns/op")
+	where.command(b, "ledger", "check")
+	server.kill()
+	sim.kill()
+}
+
+// benchCall makes one request and says how it was answered.
+func benchCall(ctx context.Context, client *http.Client, method, url, key, body string) (status int, answer []byte) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, nil
+	}
+	if key != "" {
+		r.Header.Set("X-Api-Key", key)
+	}
+	got, err := client.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	defer got.Body.Close()
+	answer, _ = io.ReadAll(got.Body)
+	return got.StatusCode, answer
+}
+
+// neighbour sends payouts and notes how long each answer and each webhook took.
+type neighbour struct {
+	api, key, hook string
+	mu             sync.Mutex
+	begun          map[string]time.Time // by reference; gone when its webhook came
+	webhooks       []time.Duration
+}
+
+// felt is the 99th percentile of a phase.
+type felt struct{ payout, webhook time.Duration }
+
+func newNeighbour(b *testing.B, api, key string) *neighbour {
+	n := &neighbour{api: api, key: key, begun: map[string]time.Time{}}
+	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var told struct {
+			Reference string `json:"transaction_id"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&told)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if begun, ok := n.begun[told.Reference]; ok {
+			n.webhooks = append(n.webhooks, time.Since(begun))
+			delete(n.begun, told.Reference)
+		}
+	}))
+	b.Cleanup(sink.Close)
+	n.hook = sink.URL
+	return n
+}
+
+func (n *neighbour) run(b *testing.B, phase string, length time.Duration) felt {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: neighbours}}
+	defer client.CloseIdleConnections()
+	var answers []time.Duration
+	var group sync.WaitGroup
+	end := time.Now().Add(length)
+	for worker := range neighbours {
+		group.Go(func() {
+			for i := 0; time.Now().Before(end); i++ {
+				reference, begun := fmt.Sprintf("%s-%d-%08d", phase, worker, i), time.Now()
+				n.mu.Lock()
+				n.begun[reference] = begun
+				n.mu.Unlock()
+				status, answer := benchCall(b.Context(), client, "POST", n.api+"/payment-api/send/mobilemoney", n.key,
+					fmt.Sprintf(`{"amount":0.5,"account_number":"0240000001","channel":"MTN","client_reference":%q,"callback_url":%q}`, reference, n.hook))
+				if status != http.StatusOK {
+					b.Errorf("a neighbour's payout: %d %s", status, answer)
+				}
+				n.mu.Lock()
+				answers = append(answers, time.Since(begun))
+				n.mu.Unlock()
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+	}
+	group.Wait()
+	clocktest.Await(b, "the neighbour's webhooks", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.begun) == 0
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := felt{payout: p99(answers), webhook: p99(n.webhooks)}
+	n.webhooks = nil
+	return f
+}
+
+func p99(took []time.Duration) time.Duration {
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// attacker is a customer with a large group and receivers that never answer.
+type attacker struct {
+	api, key, sender, group string
+	client                  *http.Client
+	silent                  []string
+	release                 func()
+}
+
+func newAttacker(b *testing.B, api, key, sender string) *attacker {
+	a := &attacker{api: api, key: key, sender: sender, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * attackers}}}
+	never := make(chan struct{})
+	a.release = sync.OnceFunc(func() { close(never) })
+	for i := range silentReceivers {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:0", i+2))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-never })}}
+		s.Start()
+		b.Cleanup(func() { a.release(); s.Close() })
+		a.silent = append(a.silent, s.URL)
+	}
+	var made struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	_, answer := benchCall(b.Context(), a.client, "POST", api+"/sms-api/contact/addGroup", key, `{"group_name":"crowd","name":"crowd"}`)
+	decode(b, answer, &made)
+	a.group = made.Data.ID
+	for from := 0; from < attackGroup; from += 10_000 {
+		var list bytes.Buffer
+		for i := range 10_000 {
+			fmt.Fprintf(&list, `,{"phone_number":"024%07d"}`, from+i)
+		}
+		status, answer := benchCall(b.Context(), a.client, "POST", api+"/sms-api/contact/addBulkContact", key,
+			fmt.Sprintf(`{"contact_group_id":%q,"contacts":[%s]}`, a.group, list.Bytes()[1:]))
+		if status != http.StatusOK {
+			b.Fatalf("contacts: %d %s", status, answer)
+		}
+	}
+	return a
+}
+
+// attack makes every attack until ctx ends.
+func (a *attacker) attack(ctx context.Context, group *sync.WaitGroup) {
+	again := func(clients int, pause time.Duration, one func(i int)) {
+		for client := range clients {
+			group.Go(func() {
+				for i := client; ctx.Err() == nil; i += clients {
+					one(i)
+					select {
+					case <-time.After(pause):
+					case <-ctx.Done():
+					}
+				}
+			})
+		}
+	}
+	named := strings.Repeat(`"`+a.group+`",`, 99) + `"` + a.group + `"`
+	again(attackers, time.Millisecond, func(int) {
+		benchCall(ctx, a.client, "POST", a.api+"/sms-api/send", a.key, fmt.Sprintf(`{"sender_id":%q,"message":"hello","group_id_list":[%s]}`, a.sender, named))
+	})
+	again(1, silentPayoutWait, func(i int) {
+		benchCall(ctx, a.client, "POST", a.api+"/payment-api/send/mobilemoney", a.key, fmt.Sprintf(
+			`{"amount":0.5,"account_number":"0240000001","channel":"MTN","client_reference":"silent-%09d","callback_url":%q}`, i, a.silent[i%len(a.silent)]))
+	})
+	large := strings.Repeat(" ", 4<<20-2) + "{}"
+	again(attackers, 100*time.Millisecond, func(int) { benchCall(ctx, a.client, "POST", a.api+"/sms-api/send", "", large) })
+	empty := `{"contact_group_id":"` + a.group + `","contacts":[` + strings.Repeat("{},", 1_300_000) + `{}]}`
+	again(attackers, 100*time.Millisecond, func(int) {
+		benchCall(ctx, a.client, "POST", a.api+"/sms-api/contact/addBulkContact", a.key, empty)
+	})
+}
