@@ -24,6 +24,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/openapi"
@@ -37,6 +38,7 @@ type Deps struct {
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging
 	Routes    *route.Table
+	Recovery  *recovery.Recovery
 	Clock     *clock.Clock
 	Log       *slog.Logger
 	Secret    config.Secret

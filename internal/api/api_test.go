@@ -28,6 +28,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
@@ -140,8 +141,9 @@ func open(t testing.TB, change func(*Deps)) *house {
 	}
 	deps := Deps{
 		Access: h.access, Tenants: h.tenants, Ledger: books, Clock: h.clock, Secret: secret, PublicURL: "https://pay.example",
-		Routes: route.New(d, h.clock, slog.New(slog.DiscardHandler), nil, nil),
-		Log:    slog.New(slog.NewTextHandler(&h.log, nil)), Observe: func(s Seen) { h.seen = append(h.seen, s) },
+		Recovery: recovery.New(d, h.clock, slog.New(slog.DiscardHandler)),
+		Routes:   route.New(d, h.clock, slog.New(slog.DiscardHandler), nil, nil),
+		Log:      slog.New(slog.NewTextHandler(&h.log, nil)), Observe: func(s Seen) { h.seen = append(h.seen, s) },
 	}
 	if change != nil {
 		change(&deps)

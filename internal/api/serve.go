@@ -118,7 +118,7 @@ func (c *call) finish() {
 
 // turnedAway are the codes of refusals that somebody decided: a provider is paused, its breaker is open or it says
 // nothing of use, or we have none. That is told where it happens, once, not with each request.
-var turnedAway = []string{"server_busy", "storage_low", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
+var turnedAway = []string{"server_busy", "storage_low", "recovering", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. What is our fault is an error with its
 // cause; everything else is for whoever turns debugging on.
@@ -207,6 +207,9 @@ func (c *call) interfaces(path string) error {
 	if err := c.permitted(); err != nil {
 		return err
 	}
+	if err := c.recovering(); err != nil {
+		return err
+	}
 	if err := c.read(limit); err != nil {
 		return err
 	}
@@ -217,6 +220,21 @@ func (c *call) interfaces(path string) error {
 		c.within(AnswerWithin)
 	}
 	return r.handle(c)
+}
+
+// recoveringPause is when a customer may ask again who is kept out of a recovery.
+const recoveringPause = 30 * time.Second
+
+// recovering keeps customers out while operators redo what a database that went
+// back in time has forgotten.
+func (c *call) recovering() error {
+	s, err := c.api.Recovery.State(c.ctx)
+	if err != nil || !s.Closed() {
+		return err
+	}
+	e := problem.New(problem.Unavailable, "recovering", "The service is being recovered. Nothing was sent; try again shortly, with the same reference.")
+	e.RetryAfter = recoveringPause
+	return e
 }
 
 func noEndpoint() error {

@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
@@ -45,6 +46,7 @@ type parts struct {
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
+	recovery  *recovery.Recovery
 	payments  *payments.Payments
 	messaging *messaging.Messaging
 	sms       []*smsRail // that of test money is the last
@@ -130,8 +132,9 @@ func (a *App) buildParts(ctx context.Context) error {
 		return nil
 	})
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
+	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.payments = payments.New(payments.Deps{
-		DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes,
+		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })

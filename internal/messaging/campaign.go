@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -117,6 +118,9 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 	}
 	if c, replayed, err = m.earlier(ctx, caller); replayed || err != nil {
 		return c, replayed, err
+	}
+	if held, err := m.held(ctx, caller.Tenant); err != nil || held {
+		return Campaign{}, false, cmp.Or[error](err, errRecovering())
 	}
 	var bad problem.Fields
 	switch {

@@ -139,6 +139,9 @@ func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 			return jobs.Done() // its chunk was ended before
 		}
 	}
+	if held, err := m.held(ctx, w.campaign.Tenant); w.until.IsZero() && (err != nil || held) {
+		return jobs.Later(recoveryPause)
+	}
 	w.stale = true // what a panic leaves is in the rows
 	wait, err := m.run(ctx, job.ID, w)
 	w.stale = err != nil

@@ -28,6 +28,7 @@ import (
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -55,11 +56,14 @@ type Deps struct {
 	Resend bool
 	// Quotas bound what one tenant stores; a member of 0 is no bound.
 	Quotas config.Quotas
+	// Recovery holds campaigns back while the database may have forgotten what was sent; nil: it never does (tests).
+	Recovery *recovery.Recovery
 }
 
 // Messaging is the domain. It is safe for concurrent use.
 type Messaging struct {
 	db         *db.DB
+	recovery   *recovery.Recovery
 	ledger     *ledger.Ledger
 	tenants    *tenant.Store
 	jobs       *jobs.Queue
@@ -84,7 +88,7 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, quotas: d.Quotas,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, quotas: d.Quotas, recovery: d.Recovery,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}

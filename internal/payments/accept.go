@@ -32,8 +32,9 @@ type acceptance struct {
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 
-	work  *work  // made by prepare; nil for what has no job
-	reply *reply // nil where nobody waits
+	adopted bool   // in a recovery: a provider has it already, it is not sent
+	work    *work  // made by prepare; nil for what has no job
+	reply   *reply // nil where nobody waits
 }
 
 // An accepted is the answer to an acceptance.
@@ -62,6 +63,12 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) 
 		}
 		return accepted{}, err
 	}
+	if err := p.beforeDebit(ctx, a); err != nil {
+		if old, replayed, known := p.earlier(ctx, a); known != nil || replayed {
+			return accepted{payment: old, replayed: replayed}, known
+		}
+		return accepted{}, err
+	}
 	r, err := p.lanes.wallet(a.payment.Tenant).Do(ctx, a.payment.Tenant, rowsOf, &op{accept: a})
 	if errors.Is(err, db.ErrUnique) {
 		// The same Reference under another secret, which makes another
@@ -72,6 +79,9 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (accepted, error) 
 	}
 	if err != nil && a.reply != nil { // it may be accepted yet: then a refusal is told by webhook
 		a.reply.waiter.CompareAndSwap(waiterThere, waiterGone)
+	}
+	if a.adopted && problem.Is(err, problem.InsufficientFunds) {
+		err = p.conflict(ctx, a.payment, a.payment.Rail, "the provider has done it, and the wallet does not cover it")
 	}
 	return accepted{payment: r.payment, replayed: r.replayed}, err
 }

@@ -104,7 +104,11 @@ func (p *Payments) mintReference(pay *Payment) {
 		pay.Reference = uuid.NewString()
 		return
 	}
-	like := *pay
-	like.Reference = p.clock.Now().Format(time.DateOnly) + " " + pay.IdempotencyKey
-	pay.Reference = p.references.ofAttempt(like, 0)
+	pay.Reference = p.mintedOn(*pay, p.clock.Now())
+}
+
+// mintedOn is the Reference that a payment's Idempotency-Key makes on a day.
+func (p *Payments) mintedOn(pay Payment, day time.Time) string {
+	pay.Reference = day.Format(time.DateOnly) + " " + pay.IdempotencyKey
+	return p.references.ofAttempt(pay, 0)
 }

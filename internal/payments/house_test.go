@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
@@ -149,6 +150,7 @@ type house struct {
 	hooks  *hooks
 	n      int
 
+	recovers    bool            // nodes heed recoveries
 	rails       []provider.Rail // instead of the two scripted ones
 	callbackURL string
 	callback    func(provider.Rail, provider.CallbackRequest)
@@ -192,6 +194,7 @@ type node struct {
 	queue    *jobs.Queue
 	routes   *route.Table
 	webhooks *webhook.Webhooks
+	lost     *recovery.Recovery // nil unless the house recovers
 }
 
 // funds is what the tenant's wallet begins with.
@@ -256,8 +259,12 @@ func (h *house) made(o jobs.Options) *node {
 		h.t.Fatal(err)
 	}
 	n.webhooks = webhook.New(h.db, q, h.clock, log, webhook.Options{Secret: secret, Development: true})
+	if h.recovers {
+		n.lost = recovery.New(h.db, h.clock, log)
+	}
 	n.Payments = New(Deps{
-		DB: h.db, Ledger: l, Tenants: tenant.New(h.db, l, h.clock), Jobs: q, Webhooks: n.webhooks, Routes: n.routes,
+		Recovery: n.lost,
+		DB:       h.db, Ledger: l, Tenants: tenant.New(h.db, l, h.clock), Jobs: q, Webhooks: n.webhooks, Routes: n.routes,
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
 		CallbackURL: func(provider.Rail) string { return h.callbackURL },
 	})

@@ -22,6 +22,8 @@ type work struct {
 	tried   []string  // rails of earlier attempts
 	resends int       // POSTs that could not be sent so far
 	taken   bool      // it stands where the row says: another process may have begun with it
+	// searched: in a recovery no rail knew the payment, or one has it and it was adopted.
+	searched bool
 
 	asks     int // questions asked by the schedule
 	nextAsk  time.Time

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
@@ -24,6 +25,7 @@ type Deps struct {
 	Jobs     *jobs.Queue
 	Webhooks *webhook.Webhooks
 	Routes   *route.Table
+	Recovery *recovery.Recovery // nil: the database never goes back in time (tests)
 	Clock    *clock.Clock
 	Log      *slog.Logger
 	Secret   config.Secret // ProviderReferences are made under it
@@ -42,6 +44,7 @@ type Payments struct {
 	jobs        *jobs.Queue
 	webhooks    *webhook.Webhooks
 	routes      *route.Table
+	recovery    *recovery.Recovery
 	clock       *clock.Clock
 	log         *slog.Logger
 	callbackURL func(provider.Rail) string
@@ -66,7 +69,7 @@ type Caller struct {
 // going.
 func New(d Deps) *Payments {
 	p := &Payments{
-		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes,
+		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, recovery: d.Recovery,
 		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
 		references: newReferences(d.Secret.Derive("payments/provider-reference")),
 	}

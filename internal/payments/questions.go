@@ -161,7 +161,9 @@ func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {
 		return pay, nil
 	}
 	o := p.ask(ctx, rail, pay)
-	_, v, reason := judge(standingOf(pay, rail), word{fromQuestion, o, p.clock.Now()})
+	s := standingOf(pay, rail)
+	s.recovering = p.firstOfRecovery(ctx, rail)
+	_, v, reason := judge(s, word{fromQuestion, o, p.clock.Now()})
 	if v != verdictPaid && v != verdictRefund {
 		return pay, nil
 	}

@@ -3,8 +3,11 @@ package payments
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
@@ -321,10 +324,27 @@ func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
 		status = string(StatusSuccess)
 	}
 	b.events = append(b.events, webhook.Event{
-		ID: newID(at), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
+		ID: eventID(p, status, first), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
 		Amount: p.Amount, Charges: p.Charges, Status: status, Reference: p.Reference,
 		ProviderReference: p.ProviderReference, Phone: p.MSISDN().Local(), First: first,
 	})
+}
+
+// eventID is the webhook-id of a payment's final word. It is made from what both
+// lives of a database that went back in time know, so that a customer who was told
+// in the first one recognises the second telling. Its first bytes put a later word
+// after the first one.
+func eventID(p Payment, status string, first bool) string {
+	number := byte(2)
+	if first {
+		number = 1
+	}
+	sum := sha256.Sum256([]byte(p.ProviderReference + "/" + string(p.Kind) + "/" + status + "/" + string('0'+rune(number))))
+	id := uuid.UUID(sum[:16])
+	id[0], id[1], id[2], id[3] = 0, 0, 0, number
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
 }
 
 // job adds the job of an open payment.

@@ -23,6 +23,7 @@ const (
 	EventUnsent    Event = "unsent"     // the marked POST is proven not to have been processed
 	EventRefused   Event = "refused"    // the provider refused it, and has not confirmed that when asked
 	EventTaken     Event = "taken"      // refused at first, and now the provider says that it has it
+	EventAdopted   Event = "adopted"    // in a recovery: a provider has it since the time that was lost
 	EventDoubted   Event = "doubted"    // unknown for too long, or an answer did not match: operators are called
 	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
 	EventFailed    Event = "failed"     // the provider, or an operator, says that it was not
@@ -117,6 +118,7 @@ var Arrows = []Arrow{
 	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},
 	{Event: EventRefused, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal stands on the row; the money stays where it is"},
 	{Event: EventTaken, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal is gone"},
+	{Event: EventAdopted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "at the provider that has it; it is not sent"},
 	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the money stays where it is"},
 
 	{Event: EventSucceeded, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{

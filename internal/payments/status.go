@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/problem"
 )
 
 // pollTime is how long a status call may ask a provider before it answers what
@@ -23,7 +22,7 @@ func (p *Payments) Status(ctx context.Context, tenantID, id string) (Payment, er
 	case err != nil:
 		return Payment{}, err
 	case !found:
-		return Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+		return Payment{}, p.unfound(ctx, "payment_not_found", "Payment not found")
 	case pay.Kind == KindCollection:
 		return p.poll(ctx, pay)
 	}
@@ -39,7 +38,7 @@ func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (Paymen
 	case err != nil:
 		return Payment{}, err
 	case !found:
-		return Payment{}, problem.New(problem.NotFound, "airtime_not_found", "Airtime transaction not found")
+		return Payment{}, p.unfound(ctx, "airtime_not_found", "Airtime transaction not found")
 	case pay.Status == StatusWaiting:
 		return p.pollParent(ctx, pay)
 	}
@@ -55,7 +54,7 @@ func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (Payme
 	case err != nil:
 		return Payment{}, err
 	case !found:
-		return Payment{}, problem.New(problem.NotFound, "bundle_not_found", "Data bundle transaction not found")
+		return Payment{}, p.unfound(ctx, "bundle_not_found", "Data bundle transaction not found")
 	}
 	return p.poll(ctx, pay)
 }

@@ -81,6 +81,7 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "created_at", Int: func(p *Payment) int64 { return db.Micros(p.CreatedAt) }},
 	{Name: "settled_at", Int: func(p *Payment) int64 { return db.Micros(p.SettledAt) }},
 	{Name: "note", Text: func(p *Payment) string { return p.Note }},
+	{Name: "sending_at", Int: func(p *Payment) int64 { return db.Micros(p.SendingAt) }},
 }
 
 const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`

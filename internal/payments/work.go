@@ -165,6 +165,9 @@ func (s *standing) row(row Payment, rail provider.Rail) {
 
 // submit POSTs what certainly was not sent before.
 func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+	if ok, out := p.beforePost(ctx, w); !ok {
+		return out
+	}
 	if w.openedAt.IsZero() {
 		w.openedAt = p.clock.Now()
 	}
@@ -218,6 +221,7 @@ func (p *Payments) overtaken(w *work, row Payment) jobs.Outcome {
 // hear has a word about a payment judged, and does what the verdict says.
 func (p *Payments) hear(ctx context.Context, w *work, rail provider.Rail, from source, o provider.Outcome) jobs.Outcome {
 	w.row(*w.pay, rail)
+	w.recovering = p.firstOfRecovery(ctx, rail)
 	var v verdict
 	var reason string
 	w.standing, v, reason = judge(w.standing, word{from, o, p.clock.Now()})
@@ -343,6 +347,9 @@ func (p *Payments) notThrough(ctx context.Context, w *work, rail provider.Rail, 
 func (p *Payments) unsentYet(ctx context.Context, w *work, rail provider.Rail, wait time.Duration) jobs.Outcome {
 	left := unsentTime - p.clock.Since(w.since)
 	if left <= 0 {
+		if ok, out := p.beforePost(ctx, w); !ok { // it may have been sent in the time that was lost
+			return out
+		}
 		return p.hear(ctx, w, rail, fromTime, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
 	}
 	return jobs.Later(min(wait, left))
@@ -389,6 +396,9 @@ func (p *Payments) resend(ctx context.Context, w *work, rail provider.Rail) jobs
 
 // repost raises posts, marks, and POSTs again.
 func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+	if ok, out := p.beforePost(ctx, w); !ok {
+		return out
+	}
 	row := p.refusalOf(w)
 	row.Posts++
 	row.SendingAt = p.clock.Now()

@@ -1,0 +1,222 @@
+package payments
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
+)
+
+// While a recovery lasts the database may have forgotten what a provider has
+// done. Before a debit, and before the first POST of what was open, every rail
+// that could have it is asked for the payment's one reference. A rail that knows
+// it has the payment: it is adopted there. Nothing is paid on anybody's silence.
+
+const (
+	recoveryPause = 30 * time.Second // until a request, or a job, comes again
+	mintedDays    = 7                // how many days back a minted reference is looked for
+)
+
+// recovering gives the recovery that lasts, if any.
+func (p *Payments) recovering(ctx context.Context) (recovery.State, error) {
+	if p.recovery == nil {
+		return recovery.State{}, nil
+	}
+	return p.recovery.State(ctx)
+}
+
+// errRecovering turns a request away that may be one of the time that was lost.
+func errRecovering(message string, wait time.Duration) *problem.Error {
+	e := problem.New(problem.Unavailable, "recovering", message)
+	e.RetryAfter = max(wait, time.Second).Truncate(time.Second)
+	return e
+}
+
+// A search is what the rails say of a reference.
+type search struct {
+	rail    provider.Rail
+	known   bool
+	outcome provider.Outcome // of the rail that knows it, or that speaks of another payment
+	differs bool             // a rail has something else under the reference
+	wait    time.Duration    // until a "not known" counts at all rails; zero: it counts
+	silent  string           // a rail that did not answer
+}
+
+// everywhere asks every rail that could have a payment, whatever routes, pauses
+// and breakers say of it now. Where there is only one, its own answer to the same
+// reference is enough.
+func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment) search {
+	op, _ := operation(pay)
+	var rails []provider.Rail
+	for _, r := range p.routes.Rails() {
+		if r.Mode == pay.Mode && route.Can(r, op) {
+			rails = append(rails, r)
+		}
+	}
+	if len(rails) < 2 {
+		// The one rail that can have it gets the same reference again, which it refuses.
+		return search{}
+	}
+	outcomes := make([]provider.Outcome, len(rails))
+	var group sync.WaitGroup
+	for i, rail := range rails {
+		group.Go(func() { outcomes[i] = p.ask(ctx, rail, pay) })
+	}
+	group.Wait()
+	var found search
+	for i, o := range outcomes {
+		switch {
+		case o.Class == provider.Accepted:
+			return search{rail: rails[i], known: true, outcome: o}
+		case o.Reason == provider.ReasonMismatch:
+			found.rail, found.differs, found.outcome = rails[i], true, o
+		case o.NotFound:
+			found.wait = max(found.wait, rails[i].VisibleAfter-p.clock.Since(s.BegunAt))
+		case !s.Skips(rails[i].Name, rails[i].Mode):
+			found.silent = rails[i].Name
+		}
+	}
+	return found
+}
+
+// beforeDebit looks for a new request at every rail. One that a rail knows is
+// adopted there: it is debited and asked about, never sent. The refusals leave no
+// row.
+func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
+	s, err := p.recovering(ctx)
+	if err != nil || !s.Lasts() || a.payment.Channel == ChannelWallet {
+		return err
+	}
+	pay := &a.payment
+	switch {
+	case s.Closed():
+		return errRecovering("The service is being recovered. Nothing was sent; try again shortly, with the same reference.", recoveryPause)
+	case pay.Details.Minted && pay.IdempotencyKey == "" && !s.Allows(pay.Tenant):
+		return errRecovering("The service is being recovered. A purchase needs a reference of its own or an Idempotency-Key until that is done.", recoveryPause)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*askTime)
+	defer cancel()
+	found := p.everywhere(ctx, s, *pay)
+	for day := 1; !found.known && pay.Details.Minted && pay.IdempotencyKey != "" && day <= mintedDays; day++ {
+		at := p.clock.Now().AddDate(0, 0, -day)
+		if !s.Since.IsZero() && at.AddDate(0, 0, 1).Before(s.Since) {
+			break
+		}
+		earlier := *pay
+		earlier.Reference = p.mintedOn(*pay, at)
+		earlier.ProviderReference = p.references.make(earlier)
+		earlier.AttemptReference = earlier.ProviderReference
+		if before := p.everywhere(ctx, s, earlier); before.known || before.differs || before.silent != "" {
+			found = before
+			*pay = earlier
+		}
+	}
+	switch {
+	case found.known:
+		pay.Rail, pay.SendingAt, pay.UpstreamID = found.rail.Name, p.clock.Now(), found.outcome.UpstreamID
+		a.adopted = true
+		a.work.is(*pay)
+		a.work.rail, a.work.stage, a.work.arrived = pay.Rail, stageSent, 1
+		a.work.openedAt, a.work.acceptedAt = p.clock.Now(), p.clock.Now()
+		a.work.nextAsk = p.clock.Now()
+		a.work.asking.Store(true)
+	case found.differs:
+		return p.conflict(ctx, *pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
+	case found.silent != "":
+		return errRecovering("The service is being recovered, and a provider does not answer. Nothing was sent; try again shortly, with the same reference.", recoveryPause)
+	case found.wait > 0:
+		return errRecovering("The service is being recovered. Nothing was sent; try again shortly, with the same reference.", found.wait)
+	}
+	a.work.searched = true
+	return nil
+}
+
+// conflict keeps what cannot be adopted as it is for the operators, and turns the
+// request away.
+func (p *Payments) conflict(ctx context.Context, pay Payment, rail, why string) error {
+	err := p.recovery.Note(ctx, recovery.Conflict{Tenant: pay.Tenant, Kind: string(pay.Kind), Reference: pay.Reference,
+		ProviderReference: pay.ProviderReference, Rail: rail, Amount: int64(pay.Gross()), Why: why})
+	if err != nil {
+		return err
+	}
+	p.log.Error("recovery: a payment that a provider has done needs an operator", "tenant", pay.Tenant, "kind", string(pay.Kind),
+		"reference", pay.Reference, "provider", rail, "why", why)
+	return errRecovering("The service is being recovered, and an operator looks at this request. Do not send it under another reference.", recoveryPause)
+}
+
+// beforePost looks for a payment at every rail before its first POST in a
+// recovery: the row may be of before, and have gone to another rail since. go on
+// says that it may be POSTed; else the outcome is the job's.
+func (p *Payments) beforePost(ctx context.Context, w *work) (goOn bool, out jobs.Outcome) {
+	s, err := p.recovering(ctx)
+	switch {
+	case err != nil:
+		w.answer()
+		p.trouble(ctx, err, "whether a recovery lasts could not be read", "payment", w.pay.ID)
+		return false, jobs.Later(troubleTime)
+	case !s.Lasts() || w.searched && !s.Closed():
+		return true, out
+	case s.Closed():
+		w.answer()
+		return false, jobs.Later(recoveryPause)
+	}
+	found := p.everywhere(ctx, s, *w.pay)
+	switch {
+	case found.known:
+		return false, p.adopt(ctx, w, found)
+	case found.differs:
+		w.answer()
+		return false, p.escalate(ctx, w, provider.Unknown, provider.ReasonMismatch)
+	case found.silent != "":
+		w.answer()
+		return false, jobs.Later(recoveryPause)
+	case found.wait > 0:
+		w.answer()
+		return false, jobs.Later(found.wait)
+	}
+	w.searched = true
+	return true, out
+}
+
+// adopt gives an open payment to the rail that has it.
+func (p *Payments) adopt(ctx context.Context, w *work, found search) jobs.Outcome {
+	row := *w.pay
+	row.Rail, row.SendingAt = found.rail.Name, p.clock.Now()
+	if row.Rail != w.pay.Rail {
+		row.Attempt, row.Posts, row.Unsent = row.Attempt+1, 1, 0
+	}
+	if ok, out := p.mark(ctx, w, EventAdopted, row, ""); !ok {
+		return out
+	}
+	p.log.Warn("recovery: a payment was adopted where a provider has it", "payment", w.pay.ID, "provider", row.Rail)
+	w.searched, w.stage, w.arrived = true, stageSent, 1
+	w.acceptedAt = p.clock.Now()
+	p.live.put(w)
+	return p.hear(ctx, w, found.rail, fromQuestion, found.outcome)
+}
+
+// unfound refuses a question about a payment that is not here: with NotFound, or,
+// while a recovery lasts, as one that may only be forgotten.
+func (p *Payments) unfound(ctx context.Context, code, message string) error {
+	s, err := p.recovering(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s.Lasts():
+		return errRecovering("The service is being recovered and may have forgotten this transaction. Send the request again with the same reference, or ask again later.", recoveryPause)
+	}
+	return problem.New(problem.NotFound, code, message)
+}
+
+// firstOfRecovery says whether a recovery began less than V of a rail ago: a
+// refusal may then be of what the life before has sent. A state that cannot be
+// read counts as one.
+func (p *Payments) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
+	s, err := p.recovering(ctx)
+	return err != nil || s.Lasts() && (s.Closed() || p.clock.Since(s.BegunAt) < rail.VisibleAfter)
+}

@@ -1,0 +1,328 @@
+package payments
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// lostTime begins a recovery and opens it.
+func (n *node) lostTime(t *testing.T, opened bool) {
+	t.Helper()
+	if err := n.lost.Begin(t.Context(), "a test", n.clock.Now().Add(-time.Hour), "", "node"); err != nil {
+		t.Fatal(err)
+	}
+	if opened {
+		if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// knows makes a rail know one reference, and no other.
+func (s *scripted) knows(reference string, amount money.Pesewas, party string, o provider.Outcome) {
+	s.mu.Lock()
+	s.gross[reference], s.party[reference] = amount, party
+	s.mu.Unlock()
+	s.script(always(pending), func(_ int, asked string) provider.Outcome {
+		if provider.SameReference(asked, reference) {
+			return o
+		}
+		return notFound
+	})
+}
+
+func (s *scripted) posted(reference string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.posts[reference]
+}
+
+// TestNothingIsPaidTwiceInARecovery: the life before has sent the payout, by the
+// rail that it would take now or by the other one; the database does not know it.
+// It comes again and is adopted, with the state that the rail has.
+func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
+	for _, rail := range []string{"mtn", "hubtel"} {
+		for name, tt := range map[string]struct {
+			there   provider.Outcome
+			status  Status
+			refused bool
+			spent   money.Pesewas
+		}{
+			"paid":    {success, StatusSuccess, false, 1010},
+			"pending": {pending, StatusPending, false, 1010},
+			"failed":  {failed, StatusFailed, true, 0},
+		} {
+			t.Run(rail+" "+name, func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					h := newHouse(t, d)
+					h.recovers = true
+					n := h.node("a")
+					n.lostTime(t, true)
+					n.clock.Advance(10 * time.Minute)
+					r := h.payout()
+					reference := n.References(h.tenant, KindPayout, r.Reference)[0]
+					h.first.script(always(pending), always(notFound))
+					h.second.script(always(pending), always(notFound))
+					has := map[string]*scripted{"mtn": h.first, "hubtel": h.second}[rail]
+					has.knows(reference, 10*money.Cedi, string(r.MSISDN), tt.there)
+					pay, _, err := n.Payout(t.Context(), h.caller(), r)
+					if tt.refused {
+						pay = wantKind(t, err, problem.Refused).Data.(Payment)
+					} else if err != nil {
+						t.Fatal(err)
+					}
+					n.pass(2 * time.Second)
+					is := n.must(KindPayout, pay.ID)
+					if is.Status != tt.status || is.Rail != rail || is.ProviderReference != reference {
+						t.Errorf("it is %s at %s as %s", is.Status, is.Rail, is.ProviderReference)
+					}
+					if h.first.posted(reference)+h.second.posted(reference) != 0 {
+						t.Error("it was sent again")
+					}
+					if spent := funds - n.balance(); spent != tt.spent {
+						t.Errorf("the wallet is down by %s", spent)
+					}
+					n.books()
+				})
+			})
+		}
+	}
+}
+
+// TestARecoveryLetsNothingThroughOnSilence: what a rail does not answer, or says too
+// early, is 503 and leaves no row; an operator may skip a rail.
+func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		n.lostTime(t, false)
+		h.first.script(always(pending), always(notFound))
+		h.second.script(always(pending), always(unknown))
+		r := h.payout()
+		turnedAway := func(when string) {
+			t.Helper()
+			_, _, err := n.Payout(t.Context(), h.caller(), r)
+			if e := problem.From(err); e.Kind != problem.Unavailable || e.Code != "recovering" || e.RetryAfter <= 0 {
+				t.Errorf("%s: %v", when, err)
+			}
+			if _, err := n.Status(t.Context(), h.tenant.ID, r.Reference); !problem.Is(err, problem.Unavailable) {
+				t.Errorf("%s the status is %v", when, err)
+			}
+			if n.balance() != funds {
+				t.Errorf("%s the wallet has %s", when, n.balance())
+			}
+		}
+		turnedAway("closed")
+		if posts, asks := h.first.counts(); posts != 0 || asks != 0 {
+			t.Errorf("closed: %d POSTs, %d questions for a customer", posts, asks)
+		}
+		if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		n.clock.Advance(10 * time.Minute)
+		turnedAway("with a silent rail")
+		if err := n.lost.Skip(t.Context(), "hubtel", "test", "it is closed for good", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.first.script(always(pending), inTurn(notFound, notFound, success))
+		if _, _, err := n.Payout(t.Context(), h.caller(), r); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		if posts, _ := h.first.counts(); posts != 1 || n.balance() != funds-1010 {
+			t.Errorf("skipped: %d POSTs, the wallet has %s", posts, n.balance())
+		}
+		n.books()
+	})
+}
+
+// TestNotKnownCountsFromVAfterTheRecoveryBegan.
+func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		h.first.script(always(pending), always(notFound))
+		h.second.script(always(pending), always(notFound))
+		n.lostTime(t, true)
+		n.clock.Advance(5*time.Minute - time.Second) // V of the slower rail, less a second
+		r := h.payout()
+		_, _, err := n.Payout(t.Context(), h.caller(), r)
+		if e := wantKind(t, err, problem.Unavailable); e.RetryAfter != time.Second {
+			t.Errorf("to come again in %v", e.RetryAfter)
+		}
+		n.clock.Advance(time.Second)
+		h.first.script(always(pending), inTurn(notFound, notFound, success))
+		pay, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Second)
+		if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess || h.first.posted(pay.ProviderReference) != 1 {
+			t.Errorf("it is %s after %d POSTs", is.Status, h.first.posted(pay.ProviderReference))
+		}
+		n.books()
+	})
+}
+
+// TestWhatCannotBeAdoptedWaitsForAnOperator: the wallet does not cover it, or the
+// provider has another amount under the reference. Never a 400, never a row.
+func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		n.lostTime(t, true)
+		n.clock.Advance(10 * time.Minute)
+		h.second.script(always(pending), always(notFound))
+		dear := h.payout()
+		dear.Amount = funds
+		h.first.knows(n.References(h.tenant, KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
+		_, _, err := n.Payout(t.Context(), h.caller(), dear)
+		wantKind(t, err, problem.Unavailable)
+		other := h.payout()
+		h.first.knows(n.References(h.tenant, KindPayout, other.Reference)[0], 5*money.Cedi, string(other.MSISDN), success)
+		_, _, err = n.Payout(t.Context(), h.caller(), other)
+		wantKind(t, err, problem.Unavailable)
+		list, err := n.lost.Conflicts(t.Context())
+		if err != nil || len(list) != 2 || n.balance() != funds {
+			t.Fatalf("%+v, %v, the wallet has %s", list, err, n.balance())
+		}
+		n.sound()
+	})
+}
+
+// TestOpenPaymentsOfTheBackupAreLookedForEverywhere: what the backup has as not sent
+// may have gone to another rail since.
+func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
+	for _, network := range []string{"MTN", "TELECEL"} {
+		for name, elsewhere := range map[string]bool{"gone elsewhere": true, "never sent": false} {
+			t.Run(network+" "+name, func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					h := newHouse(t, d)
+					h.recovers = true
+					dead := h.stopped("dead")
+					pay := dead.crash(t, network)
+					dead.lostTime(t, false)
+					own, other := h.first, h.second
+					if network != "MTN" {
+						own, other = h.second, h.first
+					}
+					own.script(always(pending), always(notFound))
+					other.script(always(pending), always(notFound))
+					if elsewhere {
+						other.knows(pay.ProviderReference, pay.Amount, pay.Account, success)
+					}
+					n := h.node("heir")
+					n.pass(time.Minute)
+					if own.posted(pay.ProviderReference)+other.posted(pay.ProviderReference) != 0 {
+						t.Error("it was sent while customers are kept out")
+					}
+					if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
+						t.Fatal(err)
+					}
+					n.pass(10 * time.Minute)
+					is := n.must(KindPayout, pay.ID)
+					if elsewhere && (is.Status != StatusSuccess || is.Rail == pay.Rail || own.posted(pay.ProviderReference) != 0) {
+						t.Errorf("it is %s at %s, sent %d times", is.Status, is.Rail, own.posted(pay.ProviderReference))
+					}
+					if !elsewhere && own.posted(pay.ProviderReference) == 0 {
+						t.Errorf("it is %s and was never sent", is.Status)
+					}
+					if other.posted(pay.ProviderReference) != 0 {
+						t.Error("it was sent to the other rail")
+					}
+					n.sound()
+				})
+			})
+		}
+	}
+}
+
+// TestAPurchaseWithoutAnyKeyWaits for an operator; one with an Idempotency-Key is
+// looked for under the references of the days since the backup.
+func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		networks, err := n.routes.Networks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.first.script(always(pending), always(notFound))
+		h.second.script(always(pending), always(notFound))
+		n.lostTime(t, true)
+		n.clock.Advance(10 * time.Minute)
+		buy := AirtimeBuy{Destination: "233241112222", Payer: "233241234567", Network: "MTN", Amount: 500, NetworkID: networks[0].ID}
+		_, _, _, err = n.AirtimeBuy(t.Context(), h.caller(), buy)
+		wantKind(t, err, problem.Unavailable)
+		keyed := h.caller()
+		keyed.IdempotencyKey, keyed.BodyHash = "key-of-the-customer", "hash"
+		asked := asked(keyed, h.tenant, KindCollection)
+		asked.IdempotencyKey = keyed.IdempotencyKey
+		asked.Reference = n.mintedOn(asked, n.clock.Now().AddDate(0, 0, -1))
+		before := n.references.make(asked)
+		h.first.knows(before, 500, "233241234567", success)
+		if err := n.lost.Begin(t.Context(), "again", time.Time{}, "", "node"); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		n.clock.Advance(10 * time.Minute)
+		pay, _, _, err := n.AirtimeBuy(t.Context(), keyed, buy)
+		if err != nil || pay.ProviderReference != before || h.first.posted(before) != 0 {
+			t.Fatalf("%s, %v, sent %d times", pay.ProviderReference, err, h.first.posted(before))
+		}
+		if err := n.lost.Allow(t.Context(), h.tenant.ID, "looked at the statement", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := n.AirtimeBuy(t.Context(), h.caller(), buy); err != nil {
+			t.Errorf("allowed: %v", err)
+		}
+	})
+}
+
+// TestOneWebhookIDInBothLives: the same final word has the same id, and a later word
+// another one behind it.
+func TestOneWebhookIDInBothLives(t *testing.T) {
+	pay := Payment{Kind: KindCollection, ProviderReference: "be17a522-ebdd-4c91-85ad-420e0612762a"}
+	ids := []string{eventID(pay, "failed", true), eventID(pay, "success", true), eventID(pay, "success", false)}
+	if again := eventID(pay, "failed", true); again != ids[0] {
+		t.Errorf("%s and %s", again, ids[0])
+	}
+	if ids[0] == ids[1] || ids[1] == ids[2] || !slices.IsSorted([]string{ids[0], ids[2]}) || !slices.IsSorted([]string{ids[1], ids[2]}) {
+		t.Errorf("%v", ids)
+	}
+	pay.ProviderReference = "be17a522-ebdd-4c91-85ad-420e0612762b"
+	if eventID(pay, "failed", true) == ids[0] {
+		t.Error("two payments have one id")
+	}
+}
+
+// TestWithoutARecoveryNobodyIsAsked: a plain payment costs no question before it.
+func TestWithoutARecoveryNobodyIsAsked(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		if _, _, err := n.Payout(t.Context(), h.caller(), h.payout()); err != nil {
+			t.Fatal(err)
+		}
+		if _, asks := h.first.counts(); asks != 0 {
+			t.Errorf("%d questions", asks)
+		}
+		if _, err := n.Status(t.Context(), h.tenant.ID, "nobody-has-this-one"); !problem.Is(err, problem.NotFound) {
+			t.Errorf("an unknown reference: %v", err)
+		}
+	})
+}
