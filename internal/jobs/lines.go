@@ -243,6 +243,7 @@ func (k *kind) takeFrom(l *line) *entry {
 	for {
 		t, ok := l.ring.pop()
 		if !ok {
+			k.sweepLine(l)
 			return nil
 		}
 		t.inRing = false
@@ -297,7 +298,7 @@ func (m *memory) ended(e *entry) {
 	k.unpark(t.share)
 	k.offerTurn(t)
 	k.offer(t.line)
-	k.sweep(t)
+	k.sweep(t) // and with its last turn the line
 }
 
 // first gives the job of the line that has been ready for longest.
@@ -353,6 +354,10 @@ func (k *kind) sweep(t *turn) {
 			k.idleTurns = append(k.idleTurns, t)
 		}
 	}
+	k.sweepLine(l)
+}
+
+func (k *kind) sweepLine(l *line) {
 	if l.running == 0 && !l.inRing && len(l.turns) == 0 && k.lines[l.key] == l {
 		delete(k.lines, l.key)
 		if !l.held && len(k.idleLines) < idleKept {
