@@ -45,7 +45,7 @@ type commands struct {
 	Providers providersCommands `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
 	Catalogue catalogueCommands `cmd:"" help:"Airtime networks, data services and banks: list, change."`
 	Webhooks  webhooksCommands  `cmd:"" help:"Events sent to customers: list, attempts, replay, secret."`
-	Senders   sendersCommands   `cmd:"" help:"Sender IDs: list, approve, reject."`
+	Senders   sendersCommands   `cmd:"" help:"Sender IDs: list, create, approve, reject."`
 	Credits   creditsCommands   `cmd:"" help:"SMS credits: sell, refund, report."`
 	Campaigns campaignsCommands `cmd:"" help:"Campaigns: list, messages, stop."`
 	Contacts  contactsCommands  `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,11 +15,21 @@ import (
 )
 
 type contactsCommands struct {
-	Groups  contactsGroups  `cmd:"" help:"List a customer's contact groups."`
-	Import  contactsImport  `cmd:"" help:"Read contacts from a CSV file into a group; every bad row is reported."`
-	Optouts contactsOptouts `cmd:"" help:"List the numbers that a customer may not send campaigns to."`
-	Optout  contactsOptout  `cmd:"" help:"Put numbers on that list."`
-	Optin   contactsOptin   `cmd:"" help:"Take a number off that list."`
+	Groups   contactsGroups   `cmd:"" help:"List a customer's contact groups."`
+	AddGroup contactsAddGroup `cmd:"" help:"Make an empty group, such as one that a customer brings with its id."`
+	Import   contactsImport   `cmd:"" help:"Read contacts from a CSV file into a group; every bad row is reported."`
+	Optouts  contactsOptouts  `cmd:"" help:"List the numbers that a customer may not send campaigns to."`
+	Optout   contactsOptout   `cmd:"" help:"Put numbers on that list."`
+	Optin    contactsOptin    `cmd:"" help:"Take a number off that list."`
+}
+
+func groupColumns() []column[messaging.Group] {
+	return []column[messaging.Group]{
+		{"id", func(g messaging.Group) any { return g.ID }},
+		{"name", func(g messaging.Group) any { return g.Name }},
+		{"contacts", func(g messaging.Group) any { return g.Contacts }},
+		{"created_at", func(g messaging.Group) any { return g.CreatedAt }},
+	}
 }
 
 type contactsGroups struct {
@@ -36,12 +47,34 @@ func (c *contactsGroups) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, []column[messaging.Group]{
-			{"id", func(g messaging.Group) any { return g.ID }},
-			{"name", func(g messaging.Group) any { return g.Name }},
-			{"contacts", func(g messaging.Group) any { return g.Contacts }},
-			{"created_at", func(g messaging.Group) any { return g.CreatedAt }},
-		}, groups)
+		return printAll(e.stdout, c.Output, groupColumns(), groups)
+	})
+}
+
+type contactsAddGroup struct {
+	common
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Name   string `arg:"" help:"Name of the group."`
+	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
+}
+
+// Run makes the group.
+func (c *contactsAddGroup) Run(e *env) error {
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
+		id := cmp.Or(c.ID, newID())
+		var g messaging.Group
+		err := o.act(e.ctx, access.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
+			var err error
+			g, err = m.CreateGroup(tx, c.Tenant, id, c.Name)
+			return changes([]change{{"group", "", g.Name}}), err
+		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, groupColumns(), g)
 	})
 }
 

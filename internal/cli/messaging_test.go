@@ -199,3 +199,35 @@ func TestProgressIsDrawnByShare(t *testing.T) {
 		t.Errorf("drawn: %q", got)
 	}
 }
+
+// A customer that comes from elsewhere keeps the ids that its programs have in their configuration.
+func TestACustomerKeepsItsIds(t *testing.T) {
+	const sender, group = "3F8E2C44-0D6B-4B7E-9C55-2A1D6E0F7B90", "9b1f6a1e-7c1d-4a0b-8d4a-5a3c2b1d0e9f"
+	each(t, func(t *testing.T, w where) {
+		id, other, m := w.tenant(), w.tenant(), w.messaging()
+		create := []string{"senders", "create", "--tenant", id, "--name", "Kejetia", "--id", sender, "--reason", "papers seen"}
+		has(t, w.object(create...), map[string]any{"id": strings.ToLower(sender), "status": "approved", "name": "Kejetia", "tenant": id})
+		w.run(exitConflict, create...)
+		w.run(exitConflict, "senders", "create", "--tenant", other, "--name", "Adum", "--id", sender, "--reason", "papers seen")
+		w.run(exitConflict, "senders", "create", "--tenant", id, "--name", "KEJETIA", "--reason", "papers seen")
+		w.run(exitUsage, "senders", "create", "--tenant", id, "--name", "MTN", "--reason", "papers seen")
+		w.run(exitUsage, "senders", "create", "--tenant", id, "--name", "Adum", "--id", "7", "--reason", "papers seen")
+		w.run(exitNotFound, "senders", "create", "--tenant", "nobody", "--name", "Adum", "--reason", "papers seen")
+		has(t, w.object("contacts", "add-group", id, "Customers", "--id", group), map[string]any{"id": group, "name": "Customers", "contacts": 0})
+		w.run(exitConflict, "contacts", "add-group", other, "Customers", "--id", group)
+		w.run(exitUsage, "contacts", "add-group", id, "Customers", "--id", "group-1")
+		w.run(exitUsage, "contacts", "add-group", id, "")
+		w.object("contacts", "add-group", id, "Suppliers")
+		// The ids are what the customer sends with.
+		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r1")
+		if _, _, err := m.AddContacts(t.Context(), messaging.Caller{Tenant: id}, group, []messaging.NewContact{{Phone: "0241000001"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := m.Send(t.Context(), messaging.Caller{Tenant: id}, messaging.Send{SenderID: strings.ToLower(sender), Message: "hello", Groups: []string{group}}); err != nil {
+			t.Fatal(err)
+		}
+		if log := w.list("audit", "list", "--tenant", id, "--action", "sender.create"); len(log) != 1 || log[0]["changes"].([]any)[0] != "sender ID Kejetia: - → approved;" {
+			t.Errorf("the log is %v", log)
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
@@ -8,6 +10,7 @@ import (
 
 type sendersCommands struct {
 	List    sendersList    `cmd:"" help:"List the sender IDs that wait for a review, or all of one customer; near is a reserved word that a name comes near."`
+	Create  sendersCreate  `cmd:"" help:"Make an approved sender ID, such as one that a customer brings with its id."`
 	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
 }
@@ -57,6 +60,36 @@ func (c *sendersList) Run(e *env) error {
 		}
 		columns := narrow(c.Output, senderColumns(names), "id", "customer", "name", "status", "description", "created_at")
 		return printAll(e.stdout, c.Output, columns, list)
+	})
+}
+
+type sendersCreate struct {
+	common
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+	Name   string `name:"name" required:"" help:"What recipients see, at most 11 characters."`
+	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
+	Desc   string `name:"desc" placeholder:"TEXT" help:"Purpose."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log, such as which papers were seen."`
+}
+
+// Run makes the sender ID.
+func (c *sendersCreate) Run(e *env) error {
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
+		s := messaging.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
+		entry := access.Entry{Action: "sender.create", Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
+		var made messaging.Sender
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			var err error
+			made, err = m.CreateSender(tx, s, c.Reason, actor())
+			return changes([]change{{"sender ID " + s.Name, "", string(made.Status)}}), err
+		})
+		if err != nil {
+			return err
+		}
+		return o.printSender(e, c.Output, made)
 	})
 }
 

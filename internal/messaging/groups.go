@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode"
@@ -50,6 +51,33 @@ func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon stri
 		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
 		return g, err
 	})
+}
+
+// CreateGroup makes an empty group in tx, where the caller also writes the audit entry: an operator brings a customer's
+// over, with the id (a UUID) that the customer's programs have in their configuration.
+func (m *Messaging) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, error) {
+	id, err := givenID(id)
+	if err != nil {
+		return Group{}, err
+	}
+	g := Group{Tenant: tenant, ID: id, Name: cut(name, maxGroupName), Icon: DefaultIcon, CreatedAt: m.clock.Now()}
+	if err := checkGroupName(g.Name); err != nil {
+		return Group{}, err
+	}
+	if _, err := m.tenants.Locked(tx, tenant); err != nil {
+		return Group{}, err
+	}
+	taken := false
+	if err := tx.Query(selectGroup, []any{id}, func(*db.Row) error { taken = true; return nil }); err != nil {
+		return Group{}, err
+	}
+	if !taken {
+		_, err = tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)
+	}
+	if taken || errors.Is(err, db.ErrUnique) {
+		return Group{}, problem.New(problem.Duplicate, "group_exists", "There is a group with this id")
+	}
+	return g, err
 }
 
 func checkGroupName(name string) error {

@@ -100,6 +100,47 @@ func (m *Messaging) RequestSender(ctx context.Context, caller Caller, name, desc
 	return asked, replayed, err
 }
 
+// CreateSender makes an approved sender ID in tx, where the caller also writes the audit entry: an operator brings a
+// customer's over, with the id that the customer's programs have in their configuration. s has Tenant, ID (a UUID), Name
+// and Description. An id that is taken, or a name that the tenant has, is a Duplicate.
+func (m *Messaging) CreateSender(tx *db.Tx, s Sender, reason, reviewer string) (Sender, error) {
+	s.Name = strings.TrimSpace(s.Name)
+	id, err := givenID(s.ID)
+	if err != nil {
+		return Sender{}, err
+	}
+	if err := CheckSenderName(s.Name); err != nil {
+		return Sender{}, err
+	}
+	if _, err := m.tenants.Locked(tx, s.Tenant); err != nil {
+		return Sender{}, err
+	}
+	taken := false
+	if err := tx.Query(findSender, []any{id}, func(*db.Row) error { taken = true; return nil }); err != nil {
+		return Sender{}, err
+	}
+	s.ID, s.CreatedAt, s.Description = id, m.clock.Now(), cut(s.Description, maxDescription)
+	s.Status, s.Reason, s.ReviewedAt, s.Reviewer = SenderApproved, cut(reason, maxDescription), s.CreatedAt, reviewer
+	if !taken {
+		_, err = tx.Exec(insertSender, s.Tenant, s.ID, s.Name, strings.ToLower(s.Name), s.Description, s.CreatedAt)
+	}
+	if taken || errors.Is(err, db.ErrUnique) {
+		return Sender{}, problem.New(problem.Duplicate, "sender_id_exists", "There is a sender id with this id, or this name at this customer")
+	}
+	tx.Defer(reviewSender, 1, s.Tenant, s.ID, string(s.Status), s.Reason, s.ReviewedAt, s.Reviewer)
+	tx.AfterCommit(func() { m.senders.Forget(senderKey{s.Tenant, s.ID}) })
+	return s, err
+}
+
+// givenID reads an id that an operator gives, in any spelling of a UUID.
+func givenID(text string) (string, error) {
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return "", problem.Field("id", "must be a UUID")
+	}
+	return id.String(), nil
+}
+
 const senderColumns = `tenant, id, name, description, status, reason, created_at, reviewed_at, reviewer`
 
 func (s *Sender) scan(r *db.Row) error {
