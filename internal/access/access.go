@@ -42,13 +42,15 @@ type Access struct {
 	keys  *fresh.Cache[string, keyRow]
 	lists *fresh.Cache[string, []netip.Prefix]
 
+	guesses guesses
+
 	mu    sync.Mutex
 	drawn map[drawnKey]*drawn // what is left of the blocks of this node
 }
 
 // New makes an Access.
 func New(d *db.DB, c *clock.Clock) *Access {
-	a := &Access{db: d, clock: c, drawn: map[drawnKey]*drawn{}}
+	a := &Access{db: d, clock: c, drawn: map[drawnKey]*drawn{}, guesses: guesses{of: map[netip.Prefix]guesser{}, proven: map[string]bool{}}}
 	a.keys = fresh.New(c, Freshness, cachedKeys, a.loadKey)
 	a.lists = fresh.New(c, Freshness, cachedLists, a.loadList)
 	return a

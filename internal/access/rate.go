@@ -33,6 +33,12 @@ func AirtimeStatusLimit() Limit { return Limit{Name: "airtime-status", Max: 60, 
 // BundleStatusLimit is the contract's limit of databundle-api-v2/checkstatus.
 func BundleStatusLimit() Limit { return Limit{Name: "bundle-status", Max: 60, Window: time.Minute} }
 
+// NameLimit is the limit of name queries, which providers charge for.
+func NameLimit() Limit { return Limit{Name: "names", Max: 600, Window: time.Minute, Block: 10} }
+
+// OfferLimit is the limit of databundle-api-v2/offers.
+func OfferLimit() Limit { return Limit{Name: "offers", Max: 600, Window: time.Minute, Block: 10} }
+
 // blocksInWindow is into how many draws a general limit is cut.
 const blocksInWindow = 50
 

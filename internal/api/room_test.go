@@ -160,6 +160,22 @@ func TestAShortDiskStopsListsAlone(t *testing.T) {
 	}
 }
 
+// What the installation pays for has a limit for each tenant, far above what a client needs.
+func TestLimitsOfWhatCosts(t *testing.T) {
+	limited := map[string]int64{}
+	for _, r := range Routes() {
+		limited[r.Path] = r.Limit.Max
+	}
+	for _, path := range []string{"payment-api/bankNameQuery", "kyc-api/msisdNameQuery", "databundle-api-v2/offers/{service_id}/{phone_number}"} {
+		if limited[path] != 600 {
+			t.Errorf("%s is limited to %d", path, limited[path])
+		}
+	}
+	if limited["payment-api/checkstatus/{transaction_id}"] != 0 {
+		t.Error("the status of a payment is limited")
+	}
+}
+
 // Who waits for memory gets it as soon as there is some.
 func TestRoomIsHandedOn(t *testing.T) {
 	r := newRoom(10, 6)

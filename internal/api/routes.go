@@ -49,8 +49,8 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToBank},
 		{Method: http.MethodGet, Path: "payment-api/banks/list", Scope: access.Read, Body: moneyBody, handle: banks},
 		{Method: http.MethodGet, Path: "payment-api/banks", Scope: access.Read, Body: moneyBody, handle: banks},
-		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Body: moneyBody, handle: bankName},
-		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Body: moneyBody, handle: walletName},
+		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Limit: access.NameLimit(), Body: moneyBody, handle: bankName},
+		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Limit: access.NameLimit(), Body: moneyBody, handle: walletName},
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
 
 		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
@@ -59,7 +59,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "airtime-api/checkstatus/{transaction_id}", Scope: access.Read, Limit: access.AirtimeStatusLimit(), Body: moneyBody, Open: true, handle: airtimeStatus},
 
 		{Method: http.MethodGet, Path: "databundle-api-v2/services", Scope: access.Read, Body: moneyBody, handle: services},
-		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Body: moneyBody, handle: offers},
+		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Limit: access.OfferLimit(), Body: moneyBody, handle: offers},
 		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Scope: access.Airtime, Body: moneyBody, Reference: "client_reference", handle: buyBundle},
 		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: access.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
 

@@ -184,7 +184,7 @@ func (c *call) interfaces(path string) error {
 		return tooLarge(limit)
 	}
 	var err error
-	if c.caller, err = c.api.Access.Authenticate(c.ctx, c.r.Header.Get("X-Api-Key")); err != nil {
+	if c.caller, err = c.api.Access.AuthenticateFrom(c.ctx, c.r.Header.Get("X-Api-Key"), c.address()); err != nil {
 		if c.r.ContentLength != 0 && c.r.ProtoMajor == 1 { // else it ends one stream, not a connection of many
 			c.header("Connection", "close") // nothing of the body is read
 		}

@@ -1,0 +1,68 @@
+package access
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Whoever tries keys is turned away before each costs a question to the database; others, also those behind the same
+// address whose keys are right, are served.
+func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, c := other(d, start)
+		right := makeKey(t, d, a, NewKey{Tenant: "t1"})
+		attacker, neighbour := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:1::1")
+		wrong := func(from netip.Addr) error {
+			t.Helper()
+			m, err := a.Mint(NewKey{Tenant: "t1"}) // well made, and nobody's
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = a.AuthenticateFrom(t.Context(), m.Text, from)
+			return err
+		}
+		if _, err := a.AuthenticateFrom(t.Context(), right.Text, attacker); err != nil {
+			t.Fatal(err)
+		}
+		for n := range guessesAtOnce {
+			if err := wrong(attacker); !problem.Is(err, problem.Unauthenticated) {
+				t.Fatalf("wrong key %d: %v", n, err)
+			}
+		}
+		next := netip.MustParseAddr("2001:db8::ffff:1") // of the same network
+		err := wrong(next)
+		if p := problem.From(err); !problem.Is(err, problem.RateLimited) || p.RetryAfter != time.Second {
+			t.Errorf("after %d wrong keys: %v", guessesAtOnce, err)
+		}
+		if _, err := a.AuthenticateFrom(t.Context(), right.Text, attacker); err != nil {
+			t.Errorf("a right key from there: %v", err)
+		}
+		if err := wrong(neighbour); !problem.Is(err, problem.Unauthenticated) {
+			t.Errorf("from another address: %v", err)
+		}
+		for range 2 * guessesAtOnce {
+			if _, err := a.AuthenticateFrom(t.Context(), "no key", neighbour); !problem.Is(err, problem.Unauthenticated) {
+				t.Fatalf("what is no key: %v", err)
+			}
+		}
+		c.Advance(2 * time.Second)
+		if err := wrong(attacker); !problem.Is(err, problem.Unauthenticated) {
+			t.Errorf("two seconds later: %v", err)
+		}
+		c.Advance(time.Hour)
+		for range guessesAtOnce {
+			if err := wrong(attacker); !problem.Is(err, problem.Unauthenticated) {
+				t.Fatalf("an hour later: %v", err)
+			}
+		}
+		if err := wrong(attacker); !problem.Is(err, problem.RateLimited) {
+			t.Errorf("more than %d are saved up: %v", guessesAtOnce, err)
+		}
+	})
+}
