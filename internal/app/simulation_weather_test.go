@@ -3,6 +3,7 @@ package app
 import (
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
@@ -44,7 +45,11 @@ var simFaults = []sim.FaultKind{
 	sim.AnswerLost, sim.RequestLost, sim.ErrorBefore, sim.ErrorAfter, sim.Malformed, sim.Outage, sim.Throttle, sim.Unauthorized, sim.Forbidden,
 	sim.CallbackDuplicate, sim.CallbackEarly, sim.CallbackLate, sim.CallbackMissing, sim.CallbackForged, sim.CallbackStale,
 	sim.Reverse, sim.FailLater, sim.RefuseOutright, sim.Stuck, sim.StatusNotFound, sim.StatusWrongAmount, sim.OffersChange,
+	sim.RefuseAfter, sim.StatusLag, sim.StatusAnswer, sim.StatusOther,
 }
+
+// lag is how long a provider that lags does not know what it has: less than it is believed to need.
+const lag = 40 * time.Second
 
 var databaseFaults = []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}
 
@@ -73,8 +78,9 @@ func (w *world) blow(next weather, requests int) {
 	if next.unreachable {
 		w.door.shut()
 	}
-	if next.provider != "" {
-		if err := w.sim.Inject(sim.Fault{Kind: next.provider, Count: requests}); err != nil {
+	for _, f := range w.faultsOf(next.provider) {
+		f.Count = requests
+		if err := w.sim.Inject(f); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -88,6 +94,27 @@ func (w *world) blow(next weather, requests int) {
 			return fault
 		})
 	}
+}
+
+// faultsOf gives what makes a weather. One in which providers contradict themselves is drawn for each
+// provider, in its own words.
+func (w *world) faultsOf(kind sim.FaultKind) (list []sim.Fault) {
+	switch kind {
+	case "":
+	case sim.RefuseAfter, sim.StatusAnswer:
+		for _, provider := range []string{sim.MTN, sim.Hubtel} {
+			answers := sim.RefusalAnswers(provider)
+			if kind == sim.StatusAnswer {
+				answers = sim.StatusAnswers(provider)
+			}
+			list = append(list, sim.Fault{Kind: kind, Provider: provider, Answer: answers[w.random.IntN(len(answers))]})
+		}
+	case sim.StatusLag:
+		list = append(list, sim.Fault{Kind: kind, Delay: lag})
+	default:
+		list = append(list, sim.Fault{Kind: kind})
+	}
+	return list
 }
 
 func (w *world) nextFault() sim.FaultKind {
