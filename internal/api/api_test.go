@@ -509,9 +509,9 @@ func TestPages(t *testing.T) {
 	h.ask("POST", "/docs/testing", "").want(t, 405, "method_not_allowed")
 }
 
-// operators are codes that only the command line can meet.
+// operatorCodes are codes that only the command line can meet.
 var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
-	"campaign_over", "sender_id_reviewed", "sender_id_not_found"}
+	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists"}
 
 func TestThePageKnowsEveryCodeAndReason(t *testing.T) {
 	page := string(testingPage)
