@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
@@ -40,13 +41,14 @@ const (
 // parts is the domain, built and wired.
 type parts struct {
 	db        *db.DB
+	recovery  *recovery.Recovery
+	watch     *recovery.Watch
 	ledger    *ledger.Ledger
 	tenants   *tenant.Store
 	access    *access.Access
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
-	recovery  *recovery.Recovery
 	payments  *payments.Payments
 	messaging *messaging.Messaging
 	sms       []*smsRail // that of test money is the last
@@ -119,6 +121,9 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := a.access.CheckInstallation(ctx, a.cfg.Secret); err != nil {
 		return err
 	}
+	if err := a.watchDatabase(ctx); err != nil {
+		return err
+	}
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
@@ -132,9 +137,8 @@ func (a *App) buildParts(ctx context.Context) error {
 		return nil
 	})
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
-	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.payments = payments.New(payments.Deps{
-		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes,
+		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
@@ -142,6 +146,23 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.meters = newMeters(a)
+	return nil
+}
+
+// watchDatabase begins a recovery where the database is not the one that it was. It comes before anything works.
+func (a *App) watchDatabase(ctx context.Context) error {
+	last, _, err := backup.LastRestore(ctx, a.db)
+	if err != nil {
+		return err
+	}
+	a.recovery = recovery.New(a.db, a.clock, a.log)
+	a.watch = recovery.NewWatch(a.recovery, recovery.WatchOptions{
+		Node: a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt},
+	})
+	if err := a.watch.Start(ctx); err != nil {
+		return err
+	}
+	a.later(a.watch.Stop)
 	return nil
 }
 

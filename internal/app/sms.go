@@ -78,7 +78,7 @@ func (a *App) buildMessaging() error {
 	for _, r := range a.sms {
 		senders[r.mode] = r
 	}
-	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Recovery: a.recovery, Clock: a.clock, Log: a.log,
+	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Quotas: a.cfg.Quotas})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {

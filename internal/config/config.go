@@ -54,6 +54,8 @@ type Server struct {
 	DiskReserve   int64      `name:"disk-reserve" env:"MAKOLA_DISK_RESERVE" default:"512" placeholder:"MB" help:"Free disk in MB that SQLite keeps for money: below it contacts, campaigns and sender IDs are refused."`
 	Connections   int        `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
 
+	Synchronous bool `name:"synchronous-standby" env:"MAKOLA_SYNCHRONOUS_STANDBY" help:"PostgreSQL answers a commit when a standby has it, too: a promotion forgets nothing, and begins no recovery unless a row is missing."`
+
 	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
 	MaxClients     int            `name:"max-clients" env:"MAKOLA_MAX_CLIENTS" default:"4096" help:"Most connections of clients at once, and never more than three quarters of the files that the process may open; 0 leaves it at that."`
 	TLSCert        string         `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Certificate chain in PEM."`

@@ -85,6 +85,8 @@ type opener interface {
 	// session gives a connection, once the gate has let the caller in. A writing
 	// session is the only one on SQLite, whose line it waits in.
 	session(ctx context.Context, mode mode, p purpose) (session, error)
+	// connected counts the connections to a server that were made.
+	connected() uint64
 	close() error
 }
 
@@ -165,6 +167,10 @@ func (d *DB) Close() error {
 
 // Engine says which database this is.
 func (d *DB) Engine() Engine { return d.engine }
+
+// Epoch grows with every connection to a server that is made: through the connections that it had already, a process hears
+// of no other server's database. It stays 0 on SQLite.
+func (d *DB) Epoch() uint64 { return d.opener.connected() }
 
 // Ping asks the database for a sign of life. It waits for nobody's work.
 func (d *DB) Ping(ctx context.Context) error {

@@ -64,6 +64,7 @@ const (
 type postgresDB struct {
 	pool  *pgxpool.Pool
 	reset atomic.Int64 // when the idle connections were last given up, Unix nanoseconds
+	made  atomic.Uint64
 }
 
 // An identity is the server's end of a connection.
@@ -164,7 +165,6 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTime
 	}
-	config.AfterConnect = introduce
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // see session
 	d, behind, err := connectPostgres(ctx, config)
 	if err != nil || !behind || strings.Contains(url, "default_query_exec_mode") {
@@ -179,17 +179,24 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 
 // connectPostgres makes the pool and says whether a pooler is at the other end.
 func connectPostgres(ctx context.Context, config *pgxpool.Config) (d *postgresDB, behind bool, err error) {
+	d = &postgresDB{}
+	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		d.made.Add(1)
+		return introduce(ctx, c)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, false, classify(err)
 	}
-	d = &postgresDB{pool: pool}
+	d.pool = pool
 	if behind, err = d.check(ctx); err != nil {
 		pool.Close()
 		return nil, false, err
 	}
 	return d, behind, nil
 }
+
+func (d *postgresDB) connected() uint64 { return d.made.Load() }
 
 // check refuses a server whose answers would be wrong rather than absent.
 func (d *postgresDB) check(ctx context.Context) (behind bool, err error) {

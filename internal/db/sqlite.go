@@ -117,6 +117,8 @@ func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, err
 	return &sqliteConn{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
+func (d *sqliteDB) connected() uint64 { return 0 }
+
 // close waits for every connection to come back.
 func (d *sqliteDB) close() (err error) {
 	d.close1.Do(func() {

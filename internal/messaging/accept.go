@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -375,6 +376,9 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 		waiting = append(waiting, job)
 	}
 	db.Insert(tx, "campaigns", campaignColumns, campaigns)
+	if n := len(campaigns); n > 0 {
+		m.watch.Commits(tx, 0, recovery.Campaign, campaigns[n-1].Tenant, campaigns[n-1].ID)
+	}
 	db.Insert(tx, "chunks", chunkColumns, chunks)
 	db.Insert(tx, "messages", messageColumns, messages)
 	m.jobs.Add(tx, waiting...)

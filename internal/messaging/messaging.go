@@ -45,6 +45,7 @@ type Deps struct {
 	Ledger  *ledger.Ledger
 	Tenants *tenant.Store
 	Jobs    *jobs.Queue
+	Watch   *recovery.Watch // nil: nobody watches (commands, tests)
 	Clock   *clock.Clock
 	Log     *slog.Logger
 	Secret  config.Secret // the keys of one-time passwords are derived from it
@@ -67,6 +68,7 @@ type Messaging struct {
 	ledger     *ledger.Ledger
 	tenants    *tenant.Store
 	jobs       *jobs.Queue
+	watch      *recovery.Watch
 	clock      *clock.Clock
 	log        *slog.Logger
 	sms        map[tenant.Mode]provider.SMSSender
@@ -88,7 +90,7 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, quotas: d.Quotas, recovery: d.Recovery,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, quotas: d.Quotas, recovery: d.Recovery, watch: d.Watch,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}

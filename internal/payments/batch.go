@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -220,6 +221,9 @@ func (b *batch) write(tx *db.Tx) error {
 	db.Insert(tx, "payment_looks", lookColumns, b.looks)
 	inserts, moves := b.inserts, b.moves
 	tx.AfterCommit(func() { b.p.metrics.committed(inserts, moves) })
+	if n := len(inserts); n > 0 {
+		b.p.watch.Commits(tx, b.shard, recovery.Payment, inserts[n-1].Tenant, inserts[n-1].ID)
+	}
 	if err := b.p.webhooks.Queue(tx, b.events...); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type Deps struct {
 	Webhooks *webhook.Webhooks
 	Routes   *route.Table
 	Recovery *recovery.Recovery // nil: the database never goes back in time (tests)
+	Watch    *recovery.Watch    // nil: nobody watches (commands, tests)
 	Clock    *clock.Clock
 	Log      *slog.Logger
 	Secret   config.Secret // ProviderReferences are made under it
@@ -45,6 +46,7 @@ type Payments struct {
 	webhooks    *webhook.Webhooks
 	routes      *route.Table
 	recovery    *recovery.Recovery
+	watch       *recovery.Watch
 	clock       *clock.Clock
 	log         *slog.Logger
 	callbackURL func(provider.Rail) string
@@ -69,7 +71,7 @@ type Caller struct {
 // going.
 func New(d Deps) *Payments {
 	p := &Payments{
-		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, recovery: d.Recovery,
+		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, recovery: d.Recovery, watch: d.Watch,
 		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
 		references: newReferences(d.Secret.Derive("payments/provider-reference")),
 	}

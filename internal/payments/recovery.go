@@ -27,6 +27,9 @@ func (p *Payments) recovering(ctx context.Context) (recovery.State, error) {
 	if p.recovery == nil {
 		return recovery.State{}, nil
 	}
+	if err := p.watch.Sure(ctx); err != nil {
+		return recovery.State{}, err
+	}
 	return p.recovery.State(ctx)
 }
 

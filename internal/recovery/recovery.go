@@ -80,8 +80,8 @@ const (
 	sqlState      = `SELECT phase, cause, begun_at, since, reason, actor FROM recovery WHERE id = 1`
 	sqlExceptions = `SELECT kind, name FROM recovery_exceptions`
 
-	sqlBegin = `INSERT INTO recovery (id, phase, cause, begun_at, since, reason, actor) VALUES (1, 'closed', $1, $2, $3, $4, $5)
-ON CONFLICT (id) DO UPDATE SET phase = 'closed', cause = excluded.cause, begun_at = excluded.begun_at,
+	sqlBegin = `INSERT INTO recovery (id, phase, cause, begun_at, since, reason, actor) VALUES (1, $1, $2, $3, $4, $5, $6)
+ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, cause = excluded.cause, begun_at = excluded.begun_at,
 since = CASE WHEN recovery.phase = 'ended' THEN excluded.since
 	WHEN recovery.since < excluded.since THEN recovery.since ELSE excluded.since END, reason = excluded.reason, actor = excluded.actor`
 
@@ -118,16 +118,35 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 // through was said of another past.
 func (r *Recovery) Begin(ctx context.Context, cause string, since time.Time, reason, actor string, also ...func(*db.Tx) error) error {
 	err := r.write(ctx, also, func(tx *db.Tx) error {
-		if _, err := tx.Exec(sqlForgive); err != nil {
-			return err
-		}
-		_, err := tx.Exec(sqlBegin, cause, db.Micros(r.clock.Now()), db.Micros(since), reason, actor)
-		return err
+		return r.begin(tx, State{Phase: PhaseClosed, Cause: cause, Since: since, Reason: reason, Actor: actor}, newID())
 	})
 	if err == nil {
-		r.log.Error("recovery: the database may have gone back in time; customers are kept out", "cause", cause, "since", since, "actor", actor)
+		r.begun(cause, since, actor)
 	}
 	return err
+}
+
+// begin begins a recovery, and another life of the database.
+func (r *Recovery) begin(tx *db.Tx, s State, life string) error {
+	now := db.Micros(r.clock.Now())
+	for _, step := range []struct {
+		sql  string
+		args []any
+	}{
+		{sqlForgive, nil},
+		{sqlBegin, []any{s.Phase, s.Cause, now, db.Micros(s.Since), s.Reason, s.Actor}},
+		{sqlNextLife, []any{life}},
+		{sqlLife, []any{life, now}},
+	} {
+		if _, err := tx.Exec(step.sql, step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recovery) begun(cause string, since time.Time, actor string) {
+	r.log.Error("recovery: the database may have gone back in time", "cause", cause, "since", since, "actor", actor)
 }
 
 // Open lets customers in.

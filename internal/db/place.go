@@ -1,0 +1,46 @@
+package db
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Place says which copy of a database this is, as far as the server knows. Physical copies (a base backup, a standby) have
+// the same System and Tables, and another Timeline once they have taken writes of their own; whatever else is made of a
+// copy has other ones. Members that are not known are empty: all of them on SQLite.
+type Place struct {
+	System   string // PostgreSQL's system identifier
+	Timeline string // eight hexadecimal digits; grows with each promotion
+	Tables   string // the server's ids of the database and of a table in it
+}
+
+const (
+	sqlPlaceSystem = `SELECT (SELECT CAST(system_identifier AS text) FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+	sqlPlaceTables = `SELECT CAST((SELECT oid FROM pg_database WHERE datname = current_database()) AS text) || '/' || CAST(CAST('schema_migrations' AS regclass) AS oid)`
+)
+
+// Place asks the server where the database is. A standby that takes no writes is refused.
+func (d *DB) Place(ctx context.Context) (p Place, err error) {
+	if d.engine != Postgres {
+		return Place{}, nil
+	}
+	ask := func(sql string, to ...any) error {
+		err := d.Read(System(ctx), func(tx *Tx) error {
+			_, err := tx.One(sql, nil, to...)
+			return err
+		})
+		// What only speaks PostgreSQL's protocol may not have the function, and a host of databases may forbid it.
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000") {
+			return nil
+		}
+		return err
+	}
+	err = ask(sqlPlaceSystem, &p.System, &p.Timeline)
+	if err == nil {
+		err = ask(sqlPlaceTables, &p.Tables)
+	}
+	return p, err
+}

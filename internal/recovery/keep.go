@@ -1,0 +1,191 @@
+package recovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// The files of a data folder.
+const (
+	placeFile = "makola.place" // the token of the SQLite database beside it; two while a server starts
+	seenFile  = "makola.seen"  // the last rows whose COMMIT this node has seen
+)
+
+// keepEvery is how often the last rows are written to their file.
+const keepEvery = time.Second
+
+// remindEvery is how often the log says that a recovery lasts.
+const remindEvery = time.Minute
+
+// kept is the file of the last rows.
+type kept struct {
+	Installation string `json:"installation"`
+	Rows         []row  `json:"rows"`
+}
+
+// Start looks for the first time, with what the node's files say, and goes on watching until Stop.
+func (w *Watch) Start(ctx context.Context) error {
+	if err := os.MkdirAll(w.o.Folder, 0o700); err != nil && w.r.db.Engine() == db.SQLite {
+		return err
+	}
+	rows, err := w.rows(ctx)
+	if err != nil {
+		return err
+	}
+	epoch := w.r.db.Epoch()
+	if w.r.db.Engine() == db.SQLite {
+		err = w.arrive(ctx, rows)
+	} else {
+		err = w.look(ctx, nil, rows, "")
+	}
+	if err != nil {
+		return err
+	}
+	w.looked.Store(epoch)
+	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	w.stopped = make(chan struct{})
+	go w.keep(ctx)
+	return nil
+}
+
+// Stop writes the last rows down and ends the watch.
+func (w *Watch) Stop(ctx context.Context) error {
+	w.stop()
+	select {
+	case <-w.stopped:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// arrive gives a SQLite database and the file beside it another token. Until the database has the new one, the file has
+// both. A copy of the database from before this start is told apart by it.
+func (w *Watch) arrive(ctx context.Context, rows []row) error {
+	path := filepath.Join(w.o.Folder, placeFile)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("recovery: the database's place: %w", err)
+	}
+	tokens := strings.Fields(string(text))
+	if tokens == nil {
+		tokens = []string{}
+	}
+	next := newID()
+	if err := replace(path, []byte(strings.Join(append(tokens, next), "\n")+"\n"), true); err != nil {
+		return fmt.Errorf("recovery: the database's place: %w", err)
+	}
+	if err := w.look(ctx, tokens, rows, next); err != nil {
+		return err
+	}
+	return replace(path, []byte(next+"\n"), true)
+}
+
+// rows reads the file of the last rows. One that cannot be read says nothing, nor does that of another installation.
+func (w *Watch) rows(ctx context.Context) ([]row, error) {
+	text, err := os.ReadFile(filepath.Join(w.o.Folder, seenFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var k kept
+	if err == nil {
+		err = json.Unmarshal(text, &k)
+	}
+	if err != nil {
+		w.r.log.WarnContext(ctx, "the last rows that this node has seen cannot be read, and are not looked for", "file", seenFile, "error", err)
+		return nil, nil
+	}
+	var s standing
+	err = w.r.db.Read(db.System(ctx), func(tx *db.Tx) error {
+		s, err = stands(tx, sqlStands)
+		return err
+	})
+	if err != nil || s.installation != k.Installation {
+		return nil, err
+	}
+	return k.Rows, nil
+}
+
+// keep writes the last rows down, looks again now and then, and says in the log that a recovery lasts.
+func (w *Watch) keep(ctx context.Context) {
+	defer close(w.stopped)
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	var last []row
+	var looked, reminded time.Time
+	failed := false
+	for {
+		rows := w.seen()
+		if len(rows) > 0 && !slices.Equal(rows, last) {
+			err := w.write(rows)
+			if err != nil && !failed {
+				w.r.log.Warn("the last rows that this node has seen cannot be kept", "folder", w.o.Folder, "error", err)
+			}
+			failed, last = err != nil, rows
+		}
+		select {
+		case <-ctx.Done():
+			if rows := w.seen(); len(rows) > 0 && !slices.Equal(rows, last) {
+				_ = w.write(rows)
+			}
+			return
+		case now := <-tick.C:
+			if w.r.db.Engine() == db.Postgres && now.Sub(looked) >= lookEvery {
+				looked = now
+				_ = w.again(ctx) // the database is away, perhaps: a POST asks again
+			}
+			if now.Sub(reminded) >= remindEvery && w.remind(ctx) {
+				reminded = now
+			}
+		}
+	}
+}
+
+func (w *Watch) write(rows []row) error {
+	text, err := json.Marshal(kept{Installation: *w.installation.Load(), Rows: rows})
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(w.o.Folder, seenFile), text, false) // an older one says less, and nothing wrong
+}
+
+// remind logs that a recovery lasts.
+func (w *Watch) remind(ctx context.Context) bool {
+	s, err := w.r.State(ctx)
+	if err != nil || !s.Lasts() {
+		return false
+	}
+	w.r.log.ErrorContext(ctx, "a recovery lasts", "phase", string(s.Phase), "cause", s.Cause, "begun_at", s.BegunAt)
+	return true
+}
+
+// replace puts a file in the place of another one, whole.
+func replace(path string, text []byte, durable bool) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	_, err = file.Write(text)
+	if err == nil && durable {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

@@ -1,0 +1,345 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// Kind is a kind of rows that are never deleted. Stored in files; never renamed.
+type Kind string
+
+// The kinds.
+const (
+	Payment  Kind = "payment"
+	Campaign Kind = "campaign"
+)
+
+// row is a row whose COMMIT this node has seen.
+type row struct {
+	Kind   Kind   `json:"kind"`
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Life   string `json:"life"` // of the database, when its transaction began
+}
+
+// Restore is a restore from a backup that left its mark in the database.
+type Restore struct {
+	ID     string
+	MadeAt time.Time // not later than the moment that the backup holds
+}
+
+// WatchOptions say how a node watches.
+type WatchOptions struct {
+	Node   string
+	Folder string // the node's data folder; the SQLite file is in it
+	// Synchronous says that a commit is answered when a standby has it, so that a promotion alone forgets nothing.
+	Synchronous bool
+	Restored    Restore // the last one of this database; zero: there was none
+}
+
+// lanesWatched is how many lanes of one kind are told apart. A lane's commits follow each other, so that its last row
+// stands for all of them; those of two lanes may come to be in another order than they are seen.
+const lanesWatched = 16
+
+// lookEvery is how often the place is looked at without a reason: behind a pooler another server is reached through the
+// connection that was there before.
+const lookEvery = 5 * time.Second
+
+// Watch proves that the database continues: it is at the same place as before, and has the last rows whose COMMIT this
+// node has seen. Where it does not, a recovery begins. A nil Watch watches nothing.
+type Watch struct {
+	r *Recovery
+	o WatchOptions
+
+	life     atomic.Pointer[string] // the database's, when it was last looked at
+	payments [lanesWatched]atomic.Pointer[row]
+	campaign [lanesWatched]atomic.Pointer[row]
+	looked   atomic.Uint64 // the epoch of the database's connections at the last look
+	looking  chan struct{} // has room for the one that looks
+
+	installation atomic.Pointer[string]
+	stop         context.CancelFunc
+	stopped      chan struct{}
+}
+
+// NewWatch makes a node's watch.
+func NewWatch(r *Recovery, o WatchOptions) *Watch {
+	w := &Watch{r: r, o: o, looking: make(chan struct{}, 1)}
+	w.life.Store(new(string))
+	return w
+}
+
+// Commits tells the watch of a row that a transaction of one of the node's lanes inserts, the last one if it inserts
+// several.
+func (w *Watch) Commits(tx *db.Tx, lane int, kind Kind, tenant, id string) {
+	if w == nil {
+		return
+	}
+	// The life in which it is committed may be a later one. That one's look has been made then.
+	seen := &row{Kind: kind, Tenant: tenant, ID: id, Life: *w.life.Load()}
+	tx.AfterCommit(func() { w.slot(kind, lane).Store(seen) })
+}
+
+func (w *Watch) slot(kind Kind, lane int) *atomic.Pointer[row] {
+	if kind == Campaign {
+		return &w.campaign[lane%lanesWatched]
+	}
+	return &w.payments[lane%lanesWatched]
+}
+
+// Sure makes sure that the database is the one that it was, before anything is posted to a provider for the first time:
+// it looks again when a connection was made since the last look, and begins a recovery where it must. Read State after it.
+// An error is a database that cannot be asked now.
+func (w *Watch) Sure(ctx context.Context) error {
+	if w == nil || w.looked.Load() == w.r.db.Epoch() {
+		return nil
+	}
+	return w.again(ctx)
+}
+
+// again looks, one at a time.
+func (w *Watch) again(ctx context.Context) error {
+	select {
+	case w.looking <- struct{}{}:
+		defer func() { <-w.looking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	epoch := w.r.db.Epoch()
+	if err := w.look(ctx, nil, w.seen(), ""); err != nil {
+		return fmt.Errorf("recovery: whether the database is the one that it was: %w", err)
+	}
+	w.looked.Store(epoch)
+	return nil
+}
+
+// seen are the rows in memory.
+func (w *Watch) seen() (list []row) {
+	for _, slots := range []*[lanesWatched]atomic.Pointer[row]{&w.payments, &w.campaign} {
+		for i := range slots {
+			if r := slots[i].Load(); r != nil {
+				list = append(list, *r)
+			}
+		}
+	}
+	return list
+}
+
+// standing is what the database says of itself.
+type standing struct {
+	found                           bool
+	installation, life              string
+	system, timeline, tables, token string
+	restored                        string
+}
+
+const (
+	standColumns = `installation, life, system, timeline, tables, token, restored`
+	sqlStands    = `SELECT ` + standColumns + ` FROM recovery_place WHERE id = 1`
+	sqlStandsFor = sqlStands + ` FOR UPDATE`
+
+	sqlSettle = `INSERT INTO recovery_place (id, installation, life, system, timeline, tables, token, restored, noted_at)
+VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (id) DO UPDATE SET system = excluded.system, timeline = excluded.timeline, tables = excluded.tables, token = excluded.token,
+restored = excluded.restored, noted_at = excluded.noted_at`
+
+	sqlFirstLife = `INSERT INTO recovery_lives (life, begun_at) SELECT life, CAST($1 AS INTEGER) FROM recovery_place WHERE id = 1 ON CONFLICT (life) DO NOTHING`
+	sqlNextLife  = `UPDATE recovery_place SET life = $1 WHERE id = 1`
+	sqlLife      = `INSERT INTO recovery_lives (life, begun_at) VALUES ($1, $2)`
+	sqlLived     = `SELECT 1 FROM recovery_lives WHERE life = $1`
+
+	sqlAnyPayment    = `SELECT 1 FROM payments LIMIT 1`
+	sqlPaymentThere  = `SELECT 1 FROM payments WHERE id = $1`
+	sqlCampaignThere = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
+)
+
+func stands(tx *db.Tx, sql string) (s standing, err error) {
+	s.found, err = tx.One(sql, nil, &s.installation, &s.life, &s.system, &s.timeline, &s.tables, &s.token, &s.restored)
+	return s, err
+}
+
+// A finding is why a recovery begins. The zero finding is none.
+type finding struct {
+	cause string
+	since time.Time
+	opens bool // a promoted standby: operators' acts and customers go on
+}
+
+// look compares what is with what was, and writes down what changed. tokens are those of the file beside a SQLite database,
+// nil when nobody looked there; next is what will stand there.
+func (w *Watch) look(ctx context.Context, tokens []string, rows []row, next string) error {
+	place, err := w.r.db.Place(ctx)
+	if err != nil {
+		return err
+	}
+	now := standing{system: place.System, timeline: place.Timeline, tables: place.Tables, token: next, restored: w.o.Restored.ID}
+	same := false
+	err = w.r.db.Read(db.System(ctx), func(tx *db.Tx) error {
+		was, err := stands(tx, sqlStands)
+		if err != nil {
+			return err
+		}
+		f, err := w.judge(tx, was, now, tokens, rows)
+		if same = err == nil && was.found && f == (finding{}) && now.over(was) == was; same {
+			w.known(was)
+		}
+		return err
+	})
+	if err != nil || same {
+		return err
+	}
+	return w.note(ctx, now, tokens, rows)
+}
+
+// over is what is known now, and what was known before where now nothing is.
+func (now standing) over(was standing) standing {
+	for _, part := range []struct {
+		to   *string
+		from string
+	}{{&was.system, now.system}, {&was.timeline, now.timeline}, {&was.tables, now.tables}, {&was.token, now.token}, {&was.restored, now.restored}} {
+		if part.from != "" {
+			*part.to = part.from
+		}
+	}
+	return was
+}
+
+func (w *Watch) known(s standing) {
+	w.installation.Store(&s.installation)
+	w.life.Store(&s.life)
+	// What was read before the look is of another time, perhaps.
+	w.r.state.Forget(struct{}{})
+}
+
+// note judges again, alone, and writes down what it found: of several nodes one begins the recovery.
+func (w *Watch) note(ctx context.Context, now standing, tokens []string, rows []row) error {
+	var f finding
+	var after standing
+	var again bool // another node may have made the first row meanwhile
+	life := newID()
+	err := w.r.write(ctx, nil, func(tx *db.Tx) error {
+		again = false
+		was, err := stands(tx, sqlStandsFor)
+		if err != nil {
+			return err
+		}
+		if f, err = w.judge(tx, was, now, tokens, rows); err != nil {
+			return err
+		}
+		after = now.over(was)
+		if !was.found {
+			after.installation, after.life, after.found = newID(), life, true
+		}
+		tx.Defer(sqlSettle, 1, after.installation, after.life, after.system, after.timeline, after.tables, after.token, after.restored, w.r.clock.Now())
+		if !was.found {
+			tx.Defer(sqlFirstLife, -1, w.r.clock.Now())
+			again = true
+		}
+		if f.cause == "" {
+			return nil
+		}
+		if err := tx.Flush(); err != nil {
+			return err
+		}
+		after.life = life
+		phase := PhaseClosed
+		if f.opens {
+			phase = PhaseOpen
+		}
+		return w.r.begin(tx, State{Phase: phase, Cause: f.cause, Since: f.since, Actor: "node " + w.o.Node}, life)
+	})
+	if err != nil {
+		return err
+	}
+	w.known(after)
+	if f.cause != "" {
+		w.r.begun(f.cause, f.since, "node "+w.o.Node)
+	}
+	if again {
+		return w.r.db.Read(db.System(ctx), func(tx *db.Tx) error {
+			s, err := stands(tx, sqlStands)
+			w.known(s)
+			return err
+		})
+	}
+	return nil
+}
+
+// judge says whether what is there continues what was there.
+func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row) (finding, error) {
+	if !was.found {
+		// A database of before this table was there. With a file beside it, it is older than the file.
+		if len(tokens) == 0 {
+			return finding{}, nil
+		}
+		var one int64
+		used, err := tx.One(sqlAnyPayment, nil, &one)
+		if !used || err != nil {
+			return finding{}, err
+		}
+		return finding{cause: "the database is older than the file makola.place beside it"}, nil
+	}
+	if now.restored != "" && now.restored != was.restored {
+		return finding{cause: "the database was restored from a backup", since: w.o.Restored.MadeAt}, nil
+	}
+	if differ(was.system, now.system) || differ(was.tables, now.tables) {
+		return finding{cause: "the database is a copy at another place"}, nil
+	}
+	if tokens != nil && was.token != "" && !slices.Contains(tokens, was.token) {
+		return finding{cause: "the database is not the one that the file makola.place beside it was written for"}, nil
+	}
+	promoted := differ(was.timeline, now.timeline)
+	missing, err := w.missing(tx, was, rows)
+	if err != nil {
+		return finding{}, err
+	}
+	switch {
+	case missing != nil:
+		return finding{cause: fmt.Sprintf("a %s that was committed is not there: %s", missing.Kind, missing.ID), opens: promoted}, nil
+	case promoted && !w.o.Synchronous:
+		return finding{cause: "a standby was promoted", opens: true}, nil
+	}
+	return finding{}, nil
+}
+
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// missing finds a row that was committed and is not there. Those of a former life of the database are none: a recovery has
+// begun since. Those of a life that the database knows nothing of are.
+func (w *Watch) missing(tx *db.Tx, was standing, rows []row) (*row, error) {
+	former := map[string]bool{was.life: false}
+	for _, r := range rows {
+		var one int64
+		if _, asked := former[r.Life]; !asked {
+			lived, err := tx.One(sqlLived, []any{r.Life}, &one)
+			if err != nil {
+				return nil, err
+			}
+			former[r.Life] = lived
+		}
+		if former[r.Life] {
+			continue
+		}
+		sql, args := sqlPaymentThere, []any{r.ID}
+		if r.Kind == Campaign {
+			sql, args = sqlCampaignThere, []any{r.Tenant, r.ID}
+		}
+		there, err := tx.One(sql, args, &one)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return &r, nil
+		}
+	}
+	return nil, nil
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,277 @@
+package recovery
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// node is one node's run on a database.
+type node struct {
+	*Watch
+	t *testing.T
+	r *Recovery
+}
+
+func up(t *testing.T, d *db.DB, o WatchOptions) *node {
+	t.Helper()
+	n := &node{t: t, r: New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))}
+	n.Watch = NewWatch(n.r, o)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.down)
+	return n
+}
+
+// down stops a node, which leaves its files.
+func (n *node) down() {
+	n.t.Helper()
+	if err := n.Stop(context.Background()); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// is says which recovery another node finds.
+func (n *node) is(phase Phase, cause string) State {
+	n.t.Helper()
+	s, err := New(n.r.db, n.r.clock, n.r.log).State(n.t.Context())
+	if err != nil || s.Phase != phase || !strings.Contains(s.Cause, cause) {
+		n.t.Fatalf("phase %q because %q, %v; want %q because %q", s.Phase, s.Cause, err, phase, cause)
+	}
+	return s
+}
+
+// again makes the node look as it does before a POST when a connection was made since the last look.
+func (n *node) again() {
+	n.t.Helper()
+	n.looked.Store(^uint64(0))
+	if err := n.Sure(n.t.Context()); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// commits stores a campaign, which the node's watch is told of.
+func (n *node) commits(id string) {
+	n.t.Helper()
+	err := n.r.db.Write(n.t.Context(), func(tx *db.Tx) error {
+		n.Commits(tx, 0, Campaign, "t", id)
+		_, err := tx.Exec(`INSERT INTO campaigns (tenant, id, mode, kind, sender_id, sender, message, encoding, segments, credits, recipients, invalid, excluded,
+			status, access_key, idempotency_key, idempotency_hash, created_at, numbers, turn, marked_at, left_over, refunded)
+			VALUES ('t', $1, 'test', 'campaign', 's', 's', 'm', 'gsm7', 1, 1, 1, 0, 0, 'active', '', '', '', 1, '', 0, 0, 0, 0)`, id)
+		return err
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, d *db.DB, sql string, args ...any) {
+	t.Helper()
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(sql, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOrdinaryLifeIsNoRecovery: a first start, a restart, and on PostgreSQL a node without a file.
+func TestOrdinaryLifeIsNoRecovery(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := WatchOptions{Node: "a", Folder: t.TempDir()}
+		for _, id := range []string{"c1", "c2"} {
+			n := up(t, d, o)
+			n.commits(id)
+			n.again()
+			n.down()
+			n.is(PhaseNone, "")
+		}
+		if text, err := os.ReadFile(filepath.Join(o.Folder, seenFile)); err != nil || !strings.Contains(string(text), `"c2"`) {
+			t.Errorf("%s, %v", text, err)
+		}
+		if d.Engine() == db.Postgres {
+			up(t, d, WatchOptions{Node: "b", Folder: t.TempDir()}).is(PhaseNone, "")
+		}
+	})
+}
+
+// TestARowThatIsMissingBeginsOneRecovery, which every node that lost rows with it goes by.
+func TestARowThatIsMissingBeginsOneRecovery(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, b := WatchOptions{Node: "a", Folder: t.TempDir()}, WatchOptions{Node: "b", Folder: t.TempDir()}
+		n := up(t, d, a)
+		n.commits("c1")
+		n.down()
+		other := n
+		if d.Engine() == db.Postgres { // a node that runs on
+			other = up(t, d, b)
+			other.commits("c2")
+		}
+		run(t, d, `DELETE FROM campaigns WHERE tenant = 't'`)
+		n = up(t, d, a)
+		begun := n.is(PhaseClosed, "c1")
+		if err := n.r.Open(t.Context(), "looked", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		other.again()
+		if s := n.is(PhaseOpen, "c1"); !s.BegunAt.Equal(begun.BegunAt) {
+			t.Errorf("%+v", s)
+		}
+		if err := n.r.End(t.Context(), "done", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		n.down()
+		n = up(t, d, a) // its file names the row still
+		n.is(PhaseEnded, "")
+		n.commits("c3")
+		run(t, d, `DELETE FROM campaigns WHERE tenant = 't'`)
+		n.again()
+		n.is(PhaseClosed, "c3")
+	})
+}
+
+// TestALifeThatTheDatabaseForgotBeginsARecovery: a copy of before the last recovery lacks what was committed after it.
+func TestALifeThatTheDatabaseForgotBeginsARecovery(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := WatchOptions{Node: "a", Folder: t.TempDir()}
+		n := up(t, d, o)
+		first := *n.life.Load()
+		if err := n.r.Begin(t.Context(), "a snapshot", morning, "told", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		n.again()
+		n.commits("c1")
+		n.down()
+		run(t, d, `DELETE FROM campaigns WHERE tenant = 't'`)
+		run(t, d, `DELETE FROM recovery_lives WHERE life <> $1`, first)
+		run(t, d, `UPDATE recovery_place SET life = $1`, first)
+		run(t, d, `DELETE FROM recovery`)
+		up(t, d, o).is(PhaseClosed, "c1")
+	})
+}
+
+// TestARestoreStaysClosedAndIsOneOnce.
+func TestARestoreStaysClosedAndIsOneOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := WatchOptions{Node: "a", Folder: t.TempDir()}
+		up(t, d, o).down()
+		o.Restored = Restore{ID: "r1", MadeAt: morning.Add(-time.Hour)}
+		n := up(t, d, o)
+		if s := n.is(PhaseClosed, "restored"); !s.Since.Equal(morning.Add(-time.Hour)) {
+			t.Errorf("%+v", s)
+		}
+		if err := n.r.Open(t.Context(), "redone", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		n.down()
+		up(t, d, o).is(PhaseOpen, "restored")
+	})
+}
+
+// TestAPromotionOpensAtOnce, and begins nothing where a commit is on a standby before it is answered and no row is missing.
+func TestAPromotionOpensAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		synchronous, missing bool
+		phase                Phase
+	}{
+		"asynchronous":           {phase: PhaseOpen},
+		"synchronous":            {synchronous: true, phase: PhaseNone},
+		"synchronous, row short": {synchronous: true, missing: true, phase: PhaseOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, db.Postgres)
+			n := up(t, d, WatchOptions{Node: "a", Folder: t.TempDir(), Synchronous: c.synchronous})
+			n.commits("c1")
+			if c.missing {
+				run(t, d, `DELETE FROM campaigns WHERE tenant = 't'`)
+			}
+			run(t, d, `UPDATE recovery_place SET timeline = '00000000'`)
+			n.again()
+			n.is(c.phase, "")
+			n.again()
+			n.is(c.phase, "")
+		})
+	}
+}
+
+// TestACopyAtAnotherPlaceIsKnown: another server's or database's, and on SQLite a file of before the last start.
+func TestACopyAtAnotherPlaceIsKnown(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for _, change := range map[db.Engine][]string{
+			db.SQLite:   {`UPDATE recovery_place SET token = 'an older one'`},
+			db.Postgres: {`UPDATE recovery_place SET system = '1'`, `UPDATE recovery_place SET tables = '1/1'`},
+		}[d.Engine()] {
+			o := WatchOptions{Node: "a", Folder: t.TempDir()}
+			run(t, d, `DELETE FROM recovery_place`)
+			up(t, d, o).down()
+			run(t, d, change)
+			up(t, d, o).is(PhaseClosed, "the database is")
+			run(t, d, `DELETE FROM recovery`)
+		}
+	})
+}
+
+// TestAFileWithoutItsPlaceIsACopy: a SQLite database that was carried away alone.
+func TestAFileWithoutItsPlaceIsACopy(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, db.SQLite)
+	up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()}).down()
+	up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()}).is(PhaseClosed, placeFile)
+}
+
+// TestAStartThatWasKilledIsNoRecovery: between the file's new token and the database's.
+func TestAStartThatWasKilledIsNoRecovery(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, db.SQLite)
+	o := WatchOptions{Node: "a", Folder: t.TempDir()}
+	up(t, d, o).down()
+	path := filepath.Join(o.Folder, placeFile)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(text, "one that the database did not get\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := up(t, d, o)
+	n.is(PhaseNone, "")
+	if text, err := os.ReadFile(path); err != nil || len(strings.Fields(string(text))) != 1 {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestOrdinarySureAsksNothing: it is two loads of memory.
+func TestOrdinarySureAsksNothing(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, db.SQLite)
+	n := up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()})
+	n.down()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Sure(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var none *Watch
+	none.Commits(nil, 0, Payment, "t", "p")
+	if err := none.Sure(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
