@@ -33,6 +33,7 @@ type acceptance struct {
 	also func(*db.Tx) error
 
 	adopted bool   // in a recovery: a provider has it already, it is not sent
+	claimed bool   // an operator\'s claim: adopted where a provider has it, and nothing else
 	work    *work  // made by prepare; nil for what has no job
 	reply   *reply // nil where nobody waits
 }

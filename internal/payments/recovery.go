@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // While a recovery lasts the database may have forgotten what a provider has
@@ -52,8 +54,8 @@ type search struct {
 
 // everywhere asks every rail that could have a payment, whatever routes, pauses
 // and breakers say of it now. Where there is only one, its own answer to the same
-// reference is enough.
-func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment) search {
+// reference is enough, unless it is a claim, which is never sent.
+func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment, claimed bool) search {
 	op, _ := operation(pay)
 	var rails []provider.Rail
 	for _, r := range p.routes.Rails() {
@@ -61,7 +63,7 @@ func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment
 			rails = append(rails, r)
 		}
 	}
-	if len(rails) < 2 {
+	if len(rails) < 2 && !claimed {
 		// The one rail that can have it gets the same reference again, which it refuses.
 		return search{}
 	}
@@ -104,7 +106,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*askTime)
 	defer cancel()
-	found := p.everywhere(ctx, s, *pay)
+	found := p.everywhere(ctx, s, *pay, a.claimed)
 	for day := 1; !found.known && pay.Details.Minted && pay.IdempotencyKey != "" && day <= mintedDays; day++ {
 		at := p.clock.Now().AddDate(0, 0, -day)
 		if !s.Since.IsZero() && at.AddDate(0, 0, 1).Before(s.Since) {
@@ -114,7 +116,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 		earlier.Reference = p.mintedOn(*pay, at)
 		earlier.ProviderReference = p.references.make(earlier)
 		earlier.AttemptReference = earlier.ProviderReference
-		if before := p.everywhere(ctx, s, earlier); before.known || before.differs || before.silent != "" {
+		if before := p.everywhere(ctx, s, earlier, false); before.known || before.differs || before.silent != "" {
 			found = before
 			*pay = earlier
 		}
@@ -134,6 +136,9 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 		return errRecovering("The service is being recovered, and a provider does not answer. Nothing was sent; try again shortly, with the same reference.", recoveryPause)
 	case found.wait > 0:
 		return errRecovering("The service is being recovered. Nothing was sent; try again shortly, with the same reference.", found.wait)
+	}
+	if a.claimed && !a.adopted {
+		return errUnclaimed
 	}
 	a.work.searched = true
 	return nil
@@ -168,7 +173,7 @@ func (p *Payments) beforePost(ctx context.Context, w *work) (goOn bool, out jobs
 		w.answer()
 		return false, jobs.Later(recoveryPause)
 	}
-	found := p.everywhere(ctx, s, *w.pay)
+	found := p.everywhere(ctx, s, *w.pay, false)
 	switch {
 	case found.known:
 		return false, p.adopt(ctx, w, found)
@@ -201,6 +206,58 @@ func (p *Payments) adopt(ctx context.Context, w *work, found search) jobs.Outcom
 	w.acceptedAt = p.clock.Now()
 	p.live.put(w)
 	return p.hear(ctx, w, found.rail, fromQuestion, found.outcome)
+}
+
+// errUnclaimed refuses a claim that no provider knows.
+var errUnclaimed = problem.New(problem.NotFound, "claim_not_known", "No provider has it")
+
+// claimsEvery is how often the operators' claims are looked at.
+const claimsEvery = 10 * time.Second
+
+// claims looks for what operators claim that providers have done. It runs on one
+// node, and does nothing unless a recovery is open.
+func (p *Payments) claims(ctx context.Context) error {
+	s, err := p.recovering(ctx)
+	if err != nil || !s.Lasts() || s.Closed() {
+		return err
+	}
+	waiting, err := p.recovery.Waiting(ctx)
+	for _, c := range waiting {
+		if err == nil {
+			err = p.claim(ctx, c)
+		}
+	}
+	return err
+}
+
+// claim adopts one payment, or says why not. What a provider does not answer, or
+// not yet, waits on.
+func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
+	t, err := p.tenants.Get(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	pay := asked(Caller{Tenant: c.Tenant}, t, Kind(c.Kind))
+	pay.Reference, pay.Amount, pay.Channel, pay.Account, pay.BankID = c.Reference, money.Pesewas(c.Amount), c.Channel, c.Party, c.Bank
+	products := map[Kind]tenant.Product{KindPayout: tenant.Payout, KindCollection: tenant.Collection}
+	if product, charged := products[pay.Kind]; charged {
+		if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, product, pay.Channel, pay.Amount, p.clock.Now()); err != nil {
+			return err
+		}
+	}
+	_, err = p.accept(ctx, &acceptance{payment: pay, claimed: true})
+	if err == nil {
+		return p.recovery.Judged(ctx, c, recovery.ClaimAdopted, "")
+	}
+	switch e := problem.From(err); e.Kind {
+	case problem.Duplicate:
+		return p.recovery.Judged(ctx, c, recovery.ClaimRefused, "it is in the books")
+	case problem.NotFound, problem.Invalid:
+		return p.recovery.Judged(ctx, c, recovery.ClaimRefused, e.Message)
+	case problem.Unavailable: // not yet, no answer, or a conflict that an operator ends
+		return nil
+	}
+	return err
 }
 
 // unfound refuses a question about a payment that is not here: with NotFound, or,

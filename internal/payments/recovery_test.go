@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 )
 
 // lostTime begins a recovery and opens it.
@@ -289,6 +290,48 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 		if _, _, _, err := n.AirtimeBuy(t.Context(), h.caller(), buy); err != nil {
 			t.Errorf("allowed: %v", err)
 		}
+	})
+}
+
+// TestAClaimIsAdoptedAndNeverSent: an operator claims what a provider's statement has
+// and nobody sends again.
+func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		claim := func(reference string) recovery.Claim {
+			return recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: reference, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
+		}
+		there, nowhere := h.reference(), h.reference()
+		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there)}); !problem.Is(err, problem.Invalid) {
+			t.Errorf("without a recovery: %v", err)
+		}
+		n.lostTime(t, true)
+		h.first.script(always(pending), always(notFound))
+		h.second.knows(n.References(h.tenant, KindPayout, there)[0], 1000, "233241234567", success)
+		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there), claim(nowhere)}); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Minute)
+		states := map[string]recovery.ClaimState{}
+		all, err := n.lost.Claims(t.Context())
+		for _, c := range all {
+			states[c.Reference] = c.State
+		}
+		if err != nil || states[there] != recovery.ClaimAdopted || states[nowhere] != recovery.ClaimRefused {
+			t.Errorf("%+v, %v", all, err)
+		}
+		rows, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout})
+		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != StatusSuccess || rows.Rows[0].Rail != "hubtel" {
+			t.Errorf("%+v, %v", rows.Rows, err)
+		}
+		first, _ := h.first.counts()
+		second, _ := h.second.counts()
+		if first+second != 0 || n.balance() != funds-1010 {
+			t.Errorf("%d POSTs, the wallet has %s", first+second, n.balance())
+		}
+		n.books()
 	})
 }
 

@@ -185,17 +185,22 @@ func (r *Recovery) move(ctx context.Context, from, to Phase, reason, actor strin
 
 func (r *Recovery) except(ctx context.Context, kind, name, reason, actor string, also []func(*db.Tx) error) error {
 	return r.write(ctx, also, func(tx *db.Tx) error {
-		var s State
-		found, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor)
-		if err != nil {
+		if err := r.mustLast(tx); err != nil {
 			return err
 		}
-		if !found || !s.Lasts() {
-			return problem.New(problem.Invalid, "recovery_phase", "No recovery lasts")
-		}
-		_, err = tx.Exec(sqlExcept, kind, name, reason, actor, db.Micros(r.clock.Now()))
+		_, err := tx.Exec(sqlExcept, kind, name, reason, actor, db.Micros(r.clock.Now()))
 		return err
 	})
+}
+
+// mustLast refuses what makes sense while a recovery lasts only.
+func (r *Recovery) mustLast(tx *db.Tx) error {
+	var s State
+	_, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor)
+	if err == nil && !s.Lasts() {
+		err = problem.New(problem.Invalid, "recovery_phase", "No recovery lasts")
+	}
+	return err
 }
 
 // write runs a step with what is to happen beside it, and forgets what was read.

@@ -1,0 +1,101 @@
+package recovery
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// ClaimState is how far a claim is. Stored; never renamed.
+type ClaimState string
+
+// The states of a claim.
+const (
+	ClaimWaiting ClaimState = "waiting" // for the providers' answers
+	ClaimAdopted ClaimState = "adopted" // a provider has it, and it is in the books
+	ClaimRefused ClaimState = "refused" // no provider has it, or it cannot be booked as claimed
+)
+
+// A Claim is a payment that an operator finds on a provider's statement and that
+// the database has forgotten. It is adopted where a provider knows it, and never
+// sent.
+type Claim struct {
+	Tenant    string
+	Kind      string // collection, payout or topup
+	Reference string // the client's
+	Amount    int64  // pesewas
+	Channel   string // MTN, TELECEL, AIRTELTIGO or BANK
+	Party     string // MSISDN as 233XXXXXXXXX, or the bank account
+	Bank      string // our bank id, where Channel is BANK
+	State     ClaimState
+	Why       string
+	Actor     string
+	At        time.Time
+}
+
+const (
+	// A claim that was refused may be made again.
+	sqlClaim = `INSERT INTO recovery_claims (tenant, kind, reference, amount, channel, party, bank, state, why, actor, at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'waiting', '', $8, $9)
+ON CONFLICT (tenant, kind, reference) DO UPDATE SET amount = excluded.amount, channel = excluded.channel, party = excluded.party,
+bank = excluded.bank, state = 'waiting', why = '', actor = excluded.actor, at = excluded.at WHERE recovery_claims.state = 'refused'`
+
+	claimColumns = `tenant, kind, reference, amount, channel, party, bank, state, why, actor, at`
+
+	sqlClaims = `SELECT ` + claimColumns + ` FROM recovery_claims ORDER BY at, tenant, kind, reference LIMIT $1`
+
+	sqlWaiting = `SELECT ` + claimColumns + ` FROM recovery_claims WHERE state = 'waiting' ORDER BY at, tenant, kind, reference LIMIT $1`
+
+	sqlJudged = `UPDATE recovery_claims SET state = $1, why = $2 WHERE tenant = $3 AND kind = $4 AND reference = $5 AND state = 'waiting'`
+)
+
+// claimsAtOnce is how many claims are listed, and looked at in one go.
+const claimsAtOnce = 10_000
+
+// Make writes claims down, to be looked for by a server.
+func (r *Recovery) Make(ctx context.Context, claims []Claim, also ...func(*db.Tx) error) error {
+	return r.write(ctx, also, func(tx *db.Tx) error {
+		if err := r.mustLast(tx); err != nil {
+			return err
+		}
+		for _, c := range claims {
+			if _, err := tx.Exec(sqlClaim, c.Tenant, c.Kind, c.Reference, c.Amount, c.Channel, c.Party, c.Bank, c.Actor, db.Micros(r.clock.Now())); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Claims lists all claims, oldest first.
+func (r *Recovery) Claims(ctx context.Context) ([]Claim, error) { return r.claims(ctx, sqlClaims) }
+
+// Waiting lists those that wait for the providers' answers.
+func (r *Recovery) Waiting(ctx context.Context) ([]Claim, error) { return r.claims(ctx, sqlWaiting) }
+
+func (r *Recovery) claims(ctx context.Context, sql string) (list []Claim, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sql, []any{claimsAtOnce}, func(row *db.Row) error {
+			var c Claim
+			err := row.Scan(&c.Tenant, &c.Kind, &c.Reference, &c.Amount, &c.Channel, &c.Party, &c.Bank, &c.State, &c.Why, &c.Actor, &c.At)
+			list = append(list, c)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Judged ends a claim, and takes the conflict about it off the list.
+func (r *Recovery) Judged(ctx context.Context, c Claim, state ClaimState, why string) error {
+	return r.db.Write(ctx, func(tx *db.Tx) error {
+		if state == ClaimAdopted {
+			if err := r.Settled(tx, c.Tenant, c.Kind, c.Reference); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(sqlJudged, state, why, c.Tenant, c.Kind, c.Reference)
+		return err
+	})
+}
