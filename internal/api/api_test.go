@@ -271,6 +271,29 @@ func TestTheOrderOfChecks(t *testing.T) {
 	h.ask("POST", v1+"collect", "{").want(t, 403, "collections_disabled")
 }
 
+// A tenant may want its addresses asked for wherever money or credits are spent; the contract asks for payouts alone.
+func TestAddressesOfWhatSpends(t *testing.T) {
+	h := open(t, nil)
+	h.api.add(Route{Method: http.MethodPost, Path: "probe/airtime", Scope: access.Airtime, Body: 1 << 10, Spends: true, handle: echo})
+	h.allow("10.0.0.0/8")
+	h.ask("POST", v1+"airtime", `{"amount":1}`).want(t, 200, "")
+	spending := tenant.ListedSpending
+	h.set(tenant.Change{Listed: &spending})
+	h.ask("POST", v1+"airtime", `{"amount":1}`).want(t, 403, "ip_not_whitelisted")
+	h.ask("GET", v1+"open/7", "").want(t, 200, "")
+	h.allow("192.0.2.1/32")
+	h.ask("POST", v1+"airtime", `{"amount":1}`).want(t, 200, "")
+	var spends []string
+	for _, r := range Routes() {
+		if r.Spends {
+			spends = append(spends, r.Path)
+		}
+	}
+	if want := []string{"airtime-api/sendAirtime", "databundle-api-v2/buy", "sms-api/send", "sms-api/send", "sms-api/otp/send"}; !slices.Equal(spends, want) {
+		t.Errorf("what spends is %v", spends)
+	}
+}
+
 func TestScopes(t *testing.T) {
 	h := open(t, nil)
 	reads, err := h.access.Mint(access.NewKey{Tenant: h.tenant, Member: "ama", Scopes: []access.Scope{access.Read}})

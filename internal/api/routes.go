@@ -25,6 +25,9 @@ type Route struct {
 	Open bool
 	// Listed says that only addresses on the payout allow-list may call it.
 	Listed bool
+	// Spends says that it takes money or credits otherwise: a tenant may want the
+	// same of it.
+	Spends bool
 	// Collects says that collections must be enabled.
 	Collects bool
 	// Stores says that it adds what money can do without: it is refused while
@@ -54,21 +57,21 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
 
 		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
-		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Scope: access.Airtime, Body: moneyBody, Reference: "transaction_id", handle: sendAirtime},
+		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Spends: true, Scope: access.Airtime, Body: moneyBody, Reference: "transaction_id", handle: sendAirtime},
 		{Method: http.MethodPost, Path: "airtime-api/buy", Scope: access.Airtime, Limit: access.AirtimeBuyLimit(), Body: moneyBody, Collects: true, Reference: "transaction_id", handle: buyAirtime},
 		{Method: http.MethodGet, Path: "airtime-api/checkstatus/{transaction_id}", Scope: access.Read, Limit: access.AirtimeStatusLimit(), Body: moneyBody, Open: true, handle: airtimeStatus},
 
 		{Method: http.MethodGet, Path: "databundle-api-v2/services", Scope: access.Read, Body: moneyBody, handle: services},
 		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Limit: access.OfferLimit(), Body: moneyBody, handle: offers},
-		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Scope: access.Airtime, Body: moneyBody, Reference: "client_reference", handle: buyBundle},
+		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Spends: true, Scope: access.Airtime, Body: moneyBody, Reference: "client_reference", handle: buyBundle},
 		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: access.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
 
 		{Method: http.MethodPost, Path: "sms-api/requestSenderId", Stores: true, Scope: access.SMS, Limit: access.SenderIDLimit(), Body: moneyBody, handle: requestSender},
 		{Method: http.MethodGet, Path: "sms-api/senderIds", Scope: access.SMS, Body: moneyBody, handle: senders},
-		{Method: http.MethodPost, Path: "sms-api/send", Stores: true, Scope: access.SMS, Body: bulkBody, handle: sendSMS},
-		{Method: http.MethodGet, Path: "sms-api/send", Stores: true, Scope: access.SMS, Body: moneyBody, handle: sendSMS},
+		{Method: http.MethodPost, Path: "sms-api/send", Spends: true, Stores: true, Scope: access.SMS, Body: bulkBody, handle: sendSMS},
+		{Method: http.MethodGet, Path: "sms-api/send", Spends: true, Stores: true, Scope: access.SMS, Body: moneyBody, handle: sendSMS},
 		{Method: http.MethodGet, Path: "sms-api/campaignMessages/{campaignId}", Scope: access.Read, Body: moneyBody, handle: campaignMessages},
-		{Method: http.MethodPost, Path: "sms-api/otp/send", Scope: access.OTP, Body: moneyBody, handle: sendOTP},
+		{Method: http.MethodPost, Path: "sms-api/otp/send", Spends: true, Scope: access.OTP, Body: moneyBody, handle: sendOTP},
 		{Method: http.MethodPost, Path: "sms-api/otp/verify", Scope: access.OTP, Body: moneyBody, handle: verifyOTP},
 
 		{Method: http.MethodGet, Path: "sms-api/contact/getGroups", Scope: access.Contacts, Body: moneyBody, handle: groups},

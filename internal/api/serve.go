@@ -346,7 +346,7 @@ func (c *call) permitted() error {
 	if !c.caller.Can(c.route.Scope) {
 		return problem.New(problem.Forbidden, "scope_missing", "This API key does not have the scope "+string(c.route.Scope))
 	}
-	if c.route.Listed {
+	if c.route.Listed || c.route.Spends && c.tenant.Listed == tenant.ListedSpending {
 		from := c.address()
 		ok, err := c.api.Access.PayoutIPAllowed(c.ctx, c.caller.Tenant, from)
 		if err != nil {

@@ -25,6 +25,7 @@ type tenantFlags struct {
 	Payouts       toggle         `name:"payouts" placeholder:"on|off" help:"Whether it may send payouts."`
 	PayoutIP      []netip.Prefix `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts; repeat for more. Replaces the whole list."`
 	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who bears the charges of collections."`
+	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"What is taken from the addresses of --payout-ip alone: payouts, or airtime, data and messages as well."`
 	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"What a request is answered whose reference was used before: refused, or the same one hears for a day what became of it."`
 	TransferLimit amount         `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
 	BankLimit     amount         `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
@@ -49,6 +50,7 @@ func tenantColumns() []column[tenantView] {
 		{"transfer_limit", func(t tenantView) any { return t.PayoutLimitWallet }},
 		{"bank_transfer_limit", func(t tenantView) any { return t.PayoutLimitBank }},
 		{"fee_bearer", func(t tenantView) any { return string(t.FeeBearer) }},
+		{"listed", func(t tenantView) any { return string(t.Listed) }},
 		{"duplicates", func(t tenantView) any { return string(t.Duplicates) }},
 		{"created_at", func(t tenantView) any { return t.CreatedAt }},
 	}
@@ -98,6 +100,7 @@ func (c *tenantCreate) Run(e *env) error {
 			PayoutLimitBank:   c.BankLimit.or(tenant.DefaultBankLimit),
 			FeeBearer:         tenant.FeeBearer(c.FeeBearer),
 			Duplicates:        tenant.Duplicates(c.Duplicates),
+			Listed:            tenant.Listed(c.Listed),
 		}
 		if t.ID == "" {
 			t.ID = newID()
@@ -184,6 +187,10 @@ func (c *tenantSet) change() tenant.Change {
 	if c.FeeBearer != "" {
 		bearer := tenant.FeeBearer(c.FeeBearer)
 		change.FeeBearer = &bearer
+	}
+	if c.Listed != "" {
+		listed := tenant.Listed(c.Listed)
+		change.Listed = &listed
 	}
 	if c.Duplicates != "" {
 		duplicates := tenant.Duplicates(c.Duplicates)

@@ -44,6 +44,15 @@ const (
 	Customer FeeBearer = "customer"
 )
 
+// Listed says what a caller's address must be on the allow-list for.
+type Listed string
+
+// What is asked for from listed addresses alone: payouts, which is the contract, or airtime, data and messages, too.
+const (
+	ListedPayouts  Listed = "payouts"
+	ListedSpending Listed = "spending"
+)
+
 // Duplicates says what a request is answered whose reference was used before.
 type Duplicates string
 
@@ -87,6 +96,7 @@ type Tenant struct {
 	PayoutLimitBank    money.Pesewas // the same to a bank account
 	FeeBearer          FeeBearer
 	Duplicates         Duplicates
+	Listed             Listed
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
@@ -169,13 +179,13 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 }
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
-	wallet_limit, bank_limit, fee_bearer, duplicates, created_at, updated_at`
+	wallet_limit, bank_limit, fee_bearer, duplicates, listed, created_at, updated_at`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
-		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.CreatedAt, &t.UpdatedAt)
+		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed, &t.CreatedAt, &t.UpdatedAt)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -240,7 +250,7 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // Create makes a tenant in tx and opens its wallet and its credits. Members of
 // t that are zero get their default: an id, the limits, the merchant bearing
@@ -259,6 +269,9 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.FeeBearer == "" {
 		t.FeeBearer = Merchant
 	}
+	if t.Listed == "" {
+		t.Listed = ListedPayouts
+	}
 	if t.Duplicates == "" {
 		t.Duplicates = RefuseDuplicates
 	}
@@ -268,7 +281,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.CreatedAt = s.clock.Now()
 	t.UpdatedAt = t.CreatedAt
 	_, err := tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
-		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.CreatedAt, t.UpdatedAt)
+		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed, t.CreatedAt, t.UpdatedAt)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -296,6 +309,9 @@ func (t Tenant) check() error {
 	}
 	if t.FeeBearer != Merchant && t.FeeBearer != Customer {
 		f.Add("fee_bearer", "must be merchant or customer")
+	}
+	if t.Listed != ListedPayouts && t.Listed != ListedSpending {
+		f.Add("listed", "must be payouts or spending")
 	}
 	if t.Duplicates != RefuseDuplicates && t.Duplicates != RepeatDuplicates {
 		f.Add("duplicates", "must be refuse or repeat")
@@ -327,6 +343,7 @@ type Change struct {
 	PayoutLimitBank    *money.Pesewas
 	FeeBearer          *FeeBearer
 	Duplicates         *Duplicates
+	Listed             *Listed
 }
 
 func set[T any](to *T, from *T) {
@@ -336,7 +353,7 @@ func set[T any](to *T, from *T) {
 }
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
-	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, updated_at = $10 WHERE id = $1`
+	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11 WHERE id = $1`
 
 // Set changes a tenant in tx, where the caller also writes the audit entry, and
 // gives it as it was and as it is.
@@ -354,12 +371,13 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.PayoutLimitBank, c.PayoutLimitBank)
 	set(&after.FeeBearer, c.FeeBearer)
 	set(&after.Duplicates, c.Duplicates)
+	set(&after.Listed, c.Listed)
 	if err := after.check(); err != nil {
 		return Tenant{}, Tenant{}, err
 	}
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
-		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.UpdatedAt)
+		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }
