@@ -374,13 +374,14 @@ func TestBreakerOpensOnFailuresInARow(t *testing.T) {
 		report(a, 9, unreachable)
 		report(a, 1, accepted)
 		report(a, 9, lost)
-		report(a, 1, provider.Outcome{Class: provider.Rejected})
+		report(a, 1, provider.Outcome{Class: provider.Rejected, Clear: true})
 		report(a, 9, provider.Outcome{NotFound: true})
 		report(a, 9, provider.Outcome{Reason: provider.ReasonMismatch})
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
 			t.Fatalf("before ten in a row: %s", got)
 		}
 		report(a, 5, lost)
+		report(a, 20, provider.Outcome{Class: provider.Rejected}) // a gateway's: it counts neither way
 		report(a, 5, unreachable)
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
 			t.Errorf("this node at once: %s", got)
