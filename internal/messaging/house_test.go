@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -101,6 +102,7 @@ var (
 
 // house is one node with everything that messaging stands on.
 type house struct {
+	lost *recovery.Recovery
 	*Messaging
 	t        *testing.T
 	d        *db.DB
@@ -153,7 +155,8 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
 		t.Fatal(err)
 	}
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
-	h.Messaging = New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
+	h.lost = recovery.New(d, h.clock, log)
+	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend})
 	if !o.sleep {
 		h.start()

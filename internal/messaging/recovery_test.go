@@ -1,0 +1,44 @@
+package messaging
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// TestCampaignsWaitInARecovery: the database may have forgotten what was sent. New
+// campaigns are turned away and open ones rest until an operator lets the customer's
+// through; one-time passwords go.
+func TestCampaignsWaitInARecovery(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100, sleep: true})
+		waits, err := h.send("hello", numbers(20)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.lost.Begin(t.Context(), "a test", time.Time{}, "", "node"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.lost.Open(t.Context(), "redone", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		h.pass(time.Minute)
+		h.wantStatus(waits, "20 queued")
+		if _, err := h.send("hello", "0241000002"); !problem.Is(err, problem.Unavailable) {
+			t.Errorf("a new campaign: %v", err)
+		}
+		if sent, code := h.mustOTP(OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama}); sent.RequestID == "" || code == "" {
+			t.Errorf("a one-time password: %+v", sent)
+		}
+		if err := h.lost.Allow(t.Context(), h.tenant.ID, "the operator's statement", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.pass(2 * recoveryPause)
+		h.wantStatus(waits, "20 submitted")
+		h.mustSend("hello", "0241000002")
+		h.sound()
+	})
+}
