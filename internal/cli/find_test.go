@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/provider"
 )
 
 func TestAPaymentIsFoundAndShown(t *testing.T) {
@@ -80,4 +82,26 @@ func TestAUniqueNameStandsForTheId(t *testing.T) {
 		}
 		has(t, w.object("wallet", "show", "adom-2"), map[string]any{"tenant": "adom-2"})
 	})
+}
+
+func TestWhyMoneyIsHeld(t *testing.T) {
+	payout := payments.Payment{Kind: payments.KindPayout, Status: payments.StatusPending}
+	with := func(change func(*payments.Payment)) payments.Payment {
+		p := payout
+		change(&p)
+		return p
+	}
+	for want, pay := range map[string]payments.Payment{
+		"":                     with(func(p *payments.Payment) { p.Status = payments.StatusFailed }),
+		"the payer was asked":  with(func(p *payments.Payment) { p.Kind = payments.KindCollection }),
+		"has not paid yet":     with(func(p *payments.Payment) { p.Status = payments.StatusWaiting }),
+		"outcome is unknown":   with(func(p *payments.Payment) { p.Classed, p.Class = true, provider.Unknown }),
+		"has not confirmed":    with(func(p *payments.Payment) { p.Refusal, p.RefusalReason = payments.RefusalBare, "limit_reached" }),
+		"an operator was":      with(func(p *payments.Payment) { p.EscalatedAt = time.Now() }),
+		"has not said yet whe": payout,
+	} {
+		if got := whyHeld(pay); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("it says %q, not %q", got, want)
+		}
+	}
 }

@@ -282,12 +282,12 @@ type payoutsShow struct {
 // shown is a payment with its whole story.
 type shown struct {
 	paymentView
-	held      string
-	asked     int
-	lastAsked time.Time
-	next      time.Time
-	transfers []string
-	webhooks  []string
+	held         string
+	exchanges    int // with providers: POSTs and questions
+	lastExchange time.Time
+	next         time.Time
+	transfers    []string
+	webhooks     []string
 }
 
 // shownColumns are a payment's with what became of it.
@@ -298,8 +298,8 @@ func shownColumns() []column[shown] {
 	}
 	return append(columns,
 		column[shown]{"held", func(s shown) any { return s.held }},
-		column[shown]{"asked", func(s shown) any { return int64(s.asked) }},
-		column[shown]{"last_asked_at", func(s shown) any { return s.lastAsked }},
+		column[shown]{"exchanges", func(s shown) any { return int64(s.exchanges) }},
+		column[shown]{"last_exchange_at", func(s shown) any { return s.lastExchange }},
 		column[shown]{"next_question_at", func(s shown) any { return s.next }},
 		column[shown]{"transfers", func(s shown) any { return s.transfers }},
 		column[shown]{"webhooks", func(s shown) any { return s.webhooks }},
@@ -343,8 +343,8 @@ func (c *payoutsShow) Run(e *env) error {
 			return err
 		}
 		for _, x := range said {
-			if s.asked++; x.At.After(s.lastAsked) {
-				s.lastAsked = x.At
+			if s.exchanges++; x.At.After(s.lastExchange) {
+				s.lastExchange = x.At
 			}
 		}
 		moved, err := o.ledger.OfSubject(e.ctx, pay.ID)
@@ -376,6 +376,8 @@ func whyHeld(pay payments.Payment) string {
 		return "nothing is held: the payer has not paid yet"
 	case pay.Refusal != payments.RefusalNone:
 		return "the provider refused it and has not confirmed that when asked; it is asked each minute. Do not pay again"
+	case pay.Refusal != payments.RefusalNone:
+		return "the provider refused it (" + pay.RefusalReason + ") and has not confirmed that it has nothing of it. Do not pay again"
 	case pay.Classed && pay.Class == provider.Unknown:
 		return "the outcome is unknown: the provider may have paid. Do not pay again"
 	case !pay.EscalatedAt.IsZero():
