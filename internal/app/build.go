@@ -157,7 +157,7 @@ func (a *App) watchDatabase(ctx context.Context) error {
 	}
 	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.watch = recovery.NewWatch(a.recovery, recovery.WatchOptions{
-		Node: a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt},
+		Node: a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt}, Accounts: a.accounts(),
 	})
 	if err := a.watch.Start(ctx); err != nil {
 		return err

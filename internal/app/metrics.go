@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -209,12 +210,14 @@ var (
 	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "For how long the earliest unfinished job has been due by its row, on all nodes; of queue payment this is the age of the oldest open payment.", []string{"queue"}, nil)
 	jobsOverdue     = prometheus.NewDesc("makola_jobs_overdue_seconds", "For how long the job has been due that waits longest on this node to be begun.", []string{"queue"}, nil)
 	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "For how long periodic work has been running on this node, or due; 0 before its time.", []string{"work"}, nil)
+	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery lasts: 0 no, 1 closed, 2 open.", nil, nil)
+	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "For how long a recovery has lasted; 0 when none lasts.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds} {
 		to <- d
 	}
 }
@@ -242,6 +245,16 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	}
 	for work, since := range s.app.jobs.Periodics() {
 		gauge(periodicSeconds, since.Seconds(), work)
+	}
+	state, err := s.app.recovery.State(ctx)
+	s.complain(err)
+	if err == nil {
+		lasted := 0.0
+		if state.Lasts() {
+			lasted = max(0, s.app.clock.Since(state.BegunAt).Seconds())
+		}
+		gauge(recoveryPhase, map[recovery.Phase]float64{recovery.PhaseClosed: 1, recovery.PhaseOpen: 2}[state.Phase])
+		gauge(recoverySeconds, lasted)
 	}
 	sums, err := s.app.ledger.Imbalance(ctx)
 	for asset, sum := range sums {

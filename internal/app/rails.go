@@ -5,6 +5,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/provider/mtnmomo"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -37,6 +38,19 @@ func (a *App) buildRails(record func(provider.Exchange)) {
 			a.rails = append(a.rails, adapter.Rail())
 		}
 	}
+}
+
+// accounts are the accounts with providers of live money, as a recovery knows them again. The simulator's are none.
+func (a *App) accounts() (list []recovery.Account) {
+	add := func(rail string, enabled bool, names ...string) {
+		if enabled {
+			list = append(list, recovery.Account{Rail: rail, Mode: string(tenant.Live), Fingerprint: recovery.Fingerprint(names...)})
+		}
+	}
+	mtn, hub := a.cfg.MTN, a.cfg.Hubtel
+	add(mtnmomo.Name, mtn.Enabled(), mtn.Environment, mtn.CollectionUser, mtn.DisbursementUser)
+	add(hubtel.Name, hub.Enabled(), hub.ClientID, hub.POSSales, hub.Prepaid, hub.Commission)
+	return list
 }
 
 // providerConnections is how many connections a node keeps with one host of a provider at most. A

@@ -151,6 +151,10 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 		probe(w, r, http.StatusOK, "ready, but the disk is nearly full: contacts, campaigns and sender IDs are refused")
 		return
 	}
+	if s, err := a.recovery.State(r.Context()); err == nil && s.Lasts() {
+		probe(w, r, http.StatusOK, "ready; a recovery lasts: "+string(s.Phase))
+		return
+	}
 	probe(w, r, http.StatusOK, "ready")
 }
 

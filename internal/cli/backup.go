@@ -87,7 +87,9 @@ func (c *backupCreate) Run(e *env) error {
 			return err
 		}
 		entry := access.Entry{Action: "backup.create", Subject: made.ID}
-		err = assemble(d, clock.Real()).act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		o := assemble(d, clock.Real())
+		o.acts = actsFile{folder: c.Data, stderr: e.stderr}
+		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			backup.Record(tx, made)
 			return map[string]any{"file": made.Path, "bytes": made.Bytes, "encrypted": made.Encrypted}, nil
 		})

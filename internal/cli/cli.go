@@ -51,6 +51,7 @@ type commands struct {
 	Contacts  contactsCommands  `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`
 	Backup    backupCommands    `cmd:"" help:"Copies of the database: make, verify, list, drill."`
 	Restore   restoreCommand    `cmd:"" help:"Make a database of a backup, in a new place: a folder without one, or a PostgreSQL database without tables."`
+	Recovery  recoveryCommands  `cmd:"" help:"A database that may have gone back in time: status, begin, open, skip, allow, end."`
 	Jobs      jobsCommands      `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`
 }
 

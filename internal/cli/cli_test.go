@@ -40,7 +40,7 @@ func each(t *testing.T, fn func(t *testing.T, w where)) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url := dbtest.URL(t)
 		d := dbtest.OpenWith(t, db.Options{URL: url, MaxConns: 2})
-		fn(t, where{t, []string{"--database", url}, d})
+		fn(t, where{t, []string{"--database", url, "--data", t.TempDir()}, d})
 	})
 }
 

@@ -49,6 +49,7 @@ type opened struct {
 	ledger  *ledger.Ledger
 	tenants *tenant.Store
 	access  *access.Access
+	acts    actsFile
 }
 
 // there refuses a folder without a database, which opening would make.
@@ -81,7 +82,9 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return assemble(d, clock.Real()), nil
+	o := assemble(d, clock.Real())
+	o.acts = actsFile{folder: c.Data}
+	return o, nil
 }
 
 // assemble puts together what commands use of a database.
@@ -97,6 +100,10 @@ func (c *common) with(e *env, work func(*opened) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.db.Close()) }()
+	o.acts.stderr = e.stderr
+	if err := o.recoveryLine(e); err != nil {
+		return err
+	}
 	return work(o)
 }
 
@@ -190,8 +197,18 @@ func (o *opened) act(ctx context.Context, e access.Entry, work func(*db.Tx) (det
 		}
 		entry := e
 		entry.Details = details
-		return o.access.Audit(tx, entry)
+		return o.audit(tx, entry)
 	})
+}
+
+// audit writes an entry in the transaction of its act, and into the file of acts once that is committed.
+func (o *opened) audit(tx *db.Tx, e access.Entry) error {
+	if e.ID == "" {
+		e.ID = newID()
+	}
+	e.At = o.clock.Now()
+	tx.AfterCommit(func() { o.acts.add(e) })
+	return o.access.Audit(tx, e)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

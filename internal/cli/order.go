@@ -190,7 +190,7 @@ func (w *ordered) write(tx *db.Tx) error {
 	}
 	entry := w.entry
 	entry.Details = changes(list, details)
-	return w.o.access.Audit(tx, entry)
+	return w.o.audit(tx, entry)
 }
 
 // done says in an operator's words what became of an order whose transaction ended with err.

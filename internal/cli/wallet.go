@@ -45,7 +45,7 @@ func (c *common) withPayments(e *env, work func(*opened, *payments.Payments) err
 // audited gives what writes an operator's act into the transaction that does it.
 func (o *opened) audited(entry access.Entry) func(*db.Tx) error {
 	entry.ID, entry.Actor = newID(), actor()
-	return func(tx *db.Tx) error { return o.access.Audit(tx, entry) }
+	return func(tx *db.Tx) error { return o.audit(tx, entry) }
 }
 
 // walletView is what a customer has.

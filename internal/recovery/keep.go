@@ -51,6 +51,9 @@ func (w *Watch) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.r.Use(ctx, w.o.Accounts); err != nil {
+		return err
+	}
 	w.looked.Store(epoch)
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	w.stopped = make(chan struct{})
@@ -140,8 +143,11 @@ func (w *Watch) keep(ctx context.Context) {
 			}
 			return
 		case now := <-tick.C:
-			if w.r.db.Engine() == db.Postgres && now.Sub(looked) >= lookEvery {
-				looked = now
+			if now.Sub(looked) < lookEvery {
+				continue
+			}
+			looked = now
+			if w.r.db.Engine() == db.Postgres {
 				_ = w.again(ctx) // the database is away, perhaps: a POST asks again
 			}
 			if now.Sub(reminded) >= remindEvery && w.remind(ctx) {
@@ -159,13 +165,16 @@ func (w *Watch) write(rows []row) error {
 	return replace(filepath.Join(w.o.Folder, seenFile), text, false) // an older one says less, and nothing wrong
 }
 
-// remind logs that a recovery lasts.
+// remind logs that a recovery lasts, and says which accounts there are.
 func (w *Watch) remind(ctx context.Context) bool {
 	s, err := w.r.State(ctx)
 	if err != nil || !s.Lasts() {
 		return false
 	}
 	w.r.log.ErrorContext(ctx, "a recovery lasts", "phase", string(s.Phase), "cause", s.Cause, "begun_at", s.BegunAt)
+	if err := w.r.Use(ctx, w.o.Accounts); err != nil {
+		w.r.log.WarnContext(ctx, "the providers' accounts of this node could not be noted", "error", err)
+	}
 	return true
 }
 

@@ -10,6 +10,8 @@ package recovery
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
@@ -54,6 +56,11 @@ func (s State) Skips(rail, mode string) bool { return s.skipped[rail+"/"+mode] }
 // Allows says whether an operator lets a tenant's purchases through that no key
 // names.
 func (s State) Allows(tenant string) bool { return s.allowed[tenant] }
+
+// Exceptions are the rails (with their modes) and the tenants that operators let through.
+func (s State) Exceptions() (rails, tenants []string) {
+	return slices.Sorted(maps.Keys(s.skipped)), slices.Sorted(maps.Keys(s.allowed))
+}
 
 // cachedFor is how old the State may be that requests go by.
 const cachedFor = time.Second

@@ -99,3 +99,21 @@ func TestConflictsAreListedUntilTheyAreSettled(t *testing.T) {
 		}
 	})
 }
+
+// TestAccountsEverUsedAreRemembered.
+func TestAccountsEverUsedAreRemembered(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		r := New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))
+		old, new := Account{Rail: "hubtel", Mode: "live", Fingerprint: Fingerprint("a", "b")}, Account{Rail: "hubtel", Mode: "live", Fingerprint: Fingerprint("ab")}
+		for _, has := range [][]Account{{old}, {old}, {new}} {
+			if err := r.Use(t.Context(), has); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old.SeenAt = morning
+		missing, err := r.Missing(t.Context(), []Account{new})
+		if err != nil || len(missing) != 1 || missing[0] != old {
+			t.Errorf("%+v, %v", missing, err)
+		}
+	})
+}

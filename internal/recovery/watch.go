@@ -41,7 +41,8 @@ type WatchOptions struct {
 	Folder string // the node's data folder; the SQLite file is in it
 	// Synchronous says that a commit is answered when a standby has it, so that a promotion alone forgets nothing.
 	Synchronous bool
-	Restored    Restore // the last one of this database; zero: there was none
+	Restored    Restore   // the last one of this database; zero: there was none
+	Accounts    []Account // the node's, which are remembered
 }
 
 // lanesWatched is how many lanes of one kind are told apart. A lane's commits follow each other, so that its last row

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/recovery"
+)
+
+type recoveryCommands struct {
+	Status recoveryStatus `cmd:"" help:"Whether a recovery lasts, what it waits for, and which acts of operators the database has forgotten."`
+	Begin  recoveryBegin  `cmd:"" help:"Begin a recovery: the database went back in time in a way that servers cannot see, such as a snapshot of the whole machine."`
+	Open   recoveryOpen   `cmd:"" help:"Let customers in: what operators had done is done again."`
+	Skip   recoverySkip   `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
+	Allow  recoveryAllow  `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
+	End    recoveryEnd    `cmd:"" help:"End the recovery, when nothing of it is left."`
+}
+
+// recovery is the store of the recovery.
+func (o *opened) recovery() *recovery.Recovery {
+	return recovery.New(o.db, o.clock, slog.New(slog.DiscardHandler))
+}
+
+// recoveryLine says on stderr that a recovery lasts.
+func (o *opened) recoveryLine(e *env) error {
+	s, err := o.recovery().State(e.ctx)
+	if err == nil && s.Lasts() {
+		fmt.Fprintf(e.stderr, "makola: A recovery lasts (%s) since %s: %s. See makola recovery status.\n", s.Phase, s.BegunAt.UTC().Format(time.RFC3339), cell(s.Cause))
+	}
+	return err
+}
+
+// recoveryView is what is known of the recovery.
+type recoveryView struct {
+	recovery.State
+	conflicts []recovery.Conflict
+	unsettled int64
+	forgotten []writtenAct
+	gone      []recovery.Account
+}
+
+var recoveryColumns = []column[recoveryView]{
+	{"phase", func(v recoveryView) any {
+		if v.Phase == recovery.PhaseNone {
+			return "none"
+		}
+		return string(v.Phase)
+	}},
+	{"cause", func(v recoveryView) any { return v.Cause }},
+	{"begun_at", func(v recoveryView) any { return v.BegunAt }},
+	{"since", func(v recoveryView) any { return v.Since }},
+	{"actor", func(v recoveryView) any { return v.Actor }},
+	{"reason", func(v recoveryView) any { return v.Reason }},
+	{"skipped", func(v recoveryView) any { rails, _ := v.Exceptions(); return rails }},
+	{"allowed", func(v recoveryView) any { _, tenants := v.Exceptions(); return tenants }},
+	{"unsettled", func(v recoveryView) any { return v.unsettled }},
+	{"conflicts", func(v recoveryView) any {
+		return texts(v.conflicts, func(c recovery.Conflict) string {
+			return fmt.Sprintf("%s %s %s GHS %s at %s: %s", c.Tenant, c.Kind, c.Reference, money.Pesewas(c.Amount), c.Rail, c.Why)
+		})
+	}},
+	{"forgotten_acts", func(v recoveryView) any {
+		return texts(v.forgotten, func(a writtenAct) string {
+			return strings.Join([]string{a.At.Format(time.RFC3339), a.Actor, a.Action, a.Tenant, a.Subject, a.Reason, string(a.Details)}, " ")
+		})
+	}},
+	{"accounts_gone", func(v recoveryView) any {
+		return texts(v.gone, func(a recovery.Account) string { return a.Rail + "/" + a.Mode + " " + a.Fingerprint })
+	}},
+}
+
+func texts[T any](list []T, text func(T) string) []string {
+	all := make([]string, len(list))
+	for i, one := range list {
+		all[i] = text(one)
+	}
+	return all
+}
+
+// recoveryStands reads what is known of the recovery.
+func (o *opened) recoveryStands(ctx context.Context) (v recoveryView, err error) {
+	r := o.recovery()
+	if v.State, err = r.State(ctx); err != nil {
+		return v, err
+	}
+	if v.conflicts, err = r.Conflicts(ctx); err != nil {
+		return v, err
+	}
+	if v.forgotten, err = o.forgotten(ctx); err != nil || !v.Lasts() {
+		return v, err
+	}
+	if v.unsettled, err = r.Unsettled(ctx, v.State); err != nil {
+		return v, err
+	}
+	used, err := r.Accounts(ctx)
+	for _, a := range used {
+		if a.SeenAt.Before(v.BegunAt) {
+			v.gone = append(v.gone, a)
+		}
+	}
+	return v, err
+}
+
+// forgotten are the acts that were written down on this machine and that the audit log does not have.
+func (o *opened) forgotten(ctx context.Context) (list []writtenAct, err error) {
+	acts, err := o.acts.read()
+	if err != nil {
+		return nil, err
+	}
+	err = o.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		for _, a := range acts {
+			there, err := o.access.Audited(tx, a.Tenant, a.ID)
+			if err != nil {
+				return err
+			}
+			if !there {
+				list = append(list, a)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+type recoveryStatus struct{ common }
+
+// Run prints what is known.
+func (c *recoveryStatus) Run(e *env) error {
+	return c.with(e, func(o *opened) error { return showRecovery(e, o, c.Output) })
+}
+
+func showRecovery(e *env, o *opened, format string) error {
+	v, err := o.recoveryStands(e.ctx)
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, format, recoveryColumns, v)
+}
+
+// recoveryStep is a command that moves the recovery.
+type recoveryStep struct {
+	common
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// run makes the step, with its entry in the audit log, and prints what is then.
+func (c *recoveryStep) run(e *env, entry access.Entry, step func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return problem.Field("reason", "is required")
+	}
+	entry.Reason = c.Reason
+	return c.with(e, func(o *opened) error {
+		if err := step(o, o.recovery(), o.audited(entry)); err != nil {
+			return err
+		}
+		return showRecovery(e, o, c.Output)
+	})
+}
+
+type recoveryBegin struct {
+	recoveryStep
+	Since time.Time `name:"since" placeholder:"TIME" help:"What was committed after this moment may be forgotten, such as 2026-03-03T09:00:00Z; nobody knows when absent."`
+}
+
+// Run begins a recovery, closed.
+func (c *recoveryBegin) Run(e *env) error {
+	return c.run(e, access.Entry{Action: "recovery.begin"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, actor(), audit)
+	})
+}
+
+type recoveryOpen struct{ recoveryStep }
+
+// Run lets customers in.
+func (c *recoveryOpen) Run(e *env) error {
+	return c.run(e, access.Entry{Action: "recovery.open"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		return r.Open(e.ctx, c.Reason, actor(), audit)
+	})
+}
+
+type recoverySkip struct {
+	recoveryStep
+	Rail string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Mode string `name:"mode" enum:"test,live" default:"live" help:"test or live money."`
+}
+
+// Run lets payments through without a provider's answer.
+func (c *recoverySkip) Run(e *env) error {
+	return c.run(e, access.Entry{Action: "recovery.skip", Subject: c.Rail + "/" + c.Mode}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		return r.Skip(e.ctx, c.Rail, c.Mode, c.Reason, actor(), audit)
+	})
+}
+
+type recoveryAllow struct {
+	recoveryStep
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+}
+
+// Run lets a customer through.
+func (c *recoveryAllow) Run(e *env) error {
+	return c.run(e, access.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
+		t, err := o.tenant(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		return r.Allow(e.ctx, t.ID, c.Reason, actor(), o.audited(access.Entry{Action: "recovery.allow", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
+	})
+}
+
+type recoveryEnd struct {
+	recoveryStep
+	SignFloats string `name:"sign-floats" required:"" placeholder:"TEXT" help:"What the floats of makola float show were compared with, such as the providers' balances of an hour: they agree, or you answer for the difference."`
+}
+
+// Run ends the recovery.
+func (c *recoveryEnd) Run(e *env) error {
+	return c.run(e, access.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
+		v, err := o.recoveryStands(e.ctx)
+		if err != nil {
+			return err
+		}
+		var left []string
+		if v.unsettled > 0 {
+			left = append(left, fmt.Sprintf("%d payments of before are open and not in payouts stuck yet", v.unsettled))
+		}
+		if n := len(v.conflicts); n > 0 {
+			left = append(left, fmt.Sprintf("%d conflicts wait", n))
+		}
+		if strings.TrimSpace(c.SignFloats) == "" {
+			left = append(left, "the floats are not signed")
+		}
+		if len(left) > 0 {
+			return problem.New(problem.Forbidden, "recovery_unfinished", "The recovery is not done: "+strings.Join(left, ", "))
+		}
+		entry := access.Entry{Action: "recovery.end", Reason: c.Reason, Details: map[string]any{"floats": c.SignFloats}}
+		return r.End(e.ctx, c.Reason, actor(), o.audited(entry))
+	})
+}
