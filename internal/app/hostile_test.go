@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,7 +147,7 @@ func TestAStartThatFailsTakesNothing(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
 	node := func(c *config.Server) {
-		c.Database, c.Node, c.Connections, c.Data = url, "one", 4, t.TempDir()
+		c.Database, c.Node, c.Connections, c.Data = url, "one", 8, t.TempDir()
 	}
 	running := startLocal(t, node)
 	second := config.Server{Environment: "development", Listen: strings.TrimPrefix(strings.TrimSuffix(running.ready.APIURL, "/api/v1"), "http://"),
@@ -369,6 +370,7 @@ func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport, Timeout: time.Minute}
 			const bodies = 200
+			refused := protocol + " 401 Unauthorized"
 			answered := make(chan string, bodies)
 			for range bodies {
 				go func() {
@@ -376,6 +378,10 @@ func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
 					defer more.Close()
 					go func() { _, _ = more.Write(make([]byte, 1<<20)) }()
 					answer, err := client.Post(a.ready.APIURL+"/sms-api/contact/addBulkContact", "application/json", body)
+					if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+						answered <- refused // the client was slower to read the answer than the server to hang up
+						return
+					}
 					if err != nil {
 						answered <- err.Error()
 						return
@@ -385,7 +391,7 @@ func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
 				}()
 			}
 			for range bodies {
-				if got := <-answered; got != protocol+" 401 Unauthorized" {
+				if got := <-answered; got != refused {
 					t.Fatalf("answered %s", got)
 				}
 			}
