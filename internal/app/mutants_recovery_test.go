@@ -1,0 +1,73 @@
+package app
+
+// recovering is where a recovery decides what may be debited and sent.
+const recovering = "internal/payments/recovery.go"
+
+// recoveryRules: what keeps a database that went back in time from paying twice.
+func recoveryRules() []mutant {
+	return []mutant{
+		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,
+			`if err := p.beforeDebit(ctx, a); err != nil {`, `if err := error(nil); err != nil {`,
+			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
+		{"recovery-adopts", "what a rail knows is asked about and not sent", recovering,
+			`a.work.rail, a.work.stage, a.work.arrived = pay.Rail, stageSent, 1`, `a.work.rail = pay.Rail`,
+			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
+		{"recovery-silence", "a rail's silence lets nothing through", recovering,
+			`found.silent = rails[i].Name`, `_ = rails[i].Name`,
+			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+		{"recovery-closed", "nor does a closed recovery", recovering,
+			`	case s.Closed():
+		return errRecovering(`, `	case s.Closed() && pay.ID == "":
+		return errRecovering(`,
+			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+		{"recovery-v", "not known counts from V after the recovery began", recovering,
+			`found.wait = max(found.wait, rails[i].VisibleAfter-p.clock.Since(s.BegunAt))`, `found.wait = 0`,
+			byTest("payments", "TestNotKnownCountsFromVAfterTheRecoveryBegan/SQLite")},
+		{"recovery-differs", "a reference with another amount is an operator's", recovering,
+			`found.rail, found.differs, found.outcome = rails[i], true, o`, `found.rail = rails[i]`,
+			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
+		{"recovery-not-covered", "so is what the wallet does not cover", accepting,
+			`if a.adopted && problem.Is(err, problem.InsufficientFunds) {`, `if a.adopted && problem.Is(err, problem.NotFound) {`,
+			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
+		{"recovery-open-rows", "what was open is looked for everywhere before it is sent", jobOfOne,
+			`func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+	if ok, out := p.beforePost(ctx, w); !ok {
+		return out
+	}
+`, `func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+`,
+			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/TELECEL gone elsewhere/SQLite")},
+		{"recovery-open-rows-again", "also before it is sent again", jobOfOne,
+			`func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+	if ok, out := p.beforePost(ctx, w); !ok {
+		return out
+	}
+`, `func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+`,
+			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/MTN gone elsewhere/SQLite")},
+		{"recovery-without-a-key", "a purchase that no key names waits for an operator", recovering,
+			`case pay.Details.Minted && pay.IdempotencyKey == "" && !s.Allows(pay.Tenant):`, `case pay.Details.Minted && pay.ID == "":`,
+			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
+		{"recovery-minted-days", "one with a key is looked for under the references of the days before", recovering,
+			`const (
+	recoveryPause = 30 * time.Second // until a request, or a job, comes again
+	mintedDays    = 7 `, `const (
+	recoveryPause = 30 * time.Second // until a request, or a job, comes again
+	mintedDays    = 0 `,
+			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
+		{"recovery-forgotten", "what may only be forgotten is not said to be unknown", recovering,
+			`	case s.Lasts():
+		return errRecovering(`, `	case s.Closed() && code == "":
+		return errRecovering(`,
+			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+		{"recovery-claim", "a claim is never sent", recovering,
+			`if a.claimed && !a.adopted {`, `if a.claimed && a.adopted && false {`,
+			byTest("payments", "TestAClaimIsAdoptedAndNeverSent/SQLite")},
+		{"recovery-webhook-id", "both lives tell a word under one webhook-id", settling,
+			`sum := sha256.Sum256([]byte(p.ProviderReference +`, `sum := sha256.Sum256([]byte(newID(time.Now()) + p.ProviderReference +`,
+			byTest("payments", "TestOneWebhookIDInBothLives")},
+		{"recovery-campaigns", "campaigns wait until an operator lets them through", "internal/messaging/recovery.go",
+			`s.Lasts() && !s.Allows(tenant), err`, `s.Lasts() && tenant == "", err`,
+			byTest("messaging", "TestCampaignsWaitInARecovery/SQLite")},
+	}
+}
