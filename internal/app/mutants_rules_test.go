@@ -119,7 +119,7 @@ func outcomeRules() []mutant {
 			byTest("payments", "TestABareRefusalIsBelievedWhenItComesAgain")},
 		{"bare-without-duplicates", "and never where duplicates are not refused distinctly", judging,
 			`s.refusal == RefusalBare && s.mayRepeat &&`, `s.refusal == RefusalBare &&`,
-			byTest("payments", "TestOutcomesOfAPayout/a gateway refuses, not known without duplicates/SQLite")},
+			byTest("payments", "TestABareRefusalIsBelievedWhenItComesAgain")},
 		{"barred-is-asked-about", "401, 403 and 429 for thirty minutes prove nothing", judging,
 			`if s.arrived == 0 && !s.recovering {
 		return s, verdictRefund, provider.ReasonUnavailable`, `if !s.recovering {

@@ -187,6 +187,11 @@ func TestABareRefusalIsBelievedWhenItComesAgain(t *testing.T) {
 	if v := lives(time.Minute, unknown); v != verdictRepeat {
 		t.Errorf("refused again, asked in vain in between: %d", v)
 	}
+	elsewhere := sentOnce(rowHubtel)
+	elsewhere.refusal, elsewhere.refusedAt, elsewhere.refusedLast, elsewhere.reads = RefusalBare, morning, morning.Add(time.Hour), knownReads
+	if _, v, _ := judge(elsewhere, said(fromQuestion, notFound, 2*time.Hour)); v != verdictOperator {
+		t.Errorf("refused again where duplicates are not refused distinctly: %d", v)
+	}
 	if v := lives(time.Minute, pending); v == verdictRefund {
 		t.Error("refused again, though it was known in between")
 	}
