@@ -147,7 +147,7 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 				h := newHouse(t, d)
 				paused, heir := h.node("paused"), h.stopped("heir")
 				entered, leave := make(chan struct{}), make(chan struct{})
-				h.first.script(nil, inTurn(notFound, pending))
+				h.first.script(nil, inTurn(notFound, notFound, pending))
 				h.first.slow = func(context.Context) provider.Outcome {
 					close(entered)
 					<-leave
