@@ -194,7 +194,9 @@ func (w *world) checkWebhooks(rows []row, byReference map[string]*row) {
 		if o.callback == "" || r == nil || o.status != http.StatusOK {
 			continue
 		}
+		late := false
 		if o.kind == "buy" {
+			late = r.paidLate > 0 // the money came when the airtime had failed: that is told, too
 			r = children[r.id]
 		}
 		if r == nil {
@@ -202,7 +204,7 @@ func (w *world) checkWebhooks(rows []row, byReference map[string]*row) {
 			continue
 		}
 		want := "failed"
-		if r.status == "success" {
+		if r.status == "success" || late {
 			want = "success"
 		}
 		told := w.inbox.of(o.callback)
