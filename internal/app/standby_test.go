@@ -331,7 +331,12 @@ func TestAPromotedStandbyLacksWhatItDidNotGet(t *testing.T) {
 	if !there(c.standby, "before-the-freeze") || there(c.standby, "after-the-freeze") {
 		t.Error("the promoted standby has not what the frozen one had")
 	}
-	clocktest.Await(t, "the program to write to the promoted standby", func() bool { return pay("after-the-failover") })
+	clocktest.Await(t, "the payout that was lost to be adopted where it was paid", func() bool { return pay("after-the-freeze") })
+	if phase := c.ask(c.standby, "makola", "SELECT phase FROM recovery"); phase != "open" {
+		t.Errorf("the recovery is %q", phase)
+	}
+	clocktest.Await(t, "it to be settled", func() bool { return openTransfers(t, api) == 0 })
+	api.settledOnce(t, sim, "after-the-freeze")
 }
 
 // A synchronous standby lacks nothing that was acknowledged.
