@@ -20,6 +20,8 @@ type recoveryCommands struct {
 	Open   recoveryOpen   `cmd:"" help:"Let customers in: what operators had done is done again."`
 	Skip   recoverySkip   `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
 	Allow  recoveryAllow  `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
+	Claim  recoveryClaim  `cmd:"" help:"Have a server look for what a provider's statement has and nobody sends again: it is adopted where the provider knows it, and never sent."`
+	Claims recoveryClaims `cmd:"" help:"List the claims and what became of each."`
 	End    recoveryEnd    `cmd:"" help:"End the recovery, when nothing of it is left."`
 }
 
@@ -233,6 +235,13 @@ func (c *recoveryEnd) Run(e *env) error {
 		}
 		if n := len(v.conflicts); n > 0 {
 			left = append(left, fmt.Sprintf("%d conflicts wait", n))
+		}
+		waiting, err := o.recovery().Waiting(e.ctx)
+		if err != nil {
+			return err
+		}
+		if n := len(waiting); n > 0 {
+			left = append(left, fmt.Sprintf("%d claims wait for the providers", n))
 		}
 		if strings.TrimSpace(c.SignFloats) == "" {
 			left = append(left, "the floats are not signed")

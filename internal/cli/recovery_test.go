@@ -38,6 +38,34 @@ func TestRecoverySteps(t *testing.T) {
 	})
 }
 
+// TestClaimsAreReadFromAFile, waited for before the end, and listed.
+func TestClaimsAreReadFromAFile(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		file := filepath.Join(t.TempDir(), "claims.csv")
+		if err := os.WriteFile(file, []byte("kind,reference,amount,party,channel\npayout,order-0000001,10.50,0244000001,MTN\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitUsage, "recovery", "claim", id, file, "--reason", "statement of 3 March")
+		w.object("recovery", "begin", "--reason", "a snapshot of the machine")
+		w.object("recovery", "claim", id, file, "--reason", "statement of 3 March")
+		claims := w.list("recovery", "claims")
+		if len(claims) != 1 || claims[0]["state"] != "waiting" || claims[0]["party"] != "233244000001" || claims[0]["amount"] != "10.50" {
+			t.Errorf("%v", claims)
+		}
+		w.object("recovery", "open", "--reason", "redone")
+		if _, line := w.run(exitForbidden, "recovery", "end", "--reason", "done", "--sign-floats", "agree"); !strings.Contains(line, "1 claims wait") {
+			t.Errorf("stderr is %q", line)
+		}
+		if err := os.WriteFile(file, []byte("payout,order-0000001,nothing,0244000001,MTN\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, line := w.run(exitUsage, "recovery", "claim", id, file, "--reason", "again"); !strings.Contains(line, "Line 1: amount") {
+			t.Errorf("stderr is %q", line)
+		}
+	})
+}
+
 // TestForgottenActsAreListed: those that this machine wrote down and that the audit log does not have.
 func TestForgottenActsAreListed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
