@@ -49,7 +49,7 @@ type search struct {
 	outcome provider.Outcome // of the rail that knows it, or that speaks of another payment
 	differs bool             // a rail has something else under the reference
 	wait    time.Duration    // until a "not known" counts at all rails; zero: it counts
-	silent  string           // a rail that did not answer
+	silent  string           // a rail that did not answer, or that nobody can ask
 }
 
 // everywhere asks every rail that could have a payment, whatever routes, pauses
@@ -63,7 +63,8 @@ func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment
 			rails = append(rails, r)
 		}
 	}
-	if len(rails) < 2 && !claimed {
+	gone := s.Gone(pay.Mode)
+	if len(rails) < 2 && len(gone) == 0 && !claimed {
 		// The one rail that can have it gets the same reference again, which it refuses.
 		return search{}
 	}
@@ -74,6 +75,9 @@ func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment
 	}
 	group.Wait()
 	var found search
+	if len(gone) > 0 {
+		found.silent = gone[0]
+	}
 	for i, o := range outcomes {
 		switch {
 		case o.Class == provider.Accepted:

@@ -335,6 +335,33 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 	})
 }
 
+// TestAnAccountThatIsGoneHoldsItsChannels: what it has nobody can ask, until an
+// operator skips it.
+func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		h.first.script(always(pending), always(notFound))
+		h.second.script(always(pending), always(notFound))
+		if err := n.lost.Use(t.Context(), []recovery.Account{{Rail: "paystack", Mode: "test", Fingerprint: "f"}, {Rail: "paystack", Mode: "live", Fingerprint: "g"}}); err != nil {
+			t.Fatal(err)
+		}
+		n.clock.Advance(time.Minute)
+		n.lostTime(t, true)
+		n.clock.Advance(10 * time.Minute)
+		r := h.payout()
+		_, _, err := n.Payout(t.Context(), h.caller(), r)
+		wantKind(t, err, problem.Unavailable)
+		if err := n.lost.Skip(t.Context(), "paystack", "test", "its statement has nothing", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := n.Payout(t.Context(), h.caller(), r); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestOneWebhookIDInBothLives: the same final word has the same id, and a later word
 // another one behind it.
 func TestOneWebhookIDInBothLives(t *testing.T) {

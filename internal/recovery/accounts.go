@@ -60,14 +60,18 @@ func (r *Recovery) Missing(ctx context.Context, accounts []Account) (missing []A
 func (r *Recovery) Accounts(ctx context.Context) (list []Account, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
-		return tx.Query(sqlAccounts, nil, func(row *db.Row) error {
-			var a Account
-			err := row.Scan(&a.Rail, &a.Mode, &a.Fingerprint, &a.SeenAt)
-			list = append(list, a)
-			return err
-		})
+		return tx.Query(sqlAccounts, nil, appendAccount(&list))
 	})
 	return list, err
+}
+
+func appendAccount(to *[]Account) func(*db.Row) error {
+	return func(row *db.Row) error {
+		var a Account
+		err := row.Scan(&a.Rail, &a.Mode, &a.Fingerprint, &a.SeenAt)
+		*to = append(*to, a)
+		return err
+	}
 }
 
 // Unsettled counts the payments of before the recovery that are open and not on the operators' list.

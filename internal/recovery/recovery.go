@@ -41,6 +41,7 @@ type State struct {
 	Actor   string
 	skipped map[string]bool
 	allowed map[string]bool
+	gone    []Account
 }
 
 // Lasts says whether a recovery lasts, closed or open.
@@ -60,6 +61,17 @@ func (s State) Allows(tenant string) bool { return s.allowed[tenant] }
 // Exceptions are the rails (with their modes) and the tenants that operators let through.
 func (s State) Exceptions() (rails, tenants []string) {
 	return slices.Sorted(maps.Keys(s.skipped)), slices.Sorted(maps.Keys(s.allowed))
+}
+
+// Gone names the providers of a mode with an account that was used before and that
+// no server has now, but for those that an operator skips. Nobody can ask there.
+func (s State) Gone(mode string) (rails []string) {
+	for _, a := range s.gone {
+		if a.Mode == mode && !s.Skips(a.Rail, mode) {
+			rails = append(rails, a.Rail)
+		}
+	}
+	return rails
 }
 
 // cachedFor is how old the State may be that requests go by.
@@ -92,6 +104,9 @@ ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, cause = excluded.cause, b
 since = CASE WHEN recovery.phase = 'ended' THEN excluded.since
 	WHEN recovery.since < excluded.since THEN recovery.since ELSE excluded.since END, reason = excluded.reason, actor = excluded.actor`
 
+	// Servers write down every minute which accounts they have.
+	sqlGone = `SELECT rail, mode, fingerprint, seen_at FROM recovery_rails WHERE seen_at < $1 ORDER BY rail, mode, fingerprint`
+
 	sqlMove = `UPDATE recovery SET phase = $1, reason = $2, actor = $3 WHERE id = 1 AND phase = $4`
 
 	sqlForgive = `DELETE FROM recovery_exceptions`
@@ -106,7 +121,7 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 		if _, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor); err != nil {
 			return err
 		}
-		return tx.Query(sqlExceptions, nil, func(row *db.Row) error {
+		if err := tx.Query(sqlExceptions, nil, func(row *db.Row) error {
 			var kind, name string
 			err := row.Scan(&kind, &name)
 			if kind == "rail" {
@@ -115,7 +130,10 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 				s.allowed[name] = true
 			}
 			return err
-		})
+		}); err != nil || !s.Lasts() {
+			return err
+		}
+		return tx.Query(sqlGone, []any{db.Micros(s.BegunAt)}, appendAccount(&s.gone))
 	})
 	return s, err
 }
