@@ -336,7 +336,7 @@ func TestAPromotedStandbyLacksWhatItDidNotGet(t *testing.T) {
 		t.Errorf("the recovery is %q", phase)
 	}
 	clocktest.Await(t, "it to be settled", func() bool { return openTransfers(t, api) == 0 })
-	api.settledOnce(t, sim, "after-the-freeze")
+	api.settledOnce(t, sim, "/payment-api/checkstatus/after-the-freeze")
 }
 
 // A synchronous standby lacks nothing that was acknowledged.
