@@ -145,6 +145,9 @@ func (a *App) Stop(ctx context.Context) error {
 // stopGrace is how long what has to stop may take, all together, beyond the time for stopping.
 const stopGrace = 5 * time.Second
 
+// stepGrace is what each step gets when that time is over: what does not hang ends in it.
+const stepGrace = 100 * time.Millisecond
+
 // bounded runs one step of a stop. What hangs is left to the end of the process: a database, or a disk, that says nothing
 // must not keep a node that was told to leave.
 func bounded(ctx, late context.Context, step func(context.Context) error) error {
@@ -155,10 +158,12 @@ func bounded(ctx, late context.Context, step func(context.Context) error) error 
 		return err
 	case <-late.Done():
 	}
+	moment := time.NewTimer(stepGrace)
+	defer moment.Stop()
 	select {
 	case err := <-done:
 		return err
-	default:
+	case <-moment.C:
 		return errors.New("what had to stop did not, and is left behind")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,9 +142,9 @@ func TestAStopHasAnEnd(t *testing.T) {
 	t.Parallel()
 	never := make(chan struct{})
 	defer close(never)
-	stopped := 0
+	var stopped atomic.Int64
 	a := &App{draining: make(chan struct{})}
-	a.later(func(context.Context) error { stopped++; return nil })
+	a.later(func(context.Context) error { stopped.Add(1); return nil })
 	for range 3 {
 		a.later(func(context.Context) error { <-never; return nil })
 	}
@@ -151,7 +152,7 @@ func TestAStopHasAnEnd(t *testing.T) {
 	cancel()
 	begun := time.Now()
 	err := a.Stop(ctx)
-	if took := time.Since(begun); took > stopGrace+slack || stopped != 1 || err == nil {
-		t.Errorf("it took %v, %d of the others were stopped, %v", took, stopped, err)
+	if took := time.Since(begun); took > stopGrace+slack || stopped.Load() != 1 || err == nil {
+		t.Errorf("it took %v, %d of the others were stopped, %v", took, stopped.Load(), err)
 	}
 }
