@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// sliceSize is how many messages are marked and submitted between two commits: a crash leaves at
-	// most so many of a chunk unknown.
+	// sliceSize is how many messages of a chunk are marked and not recorded at once, at most: a crash leaves no more of
+	// them unknown.
 	sliceSize = 100
 	// bulkWorkers and smallWorkers are the chunks of one mode that are worked on at once. Single
 	// messages have workers of their own, so that a one-time password does not wait for a campaign.
@@ -158,52 +158,60 @@ func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// run takes a chunk through its slices until it is over, or says how long to wait. Each step commits the
-// results of one slice with the marks of the next.
+// run takes a chunk through its steps until it is over, or says how long to wait. Each step commits the results that
+// have come with the marks of what is sent next; what has no answer yet stays in flight, and the chunk does not end before
+// it has one.
 func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
-	sender := m.sms[w.campaign.Mode]
+	f := m.newFlight(ctx, m.sms[w.campaign.Mode], w)
+	defer f.end()
 	var results []result
 	for {
-		s := &step{job: jobID, work: w, turn: w.turn, next: newTurn(), results: results}
-		wait, blocked := m.plan(ctx, sender, w, s)
-		if s.idle() {
-			if wait == 0 && blocked == nil {
-				return leastRetry, nil // the node stops; the next owner goes on
+		s := &step{job: jobID, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		wait, blocked := m.plan(ctx, f.sender, w, s)
+		if !s.idle() {
+			done, err := m.commit(ctx, s)
+			if err != nil || s.last || done.stopped {
+				return 0, err
 			}
-			return wait, blocked
+			if !s.still() {
+				w.turn = s.next
+			}
+			w.next += len(s.claim)
+			w.again = append(w.again[len(s.again):], s.queued()...)
 		}
-		done, err := m.commit(ctx, s)
-		if err != nil || s.last || done.stopped {
-			return 0, err
-		}
-		if !s.still() {
-			w.turn = s.next
-		}
-		w.next += len(s.claim)
-		w.again = append(w.again[len(s.again):], s.queued()...)
-		if len(s.claim)+len(s.again) == 0 {
+		switch sent := len(s.claim) + len(s.again); {
+		case sent > 0:
+			f.launch(append(append([]message(nil), s.again...), s.claim...))
+			wait = 0
+		case s.inFlight == 0: // where nothing blocks it the node stops: the next owner goes on
 			return max(wait, leastRetry), blocked
 		}
-		messages := append(append([]message(nil), s.again...), s.claim...)
-		results = m.submit(ctx, sender, w, messages)
+		if results, err = f.collect(wait); err != nil {
+			return 0, err
+		}
 	}
 }
 
 // plan fills a step with what is to be sent next: recipients without a row first, then what was not
-// taken before, when its time has come. Otherwise it says why not, or how long to wait.
+// taken before, when its time has come. Otherwise it says why not, or how long to wait; with messages in flight 0 is
+// until one of them has an answer.
 func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
-	if ctx.Err() != nil {
+	room := sliceSize - s.inFlight
+	if ctx.Err() != nil || room <= 0 {
 		return 0, nil
 	}
 	fresh := w.next < len(w.chunk.Recipients)
 	if !fresh && len(w.again)+len(s.queued()) == 0 {
-		s.last = true
+		s.last = s.inFlight == 0
 		return 0, nil
+	}
+	if s.inFlight > 0 && m.halted(ctx, w) {
+		return 0, nil // the step after the last answer ends the chunk
 	}
 	now, passed := m.clock.Reading()
 	expired := w.expired(now)
 	if err := sender.Ready(""); err != nil && !expired {
-		s.look = m.halted(ctx, w)
+		s.look = s.inFlight == 0 && m.halted(ctx, w)
 		if errors.Is(err, provider.ErrElsewhere) {
 			blocked = err
 		}
@@ -211,16 +219,19 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 	}
 	switch {
 	case fresh:
-		s.claim, s.markedAt = w.claim(now), now
+		s.claim = w.claim(now, room)
+		if s.markedAt.IsZero() || now.Before(s.markedAt) {
+			s.markedAt = now
+		}
 	case len(w.again) > 0 && (expired || w.offerAt <= passed):
-		s.again = w.again[:min(len(w.again), sliceSize)]
+		s.again = w.again[:min(len(w.again), room)]
 		for i := range s.again {
 			if s.again[i].SubmittedAt.IsZero() {
 				s.again[i].SubmittedAt = now
 			}
 		}
 	default:
-		s.look = m.halted(ctx, w)
+		s.look = s.inFlight == 0 && m.halted(ctx, w)
 		return max(w.offerAt-passed, leastRetry), nil
 	}
 	return 0, nil
@@ -229,10 +240,10 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 // expired says that the text must not be sent any more: a one-time password that is over.
 func (w *work) expired(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
 
-// claim are the next messages that are marked.
-func (w *work) claim(now time.Time) []message {
+// claim are the next messages that are marked, at most so many.
+func (w *work) claim(now time.Time, most int) []message {
 	var slice []message
-	for place := w.next; place < len(w.chunk.Recipients) && len(slice) < sliceSize; place++ {
+	for place := w.next; place < len(w.chunk.Recipients) && len(slice) < most; place++ {
 		slice = append(slice, w.message(place, StatusSending, now))
 	}
 	return slice

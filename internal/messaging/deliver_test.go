@@ -640,7 +640,7 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 		return w
 	}
 	mark := func(w *work) *step {
-		return &step{job: "none", work: w, turn: w.turn, next: newTurn(), claim: w.claim(h.clock.Now()), markedAt: h.clock.Now()}
+		return &step{job: "none", work: w, turn: w.turn, next: newTurn(), claim: w.claim(h.clock.Now(), sliceSize), markedAt: h.clock.Now()}
 	}
 	here, there, other := read(first), read(first), read(second)
 	mine := mark(here)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,8 @@ type operator struct {
 	taken  map[string]int                                   // offers by recipient, text and part
 	texts  []sms
 	last   int
+	keep   func(s provider.Segment) bool // says that the answer does not come before let; nil: none is kept
+	kept   []func()
 	// The queue asks under its lock, which must not wait for an answer that a test keeps back.
 	ready atomic.Pointer[error]
 }
@@ -83,8 +86,32 @@ func (o *operator) Submit(_ context.Context, s provider.Segment, done func(provi
 	o.taken[key]++
 	outcome := o.answer(o.taken[key], s)
 	o.texts = append(o.texts, sms{s.From, string(s.To), smstext.Decode(s.Octets, s.Encoding), s.Part, s.Parts, s.Group, outcome})
+	kept := o.keep != nil && o.keep(s)
+	if kept {
+		o.kept = append(o.kept, func() { done(outcome) })
+	}
 	o.mu.Unlock()
-	done(outcome)
+	if !kept {
+		done(outcome)
+	}
+}
+
+// keeps has the answers to some numbers wait for let.
+func (o *operator) keeps(numbers ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.keep = func(s provider.Segment) bool { return slices.Contains(numbers, string(s.To)) }
+}
+
+// let gives the answers that were kept.
+func (o *operator) let() {
+	o.mu.Lock()
+	kept := o.kept
+	o.kept, o.keep = nil, nil
+	o.mu.Unlock()
+	for _, answer := range kept {
+		answer()
+	}
 }
 
 func (o *operator) all() []sms {

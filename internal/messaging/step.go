@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// step is one commit of a chunk's delivery: the results of one slice and the marks of the next. It counts
+// step is one commit of a chunk's delivery: the results that have come and the marks of what is sent next. It counts
 // only while turn is the chunk's last one, so that one owner at a time delivers a chunk, and next becomes
 // the last one, so that a step that was committed is known again.
 type step struct {
@@ -28,6 +28,7 @@ type step struct {
 	claim      []message // marked; they have no row yet
 	markedAt   time.Time // of the oldest that is marked and has no row
 	again      []message // queued -> sending
+	inFlight   int       // marked before, neither among the results nor recorded: the chunk does not end
 	last       bool      // the chunk is over
 	look       bool      // commit it even if there is nothing to write: the campaign may be stopped
 }
@@ -284,7 +285,7 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 			continue
 		}
 		c := s.work.campaign
-		halted := at.stopped && !s.last
+		halted := at.stopped && !s.last && s.inFlight == 0
 		verdicts[i].Value.stopped = halted
 		back, first := writes.add(s, outcomes[i], halted)
 		if s.volley != nil && !s.last && !halted {

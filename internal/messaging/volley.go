@@ -76,25 +76,39 @@ func (m *Messaging) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// shoot submits one campaign of a volley and commits what became of it.
+// shoot submits one campaign of a volley and commits what became of it: what has no answer in time has a step of its
+// own, and only the last one is the volley's.
 func (m *Messaging) shoot(ctx context.Context, v *volley, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	results := m.submit(ctx, m.sms[w.campaign.Mode], w, w.claim(w.campaign.CreatedAt))
-	m.marks.end(w.campaign.ID)
-	s := &step{volley: v, work: w, turn: w.turn, next: newTurn(), results: results}
-	s.last = len(s.queued()) == 0
-	_, err = m.commit(ctx, s)
-	return err
+	f := m.newFlight(ctx, m.sms[w.campaign.Mode], w)
+	defer f.end()
+	f.launch(w.claim(w.campaign.CreatedAt, sliceSize))
+	w.next = len(w.chunk.Recipients)
+	for {
+		results, err := f.collect(0)
+		if err != nil {
+			return err
+		}
+		s := &step{work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		if s.inFlight == 0 {
+			m.marks.end(w.campaign.ID)
+			s.volley, s.last = v, len(w.again)+len(s.queued()) == 0
+		}
+		if _, err = m.commit(ctx, s); err != nil || s.inFlight == 0 {
+			return err
+		}
+		w.turn, w.again = s.next, append(w.again, s.queued()...)
+	}
 }
 
 // rest is the job that goes on with a campaign of a volley after a step that was not its last.
 func (s *step) rest() (jobs.Job, error) {
 	w := *s.work
-	w.turn, w.next, w.again = s.next, len(w.chunk.Recipients), s.queued()
+	w.turn, w.again = s.next, append(w.again, s.queued()...)
 	job, err := w.chunk.payload().job(smallKind(w.campaign.Mode))
 	job.Memo = &w
 	return job, err

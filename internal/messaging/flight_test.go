@@ -1,0 +1,258 @@
+package messaging
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+const (
+	recorded = "SELECT count(*) FROM messages WHERE campaign = $1 AND status NOT IN ('queued', 'sending')"
+	// At most one slice of a chunk may be unknown after a crash.
+	unrecorded = "SELECT begun - (SELECT count(*) FROM messages m WHERE m.tenant = k.tenant AND m.campaign = k.campaign) FROM chunks k WHERE campaign = $1"
+)
+
+// awaitRecorded waits until so many messages of a campaign have their rows.
+func (h *house) awaitRecorded(c Campaign, want int64) {
+	h.t.Helper()
+	clocktest.Await(h.t, fmt.Sprintf("%d messages to be recorded", want), func() bool { return h.count(recorded, c.ID) == want })
+}
+
+// wantOnce says that each of so many numbers was offered to the operators once.
+func wantOnce(t *testing.T, numbers int, rails ...*operator) {
+	t.Helper()
+	offered := map[string]int{}
+	for _, o := range rails {
+		for _, s := range o.all() {
+			if offered[s.to]++; offered[s.to] > 1 {
+				t.Errorf("%s was offered %d times", s.to, offered[s.to])
+			}
+		}
+	}
+	if len(offered) != numbers {
+		t.Errorf("%d numbers were offered a message, expected %d", len(offered), numbers)
+	}
+}
+
+func TestASubmitWithoutAnAnswerHoldsUpNoOther(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		h.operator.keeps("233240000007", "233240000120")
+		c, err := h.send("hello", numbers(151)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.awaitRecorded(c, 149)
+		if n := h.count(unrecorded, c.ID); n != 2 {
+			t.Errorf("%d messages are marked and have no row, expected 2", n)
+		}
+		if s := h.status(c); s != CampaignActive {
+			t.Errorf("the campaign is %s with two answers missing", s)
+		}
+		h.sound()
+		h.operator.let()
+		h.quiet()
+		h.wantStatus(c, "151 submitted")
+		if s := h.status(c); s != CampaignDone {
+			t.Errorf("the campaign is %s", s)
+		}
+		wantOnce(t, 151, h.operator)
+		h.wantBalance(1_000 - 151)
+		h.sound()
+	})
+}
+
+// Answers that never come fill the slice, and not more: what a crash leaves unknown stays bounded.
+func TestAtMostASliceIsInFlight(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		every := numbers(450)
+		var odd []string
+		for i := 1; i < len(every); i += 2 {
+			odd = append(odd, every[i])
+		}
+		h.operator.keeps(odd...)
+		c, err := h.send("hello", every...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.advanceUntil(func() bool { return h.count(unrecorded, c.ID) == sliceSize && h.count(recorded, c.ID) == sliceSize })
+		if n := len(h.operator.all()); n != 2*sliceSize {
+			t.Errorf("%d messages left, expected %d", n, 2*sliceSize)
+		}
+		h.operator.let()
+		h.advanceUntil(func() bool { return h.status(c) == CampaignDone })
+		h.wantStatus(c, "450 submitted")
+		wantOnce(t, 450, h.operator)
+		h.sound()
+	})
+}
+
+// advanceUntil lets the clock run until something is so.
+func (h *house) advanceUntil(until func() bool) {
+	h.t.Helper()
+	clocktest.Await(h.t, "what the clock brings", func() bool {
+		h.clock.Advance(recordWithin)
+		return until()
+	})
+}
+
+func TestANodeDiesWithOneAnswerMissing(t *testing.T) {
+	for _, size := range []int{3, 151} { // a campaign in its own row, and one with a chunk
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			each(t, func(t *testing.T, d *db.DB) { diesWithOneMissing(t, d, size) })
+		})
+	}
+}
+
+func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
+	h := open(t, d, options{credits: 1_000})
+	h.operator.keeps("233240000001")
+	c, err := h.send("hello", numbers(size)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.advanceUntil(func() bool { return h.count(recorded, c.ID) == int64(size-1) })
+	left := h.clock.Now()
+	kill(t, d, "one")
+	other := node(t, d, options{node: "two", at: h.clock})
+	other.quiet()
+	want := fmt.Sprintf("1 submitted, 1 unknown, %d submitted", size-2)
+	h.wantStatus(c, want)
+	h.operator.let() // the answer comes to a node that has lost the chunk
+	h.quiet()
+	h.wantStatus(c, want)
+	wantOnce(t, size, h.operator, other.operator)
+	if since := h.count("SELECT since FROM unsure WHERE campaign = $1", c.ID); since == 0 || since > db.Micros(left) {
+		t.Errorf("the message is unknown since %d, and left before %d", since, db.Micros(left))
+	}
+	h.sound()
+	// It is given back after its window, once.
+	other.pass(receiptWindow + sweepEvery)
+	other.pass(sweepEvery)
+	h.wantStatus(c, fmt.Sprintf("1 submitted, 1 failed, %d submitted", size-2))
+	h.wantBalance(1_000 - int64(size-1))
+	h.sound()
+}
+
+func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			if h.operator.last == 250 {
+				h.operator.setReady(fmt.Errorf("no operator"))
+			}
+			return h.operator.accept()
+		})
+		h.operator.keeps("233240000007", "233240000120")
+		c, err := h.send("hello", numbers(900)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clocktest.Await(t, "the operator to be away", func() bool { return h.operator.Ready("") != nil && h.count(unrecorded, c.ID) == 2 })
+		h.write(func(tx *db.Tx) error {
+			_, err := h.StopCampaign(tx, c.ID)
+			return err
+		})
+		h.clock.Advance(freshness)
+		h.operator.setReady(nil)
+		h.clock.Advance(noBindPause)
+		sent := len(h.operator.all())
+		h.operator.let()
+		h.advanceUntil(func() bool { return h.count("SELECT count(*) FROM chunks WHERE campaign = $1", c.ID) == 0 })
+		if n := len(h.operator.all()); n != sent {
+			t.Errorf("%d messages left after the stop", n-sent)
+		}
+		wantOnce(t, sent, h.operator)
+		h.wantBalance(1_000 - int64(sent))
+		if n := h.count("SELECT count(*) FROM messages WHERE campaign = $1 AND status = 'submitted'", c.ID); n != int64(sent) {
+			t.Errorf("%d messages are submitted of %d that left", n, sent)
+		}
+		h.sound()
+	})
+}
+
+func TestWhatIsThrottledDoesNotWaitForAMissingAnswer(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
+			if s.To[len(s.To)-1] == '3' && n == 1 {
+				return throttled
+			}
+			return h.operator.accept()
+		})
+		h.operator.keeps("233240000001")
+		c, err := h.send("hello", numbers(40)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.advanceUntil(func() bool { return h.count(recorded, c.ID) == 39 })
+		h.operator.let()
+		h.quiet()
+		h.wantStatus(c, "40 submitted")
+		h.sound()
+	})
+}
+
+func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.keeps("233241000002")
+		sent := []Campaign{}
+		batch := []*admission{h.admission(nil, "233241000001", "233241000002", "233241000003"), h.admission(nil, msisdn.MSISDN("233241000004"))}
+		verdicts, err := h.admit(t.Context(), batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range verdicts {
+			sent = append(sent, v.Value.campaign)
+		}
+		h.advanceUntil(func() bool { return h.count(recorded, sent[0].ID) == 2 && h.count(recorded, sent[1].ID) == 1 })
+		if n := h.count(volleyJobs); n != 1 {
+			t.Errorf("%d jobs of volleys while an answer is missing", n)
+		}
+		h.operator.let()
+		h.quiet()
+		h.wantStatus(sent[0], "3 submitted")
+		if n := h.count(messageJobs); n != 0 {
+			t.Errorf("%d jobs are left", n)
+		}
+		wantOnce(t, 4, h.operator)
+		h.sound()
+	})
+}
+
+// TestEveryLostCommitWithAnswersMissing loses the answer to each commit in turn, and the connection at each exchange, while
+// answers come late: nothing is sent twice and nothing is lost.
+func TestEveryLostCommitWithAnswersMissing(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{credits: 100_000})
+		want := 0
+		for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
+			for nth := 1; nth <= 6; nth++ {
+				for _, size := range []int{smallChunk, 130} {
+					h.operator.keeps("233240000001", "233240000003")
+					f.At(db.BoundaryCommit, nth, fault)
+					c, err := h.send(fmt.Sprint("hello ", fault, nth, size), numbers(size)...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want += size
+					h.advanceUntil(func() bool { return h.count(recorded, c.ID) == int64(size-2) })
+					h.operator.let()
+					h.work(func() bool { return h.status(c) == CampaignDone })
+					h.wantStatus(c, fmt.Sprint(size, " submitted"))
+				}
+			}
+		}
+		if n := len(h.operator.all()); n != want {
+			t.Errorf("%d messages left for %d", n, want)
+		}
+		h.sound()
+	})
+}
