@@ -22,6 +22,9 @@ type Order struct {
 	// Fee and Commission are what the provider charges and earns us.
 	Fee        money.Pesewas `json:"fee,omitempty"`
 	Commission money.Pesewas `json:"commission,omitempty"`
+	// Resource is the path of the wire side that took the order, where one
+	// provider has several; empty in a book that is older.
+	Resource string `json:"resource,omitempty"`
 	// Wire is what the wire side wants to remember for its answers; the
 	// book does not look inside.
 	Wire string `json:"wire,omitempty"`
@@ -91,6 +94,7 @@ type book struct {
 	floats   map[string]money.Pesewas // change since the opening float
 	incoming map[string]money.Pesewas // the part of the change that collections made
 	reserved map[string]money.Pesewas // what pending entries will take out
+	users    map[string]apiUser       // of MTN, by id
 }
 
 // openBook reads the book in dir, or makes one in memory when dir is empty.
@@ -98,6 +102,7 @@ func openBook(dir string, opening money.Pesewas) (*book, error) {
 	b := &book{
 		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, pending: map[int64]*Entry{},
 		first: opening, floats: map[string]money.Pesewas{}, incoming: map[string]money.Pesewas{}, reserved: map[string]money.Pesewas{},
+		users: map[string]apiUser{},
 	}
 	if dir == "" {
 		return b, nil
@@ -117,6 +122,8 @@ func (b *book) replay(r record) {
 		}
 	case r.Float != nil:
 		b.floats[r.Float.Provider] += r.Float.Amount
+	case r.User != nil:
+		b.users[r.User.ID] = *r.User
 	}
 }
 

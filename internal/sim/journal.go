@@ -17,6 +17,7 @@ type record struct {
 	Enter  *Entry        `json:"enter,omitempty"`
 	Settle *settleRecord `json:"settle,omitempty"`
 	Float  *floatRecord  `json:"float,omitempty"`
+	User   *apiUser      `json:"user,omitempty"`
 }
 
 // journal is the book's file: lines of JSON, appended, synced in groups. All

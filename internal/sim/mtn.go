@@ -1,14 +1,11 @@
 package sim
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
+	"cmp"
 	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,12 +15,16 @@ import (
 // The credentials that the simulated MTN knows. They open nothing else.
 const (
 	mtnEnvironment     = "mtnghana"
+	mtnSandbox         = "sandbox"
 	mtnCollectionUser  = "6e4f9a3c-1f0b-4f0e-9d5e-51a0c0ffee01"
 	mtnCollectionKey   = "51a0c011ec7104000000000000000001"
 	mtnCollectionAPI   = "51a0c011ec7104000000000000000002"
 	mtnDisbursementUsr = "6e4f9a3c-1f0b-4f0e-9d5e-51a0c0ffee02"
 	mtnDisbursementKey = "51a0d15b0125e000000000000000001a"
 	mtnDisbursementAPI = "51a0d15b0125e000000000000000002a"
+	mtnRemittanceUser  = "6e4f9a3c-1f0b-4f0e-9d5e-51a0c0ffee03"
+	mtnRemittanceKey   = "51a04e3177a4ce000000000000000001"
+	mtnRemittanceAPI   = "51a04e3177a4ce000000000000000002"
 )
 
 // MTNConfig is the configuration of an adapter that talks to the MTN of a
@@ -36,11 +37,27 @@ func MTNConfig(base string) config.MTN {
 	}
 }
 
-// mtn is MTN's Open API: the products collection and disbursement, each with a
-// subscription key, an API user and tokens of its own.
+// MTNCredential is what a client of the simulated MTN needs for one product.
+type MTNCredential struct {
+	Product, SubscriptionKey, User, APIKey string
+}
+
+// MTNCredentials gives the credentials of each product. They serve both target
+// environments, sandbox and mtnghana.
+func MTNCredentials() []MTNCredential {
+	return []MTNCredential{
+		{"collection", mtnCollectionKey, mtnCollectionUser, mtnCollectionAPI},
+		{"disbursement", mtnDisbursementKey, mtnDisbursementUsr, mtnDisbursementAPI},
+		{"remittance", mtnRemittanceKey, mtnRemittanceUser, mtnRemittanceAPI},
+	}
+}
+
+// mtn is MTN's Open API: the products collection, disbursement and remittance,
+// each with a subscription key, an API user and tokens of its own.
 type mtn struct {
-	s        *Sim
-	products map[string]*mtnProduct
+	s            *Sim
+	products     map[string]*mtnProduct
+	environments map[string]mtnAccount
 }
 
 type mtnProduct struct {
@@ -53,32 +70,50 @@ type mtnProduct struct {
 	party           string          // member of the body that names the other side
 }
 
+// mtnAccount is the account that a target environment leads to.
+type mtnAccount struct {
+	provider, currency string
+}
+
 const (
-	mtnTokenLife = time.Hour
-	mtnCurrency  = "GHS"
-	mtnMaxBody   = 64 << 10
+	mtnTokenLife       = time.Hour
+	mtnCurrency        = "GHS"
+	mtnSandboxCurrency = "EUR"
+	mtnMaxBody         = 64 << 10
 )
 
 func newMTN(s *Sim) wire {
-	m := &mtn{s: s, products: map[string]*mtnProduct{
+	m := &mtn{s: s, environments: map[string]mtnAccount{
+		mtnEnvironment: {MTN, mtnCurrency},
+		mtnSandbox:     {MTNSandbox, cmp.Or(s.opts.MTNSandboxCurrency, mtnSandboxCurrency)},
+	}, products: map[string]*mtnProduct{
 		"collection": {
 			name: "collection", user: mtnCollectionUser, key: mtnCollectionAPI, subscription: mtnCollectionKey,
 			move: OpCollect, moveQuery: OpCollectStatus, kind: Collection,
-			resources: map[string]bool{"requesttopay": true}, party: "payer",
+			resources: map[string]bool{"requesttopay": true, "requesttowithdraw": true}, party: "payer",
 		},
 		"disbursement": {
 			name: "disbursement", user: mtnDisbursementUsr, key: mtnDisbursementAPI, subscription: mtnDisbursementKey,
 			move: OpDisburse, moveQuery: OpDisburseStatus, kind: Payout,
 			resources: map[string]bool{"transfer": true, "deposit": true, "refund": true}, party: "payee",
 		},
+		"remittance": {
+			name: "remittance", user: mtnRemittanceUser, key: mtnRemittanceAPI, subscription: mtnRemittanceKey,
+			move: OpDisburse, moveQuery: OpDisburseStatus, kind: Payout,
+			resources: map[string]bool{"transfer": true}, party: "payee",
+		},
 	}}
 	return wire{serve: m, callback: m.callback, says: mtnSays}
 }
 
 // ServeHTTP finds the product and resource: /{product}/token/ and
-// /{product}/{version}/{resource}/...
+// /{product}/{version}/{resource}/...; API users are made under /v1_0/apiuser.
 func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seg := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(seg) >= 2 && seg[0] == "v1_0" && seg[1] == "apiuser" {
+		m.provision(w, r, seg[2:])
+		return
+	}
 	p := m.products[seg[0]]
 	if p == nil || len(seg) < 2 {
 		mtnNotFound(w)
@@ -95,13 +130,15 @@ func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource, rest := seg[2], seg[3:]
 	switch {
 	case p.resources[resource] && len(rest) == 0 && r.Method == http.MethodPost:
-		m.guarded(w, r, p, p.move, func(c *call) { m.move(c, p, resource) })
+		m.guarded(w, r, p, p.move, func(c *mtnCall) { m.move(c, resource) })
 	case p.resources[resource] && len(rest) == 1 && r.Method == http.MethodGet:
-		m.guarded(w, r, p, p.moveQuery, func(c *call) { m.query(c, p, rest[0]) })
+		m.guarded(w, r, p, p.moveQuery, func(c *mtnCall) { m.query(c, resource, rest[0]) })
+	case p.resources[resource] && len(rest) == 2 && rest[1] == "deliverynotification" && r.Method == http.MethodPost:
+		m.guarded(w, r, p, p.moveQuery, func(c *mtnCall) { m.notify(c, resource, rest[0]) })
 	case resource == "account" && len(rest) >= 1 && rest[0] == "balance" && r.Method == http.MethodGet:
-		m.guarded(w, r, p, OpBalance, func(c *call) { m.balance(c, p, rest[1:]) })
+		m.guarded(w, r, p, OpBalance, func(c *mtnCall) { m.balance(c, rest[1:]) })
 	case resource == "accountholder" && len(rest) == 3 && r.Method == http.MethodGet:
-		m.guarded(w, r, p, OpWalletName, func(c *call) { m.holder(c, rest[0], rest[1], rest[2]) })
+		m.guarded(w, r, p, OpWalletName, func(c *mtnCall) { m.holder(c, rest[0], rest[1], rest[2]) })
 	default:
 		mtnNotFound(w)
 	}
@@ -113,20 +150,33 @@ func mtnNotFound(w http.ResponseWriter) {
 	io.WriteString(w, `{"statusCode":404,"message":"Resource not found"}`)
 }
 
+// mtnCall is a call with a token: of a product, by an API user, to the account
+// of its target environment.
+type mtnCall struct {
+	*call
+	product *mtnProduct
+	user    apiUser
+	account mtnAccount
+}
+
 // guarded lets a request through that has a subscription key, a token of this
-// product and the right environment.
-func (m *mtn) guarded(w http.ResponseWriter, r *http.Request, p *mtnProduct, op string, serve func(*call)) {
+// product and a target environment that there is.
+func (m *mtn) guarded(w http.ResponseWriter, r *http.Request, p *mtnProduct, op string, serve func(*mtnCall)) {
 	c, ok := m.s.begin(w, r, MTN, op)
+	if !ok {
+		return
+	}
+	user, authorized := m.bearer(p, r.Header.Get("Authorization"))
+	account, known := m.environments[r.Header.Get("X-Target-Environment")]
 	switch {
-	case !ok:
 	case !p.subscribed(r):
-		c.write(http.StatusUnauthorized, "application/json", []byte(`{"statusCode":401,"message":"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."}`))
-	case !m.bearer(p, r.Header.Get("Authorization")):
+		c.notSubscribed()
+	case !authorized:
 		c.write(http.StatusUnauthorized, "application/json", []byte(`{"error":"invalid_token"}`))
-	case r.Header.Get("X-Target-Environment") != mtnEnvironment:
+	case !known:
 		c.fail(http.StatusInternalServerError, "NOT_ALLOWED_TARGET_ENVIRONMENT")
 	default:
-		serve(c)
+		serve(&mtnCall{c, p, user, account})
 	}
 }
 
@@ -138,43 +188,8 @@ func (p *mtnProduct) subscribed(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(k), []byte(p.subscription)) == 1
 }
 
-// token answers the token call. A body is an error, and tokens carry their own
-// end, so that they outlive a restart as real ones do.
-func (m *mtn) token(w http.ResponseWriter, r *http.Request, p *mtnProduct) {
-	c, ok := m.s.begin(w, r, MTN, OpToken)
-	if !ok {
-		return
-	}
-	user, key, basic := r.BasicAuth()
-	switch {
-	case !p.subscribed(r):
-		c.write(http.StatusUnauthorized, "application/json", []byte(`{"statusCode":401,"message":"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."}`))
-	case r.ContentLength != 0:
-		c.write(http.StatusBadRequest, "application/json", nil)
-	case !basic || user != p.user || key != p.key:
-		c.write(http.StatusUnauthorized, "application/json", []byte(`{"error":"login_failed"}`))
-	default:
-		end := strconv.FormatInt(m.s.clock.Now().Add(mtnTokenLife).Unix(), 10)
-		body, _ := json.Marshal(map[string]any{
-			"access_token": p.name + "." + end + "." + p.seal(end), "token_type": "access_token", "expires_in": int(mtnTokenLife.Seconds()),
-		})
-		c.answer(http.StatusOK, "application/json", body)
-	}
-}
-
-func (p *mtnProduct) seal(end string) string {
-	h := hmac.New(sha256.New, []byte(p.key))
-	h.Write([]byte(p.name + end))
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-func (m *mtn) bearer(p *mtnProduct, header string) bool {
-	parts := strings.Split(strings.TrimPrefix(header, "Bearer "), ".")
-	if len(parts) != 3 || parts[0] != p.name || subtle.ConstantTimeCompare([]byte(parts[2]), []byte(p.seal(parts[1]))) != 1 {
-		return false
-	}
-	end, err := strconv.ParseInt(parts[1], 10, 64)
-	return err == nil && m.s.clock.Now().Unix() < end
+func (c *call) notSubscribed() {
+	c.write(http.StatusUnauthorized, "application/json", []byte(`{"statusCode":401,"message":"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."}`))
 }
 
 // fail answers with MTN's error object.
@@ -214,6 +229,12 @@ func mtnText(code string) string {
 		return "Currency not supported."
 	case "NOT_ENOUGH_FUNDS":
 		return "Not enough funds."
+	case "NOT_ALLOWED":
+		return "Authorization failed. Insufficient permissions."
+	case "INVALID_CALLBACK_URL_HOST":
+		return "Callback URL with different host name then configured for API User"
+	case "SERVICE_UNAVAILABLE":
+		return "Service temporarily unavailable, try again later."
 	}
 	return "An internal error occurred while processing."
 }

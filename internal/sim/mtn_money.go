@@ -28,9 +28,10 @@ type mtnBody struct {
 	Refund   string    `json:"referenceIdToRefund,omitempty"`
 }
 
-// mtnEcho is the part of a request that status answers repeat, but for the
-// amount.
+// mtnEcho is the part of a request that status answers repeat. The amount is
+// the first member, as it was sent: see amountOf.
 type mtnEcho struct {
+	Amount   string    `json:"amount"`
 	Currency string    `json:"currency"`
 	External string    `json:"externalId"`
 	Payer    *mtnParty `json:"payer,omitempty"`
@@ -39,8 +40,10 @@ type mtnEcho struct {
 	Note     string    `json:"payeeNote"`
 }
 
-// move answers the creation of a request to pay, transfer, deposit or refund.
-func (m *mtn) move(c *call, p *mtnProduct, resource string) {
+// move answers the creation of a request to pay or withdraw, transfer, deposit
+// or refund.
+func (m *mtn) move(c *mtnCall, resource string) {
+	p := c.product
 	reference := c.r.Header.Get("X-Reference-Id")
 	callback, hasCallback := c.r.Header["X-Callback-Url"]
 	raw, err := io.ReadAll(io.LimitReader(c.r.Body, mtnMaxBody))
@@ -49,10 +52,10 @@ func (m *mtn) move(c *call, p *mtnProduct, resource string) {
 		c.write(http.StatusBadRequest, "application/json", nil)
 		return
 	}
-	o := Order{Provider: MTN, Kind: p.kind, Reference: reference}
+	o := Order{Provider: c.account.provider, Kind: p.kind, Reference: reference, Resource: p.name + "/" + resource}
 	if hasCallback {
 		u, err := url.Parse(callback[0])
-		if err != nil || u.Host == "" {
+		if err != nil || u.Host == "" || !c.user.mayCall(u) {
 			c.fail(http.StatusBadRequest, "INVALID_CALLBACK_URL_HOST")
 			return
 		}
@@ -63,7 +66,7 @@ func (m *mtn) move(c *call, p *mtnProduct, resource string) {
 		other = b.Payee
 	}
 	if resource == "refund" {
-		original, known := m.s.status(MTN, b.Refund)
+		original, known := m.s.status(c.account.provider, b.Refund)
 		if !known || original.Kind != Collection {
 			c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
 			return
@@ -76,13 +79,16 @@ func (m *mtn) move(c *call, p *mtnProduct, resource string) {
 		c.write(http.StatusBadRequest, "application/json", nil)
 		return
 	}
-	if b.Currency != mtnCurrency {
+	if b.Currency != c.account.currency {
 		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
 		return
 	}
 	o.Party, o.Text = other.ID, b.Message
-	o.fixed = mtnFixture(p.kind, other.ID)
-	echo, _ := json.Marshal(mtnEcho{b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
+	if o.Text == "" && o.Kind == Collection {
+		o.Text = "Pay " + b.Currency + " " + b.Amount + "? Enter your PIN to approve."
+	}
+	o.fixed = mtnFixture(resource, other.ID)
+	echo, _ := json.Marshal(mtnEcho{b.Amount, b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
 	o.Wire = string(echo[1 : len(echo)-1])
 	placed, ok := c.order(o)
 	switch {
@@ -100,15 +106,47 @@ func (m *mtn) move(c *call, p *mtnProduct, resource string) {
 	}
 }
 
-// query answers a status query.
-func (m *mtn) query(c *call, p *mtnProduct, reference string) {
+// find gives the movement of a resource that a path names, or answers that there
+// is none.
+func (m *mtn) find(c *mtnCall, resource, reference string) (Entry, bool) {
 	if !uuid4(reference) {
+		c.write(http.StatusBadRequest, "application/json", nil)
+		return Entry{}, false
+	}
+	e, ok := m.s.status(c.account.provider, reference)
+	if !ok || e.Kind != c.product.kind || e.Resource != "" && e.Resource != c.product.name+"/"+resource || c.hides(e) {
+		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+		return Entry{}, false
+	}
+	return e, true
+}
+
+// notify answers a delivery notification: a text to the other side of a movement
+// that succeeded.
+func (m *mtn) notify(c *mtnCall, resource, reference string) {
+	raw, err := io.ReadAll(io.LimitReader(c.r.Body, mtnMaxBody))
+	var b struct {
+		Text string `json:"notificationMessage"`
+	}
+	if err != nil || json.Unmarshal(raw, &b) != nil || b.Text == "" || !mtnNote(b.Text) {
 		c.write(http.StatusBadRequest, "application/json", nil)
 		return
 	}
-	e, ok := m.s.status(MTN, reference)
-	if !ok || e.Kind != p.kind || c.hides(e) {
-		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+	e, ok := m.find(c, resource, reference)
+	switch {
+	case !ok:
+	case e.Status != Success:
+		c.write(http.StatusBadRequest, "application/json", nil)
+	default:
+		m.s.Deliver(e.Party, "MTN MoMo", b.Text)
+		c.answer(http.StatusOK, "application/json", nil)
+	}
+}
+
+// query answers a status query.
+func (m *mtn) query(c *mtnCall, resource, reference string) {
+	e, ok := m.find(c, resource, reference)
+	if !ok {
 		return
 	}
 	if c.hit.has(StatusOther) {
@@ -124,9 +162,10 @@ func (m *mtn) query(c *call, p *mtnProduct, reference string) {
 func (m *mtn) render(e Entry) []byte {
 	b := make([]byte, 0, 384)
 	b = append(b, `{"amount":"`...)
-	b = append(b, e.Amount.String()...)
+	amount, echo := amountOf(e)
+	b = append(b, amount...)
 	b = append(b, `",`...)
-	b = append(b, e.Wire...)
+	b = append(b, echo...)
 	if e.Status == Success {
 		b = append(b, `,"financialTransactionId":"`...)
 		b = strconv.AppendInt(b, 4_000_000_000+e.Number, 10)
@@ -149,6 +188,21 @@ func (m *mtn) render(e Entry) []byte {
 		}
 	}
 	return append(b, '}')
+}
+
+// amountOf takes the amount off the echo of an entry. It is the one that was sent
+// ("5" stays "5"), unless the answer speaks of another amount or the book is of a
+// time when the echo had none.
+func amountOf(e Entry) (amount, echo string) {
+	sent, has := strings.CutPrefix(e.Wire, `"amount":"`)
+	amount, echo, cut := strings.Cut(sent, `",`)
+	if !has || !cut {
+		return e.Amount.String(), e.Wire
+	}
+	if is, err := money.Parse(amount); err != nil || is != e.Amount {
+		return e.Amount.String(), echo
+	}
+	return amount, echo
 }
 
 // callback is what MTN sends, once: the status object, by PUT for collections
@@ -208,23 +262,55 @@ var (
 		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE"}
 )
 
-func mtnFixture(kind Kind, party string) *Plan {
-	last, found := strings.CutPrefix(party, "467331234")
-	n, err := strconv.Atoi(last)
-	table := mtnTransferFixtures
-	if kind == Collection {
-		table = mtnCollectFixtures
+// mtnFixture gives what one of these numbers leads to, or nil for another. A
+// refund goes to whoever paid and has none.
+func mtnFixture(resource, party string) *Plan {
+	table := mtnCollectFixtures // of deposits, too
+	switch resource {
+	case "transfer":
+		table = mtnTransferFixtures
+	case "refund":
+		table = nil
 	}
-	if !found || err != nil || n < 50 || n-50 >= len(table) {
+	n, ok := mtnTestNumber(party)
+	if !ok || n >= len(table) {
 		return nil
 	}
-	switch r := table[n-50]; r {
+	switch r := table[n]; r {
 	case "": // "ongoing": succeeds when asked half a minute later
 		return &Plan{Delay: 15 * settleSoon}
 	case "PENDING":
 		return &Plan{Wait: true}
 	default:
 		return &Plan{Delay: settleSoon, Then: Failed, Reason: r}
+	}
+}
+
+// mtnTestNumber tells the how manieth of 46733123450 and up a number is, from 0.
+func mtnTestNumber(party string) (n int, ok bool) {
+	last, found := strings.CutPrefix(party, "467331234")
+	n, err := strconv.Atoi(last)
+	return n - 50, found && err == nil && len(last) == 2 && n >= 50
+}
+
+// mtnActiveFixtures are what the question whether a wallet is active gets for
+// these numbers; an empty one is a wallet that is not.
+var mtnActiveFixtures = []string{"RESOURCE_NOT_FOUND", "", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE"}
+
+// active answers whether a wallet is active.
+func (c *mtnCall) active(id string, known bool) {
+	n, fixed := mtnTestNumber(id)
+	if !fixed || n >= len(mtnActiveFixtures) {
+		c.answer(http.StatusOK, "application/json", []byte(`{"result":`+strconv.FormatBool(known)+`}`))
+		return
+	}
+	switch code := mtnActiveFixtures[n]; code {
+	case "":
+		c.answer(http.StatusOK, "application/json", []byte(`{"result":false}`))
+	case "RESOURCE_NOT_FOUND":
+		c.fail(http.StatusNotFound, code)
+	default:
+		c.fail(http.StatusInternalServerError, code)
 	}
 }
 
@@ -267,28 +353,28 @@ func uuid4(s string) bool {
 
 // balance answers what an account holds. Collections come into one account,
 // payouts go out of the other.
-func (m *mtn) balance(c *call, p *mtnProduct, currency []string) {
-	if len(currency) > 1 || len(currency) == 1 && currency[0] != mtnCurrency {
+func (m *mtn) balance(c *mtnCall, currency []string) {
+	if len(currency) > 1 || len(currency) == 1 && currency[0] != c.account.currency {
 		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
 		return
 	}
 	m.s.settleDue()
-	in, out := m.s.book.accounts(MTN)
-	if p.kind == Collection {
+	in, out := m.s.book.accounts(c.account.provider)
+	if c.product.kind == Collection {
 		out = in
 	}
-	body, _ := json.Marshal(map[string]string{"availableBalance": out.String(), "currency": mtnCurrency})
+	body, _ := json.Marshal(map[string]string{"availableBalance": out.String(), "currency": c.account.currency})
 	c.answer(http.StatusOK, "application/json", body)
 }
 
 // holder answers questions about a wallet.
-func (m *mtn) holder(c *call, idType, id, question string) {
+func (m *mtn) holder(c *mtnCall, idType, id, question string) {
 	given, family, known := Name(id)
 	switch {
 	case !strings.EqualFold(idType, "msisdn") || !digits(id):
 		c.write(http.StatusBadRequest, "application/json", nil)
 	case question == "active":
-		c.answer(http.StatusOK, "application/json", []byte(`{"result":`+strconv.FormatBool(known)+`}`))
+		c.active(id, known)
 	case question != "basicuserinfo":
 		mtnNotFound(c.w)
 	case !known:

@@ -8,8 +8,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Providers names the simulated providers.
-func (s *Sim) Providers() []string { return slices.Sorted(maps.Keys(s.wires)) }
+// Providers names the simulated providers that there are adapters for.
+func (s *Sim) Providers() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.wires)), func(name string) bool { return s.wires[name].serve == nil })
+}
 
 // Resolve ends a pending entry by hand and reports whether it did.
 func (s *Sim) Resolve(provider, reference string, status Status, reason Reason) bool {

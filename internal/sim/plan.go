@@ -11,6 +11,10 @@ import (
 const (
 	MTN    = "mtn"
 	Hubtel = "hubtel"
+	// MTNSandbox is the account that MTN keeps for the target environment
+	// sandbox, in a currency of its own: what clients other than Makola move
+	// there does not touch the float. It has MTN's paths and MTN's faults.
+	MTNSandbox = "mtn_sandbox"
 )
 
 // Kind is what an entry of the book is.

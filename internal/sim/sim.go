@@ -39,6 +39,9 @@ type Options struct {
 	// MTNReasonObject makes MTN's status answers give reason as the object
 	// of MTN's specification instead of the bare text of the live system.
 	MTNReasonObject bool
+	// MTNSandboxCurrency is the currency of the target environment sandbox;
+	// empty means EUR, as MTN's has it.
+	MTNSandboxCurrency string
 	// HubtelAllowed are the addresses that may call Hubtel; empty: all.
 	HubtelAllowed []netip.Prefix
 	// SMSC are the habits of the message centre.
@@ -68,7 +71,7 @@ type Sim struct {
 
 // wire is one provider's side of the wire.
 type wire struct {
-	// serve answers everything under /<provider>/.
+	// serve answers everything under /<provider>/; nil where another's paths do.
 	serve http.Handler
 	// callback renders what the provider would send about an entry.
 	callback func(Entry) Callback
@@ -96,9 +99,11 @@ func New(o Options) (*Sim, error) {
 		down: map[string]time.Time{},
 	}
 	s.smsc = newSMSC(s, o.SMSC)
+	mtn := newMTN(s)
 	s.wires = map[string]wire{
-		MTN:    newMTN(s),
-		Hubtel: newHubtel(s),
+		MTN:        mtn,
+		MTNSandbox: {callback: mtn.callback, says: mtn.says},
+		Hubtel:     newHubtel(s),
 	}
 	var err error
 	if s.book, err = openBook(o.Dir, o.OpeningFloat); err != nil {
@@ -110,8 +115,8 @@ func New(o Options) (*Sim, error) {
 		s.await(e)
 	}
 	s.mux = http.NewServeMux()
-	for name, w := range s.wires {
-		s.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, w.serve))
+	for _, name := range s.Providers() {
+		s.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, s.wires[name].serve))
 	}
 	s.mux.Handle("/sim/v1/", s.control())
 	return s, nil

@@ -1,0 +1,305 @@
+package sim
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+// sdk is a client of MTN's sandbox, as SDKs are: it knows a base URL and what its
+// user was told, and nothing of the simulator.
+type sdk struct {
+	t     *testing.T
+	url   string
+	key   string // of the subscription
+	user  string
+	api   string
+	token string
+}
+
+// newSDK is a client of one product with the credentials that are printed.
+func newSDK(t *testing.T, s *Sim, product string) *sdk {
+	t.Helper()
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	for _, c := range MTNCredentials() {
+		if c.Product == product {
+			return &sdk{t: t, url: server.URL + "/mtn", key: c.SubscriptionKey, user: c.User, api: c.APIKey}
+		}
+	}
+	t.Fatalf("no credentials for %s", product)
+	return nil
+}
+
+// ask makes a call, with pairs of header and value, and gives its status and body.
+func (c *sdk) ask(method, path, body string, header ...string) (int, string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Ocp-Apim-Subscription-Key", c.key)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a.StatusCode, string(text)
+}
+
+// call is ask with a token, in the sandbox.
+func (c *sdk) call(method, path, body string, header ...string) (int, string) {
+	c.t.Helper()
+	return c.ask(method, path, body, append([]string{"Authorization", "Bearer " + c.token, "X-Target-Environment", "sandbox"}, header...)...)
+}
+
+// wants reports a call that was answered otherwise.
+func (c *sdk) wants(what string, status int, contains string) func(int, string) {
+	c.t.Helper()
+	return func(gotStatus int, got string) {
+		c.t.Helper()
+		if gotStatus != status || !strings.Contains(got, contains) || contains == "" && got != "" {
+			c.t.Errorf("%s: HTTP %d %q, want %d %q", what, gotStatus, got, status, contains)
+		}
+	}
+}
+
+// login asks for a token as a client with this body does.
+func (c *sdk) login(product, path, body string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/"+product+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.SetBasicAuth(c.user, c.api)
+	status, text := c.ask(http.MethodPost, "/"+product+path, body, "Authorization", r.Header.Get("Authorization"))
+	var a struct {
+		Token string `json:"access_token"`
+		Type  string `json:"token_type"`
+		Life  int    `json:"expires_in"`
+	}
+	if err := json.Unmarshal([]byte(text), &a); status != http.StatusOK || err != nil || a.Token == "" || a.Type != "access_token" || a.Life != 3600 {
+		c.t.Fatalf("token: %d %s", status, text)
+	}
+	c.token = a.Token
+}
+
+// provision makes an API user and its key.
+func (c *sdk) provision(host string) {
+	c.t.Helper()
+	c.user = uuid.NewString()
+	c.wants("the user", http.StatusCreated, "")(c.ask("POST", "/v1_0/apiuser", `{"providerCallbackHost":"`+host+`"}`, "X-Reference-Id", c.user))
+	status, text := c.ask("POST", "/v1_0/apiuser/"+c.user+"/apikey", "")
+	var a struct{ APIKey string }
+	if err := json.Unmarshal([]byte(text), &a); status != http.StatusCreated || err != nil || len(a.APIKey) != 32 {
+		c.t.Fatalf("the key: %d %s", status, text)
+	}
+	c.api = a.APIKey
+}
+
+// movement is a body in euro, to or from a number.
+func movement(side, number, amount string) string {
+	return `{"amount":"` + amount + `","currency":"EUR","externalId":"6353636","` + side + `":{"partyIdType":"MSISDN","partyId":"` + number + `"},"payerMessage":"Pay for product a","payeeNote":"payer note"}`
+}
+
+// TestAPIUsersAsInTheSandbox: a user is made once, shown, and has the key that
+// was made last; it outlives the process.
+func TestAPIUsersAsInTheSandbox(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := manualSim(t, dir)
+	c := newSDK(t, s, "collection")
+	c.provision("clinic.example")
+	made, body := c.user, `{"providerCallbackHost":"clinic.example"}`
+	c.wants("the same user again", 409, "RESOURCE_ALREADY_EXIST")(c.ask("POST", "/v1_0/apiuser", body, "X-Reference-Id", strings.ToUpper(made)))
+	c.wants("the printed user", 409, "RESOURCE_ALREADY_EXIST")(c.ask("POST", "/v1_0/apiuser", body, "X-Reference-Id", mtnDisbursementUsr))
+	c.wants("no UUID", 400, "")(c.ask("POST", "/v1_0/apiuser", body, "X-Reference-Id", "me"))
+	c.wants("no host", 400, "")(c.ask("POST", "/v1_0/apiuser", `{}`, "X-Reference-Id", uuid.NewString()))
+	c.wants("no subscription", 401, "invalid subscription key")(c.ask("POST", "/v1_0/apiuser", body, "X-Reference-Id", uuid.NewString(), "Ocp-Apim-Subscription-Key", "x"))
+	c.wants("the user shown", 200, `{"providerCallbackHost":"clinic.example","targetEnvironment":"sandbox"}`)(c.ask("GET", "/v1_0/apiuser/"+made, ""))
+	c.wants("an unknown user", 404, "RESOURCE_NOT_FOUND")(c.ask("GET", "/v1_0/apiuser/"+uuid.NewString(), ""))
+	c.wants("an unknown user's key", 404, "RESOURCE_NOT_FOUND")(c.ask("POST", "/v1_0/apiuser/"+uuid.NewString()+"/apikey", ""))
+	c.wants("another method", 404, "Resource not found")(c.ask("DELETE", "/v1_0/apiuser/"+made, ""))
+	// The user serves every product, with the product's own subscription key.
+	c.login("collection", "/token/", "")
+	old, first := c.token, c.api
+	c.key = mtnDisbursementKey
+	c.login("disbursement", "/token/", "")
+	c.wants("a collection with a token of disbursement", 401, "invalid_token")(
+		c.call("GET", "/collection/v1_0/account/balance", "", "Ocp-Apim-Subscription-Key", mtnCollectionKey))
+	// A new key ends the one before, and its tokens.
+	c.key = mtnCollectionKey
+	_, text := c.ask("POST", "/v1_0/apiuser/"+made+"/apikey", "")
+	if strings.Contains(text, first) {
+		t.Error("the key is the one before")
+	}
+	c.token = old
+	c.wants("a token of the key before", 401, "invalid_token")(c.call("GET", "/collection/v1_0/account/balance", ""))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := manualSim(t, dir)
+	defer again.Close()
+	c.url = newSDK(t, again, "collection").url
+	c.api = strings.TrimSuffix(strings.TrimPrefix(text, `{"apiKey":"`), `"}`)
+	c.login("collection", "/token/", "")
+	c.wants("after a restart", 200, "clinic.example")(c.ask("GET", "/v1_0/apiuser/"+made, ""))
+}
+
+// TestAnSDKsConversation: what an SDK says in the order in which it says it. None
+// of it touches the money of Makola's own account.
+func TestAnSDKsConversation(t *testing.T) {
+	s, clock := manualSim(t, "")
+	defer s.Close()
+	before := s.Float(MTN)
+	var mu sync.Mutex
+	var heard []string
+	back := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, string(text))
+	}))
+	defer back.Close()
+	c := newSDK(t, s, "collection")
+	c.provision("http://127.0.0.1:1")
+	for _, how := range [][2]string{{"/token/", ""}, {"/token", ""}, {"/token/", "{}"}, {"/token/", "grant_type=client_credentials"}} {
+		c.login("collection", how[0], how[1])
+	}
+	const pay = "/collection/v1_0/requesttopay"
+	id := uuid.NewString()
+	asks := movement("payer", "46733123499", "5.0")
+	c.wants("a callback to another host", 400, "INVALID_CALLBACK_URL_HOST")(c.call("POST", pay, asks, "X-Reference-Id", id, "X-Callback-Url", "http://elsewhere.example/x"))
+	c.wants("cedis", 500, "INVALID_CURRENCY")(c.call("POST", pay, strings.Replace(asks, "EUR", "GHS", 1), "X-Reference-Id", id))
+	c.wants("another environment", 500, "NOT_ALLOWED_TARGET_ENVIRONMENT")(c.call("POST", pay, asks, "X-Reference-Id", id, "X-Target-Environment", "mtnuganda"))
+	c.wants("request to pay", 202, "")(c.call("POST", pay, asks, "X-Reference-Id", id, "X-Callback-Url", back.URL))
+	c.wants("the same again", 409, "RESOURCE_ALREADY_EXIST")(c.call("POST", pay, asks, "X-Reference-Id", id))
+	c.wants("its status", 200, `{"amount":"5.0","currency":"EUR","externalId":"6353636","payer":{"partyIdType":"MSISDN","partyId":"46733123499"},"payerMessage":"Pay for product a","payeeNote":"payer note","status":"PENDING"}`)(c.call("GET", pay+"/"+id, ""))
+	c.wants("a notification too early", 400, "")(c.call("POST", pay+"/"+id+"/deliverynotification", `{"notificationMessage":"Thanks"}`))
+	clock.Advance(3 * time.Second)
+	c.wants("its end", 200, `"status":"SUCCESSFUL"`)(c.call("GET", pay+"/"+id, ""))
+	c.wants("in another environment", 404, "RESOURCE_NOT_FOUND")(c.call("GET", pay+"/"+id, "", "X-Target-Environment", "mtnghana"))
+	c.wants("as another resource", 404, "RESOURCE_NOT_FOUND")(c.call("GET", "/collection/v1_0/requesttowithdraw/"+id, ""))
+	if err := s.Quiet(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	if len(heard) != 1 || !strings.Contains(heard[0], `{"amount":"5.0","currency":"EUR"`) || !strings.Contains(heard[0], `"status":"SUCCESSFUL"`) {
+		t.Errorf("called back %v", heard)
+	}
+	mu.Unlock()
+	c.wants("a notification without a text", 400, "")(c.call("POST", pay+"/"+id+"/deliverynotification", `{}`))
+	c.wants("a notification", 200, "")(c.call("POST", pay+"/"+id+"/deliverynotification", `{"notificationMessage":"Thanks"}`))
+	c.wants("a notification of nothing", 404, "RESOURCE_NOT_FOUND")(c.call("POST", pay+"/"+uuid.NewString()+"/deliverynotification", `{"notificationMessage":"Thanks"}`))
+	if m := s.Messages("46733123499"); len(m) != 1 || m[0].Text != "Thanks" {
+		t.Errorf("the handset shows %+v", m)
+	}
+	c.wants("balance", 200, `{"availableBalance":"5.00","currency":"EUR"}`)(c.call("GET", "/collection/v1_0/account/balance", ""))
+	c.wants("balance in euro", 200, `"5.00"`)(c.call("GET", "/collection/v1_0/account/balance/EUR", ""))
+	c.wants("name", 200, `"given_name"`)(c.call("GET", "/collection/v1_0/accountholder/msisdn/46733123499/basicuserinfo", ""))
+	c.key = mtnDisbursementKey
+	c.login("disbursement", "/token/", "")
+	c.wants("refund", 202, "")(c.call("POST", "/disbursement/v2_0/refund", `{"amount":"5","currency":"EUR","externalId":"1","payerMessage":"","payeeNote":"","referenceIdToRefund":"`+id+`"}`, "X-Reference-Id", uuid.NewString()))
+	c.wants("refund of nothing", 404, "RESOURCE_NOT_FOUND")(c.call("POST", "/disbursement/v1_0/refund", `{"amount":"5","currency":"EUR","externalId":"1","payerMessage":"","payeeNote":"","referenceIdToRefund":"`+uuid.NewString()+`"}`, "X-Reference-Id", uuid.NewString()))
+	clock.Advance(3 * time.Second)
+	if after := s.Float(MTN); after != before {
+		t.Errorf("the float was %v and is %v", before, after)
+	}
+	if list := s.Entries(id); len(list) != 1 || list[0].Provider != MTNSandbox {
+		t.Errorf("the book has %+v", list)
+	}
+}
+
+// TestTheSandboxsNumbers: each of MTN's test numbers, for each resource.
+func TestTheSandboxsNumbers(t *testing.T) {
+	s, clock := manualSim(t, "")
+	defer s.Close()
+	collect := []string{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "SUCCESSFUL", "PENDING", "PAYER_NOT_FOUND", "PAYEE_NOT_ALLOWED_TO_RECEIVE",
+		"NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE",
+		"COULD_NOT_PERFORM_TRANSACTION", "SUCCESSFUL"}
+	transfer := []string{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "SUCCESSFUL", "PENDING", "NOT_ENOUGH_FUNDS", "PAYER_LIMIT_REACHED",
+		"PAYEE_NOT_FOUND", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR",
+		"SERVICE_UNAVAILABLE", "SUCCESSFUL"}
+	for _, each := range []struct {
+		product, path, side string
+		want                []string
+	}{
+		{"collection", "/v1_0/requesttopay", "payer", collect},
+		{"collection", "/v2_0/requesttowithdraw", "payer", collect},
+		{"disbursement", "/v1_0/deposit", "payee", collect},
+		{"disbursement", "/v1_0/transfer", "payee", transfer},
+		{"remittance", "/v1_0/transfer", "payee", transfer},
+	} {
+		c := newSDK(t, s, each.product)
+		c.login(each.product, "/token/", "")
+		for n, want := range each.want {
+			number, id := "467331234"+string([]byte{'5' + byte(n/10), '0' + byte(n%10)}), uuid.NewString()
+			path := "/" + each.product + each.path
+			c.wants(path+" "+number, 202, "")(c.call("POST", path, movement(each.side, number, "1"), "X-Reference-Id", id))
+			clock.Advance(3 * time.Second)
+			if n == 3 { // ongoing: a success half a minute later
+				c.wants(path+" "+number+" at first", 200, `"status":"PENDING"`)(c.call("GET", path+"/"+id, ""))
+				clock.Advance(30 * time.Second)
+			}
+			status := `"status":"FAILED","reason":"` + want + `"`
+			if want == "SUCCESSFUL" || want == "PENDING" {
+				status = `"status":"` + want + `"`
+			}
+			c.wants(path+" "+number, 200, status)(c.call("GET", path+"/"+id, ""))
+		}
+		for n, want := range []struct {
+			status int
+			body   string
+		}{{404, "RESOURCE_NOT_FOUND"}, {200, `{"result":false}`}, {500, "NOT_ALLOWED"}, {500, "NOT_ALLOWED_TARGET_ENVIRONMENT"},
+			{500, "INTERNAL_PROCESSING_ERROR"}, {500, "SERVICE_UNAVAILABLE"}, {200, `{"result":true}`}} {
+			number := "4673312345" + string('0'+byte(n))
+			c.wants(each.product+" "+number+" active", want.status, want.body)(c.call("GET", "/"+each.product+"/v1_0/accountholder/MSISDN/"+number+"/active", ""))
+		}
+		c.wants("what the simulator does not do", 404, "Resource not found")(c.call("POST", "/"+each.product+"/v2_0/cashtransfer", `{}`, "X-Reference-Id", uuid.NewString()))
+	}
+}
+
+// TestTheSandboxsCurrency: another one may be configured.
+func TestTheSandboxsCurrency(t *testing.T) {
+	s, err := New(Options{MTNSandboxCurrency: "XAF", Clock: clock.NewManual(start)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := newSDK(t, s, "disbursement")
+	c.login("disbursement", "/token/", "")
+	c.wants("balance", 200, `"currency":"XAF"`)(c.call("GET", "/disbursement/v1_0/account/balance", ""))
+	c.wants("euro", 500, "INVALID_CURRENCY")(c.call("POST", "/disbursement/v1_0/transfer", movement("payee", "46733123499", "1"), "X-Reference-Id", uuid.NewString()))
+}
+
+// TestAmountsOfAnOlderBook: an echo that was kept without its amount is answered
+// with the book's.
+func TestAmountsOfAnOlderBook(t *testing.T) {
+	e := Entry{Order: Order{Amount: 500, Wire: `"currency":"GHS"`}}
+	if amount, echo := amountOf(e); amount != "5.00" || echo != `"currency":"GHS"` {
+		t.Errorf("%s %s", amount, echo)
+	}
+	e.Wire = `"amount":"5","currency":"GHS"`
+	if amount, echo := amountOf(e); amount != "5" || echo != `"currency":"GHS"` {
+		t.Errorf("%s %s", amount, echo)
+	}
+	e.Amount++
+	if amount, _ := amountOf(e); amount != "5.01" {
+		t.Errorf("another amount reads %s", amount)
+	}
+}

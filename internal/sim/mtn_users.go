@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// apiUser is a user of MTN's interface, as its sandbox lets everybody make one.
+type apiUser struct {
+	ID   string `json:"id"`
+	Host string `json:"host,omitempty"` // that callbacks may go to; empty: any
+	Key  string `json:"key,omitempty"`  // empty: none was asked for yet
+}
+
+// provision answers /v1_0/apiuser: making a user, showing it, and making its key.
+// It takes the subscription key of any product, and the user serves them all.
+func (m *mtn) provision(w http.ResponseWriter, r *http.Request, path []string) {
+	making := len(path) == 0 && r.Method == http.MethodPost
+	showing := len(path) == 1 && r.Method == http.MethodGet
+	keying := len(path) == 2 && path[1] == "apikey" && r.Method == http.MethodPost
+	if !making && !showing && !keying {
+		mtnNotFound(w)
+		return
+	}
+	c, ok := m.s.begin(w, r, MTN, OpToken)
+	if !ok {
+		return
+	}
+	subscribed := false
+	for _, p := range m.products {
+		subscribed = subscribed || p.subscribed(r)
+	}
+	switch {
+	case !subscribed:
+		c.notSubscribed()
+	case making:
+		m.makeUser(c)
+	case showing:
+		u, known := m.s.book.user(path[0])
+		if !known {
+			c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+			return
+		}
+		body, _ := json.Marshal(map[string]string{"providerCallbackHost": u.Host, "targetEnvironment": mtnSandbox})
+		c.answer(http.StatusOK, "application/json", body)
+	default:
+		m.makeKey(c, path[0])
+	}
+}
+
+func (m *mtn) makeUser(c *call) {
+	id := c.r.Header.Get("X-Reference-Id")
+	raw, err := io.ReadAll(io.LimitReader(c.r.Body, mtnMaxBody))
+	var b struct {
+		Host string `json:"providerCallbackHost"`
+	}
+	if err != nil || !uuid4(id) || json.Unmarshal(raw, &b) != nil || b.Host == "" {
+		c.write(http.StatusBadRequest, "application/json", nil)
+		return
+	}
+	for _, p := range m.products {
+		if strings.EqualFold(id, p.user) {
+			c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
+			return
+		}
+	}
+	switch made, err := m.s.book.addUser(apiUser{ID: id, Host: b.Host}); {
+	case err != nil:
+		m.s.log.Error("simulator's book does not take an API user", "error", err)
+		c.fail(http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR")
+	case !made:
+		c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
+	default:
+		c.answer(http.StatusCreated, "application/json", nil)
+	}
+}
+
+// makeKey gives a user a new key; the one before, and its tokens, end.
+func (m *mtn) makeKey(c *call, id string) {
+	key := make([]byte, 16)
+	rand.Read(key)
+	text := hex.EncodeToString(key)
+	switch known, err := m.s.book.setKey(id, text); {
+	case err != nil:
+		m.s.log.Error("simulator's book does not take an API key", "error", err)
+		c.fail(http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR")
+	case !known:
+		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+	default:
+		c.answer(http.StatusCreated, "application/json", []byte(`{"apiKey":"`+text+`"}`))
+	}
+}
+
+// user gives a product's own user, or one that was made, who serves every product.
+func (m *mtn) user(p *mtnProduct, id string) (apiUser, bool) {
+	if id == p.user {
+		return apiUser{ID: id, Key: p.key}, true
+	}
+	u, known := m.s.book.user(id)
+	return u, known && u.Key != ""
+}
+
+// basic gives the user whose id and key a token call carries.
+func (m *mtn) basic(p *mtnProduct, r *http.Request) (apiUser, bool) {
+	id, key, has := r.BasicAuth()
+	u, known := m.user(p, id)
+	return u, has && known && subtle.ConstantTimeCompare([]byte(key), []byte(u.Key)) == 1
+}
+
+// token answers the token call. What its body says does not matter: clients send
+// none, an empty object or a grant type. Tokens carry their own end, so that they
+// outlive a restart as real ones do.
+func (m *mtn) token(w http.ResponseWriter, r *http.Request, p *mtnProduct) {
+	c, ok := m.s.begin(w, r, MTN, OpToken)
+	if !ok {
+		return
+	}
+	u, known := m.basic(p, r)
+	switch {
+	case !p.subscribed(r):
+		c.notSubscribed()
+	case !known:
+		c.write(http.StatusUnauthorized, "application/json", []byte(`{"error":"login_failed"}`))
+	default:
+		body, _ := json.Marshal(map[string]any{
+			"access_token": m.sealed(p, u, ""), "token_type": "access_token", "expires_in": int(mtnTokenLife.Seconds()),
+		})
+		c.answer(http.StatusOK, "application/json", body)
+	}
+}
+
+// sealed writes a token of a product and user that ends after mtnTokenLife. About
+// is what it speaks of besides, without a point.
+func (m *mtn) sealed(p *mtnProduct, u apiUser, about string) string {
+	end := strconv.FormatInt(m.s.clock.Now().Add(mtnTokenLife).Unix(), 10)
+	text := strings.Join([]string{p.name, u.ID, about, end}, ".")
+	return text + "." + u.seal(text)
+}
+
+func (u apiUser) seal(text string) string {
+	h := hmac.New(sha256.New, []byte(u.Key))
+	h.Write([]byte(text))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// opened reads a token that sealed wrote and that has not ended.
+func (m *mtn) opened(p *mtnProduct, token string) (u apiUser, about string, ok bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 5 || parts[0] != p.name {
+		return apiUser{}, "", false
+	}
+	u, known := m.user(p, parts[1])
+	seal := u.seal(strings.Join(parts[:4], "."))
+	end, err := strconv.ParseInt(parts[3], 10, 64)
+	ok = known && err == nil && subtle.ConstantTimeCompare([]byte(parts[4]), []byte(seal)) == 1 && m.s.clock.Now().Before(time.Unix(end, 0))
+	return u, parts[2], ok
+}
+
+func (m *mtn) bearer(p *mtnProduct, header string) (apiUser, bool) {
+	u, about, ok := m.opened(p, strings.TrimPrefix(header, "Bearer "))
+	return u, ok && about == ""
+}
+
+// mayCall reports whether callbacks of a user may go to an address: to its host
+// alone, whichever the scheme and port. Clients give the host as a URL, too.
+func (u apiUser) mayCall(address *url.URL) bool {
+	host := u.Host
+	if !strings.Contains(host, "://") {
+		host = "//" + host
+	}
+	own, err := url.Parse(host)
+	return u.Host == "" || err == nil && strings.EqualFold(own.Hostname(), address.Hostname())
+}
+
+// maxUsers bounds the API users of a book.
+const maxUsers = 10_000
+
+var errTooManyUsers = errors.New("the simulator's book has no room for another API user")
+
+// user gives an API user; the case of its id does not matter.
+func (b *book) user(id string) (apiUser, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u, known := b.users[strings.ToLower(id)]
+	return u, known
+}
+
+// addUser enters an API user, durably; made is false where there is one already.
+func (b *book) addUser(u apiUser) (made bool, err error) {
+	u.ID = strings.ToLower(u.ID)
+	b.mu.Lock()
+	if _, known := b.users[u.ID]; known {
+		b.mu.Unlock()
+		return false, nil
+	}
+	if len(b.users) >= maxUsers {
+		b.mu.Unlock()
+		return false, errTooManyUsers
+	}
+	g := b.keepUser(u)
+	b.mu.Unlock()
+	return true, g.wait()
+}
+
+// setKey gives an API user a key, durably.
+func (b *book) setKey(id, key string) (known bool, err error) {
+	b.mu.Lock()
+	u, known := b.users[strings.ToLower(id)]
+	if !known {
+		b.mu.Unlock()
+		return false, nil
+	}
+	u.Key = key
+	g := b.keepUser(u)
+	b.mu.Unlock()
+	return true, g.wait()
+}
+
+// keepUser writes a user while b is locked.
+func (b *book) keepUser(u apiUser) *group {
+	b.users[u.ID] = u
+	return b.journal.add(record{User: &u}, false)
+}
