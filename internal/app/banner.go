@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/sim"
 )
 
 // greet prints what a newcomer needs on the first screen of a development server, and logs the same
@@ -37,6 +38,11 @@ func (a *App) greet(ctx context.Context) error {
 	if a.sim != nil {
 		line("Simulator", "%s        control: %s", a.sim.url, a.ready.SimURL)
 	}
+	if a.sim != nil && a.sim.local != nil {
+		for i, text := range mtnSandbox(a.sim.url) {
+			line([]string{"MTN", ""}[min(i, 1)], "%s", text)
+		}
+	}
 	line("Providers", "simulator: mobile money (MTN, Telecel, AirtelTigo), banks, airtime, data, SMS")
 	if a.ready.SenderID != "" {
 		line("Sender ID", "%s  %s        handset: %s/handsets/0240000001/messages", a.ready.SenderID, demoSender, a.ready.SimURL)
@@ -60,6 +66,15 @@ func (a *App) greet(ctx context.Context) error {
 `, key, a.ready.APIURL, a.ready.APIURL, fresh, a.ready.APIURL, fresh)
 	_, _ = a.opts.Out.Write([]byte(text.String())) // nobody needs to read it
 	return nil
+}
+
+// mtnSandbox says, in lines, what a client of MTN's needs to take the simulator at base for MTN's sandbox.
+func mtnSandbox(base string) []string {
+	lines := []string{base + "/mtn        for clients of MTN's sandbox (X-Target-Environment: sandbox)"}
+	for _, c := range sim.MTNCredentials() {
+		lines = append(lines, fmt.Sprintf("%-12s  subscription key %s  API user %s  API key %s", c.Product, c.SubscriptionKey, c.User, c.APIKey))
+	}
+	return lines
 }
 
 // where says which database this is, with an absolute path, and what is in it.

@@ -113,6 +113,7 @@ func remoteControl(target *url.URL, c *clock.Clock) http.Handler {
 // SimulatorOptions is what `makola sim` needs.
 type SimulatorOptions struct {
 	Listen, SMPPListen, Data, ReadyFile string
+	MTNSandboxCurrency                  string // empty: EUR
 	Out                                 io.Writer
 	Log                                 *slog.Logger
 }
@@ -130,7 +131,7 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 		return err
 	}
 	defer func() { _ = unlock() }() // the end of the process does it too
-	s, err := sim.New(sim.Options{Dir: folder, Clock: clock.Real(), Log: o.Log})
+	s, err := sim.New(sim.Options{Dir: folder, Clock: clock.Real(), Log: o.Log, MTNSandboxCurrency: o.MTNSandboxCurrency})
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,8 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\n", l.url(), smsc, l.url()); err != nil {
+	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\nMTN: %s\n",
+		l.url(), smsc, l.url(), strings.Join(mtnSandbox(l.url()), "\n  ")); err != nil {
 		return err
 	}
 	select {

@@ -26,3 +26,25 @@ func TestThePageExplainsEveryFault(t *testing.T) {
 		}
 	}
 }
+
+// Whoever reads the page, or the first screen, can point a client of MTN's sandbox at the simulator.
+func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../api/testing.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen := strings.Join(mtnSandbox("http://127.0.0.1:8090"), "\n")
+	for where, text := range map[string]string{"the page": string(page), "the screen": screen} {
+		if !strings.Contains(text, "http://127.0.0.1:8090/mtn") {
+			t.Errorf("%s does not name the base URL", where)
+		}
+		for _, c := range sim.MTNCredentials() {
+			for _, word := range []string{c.Product, c.SubscriptionKey, c.User, c.APIKey} {
+				if !strings.Contains(text, word) {
+					t.Errorf("%s does not name %s of %s", where, word, c.Product)
+				}
+			}
+		}
+	}
+}

@@ -190,11 +190,17 @@ type simCommand struct {
 	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Where the providers' protocols and the control interface are served; port 0 takes a free one."`
 	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Where its message centre speaks SMPP; a free port when this one is busy."`
 	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of its book."`
+	Currency  string `name:"mtn-sandbox-currency" default:"EUR" placeholder:"CODE" help:"Currency of MTN's target environment sandbox."`
 	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with its URL here once it listens."`
 }
 
-// Validate refuses an empty folder, like every command's.
-func (c *simCommand) Validate() error { return config.Storage{Data: c.Data}.Validate() }
+// Validate refuses an empty folder, like every command's, and what is no currency.
+func (c *simCommand) Validate() error {
+	if len(c.Currency) != 3 || strings.Trim(c.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return problem.Field("mtn-sandbox-currency", "must be three capital letters, such as EUR")
+	}
+	return config.Storage{Data: c.Data}.Validate()
+}
 
 // Run serves the simulator until an interrupt.
 func (c *simCommand) Run(e *env) error {
@@ -203,5 +209,5 @@ func (c *simCommand) Run(e *env) error {
 	}
 	outliveTheLog()
 	collectLess(gcPercentSimulator)
-	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")}))
+	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, MTNSandboxCurrency: c.Currency, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")}))
 }

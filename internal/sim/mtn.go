@@ -123,6 +123,10 @@ func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.token(w, r, p)
 		return
 	}
+	if seg[1] == "oauth2" {
+		m.consent(w, r, p, strings.Join(seg[2:], "/"))
+		return
+	}
 	if len(seg) < 3 || seg[1] != "v1_0" && seg[1] != "v2_0" {
 		mtnNotFound(w)
 		return
@@ -139,6 +143,8 @@ func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.guarded(w, r, p, OpBalance, func(c *mtnCall) { m.balance(c, rest[1:]) })
 	case resource == "accountholder" && len(rest) == 3 && r.Method == http.MethodGet:
 		m.guarded(w, r, p, OpWalletName, func(c *mtnCall) { m.holder(c, rest[0], rest[1], rest[2]) })
+	case resource == "bc-authorize" && len(rest) == 0 && r.Method == http.MethodPost:
+		m.guarded(w, r, p, OpWalletName, m.authorize)
 	default:
 		mtnNotFound(w)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -83,12 +84,8 @@ func (c *sdk) wants(what string, status int, contains string) func(int, string) 
 // login asks for a token as a client with this body does.
 func (c *sdk) login(product, path, body string) {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/"+product+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	r.SetBasicAuth(c.user, c.api)
-	status, text := c.ask(http.MethodPost, "/"+product+path, body, "Authorization", r.Header.Get("Authorization"))
+	basic := base64.StdEncoding.EncodeToString([]byte(c.user + ":" + c.api))
+	status, text := c.ask(http.MethodPost, "/"+product+path, body, "Authorization", "Basic "+basic)
 	var a struct {
 		Token string `json:"access_token"`
 		Type  string `json:"token_type"`
@@ -272,6 +269,46 @@ func TestTheSandboxsNumbers(t *testing.T) {
 		}
 		c.wants("what the simulator does not do", 404, "Resource not found")(c.call("POST", "/"+each.product+"/v2_0/cashtransfer", `{}`, "X-Reference-Id", uuid.NewString()))
 	}
+}
+
+// TestConsentInTheSandbox: a customer's particulars are told to whoever has the
+// consent, and with no other token.
+func TestConsentInTheSandbox(t *testing.T) {
+	s, clock := manualSim(t, "")
+	defer s.Close()
+	c := newSDK(t, s, "collection")
+	c.login("collection", "/token/", "")
+	const authorize, info = "/collection/v1_0/bc-authorize", "/collection/oauth2/v1_0/userinfo"
+	for _, form := range []string{"", "login_hint=ID:46733123499/MSISDN&access_type=online", "login_hint=46733123499&scope=profile&access_type=online",
+		"login_hint=ID:46733123499/EMAIL&scope=profile&access_type=online", "login_hint=ID:46733123499/MSISDN&scope=profile&access_type=x"} {
+		c.wants("bc-authorize "+form, 400, "")(c.call("POST", authorize, form))
+	}
+	status, text := c.call("POST", authorize, "login_hint=ID%3A46733123499%2FMSISDN&scope=all_info&access_type=offline")
+	var a struct {
+		ID       string `json:"auth_req_id"`
+		Interval int    `json:"interval"`
+		Life     int    `json:"expires_in"`
+		Token    string `json:"access_token"`
+		Scope    string
+	}
+	if err := json.Unmarshal([]byte(text), &a); status != 200 || err != nil || a.ID == "" || a.Interval == 0 || a.Life == 0 {
+		t.Fatalf("bc-authorize: %d %s", status, text)
+	}
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(c.user+":"+c.api))
+	grant := "grant_type=urn%3Aopenid%3Aparams%3Agrant-type%3Aciba&auth_req_id="
+	c.wants("no consent", 400, "invalid_grant")(c.ask("POST", "/collection/oauth2/token/", grant+c.token, "Authorization", basic))
+	c.wants("another user", 401, "login_failed")(c.ask("POST", "/collection/oauth2/token/", grant+a.ID, "Authorization", "Basic eDp4"))
+	status, text = c.ask("POST", "/collection/oauth2/token/", grant+a.ID, "Authorization", basic)
+	if err := json.Unmarshal([]byte(text), &a); status != 200 || err != nil || a.Token == "" || a.Scope != "all_info" {
+		t.Fatalf("the consent's token: %d %s", status, text)
+	}
+	c.wants("userinfo without consent", 401, "invalid_token")(c.call("GET", info, ""))
+	c.wants("userinfo with the request", 401, "invalid_token")(c.call("GET", info, "", "Authorization", "Bearer "+a.ID))
+	c.wants("money with a consent", 401, "invalid_token")(c.call("GET", "/collection/v1_0/account/balance", "", "Authorization", "Bearer "+a.Token))
+	c.wants("userinfo", 200, `"phone_number":"46733123499"`)(c.call("GET", info, "", "Authorization", "Bearer "+a.Token))
+	clock.Advance(time.Hour)
+	c.wants("userinfo an hour later", 401, "invalid_token")(c.call("GET", info, "", "Authorization", "Bearer "+a.Token))
+	c.wants("a token an hour later", 401, "invalid_token")(c.call("GET", "/collection/v1_0/account/balance", ""))
 }
 
 // TestTheSandboxsCurrency: another one may be configured.
