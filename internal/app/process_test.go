@@ -272,14 +272,19 @@ func verify(t *testing.T, v verification) {
 	if got := balance(t, v.api); got < want-0.001 || got > want+0.001 {
 		t.Errorf("the wallet holds %.2f, the payouts leave %.2f", got, want)
 	}
-	for _, p := range v.payouts {
-		// A payout that was refused outright says so in its answer and has no webhook, also when a kill
-		// took the answer away.
+	v.told(t, v.payouts)
+	v.site.command(t, "ledger", "check")
+}
+
+// told waits for the webhook of each payout. One that was refused outright says so in its answer and has no
+// webhook, also when a kill took the answer away.
+func (v verification) told(t *testing.T, payouts []payout) {
+	t.Helper()
+	for _, p := range payouts {
 		if !p.refused && !strings.HasSuffix(p.payee, "030") {
 			clocktest.Await(t, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
 		}
 	}
-	v.site.command(t, "ledger", "check")
 }
 
 // status asks the interface and holds its answer against what the caller was told and the payee does.

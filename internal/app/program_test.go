@@ -122,15 +122,15 @@ func (l *tail) String() string {
 // start runs the program and waits for its ready file.
 func start(t testing.TB, name string, args ...string) *process {
 	t.Helper()
-	return startIn(t, name, nil, args...)
+	return startIn(t, name, program(t), nil, args...)
 }
 
-// startIn is start with more variables in the environment.
-func startIn(t testing.TB, name string, environment []string, args ...string) *process {
+// startIn is start of the program at a path, with more variables in the environment.
+func startIn(t testing.TB, name, path string, environment []string, args ...string) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	p := &process{t: t, name: name, log: &tail{}, exited: make(chan struct{})}
-	p.cmd = exec.Command(program(t), append(args, "--ready-file", file)...)
+	p.cmd = exec.Command(path, append(args, "--ready-file", file)...)
 	p.cmd.Env = append(os.Environ(), environment...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	begun := time.Now()
@@ -270,7 +270,7 @@ func (s site) commandUnlessDone(t testing.TB, args ...string) {
 func (s site) serve(t testing.TB, name string, sim *process, extra ...string) *process {
 	t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--sim", sim.ready.SimURL}, s.args()...)
-	return startIn(t, name, s.environment, append(args, extra...)...)
+	return startIn(t, name, program(t), s.environment, append(args, extra...)...)
 }
 
 func startSim(t testing.TB) *process {

@@ -40,6 +40,19 @@ func TestProbesAndTimes(t *testing.T) {
 	}
 }
 
+// A node whose storage is low stays ready and says so: a proxy that takes it out would stop the money, too.
+func TestANodeWithLowStorageStaysReady(t *testing.T) {
+	t.Parallel()
+	for reserve, want := range map[int64]string{0: `"ready"`, 1 << 40: "the disk is nearly full"} {
+		a := startLocal(t, func(c *config.Server) { c.DiskReserve = reserve })
+		w := httptest.NewRecorder()
+		a.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("with a reserve of %d MB: %d %s", reserve, w.Code, w.Body)
+		}
+	}
+}
+
 // Profiles are for who is on this machine.
 func TestProfilesAreLocal(t *testing.T) {
 	handler := (&meters{registry: prometheus.NewRegistry()}).handler()
