@@ -552,8 +552,11 @@ func creditRules() []mutant {
 		{"sms-one-owner", "a chunk has one owner", "internal/messaging/step.go",
 			`case !there, at.turn != s.turn:`, `case !there:`,
 			byTest("messaging", "TestAStepOfAnOldTurnIsRefused/SQLite")},
-		{"sms-late-password", "a one-time password that is over is not sent", "internal/messaging/submit.go",
-			`case w.expired(begun):`, `case w.expired(begun) && w.until.IsZero():`,
+		{"sms-late-password", "a one-time password that is over is not sent", "internal/messaging/flight.go",
+			`case f.w.expired(begun):`, `case f.w.expired(begun) && f.w.until.IsZero():`,
 			byTest("messaging", "TestOTPThatExpiresBeforeItIsSentIsRefunded/SQLite")},
+		{"sms-in-flight", "a chunk does not end while an answer is missing", "internal/messaging/deliver.go",
+			`s.last = s.inFlight == 0`, `s.last = true`,
+			byTest("messaging", "TestASubmitWithoutAnAnswerHoldsUpNoOther/SQLite")},
 	}
 }

@@ -2,11 +2,9 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"reflect"
 	"sync/atomic"
@@ -79,7 +77,7 @@ func (a *App) buildMessaging() error {
 		senders[r.mode] = r
 	}
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
-		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Quotas: a.cfg.Quotas})
+		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {
 		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes
@@ -179,12 +177,8 @@ func liveBinds(c config.SMPP) ([]smpp.Bind, error) {
 		bind := smpp.Bind{Name: b.Name, Address: b.Address, SystemID: b.SystemID, Password: b.Password.Reveal(), SystemType: b.SystemType,
 			Mode: smpp.BindMode(b.Mode), Connections: b.Connections, Window: b.Window, Rate: b.Rate, ServiceType: b.ServiceType,
 			SubmitIDs: smpp.IDForm(b.SubmitIDs), ReceiptIDs: smpp.IDForm(b.ReceiptIDs), Concatenation: smpp.Concatenation(b.Concatenation)}
-		if b.TLS {
-			host, _, err := net.SplitHostPort(b.Address)
-			if err != nil {
-				return nil, fmt.Errorf("the SMPP bind %q: %w", b.Name, err)
-			}
-			bind.TLS = &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+		if bind.TLS, err = b.TLSConfig(); err != nil {
+			return nil, fmt.Errorf("the SMPP bind %q %w", b.Name, err)
 		}
 		for _, name := range b.Networks {
 			network, _ := msisdn.ParseNetwork(name) // Binds knows it

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -206,6 +207,11 @@ func TestLiveBinds(t *testing.T) {
 	if b.TLS == nil || b.TLS.ServerName != "smsc.example" || b.Password != "x" || len(b.Networks) != 2 || b.Networks[0] != msisdn.Telecel ||
 		b.SubmitIDs != smpp.IDHex || b.ReceiptIDs != smpp.IDText || b.Rate != 50 || b.Concatenation != smpp.UDH {
 		t.Errorf("the bind is %+v", b)
+	}
+	authority, _ := writeCertificate(t, t.TempDir(), 1)
+	binds, err = liveBinds(write(fmt.Sprintf(`[{"address":"10.1.1.1:2776","tls":true,"tls_ca":%q,"tls_server_name":"smsc.example","system_id":"shop"}]`, authority)))
+	if err != nil || binds[0].TLS.ServerName != "smsc.example" || binds[0].TLS.RootCAs == nil {
+		t.Errorf("a bind with a CA of its own is %+v, %v", binds, err)
 	}
 	if _, err := liveBinds(write(`[{"address":"smsc.example:2776","system_id":"shop","networks":["GLO"]}]`)); err == nil || !strings.Contains(err.Error(), "GLO") {
 		t.Errorf("an unknown network is answered %v", err)

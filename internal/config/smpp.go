@@ -2,12 +2,16 @@ package config
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/makola/makola/internal/msisdn"
 )
@@ -16,8 +20,9 @@ import (
 // go through: one in flags, any number in a file.
 type SMPP struct {
 	SMPPBind `embed:""`
-	File     string `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, whose members are these settings with underscores (address, system_id, ...): for several operators."`
-	Resend   bool   `name:"resend" env:"RESEND" help:"Send campaign messages again whose fate a crash left unknown, so that some may come twice. One-time passwords never are."`
+	File     string        `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, whose members are these settings with underscores (address, system_id, ...): for several operators."`
+	Validity time.Duration `name:"validity" env:"VALIDITY" default:"0s" help:"How long operators try to deliver a message of a campaign, 1m to 48h, after which it would be given back; 0s leaves it to them. A one-time password is tried until it expires."`
+	Resend   bool          `name:"resend" env:"RESEND" help:"Send campaign messages again whose fate a crash left unknown, so that some may come twice. One-time passwords never are."`
 }
 
 // SMPPBind is one account with a message centre.
@@ -25,6 +30,8 @@ type SMPPBind struct {
 	Name          string     `name:"name" env:"NAME" default:"operator" json:"name" help:"Name of the bind in logs."`
 	Address       string     `name:"address" env:"ADDRESS" placeholder:"HOST:PORT" json:"address" help:"Message centre of a mobile operator; empty leaves it out."`
 	TLS           bool       `name:"tls" env:"TLS" json:"tls" help:"Speak TLS with it."`
+	TLSCA         string     `name:"tls-ca" env:"TLS_CA" placeholder:"PATH" json:"tls_ca" help:"Certificates in PEM that vouch for it, instead of the machine's."`
+	TLSServerName string     `name:"tls-server-name" env:"TLS_SERVER_NAME" placeholder:"NAME" json:"tls_server_name" help:"Name in its certificate, where that is not the host of the address."`
 	SystemID      string     `name:"system-id" env:"SYSTEM_ID" json:"system_id" help:"System id of the account."`
 	Password      Credential `name:"password" env:"PASSWORD" hidden:"" json:"password" help:"Password of the account."`
 	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, where the operator asks for one."`
@@ -38,6 +45,12 @@ type SMPPBind struct {
 	Concatenation string     `name:"concatenation" env:"CONCATENATION" enum:"udh,sar" default:"udh" json:"concatenation" help:"How parts of a long message are joined: udh or sar."`
 	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, where the operator asks for one."`
 }
+
+// The least and the most of SMPP.Validity. A message that is unknown is given back after two days without a receipt.
+const (
+	leastValidity = time.Minute
+	mostValidity  = 48 * time.Hour
+)
 
 // Enabled says whether the operator configured a message centre at all.
 func (s SMPP) Enabled() bool { return s.Address != "" || s.File != "" }
@@ -60,6 +73,9 @@ func (s SMPP) Binds() ([]SMPPBind, error) {
 			return nil, fmt.Errorf("the file of SMPP binds, %s, is no list of binds: %w", s.File, err)
 		}
 		all = append(all, listed...)
+	}
+	if s.Validity != 0 && (s.Validity < leastValidity || s.Validity > mostValidity) {
+		return nil, fmt.Errorf("the validity of a campaign's messages (MAKOLA_SMPP_VALIDITY) must be 0s, or %s to %s", leastValidity, mostValidity)
 	}
 	names := map[string]bool{}
 	for i := range all {
@@ -102,10 +118,40 @@ func (b *SMPPBind) complete() error {
 	case b.Window < 0 || b.Connections < 0 || b.Rate < 0:
 		return errors.New("has a negative number")
 	}
+	if _, err := b.TLSConfig(); err != nil {
+		return err
+	}
 	if i := slices.IndexFunc(b.Networks, unknownNetwork); i >= 0 {
 		return fmt.Errorf("serves a network other than MTN, TELECEL and AIRTELTIGO: %s", b.Networks[i])
 	}
 	return nil
+}
+
+// TLSConfig is how TLS is spoken with the message centre; nil: not at all.
+func (b SMPPBind) TLSConfig() (*tls.Config, error) {
+	if !b.TLS {
+		if b.TLSCA != "" || b.TLSServerName != "" {
+			return nil, errors.New("has a CA or a server name of TLS, and does not speak TLS")
+		}
+		return nil, nil
+	}
+	host, _, err := net.SplitHostPort(b.Address)
+	if err != nil {
+		return nil, fmt.Errorf("needs an address, host:port: %w", err)
+	}
+	c := &tls.Config{ServerName: cmp.Or(b.TLSServerName, host), MinVersion: tls.VersionTLS12}
+	if b.TLSCA == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(b.TLSCA)
+	if err != nil {
+		return nil, fmt.Errorf("has a CA that cannot be read: %w", err)
+	}
+	c.RootCAs = x509.NewCertPool()
+	if !c.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("has a CA, %s, without a certificate in PEM", b.TLSCA)
+	}
+	return c, nil
 }
 
 func unknownNetwork(name string) bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -82,6 +83,18 @@ func TestBadSMPPBinds(t *testing.T) {
 		}
 		if all := strings.Join(s.Missing(), "\n"); !strings.Contains(all, want) {
 			t.Errorf("production does not miss %q: %s", want, all)
+		}
+	}
+	bind := SMPPBind{Address: "a.example:1", SystemID: "x"}
+	for want, s := range map[string]SMPP{
+		"validity":         {SMPPBind: bind, Validity: time.Second},
+		"48h0m0s":          {SMPPBind: bind, Validity: 49 * time.Hour},
+		"does not speak":   {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLSServerName: "b.example"}},
+		"cannot be read":   {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLS: true, TLSCA: path + "x"}},
+		"without a certif": {SMPPBind: SMPPBind{Address: "a.example:1", SystemID: "x", TLS: true, TLSCA: path}},
+	} {
+		if _, err := s.Binds(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("answered %v, want %q", err, want)
 		}
 	}
 	if _, err := (SMPP{File: path + "x"}).Binds(); err == nil {

@@ -141,9 +141,17 @@ func (f *flight) offer(s *shot) {
 				f.answered(s)
 			}
 		}
-		if err := f.ctx.Err(); err != nil {
-			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: err.Error()})
+		now := f.m.clock.Now()
+		switch {
+		case f.ctx.Err() != nil:
+			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: f.ctx.Err().Error()})
 			continue
+		case f.w.expired(now): // while it waited for the window
+			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "expired before it could be sent"})
+			continue
+		}
+		if segment.Validity = f.m.validity; !f.w.until.IsZero() {
+			segment.Validity = max(f.w.until.Sub(now).Truncate(time.Second), time.Second)
 		}
 		f.sender.Submit(f.ctx, segment, done)
 	}
@@ -152,7 +160,7 @@ func (f *flight) offer(s *shot) {
 // answered takes a message back, or has its rest offered again: a message of which a part was written cannot be queued
 // as a whole. It is called under the lock.
 func (f *flight) answered(s *shot) {
-	if s.torn() && f.m.passed() <= s.from+tornFor && f.ctx.Err() == nil {
+	if s.torn() && f.m.passed() <= s.from+tornFor && f.ctx.Err() == nil && !f.w.expired(f.m.clock.Now()) {
 		pause := s.pause
 		s.pause = 0
 		go func() {

@@ -2,7 +2,9 @@ package messaging
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
@@ -254,5 +256,30 @@ func TestEveryLostCommitWithAnswersMissing(t *testing.T) {
 			t.Errorf("%d messages left for %d", n, want)
 		}
 		h.sound()
+	})
+}
+
+func TestHowLongAnOperatorTries(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10, valid: 6 * time.Hour})
+		h.mustSend("hello", "0241000001")
+		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
+			if s.Validity < 6*time.Hour && n == 1 {
+				return throttled
+			}
+			return h.operator.accept()
+		})
+		if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + Placeholder, Phone: "233241234567", Expiry: 5 * time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		h.quiet()
+		h.pass(time.Minute)
+		var got []time.Duration
+		for _, s := range h.operator.all() {
+			got = append(got, s.validity)
+		}
+		if want := []time.Duration{6 * time.Hour, 5 * time.Minute, 4 * time.Minute}; !slices.Equal(got, want) {
+			t.Errorf("the operator was told to try for %v, expected %v", got, want)
+		}
 	})
 }

@@ -50,6 +50,7 @@ type sms struct {
 	from, to, text string
 	part, parts    int
 	group          uint16
+	validity       time.Duration
 	outcome        provider.Outcome
 }
 
@@ -85,7 +86,7 @@ func (o *operator) Submit(_ context.Context, s provider.Segment, done func(provi
 	key := fmt.Sprintf("%s %d %s", s.To, s.Part, s.Octets)
 	o.taken[key]++
 	outcome := o.answer(o.taken[key], s)
-	o.texts = append(o.texts, sms{s.From, string(s.To), smstext.Decode(s.Octets, s.Encoding), s.Part, s.Parts, s.Group, outcome})
+	o.texts = append(o.texts, sms{s.From, string(s.To), smstext.Decode(s.Octets, s.Encoding), s.Part, s.Parts, s.Group, s.Validity, outcome})
 	kept := o.keep != nil && o.keep(s)
 	if kept {
 		o.kept = append(o.kept, func() { done(outcome) })
@@ -144,6 +145,7 @@ type house struct {
 type options struct {
 	node    string
 	resend  bool
+	valid   time.Duration
 	sleep   bool // the queue is not started
 	credits int64
 	at      *clock.Clock
@@ -184,7 +186,7 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	h.lost = recovery.New(d, h.clock, log)
 	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
-		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend})
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend, Validity: o.valid})
 	if !o.sleep {
 		h.start()
 	}

@@ -55,6 +55,9 @@ type Deps struct {
 	// Resend says that campaign messages whose fate a crash left unknown are sent again, so that some
 	// may come twice. One-time passwords never are.
 	Resend bool
+	// Validity is how long operators try to deliver a message of a campaign; 0: as long as they like. A one-time
+	// password is tried until it expires.
+	Validity time.Duration
 	// Quotas bound what one tenant stores; a member of 0 is no bound.
 	Quotas config.Quotas
 	// Recovery holds campaigns back while the database may have forgotten what was sent; nil: it never does (tests).
@@ -73,6 +76,7 @@ type Messaging struct {
 	log        *slog.Logger
 	sms        map[tenant.Mode]provider.SMSSender
 	resend     bool
+	validity   time.Duration
 	quotas     config.Quotas
 	otp        otpKeys
 	groups     atomic.Uint32 // numbers that join the parts of a message
@@ -90,7 +94,7 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, quotas: d.Quotas, recovery: d.Recovery, watch: d.Watch,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, recovery: d.Recovery, watch: d.Watch,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}

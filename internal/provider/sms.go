@@ -18,6 +18,7 @@ type Segment struct {
 	Part, Parts  int    // counted from 1
 	Group        uint16 // joins the parts of one message to one recipient
 	WantsReceipt bool
+	Validity     time.Duration // how long the operator tries to deliver it, in whole seconds; 0: as long as it likes
 }
 
 // SMSSender hands segments to mobile operators.

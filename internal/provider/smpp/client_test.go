@@ -42,7 +42,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	numeric := segment("ɛyɛ")
-	numeric.From, numeric.WantsReceipt = "233302123456", false
+	numeric.From, numeric.WantsReceipt, numeric.Validity = "233302123456", false, 25*time.Hour+2*time.Minute+3*time.Second
 	hand(t, c, numeric)
 	bind := sc.bound()[0]
 	if bind.SystemID != "makola" || bind.Password != "secret" || bind.SystemType != "VMA" || bind.CommandID != data.BIND_TRANSCEIVER || bind.InterfaceVersion != 0x34 {
@@ -53,6 +53,9 @@ func TestSubmit(t *testing.T) {
 	if one.ServiceType != "CMT" || one.SourceAddr.Address() != "Kejetia" || one.SourceAddr.Ton() != 5 || one.SourceAddr.Npi() != 0 ||
 		one.DestAddr.Address() != "233241234567" || one.DestAddr.Ton() != 1 || one.DestAddr.Npi() != 1 || one.RegisteredDelivery != 1 || one.EsmClass != 0 {
 		t.Errorf("submitted %+v", one)
+	}
+	if one.ValidityPeriod != "" || two.ValidityPeriod != "000001010203000R" {
+		t.Errorf("valid for %q and %q", one.ValidityPeriod, two.ValidityPeriod)
 	}
 	if text, err := one.Message.GetMessageData(); err != nil || string(text) != "Hello \x00 \x011" || one.Message.Encoding().DataCoding() != 0 {
 		t.Errorf("text %q, coding %d, %v", text, one.Message.Encoding().DataCoding(), err)
@@ -510,6 +513,10 @@ func TestARefusedBindIsTriedAgain(t *testing.T) {
 	}
 	if o := hand(t, c, segment("hello")); o.Class != provider.NotSent || o.RetryAfter <= 0 {
 		t.Errorf("%+v", o)
+	}
+	if _, err := bound(t.Context(), newLink(sc.bind().withDefaults(), Transceiver, Options{Clock: clock.Real()})); err == nil ||
+		!strings.Contains(err.Error(), "0x0000000e, ESME_RINVPASWD: invalid password") {
+		t.Errorf("the refusal reads %v", err)
 	}
 	sc.mu.Lock()
 	sc.refusal = data.ESME_ROK

@@ -32,6 +32,24 @@ const (
 	statusUnknown    uint32 = 0x000000ff // ESME_RUNKNOWNERR
 )
 
+// bindStatuses are the reasons for which a bind is refused.
+var bindStatuses = map[uint32]string{
+	0x00000001: "ESME_RINVMSGLEN: invalid message length", 0x00000002: "ESME_RINVCMDLEN: invalid command length",
+	0x00000003: "ESME_RINVCMDID: invalid command", 0x00000004: "ESME_RINVBNDSTS: wrong bind status",
+	0x00000005: "ESME_RALYBND: already bound", 0x00000008: "ESME_RSYSERR: system error", 0x0000000d: "ESME_RBINDFAIL: bind failed",
+	0x0000000e: "ESME_RINVPASWD: invalid password", 0x0000000f: "ESME_RINVSYSID: invalid system id",
+	0x00000014: "ESME_RMSGQFUL: queue full", 0x00000053: "ESME_RINVSYSTYP: invalid system type",
+	0x00000058: "ESME_RTHROTTLED: throttled", 0x000000ff: "ESME_RUNKNOWNERR: unknown error",
+}
+
+// bindStatus is a status with its name in the specification, where it has one.
+func bindStatus(status uint32) string {
+	if name := bindStatuses[status]; name != "" {
+		return fmt.Sprintf("0x%08x, %s", status, name)
+	}
+	return fmt.Sprintf("0x%08x, which the specification does not name for a bind", status)
+}
+
 // Optional parameters (section 5.3.2).
 const (
 	tagReceiptedID  uint16 = 0x001e

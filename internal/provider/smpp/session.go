@@ -75,8 +75,11 @@ func (s *session) bind(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("smpp: no answer to the bind: %w", err)
 	}
-	if answer.id != request.id|answerBit || answer.status != statusOK {
-		return fmt.Errorf("smpp: the bind was refused with status 0x%08x", answer.status)
+	if answer.status != statusOK {
+		return fmt.Errorf("smpp: the bind was refused with status %s", bindStatus(answer.status))
+	}
+	if answer.id != request.id|answerBit {
+		return fmt.Errorf("smpp: the bind was answered with the unit 0x%08x", answer.id)
 	}
 	if !stop() {
 		return ctx.Err()
@@ -402,7 +405,9 @@ func submitBody(b Bind, g provider.Segment) []byte {
 	if g.WantsReceipt {
 		receipt = 1
 	}
-	body = append(body, esm, 0, 0, 0, 0, receipt, 0, dataCoding[g.Encoding], 0)
+	body = append(body, esm, 0, 0, 0) // protocol id, priority, no time of delivery
+	body = cstring(body, validity(g.Validity), 17)
+	body = append(body, receipt, 0, dataCoding[g.Encoding], 0)
 	text := g.Octets
 	if esm == esmUDH {
 		header := []byte{5, 0, 3, byte(g.Group), byte(g.Parts), byte(g.Part)}
@@ -417,6 +422,15 @@ func submitBody(b Bind, g provider.Segment) []byte {
 		body = append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(body, tagSARPart), 1), byte(g.Part))
 	}
 	return body
+}
+
+// validity is a time from now on (section 7.1.1.2), empty for none.
+func validity(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	s := int(max(d, time.Second) / time.Second)
+	return fmt.Sprintf("0000%02d%02d%02d%02d000R", s/86_400, s/3_600%24, s/60%60, s%60)
 }
 
 // dataCoding is section 5.2.19; 0 is the message centre's default alphabet, GSM 03.38 at operators.
