@@ -114,6 +114,7 @@ func remoteControl(target *url.URL, c *clock.Clock) http.Handler {
 type SimulatorOptions struct {
 	Listen, SMPPListen, Data, ReadyFile string
 	MTNSandboxCurrency                  string // empty: EUR
+	MTNReasonObject                     bool
 	Out                                 io.Writer
 	Log                                 *slog.Logger
 }
@@ -131,7 +132,9 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 		return err
 	}
 	defer func() { _ = unlock() }() // the end of the process does it too
-	s, err := sim.New(sim.Options{Dir: folder, Clock: clock.Real(), Log: o.Log, MTNSandboxCurrency: o.MTNSandboxCurrency})
+	s, err := sim.New(sim.Options{
+		Dir: folder, Clock: clock.Real(), Log: o.Log, MTNSandboxCurrency: o.MTNSandboxCurrency, MTNReasonObject: o.MTNReasonObject,
+	})
 	if err != nil {
 		return err
 	}

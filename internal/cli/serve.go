@@ -191,6 +191,7 @@ type simCommand struct {
 	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Where its message centre speaks SMPP; a free port when this one is busy."`
 	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of its book."`
 	Currency  string `name:"mtn-sandbox-currency" default:"EUR" placeholder:"CODE" help:"Currency of MTN's target environment sandbox."`
+	Reasons   bool   `name:"mtn-reason-object" help:"MTN gives the reason of a failure as the object of its specification, not as a text."`
 	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with its URL here once it listens."`
 }
 
@@ -209,5 +210,8 @@ func (c *simCommand) Run(e *env) error {
 	}
 	outliveTheLog()
 	collectLess(gcPercentSimulator)
-	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, MTNSandboxCurrency: c.Currency, Out: e.stdout, Log: newLog(e.stderr, "auto", "info")}))
+	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{
+		Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, MTNSandboxCurrency: c.Currency, MTNReasonObject: c.Reasons,
+		Out: e.stdout, Log: newLog(e.stderr, "auto", "info"),
+	}))
 }

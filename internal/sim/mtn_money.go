@@ -66,12 +66,11 @@ func (m *mtn) move(c *mtnCall, resource string) {
 		other = b.Payee
 	}
 	if resource == "refund" {
-		original, known := m.s.status(c.account.provider, b.Refund)
-		if !known || original.Kind != Collection {
+		if other = m.payer(c, b.Refund); other == nil {
 			c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
 			return
 		}
-		other = &mtnParty{"MSISDN", original.Party}
+		b.Payee = other
 	}
 	o.Amount, err = money.Parse(b.Amount)
 	if err != nil || o.Amount <= 0 || other == nil || !strings.EqualFold(other.Type, "MSISDN") || !digits(other.ID) ||
@@ -88,6 +87,9 @@ func (m *mtn) move(c *mtnCall, resource string) {
 		o.Text = "Pay " + b.Currency + " " + b.Amount + "? Enter your PIN to approve."
 	}
 	o.fixed = mtnFixture(resource, other.ID)
+	if resource == "refund" {
+		o.fixed = mtnRefundFixture(b.Refund)
+	}
 	echo, _ := json.Marshal(mtnEcho{b.Amount, b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
 	o.Wire = string(echo[1 : len(echo)-1])
 	placed, ok := c.order(o)
@@ -104,6 +106,18 @@ func (m *mtn) move(c *mtnCall, resource string) {
 	default:
 		c.answer(http.StatusAccepted, "application/json", nil)
 	}
+}
+
+// payer gives who paid what a refund gives back, or nil.
+func (m *mtn) payer(c *mtnCall, reference string) *mtnParty {
+	if mtnRefundFixture(reference) != nil {
+		return &mtnParty{"MSISDN", mtnRefunded}
+	}
+	original, known := m.s.status(c.account.provider, reference)
+	if !known || original.Kind != Collection {
+		return nil
+	}
+	return &mtnParty{"MSISDN", original.Party}
 }
 
 // find gives the movement of a resource that a path names, or answers that there
@@ -262,18 +276,39 @@ var (
 		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE"}
 )
 
-// mtnFixture gives what one of these numbers leads to, or nil for another. A
-// refund goes to whoever paid and has none.
+// mtnRefundFixtures are what MTN's sandbox makes of refunds of the references 1
+// and up, which nobody paid.
+var mtnRefundFixtures = []Reason{"PAYER_NOT_FOUND", "INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING",
+	"NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR",
+	"SERVICE_UNAVAILABLE", "COULD_NOT_PERFORM_TRANSACTION"}
+
+// mtnRefunded is the number that refunds of those go to.
+const mtnRefunded = "46733999999"
+
+// mtnFixture gives what one of MTN's test numbers leads to, or nil for another.
 func mtnFixture(resource, party string) *Plan {
-	table := mtnCollectFixtures // of deposits, too
-	switch resource {
-	case "transfer":
-		table = mtnTransferFixtures
-	case "refund":
-		table = nil
-	}
 	n, ok := mtnTestNumber(party)
-	if !ok || n >= len(table) {
+	if !ok {
+		return nil
+	}
+	if resource == "transfer" {
+		return mtnPlan(mtnTransferFixtures, n)
+	}
+	return mtnPlan(mtnCollectFixtures, n) // of deposits, too
+}
+
+// mtnRefundFixture gives what a refund of one of MTN's test references leads to,
+// or nil for another.
+func mtnRefundFixture(reference string) *Plan {
+	n, err := strconv.Atoi(reference)
+	if err != nil || n < 1 || reference != strconv.Itoa(n) {
+		return nil
+	}
+	return mtnPlan(mtnRefundFixtures, n-1)
+}
+
+func mtnPlan(table []Reason, n int) *Plan {
+	if n >= len(table) {
 		return nil
 	}
 	switch r := table[n]; r {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -268,6 +269,35 @@ func TestTheSandboxsNumbers(t *testing.T) {
 			c.wants(each.product+" "+number+" active", want.status, want.body)(c.call("GET", "/"+each.product+"/v1_0/accountholder/MSISDN/"+number+"/active", ""))
 		}
 		c.wants("what the simulator does not do", 404, "Resource not found")(c.call("POST", "/"+each.product+"/v2_0/cashtransfer", `{}`, "X-Reference-Id", uuid.NewString()))
+	}
+}
+
+// TestRefundsInTheSandbox: a refund goes to whoever paid, and one of the sandbox's
+// test references comes to what it stands for.
+func TestRefundsInTheSandbox(t *testing.T) {
+	s, clock := manualSim(t, "")
+	defer s.Close()
+	c := newSDK(t, s, "disbursement")
+	c.login("disbursement", "/token/", "")
+	const path = "/disbursement/v1_0/refund"
+	for i, want := range []string{"PAYER_NOT_FOUND", "INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "SUCCESSFUL", "PENDING", "NOT_ALLOWED",
+		"NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE",
+		"COULD_NOT_PERFORM_TRANSACTION", ""} {
+		id, of := uuid.NewString(), strconv.Itoa(i+1)
+		body := `{"amount":"7","currency":"EUR","externalId":"1","payerMessage":"","payeeNote":"","referenceIdToRefund":"` + of + `"}`
+		if want == "" {
+			c.wants("refund of "+of, 404, "RESOURCE_NOT_FOUND")(c.call("POST", path, body, "X-Reference-Id", id))
+			continue
+		}
+		c.wants("refund of "+of, 202, "")(c.call("POST", path, body, "X-Reference-Id", id))
+		clock.Advance(31 * time.Second)
+		if want == "SUCCESSFUL" || want == "PENDING" {
+			want = `"status":"` + want + `"`
+		} else {
+			want = `"status":"FAILED","reason":"` + want + `"`
+		}
+		c.wants("refund of "+of, 200, `"payee":{"partyIdType":"MSISDN","partyId":"46733999999"}`)(c.call("GET", path+"/"+id, ""))
+		c.wants("refund of "+of, 200, want)(c.call("GET", path+"/"+id, ""))
 	}
 }
 
