@@ -49,6 +49,7 @@ func TestServersThatCannotStart(t *testing.T) {
 	empty := t.TempDir()
 	noPlace := filepath.Join(empty, "none", "ready.json")
 	start(empty, exitUsage, "The ready file cannot be written", "--ready-file", noPlace)
+	where{t: t, flags: []string{"--data", empty}}.run(exitUsage, "sim", "--listen", "127.0.0.1:0", "--mtn-sandbox-currency", "euro")
 	where{t: t, flags: []string{"--data", empty}}.run(exitUsage, "sim", "--listen", "127.0.0.1:0", "--ready-file", noPlace)
 	if made, err := os.ReadDir(empty); err != nil || len(made) > 0 {
 		t.Errorf("a start that could not be told of has made %v, %v", made, err)
