@@ -13,6 +13,7 @@ import (
 type Limit struct {
 	Name   string // of the counter; endpoints with one name share it
 	Max    int64  // requests in a window; 0 is no limit
+	OfKey  int64  // of these for one key, so that a stolen one leaves the others some; 0: all
 	Window time.Duration
 	// Block is how many requests a node draws at once. At 1 or less every
 	// request is counted in the database. More saves writes, and what a node
@@ -34,10 +35,20 @@ func AirtimeStatusLimit() Limit { return Limit{Name: "airtime-status", Max: 60, 
 func BundleStatusLimit() Limit { return Limit{Name: "bundle-status", Max: 60, Window: time.Minute} }
 
 // NameLimit is the limit of name queries, which providers charge for.
-func NameLimit() Limit { return Limit{Name: "names", Max: 600, Window: time.Minute, Block: 10} }
+func NameLimit() Limit {
+	return Limit{Name: "names", Max: 600, OfKey: 450, Window: time.Minute, Block: 10}
+}
 
 // OfferLimit is the limit of databundle-api-v2/offers.
-func OfferLimit() Limit { return Limit{Name: "offers", Max: 600, Window: time.Minute, Block: 10} }
+func OfferLimit() Limit {
+	return Limit{Name: "offers", Max: 600, OfKey: 450, Window: time.Minute, Block: 10}
+}
+
+// ForKey is the part of a limit that one key may use.
+func (l Limit) ForKey(id string) Limit {
+	l.Name, l.Max = l.Name+"/"+id, l.OfKey
+	return l
+}
 
 // blocksInWindow is into how many draws a general limit is cut.
 const blocksInWindow = 50

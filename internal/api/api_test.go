@@ -85,6 +85,7 @@ var probes = []Route{
 	{Method: http.MethodPost, Path: "probe/payout", Scope: access.Payout, Body: 1 << 10, Listed: true, handle: echo},
 	{Method: http.MethodPost, Path: "probe/collect", Scope: access.Collect, Body: 1 << 10, Collects: true, handle: echo},
 	{Method: http.MethodGet, Path: "probe/limited/{id}", Scope: access.Read, Body: 1 << 10, Limit: access.Limit{Name: "probe", Max: 3, Window: time.Minute}, handle: echo},
+	{Method: http.MethodGet, Path: "probe/shared", Scope: access.Read, Body: 1 << 10, Limit: access.Limit{Name: "shared", Max: 3, OfKey: 2, Window: time.Minute}, handle: echo},
 	{Method: http.MethodGet, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, Open: true, handle: echo},
 	{Method: http.MethodDelete, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, handle: echo},
 	{Method: http.MethodGet, Path: "probe/panic", Scope: access.Read, handle: func(*call) error { panic("the secret of the house") }},

@@ -164,7 +164,9 @@ func TestAShortDiskStopsListsAlone(t *testing.T) {
 func TestLimitsOfWhatCosts(t *testing.T) {
 	limited := map[string]int64{}
 	for _, r := range Routes() {
-		limited[r.Path] = r.Limit.Max
+		if limited[r.Path] = r.Limit.Max; r.Limit.OfKey >= r.Limit.Max && r.Limit.OfKey > 0 {
+			t.Errorf("a key may use up the limit of %s", r.Path)
+		}
 	}
 	for _, path := range []string{"payment-api/bankNameQuery", "kyc-api/msisdNameQuery", "databundle-api-v2/offers/{service_id}/{phone_number}"} {
 		if limited[path] != 600 {
@@ -173,6 +175,30 @@ func TestLimitsOfWhatCosts(t *testing.T) {
 	}
 	if limited["payment-api/checkstatus/{transaction_id}"] != 0 {
 		t.Error("the status of a payment is limited")
+	}
+}
+
+// What one key may use of a limit leaves the customer's other keys the rest, and costs them nothing when it is refused.
+func TestAKeyLeavesTheOthersSome(t *testing.T) {
+	h := open(t, nil)
+	other, err := h.access.Mint(access.NewKey{Tenant: h.tenant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write(func(tx *db.Tx) error {
+		h.access.CreateKey(tx, other)
+		return nil
+	})
+	const path = "/api/v1/probe/shared"
+	for i, want := range []struct {
+		key    string
+		status int
+		left   string
+	}{{h.key.Text, 200, "1"}, {h.key.Text, 200, "0"}, {h.key.Text, 429, "0"}, {h.key.Text, 429, "0"}, {other.Text, 200, "0"}, {other.Text, 429, "0"}} {
+		a := h.ask("GET", path, "", "X-Api-Key", want.key)
+		if left := a.Header().Get("X-RateLimit-Remaining"); a.ResponseRecorder.Code != want.status || left != want.left {
+			t.Errorf("request %d: %d with %s left, want %d with %s", i, a.ResponseRecorder.Code, left, want.status, want.left)
+		}
 	}
 }
 

@@ -293,12 +293,12 @@ func (c *call) read(limit int64) error {
 // rated counts the request against the endpoint's limit and the general one.
 func (c *call) rated() error {
 	if c.api.general.Max > 0 && !c.route.Open {
-		if err := c.take(c.api.general, "general"); err != nil {
+		if err := c.take("general", c.api.general); err != nil {
 			return err
 		}
 	}
-	if c.route.Limit.Max > 0 {
-		return c.take(c.route.Limit, windowName(c.route.Limit.Window))
+	if l := c.route.Limit; l.Max > 0 {
+		return c.take(windowName(l.Window), l.ForKey(c.caller.KeyID), l)
 	}
 	return nil
 }
@@ -313,11 +313,20 @@ func windowName(window time.Duration) string {
 	return window.String()
 }
 
-// take counts one request and tells the client how many are left.
-func (c *call) take(l access.Limit, name string) error {
-	d, err := c.api.Access.Take(c.ctx, c.caller.Tenant, l)
-	if err != nil {
-		return err
+// take counts one request against limits until one of them refuses, and tells the client of the one that leaves fewest.
+func (c *call) take(name string, limits ...access.Limit) error {
+	d := access.Decision{Allowed: true}
+	for _, l := range limits {
+		if l.Max <= 0 || !d.Allowed {
+			continue
+		}
+		one, err := c.api.Access.Take(c.ctx, c.caller.Tenant, l)
+		if err != nil {
+			return err
+		}
+		if d.Max == 0 || !one.Allowed || one.Remaining < d.Remaining {
+			d = one
+		}
 	}
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
 	most, left := strconv.FormatInt(d.Max, 10), strconv.FormatInt(d.Remaining, 10)
