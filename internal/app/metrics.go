@@ -75,6 +75,8 @@ func newMeters(a *App) *meters {
 			}
 			return 1
 		}))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_sms_binds_down", ConstLabels: prometheus.Labels{"mode": string(r.mode)},
+			Help: "Connections with message centres that this node keeps and that are not bound."}, func() float64 { return float64(r.down()) }))
 	}
 	for name, b := range m.books {
 		labels := prometheus.Labels{"book": name}
@@ -212,12 +214,13 @@ var (
 	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "For how long periodic work has been running on this node, or due; 0 before its time.", []string{"work"}, nil)
 	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery lasts: 0 no, 1 closed, 2 open.", nil, nil)
 	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "For how long a recovery has lasted; 0 when none lasts.", nil, nil)
+	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, smsStrays} {
 		to <- d
 	}
 }
@@ -255,6 +258,11 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(recoveryPhase, map[recovery.Phase]float64{recovery.PhaseClosed: 1, recovery.PhaseOpen: 2}[state.Phase])
 		gauge(recoverySeconds, lasted)
+	}
+	strays, err := s.app.messaging.Strays(ctx)
+	s.complain(err)
+	if err == nil {
+		gauge(smsStrays, float64(strays.Receipts))
 	}
 	sums, err := s.app.ledger.Imbalance(ctx)
 	for asset, sum := range sums {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -130,15 +132,58 @@ func (a *App) keepConnected(held context.Context, r *smsRail) {
 		client := smpp.New(options)
 		r.client.Store(client)
 		running, stop := context.WithCancel(held)
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			client.Run(running)
-		}()
+		var stopped sync.WaitGroup
+		stopped.Go(func() { client.Run(running) })
+		stopped.Go(func() { a.noteBinds(running, r.mode, client) })
 		binds = a.otherBinds(held, r, binds)
 		stop()
-		<-stopped
+		stopped.Wait()
 	}
+}
+
+// The node that holds the connections of a mode says how they stand when that changes, and every minute.
+const (
+	lookAtBinds = time.Second
+	noteEvery   = time.Minute
+)
+
+// noteBinds keeps how the binds stand where commands can read it, until ctx ends.
+func (a *App) noteBinds(ctx context.Context, mode tenant.Mode, client *smpp.Client) {
+	look := time.NewTicker(lookAtBinds)
+	defer look.Stop()
+	var noted []smpp.State
+	var at time.Time
+	for {
+		states := client.States()
+		if now := a.clock.Now(); !slices.Equal(states, noted) || now.Sub(at).Abs() >= noteEvery {
+			binds := make([]messaging.Bind, len(states))
+			for i, s := range states { // a connection lives by the machine's clock
+				binds[i] = messaging.Bind{Name: s.Name, Connections: int64(s.Connections), Bound: int64(s.Bound), Since: now.Add(-time.Since(s.Since)), Why: s.Why}
+			}
+			if err := a.messaging.NoteBinds(ctx, mode, binds); err == nil {
+				noted, at = states, now
+			} else if ctx.Err() == nil {
+				a.log.DebugContext(ctx, "how the binds stand could not be kept", "error", err)
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// down is how many connections with message centres this node holds that are not bound.
+func (r *smsRail) down() (n int) {
+	client := r.client.Load()
+	if client == nil || !r.holds.Load() {
+		return 0
+	}
+	for _, s := range client.States() {
+		n += s.Connections - s.Bound
+	}
+	return n
 }
 
 // otherBinds waits until the message centre is known and is another than before; nil says that held has

@@ -178,6 +178,10 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 				p, err := a.messaging.CampaignMessages(context.Background(), id, c.ID, 1, 1)
 				return err == nil && p.Messages[0].Status == messaging.StatusDelivered
 			})
+			clocktest.Await(t, "both connections of the bind to be listed", func() bool {
+				binds, err := a.messaging.Binds(context.Background())
+				return err == nil && len(binds) > 0 && binds[0].Name == "mtn" && binds[0].Bound == 2 && binds[0].State(a.clock.Now()) == messaging.BindUp
+			})
 		}
 		if err := a.Stop(context.Background()); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -8,14 +10,16 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 type providersCommands struct {
-	List      providersList      `cmd:"" help:"List providers by operation: paused, failing or well."`
+	List      providersList      `cmd:"" help:"List providers by operation: paused, failing or well; and the binds with message centres."`
 	Pause     providersPause     `cmd:"" help:"Give a provider no new work. Servers follow within a second."`
 	Resume    providersResume    `cmd:"" help:"Give a provider work again, and forget its failures."`
 	Routes    providersRoutes    `cmd:"" help:"List which providers serve what, best first."`
@@ -71,8 +75,12 @@ func (c *providersList) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		messages, err := o.messageCentres(e.ctx)
+		if err != nil {
+			return err
+		}
 		list := []route.Status{}
-		for _, s := range all {
+		for _, s := range append(all, messages...) {
 			if c.Mode == "" || c.Mode == s.Mode {
 				list = append(list, s)
 			}
@@ -80,6 +88,45 @@ func (c *providersList) Run(e *env) error {
 		return printAll(e.stdout, c.Output, providerColumns(), list)
 	})
 }
+
+// messageCentres are the binds with mobile operators and the receipts of these, as lines beside the providers.
+func (o *opened) messageCentres(ctx context.Context) ([]route.Status, error) {
+	m := o.messaging()
+	defer m.Close()
+	binds, err := m.Binds(ctx)
+	if err != nil || len(binds) == 0 {
+		return nil, err
+	}
+	strays, err := m.Strays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := o.clock.Now()
+	lines := make([]route.Status, 0, len(binds)+1)
+	modes := map[string]bool{}
+	for _, b := range binds {
+		line := route.Status{Mode: string(b.Mode), Provider: b.Name, Operation: "sms", Breaker: b.State(now)}
+		modes[line.Mode] = true
+		switch line.Breaker {
+		case messaging.BindSilent:
+			line.Why = "no node has said anything since " + stamp(b.SeenAt)
+		case messaging.BindDown, messaging.BindPartly:
+			line.Why = fmt.Sprintf("%d of %d connections since %s: %s", b.Bound, b.Connections, stamp(b.Since), b.Why)
+		}
+		lines = append(lines, line)
+	}
+	receipts := route.Status{Mode: string(tenant.Live), Provider: "all binds", Operation: "sms_receipts", Breaker: "matched"}
+	if !modes[receipts.Mode] {
+		receipts.Mode = string(tenant.Test)
+	}
+	if strays.Receipts > 0 {
+		receipts.Breaker = "unmatched"
+		receipts.Why = fmt.Sprintf("%d receipts since %s match no message, such as that of the id %s", strays.Receipts, stamp(strays.Since), strays.ID)
+	}
+	return append(lines, receipts), nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // providerSwitch names what pause and resume are about.
 type providerSwitch struct {

@@ -9,8 +9,12 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // served gives the table of a server that has started on the database.
@@ -152,5 +156,36 @@ func TestCatalogue(t *testing.T) {
 		w.run(exitUsage, "catalogue", "bank-code", "090100", "hubtle", "1", "--reason", "x")
 		w.run(exitUsage, "catalogue", "set", "bank", "040100", "--reason", "x")
 		w.run(exitUsage, "catalogue", "prefix", "24", "MTN", "--reason", "x")
+	})
+}
+
+// A message centre that is not bound, and receipts that match nothing, are lines beside the providers.
+func TestProvidersListShowsMessageCentres(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		before := len(w.list("providers", "list"))
+		c := clock.Real()
+		l := ledger.New(w.db, c, "server")
+		m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Clock: c, Log: slog.New(slog.DiscardHandler)})
+		defer m.Close()
+		why := "smpp: the bind was refused with status 0x0000000e, ESME_RINVPASWD: invalid password"
+		binds := []messaging.Bind{{Name: "mtn", Connections: 1, Bound: 1, Since: c.Now()}, {Name: "telecel", Connections: 1, Since: c.Now(), Why: why}}
+		if err := m.NoteBinds(t.Context(), tenant.Live, binds); err != nil {
+			t.Fatal(err)
+		}
+		got := w.list("providers", "list", "--mode", "live")
+		got = got[len(got)-3:]
+		if got[0]["breaker"] != "bound" || got[1]["breaker"] != "not bound" || !strings.Contains(got[1]["why"].(string), "ESME_RINVPASWD") || got[2]["breaker"] != "matched" {
+			t.Errorf("listed %v", got)
+		}
+		// It came long enough ago that its message will not come any more.
+		old := provider.Receipt{UpstreamID: "1a2b", State: provider.Delivered, To: "233241234567", At: c.Now().Add(-time.Hour)}
+		if err := m.Receive(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		got = w.list("providers", "list")
+		if last := got[len(got)-1]; len(got) != before+3 || last["breaker"] != "unmatched" || !strings.Contains(last["why"].(string), "1 receipts since") || !strings.Contains(last["why"].(string), "1a2b") {
+			t.Errorf("listed %v", got)
+		}
 	})
 }

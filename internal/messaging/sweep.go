@@ -50,6 +50,9 @@ func (m *Messaging) sweep(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := m.tellStrays(ctx); err != nil {
+		return err
+	}
 	if err := m.forgetKeys(ctx, now.Add(-replayWindow)); err != nil {
 		return err
 	}
@@ -62,6 +65,15 @@ func (m *Messaging) sweep(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// tellStrays logs that receipts match no message: one that was kept for a day says nothing else.
+func (m *Messaging) tellStrays(ctx context.Context) error {
+	s, err := m.Strays(ctx)
+	if err == nil && s.Receipts > 0 {
+		m.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
+	}
+	return err
 }
 
 const (

@@ -514,14 +514,17 @@ func TestARefusedBindIsTriedAgain(t *testing.T) {
 	if o := hand(t, c, segment("hello")); o.Class != provider.NotSent || o.RetryAfter <= 0 {
 		t.Errorf("%+v", o)
 	}
-	if _, err := bound(t.Context(), newLink(sc.bind().withDefaults(), Transceiver, Options{Clock: clock.Real()})); err == nil ||
-		!strings.Contains(err.Error(), "0x0000000e, ESME_RINVPASWD: invalid password") {
-		t.Errorf("the refusal reads %v", err)
+	if s := c.States(); len(s) != 1 || s[0].Connections != 1 || s[0].Bound != 0 || s[0].Since.IsZero() ||
+		!strings.Contains(s[0].Why, "0x0000000e, ESME_RINVPASWD: invalid password") {
+		t.Errorf("the refused bind is %+v", s)
 	}
 	sc.mu.Lock()
 	sc.refusal = data.ESME_ROK
 	sc.mu.Unlock()
 	ready(t, c)
+	if s := c.States(); s[0].Bound != 1 || s[0].Why != "" {
+		t.Errorf("the bind is %+v", s)
+	}
 }
 
 func TestTLS(t *testing.T) {
@@ -537,7 +540,7 @@ func TestTLS(t *testing.T) {
 	// A certificate of somebody else is refused.
 	b.TLS = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "smsc.test"}
 	l := newLink(b.withDefaults(), Transceiver, Options{Clock: clock.Real()})
-	if _, err := bound(t.Context(), l); err == nil {
+	if _, err := open(t.Context(), l); err == nil {
 		t.Error("bound with a stranger")
 	}
 }

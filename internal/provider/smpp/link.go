@@ -29,6 +29,21 @@ type link struct {
 	session  atomic.Pointer[session] // nil while there is none, and on a receiver
 	current  atomic.Pointer[session] // every session, for drain
 	draining atomic.Bool
+
+	mu    sync.Mutex
+	bound bool
+	since time.Time // of the last change
+	why   error     // of the last failure, while it is not bound
+}
+
+// note keeps how the link stands: bound, or why not.
+func (l *link) note(bound bool, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if bound != l.bound {
+		l.since = l.clock.Now()
+	}
+	l.bound, l.why = bound, why
 }
 
 // receiptsAtOnce is how many receipts of one connection are being stored at once: they are committed in
@@ -36,7 +51,7 @@ type link struct {
 const receiptsAtOnce = 1_000
 
 func newLink(b Bind, mode BindMode, o Options) *link {
-	return &link{bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, rate: newBucket(o.Clock, b.Rate),
+	return &link{since: o.Clock.Now(), bind: b, mode: mode, clock: o.Clock, log: o.Log, receipt: o.Receipt, rate: newBucket(o.Clock, b.Rate),
 		receipts: make(chan struct{}, receiptsAtOnce)}
 }
 
@@ -62,10 +77,11 @@ const (
 func (l *link) keep(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; {
 		begun := l.clock.Now()
-		s, err := bound(ctx, l)
+		s, err := open(ctx, l)
 		if err == nil {
 			l.log.InfoContext(ctx, "SMPP connection bound", "bind", l.bind.Name, "mode", string(l.mode))
 			l.current.Store(s)
+			l.note(true, nil)
 			if l.mode != Receiver && !l.draining.Load() {
 				l.session.Store(s)
 			}
@@ -76,6 +92,7 @@ func (l *link) keep(ctx context.Context) {
 				pause = firstPause
 			}
 		}
+		l.note(false, err)
 		if ctx.Err() != nil || l.draining.Load() {
 			return
 		}

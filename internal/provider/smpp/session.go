@@ -43,8 +43,8 @@ type submission struct {
 	since   time.Time
 }
 
-// bound dials, binds and starts a session.
-func bound(ctx context.Context, l *link) (*session, error) {
+// open dials, binds and starts a session.
+func open(ctx context.Context, l *link) (*session, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
 		return nil, err

@@ -218,6 +218,38 @@ func (c *Client) Ready(n msisdn.Network) error {
 	return errNoBind
 }
 
+// State is how one bind stands.
+type State struct {
+	Name        string
+	Connections int
+	Bound       int
+	Since       time.Time // of the last change
+	Why         string    // of the last failure, while some connection is not bound
+}
+
+// States says how each bind stands, in the order of the options.
+func (c *Client) States() []State {
+	var all []State
+	for _, l := range c.links {
+		if len(all) == 0 || all[len(all)-1].Name != l.bind.Name {
+			all = append(all, State{Name: l.bind.Name})
+		}
+		s := &all[len(all)-1]
+		s.Connections++
+		l.mu.Lock()
+		if l.since.After(s.Since) {
+			s.Since = l.since
+		}
+		if l.bound {
+			s.Bound++
+		} else if l.why != nil {
+			s.Why = l.why.Error()
+		}
+		l.mu.Unlock()
+	}
+	return all
+}
+
 // Submit implements provider.SMSSender.
 func (c *Client) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
 	network, _ := s.To.LikelyNetwork()

@@ -1,0 +1,111 @@
+package messaging
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Bind is how one account with a message centre stands, as the node said that holds its connections.
+type Bind struct {
+	Mode        tenant.Mode
+	Name        string
+	Connections int64
+	Bound       int64
+	Since       time.Time // of the last change
+	Why         string    // of the last failure, while some connection is not bound
+	SeenAt      time.Time
+}
+
+// The states of a bind.
+const (
+	BindUp     = "bound"
+	BindPartly = "partly bound"
+	BindDown   = "not bound"
+	BindSilent = "not heard of" // no node has said anything for a while
+)
+
+// bindHeard is how long the word of a node about its binds holds: it comes every minute.
+const bindHeard = 3 * time.Minute
+
+// State says how the bind stands at a time.
+func (b Bind) State(now time.Time) string {
+	switch {
+	case now.Sub(b.SeenAt) > bindHeard:
+		return BindSilent
+	case b.Bound == 0:
+		return BindDown
+	case b.Bound < b.Connections:
+		return BindPartly
+	}
+	return BindUp
+}
+
+const (
+	dropBinds   = `DELETE FROM sms_binds WHERE mode = $1`
+	selectBinds = `SELECT mode, name, connections, bound, since, why, seen_at FROM sms_binds ORDER BY mode, name`
+	// Kept receipts are of a day.
+	strayReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
+		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
+)
+
+var bindColumns = []db.Column[Bind]{
+	{Name: "mode", Text: func(b Bind) string { return string(b.Mode) }},
+	{Name: "name", Text: func(b Bind) string { return b.Name }},
+	{Name: "connections", Int: func(b Bind) int64 { return b.Connections }},
+	{Name: "bound", Int: func(b Bind) int64 { return b.Bound }},
+	{Name: "since", Time: func(b Bind) time.Time { return b.Since }},
+	{Name: "why", Text: func(b Bind) string { return b.Why }},
+	{Name: "seen_at", Time: func(b Bind) time.Time { return b.SeenAt }},
+}
+
+// NoteBinds keeps what the node that holds a mode's connections says of them, instead of what was said before.
+func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bind) error {
+	rows := make([]Bind, len(binds))
+	for i, b := range binds {
+		rows[i] = b
+		rows[i].Mode, rows[i].Why, rows[i].SeenAt = mode, cut(b.Why, 2*messageError), m.clock.Now()
+	}
+	return m.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(dropBinds, -1, string(mode))
+		db.Insert(tx, "sms_binds", bindColumns, rows)
+		return nil
+	})
+}
+
+// Binds lists the accounts with message centres, by mode and name.
+func (m *Messaging) Binds(ctx context.Context) (all []Bind, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(selectBinds, nil, func(r *db.Row) error {
+			var b Bind
+			var mode string
+			err := r.Scan(&mode, &b.Name, &b.Connections, &b.Bound, &b.Since, &b.Why, &b.SeenAt)
+			b.Mode = tenant.Mode(mode)
+			all = append(all, b)
+			return err
+		})
+	})
+	return all, err
+}
+
+// MostStrays is how many receipts Strays counts at most.
+const MostStrays = 10_000
+
+// Strays are receipts of the last day that match no message.
+type Strays struct {
+	Receipts int64 // at most MostStrays
+	Since    time.Time
+	ID       string // the operator's, of one of them
+}
+
+// Strays counts the receipts that have matched no message for so long that none will come.
+func (m *Messaging) Strays(ctx context.Context) (s Strays, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(strayReceipts, []any{m.clock.Now().Add(-strangerAfter), MostStrays}, &s.Receipts, &s.Since, &s.ID)
+		return err
+	})
+	return s, err
+}
