@@ -88,7 +88,6 @@ func New(d Deps) *Payments {
 	p.lanes = p.newLanes()
 	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.work})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
-	p.jobs.Periodic("payments-claims", claimsEvery, p.claims)
 	return p
 }
 

@@ -215,11 +215,8 @@ func (p *Payments) adopt(ctx context.Context, w *work, found search) jobs.Outcom
 // errUnclaimed refuses a claim that no provider knows.
 var errUnclaimed = problem.New(problem.NotFound, "claim_not_known", "No provider has it")
 
-// claimsEvery is how often the operators' claims are looked at.
-const claimsEvery = 10 * time.Second
-
-// claims looks for what operators claim that providers have done. It runs on one
-// node, and does nothing unless a recovery is open.
+// claims looks for what operators claim that providers have done. It runs with the
+// sweep, on one node, and does nothing unless a recovery is open.
 func (p *Payments) claims(ctx context.Context) error {
 	s, err := p.recovering(ctx)
 	if err != nil || !s.Lasts() || s.Closed() {

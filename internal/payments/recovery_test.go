@@ -313,7 +313,7 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there), claim(nowhere)}); err != nil {
 			t.Fatal(err)
 		}
-		n.pass(10 * time.Minute)
+		n.pass(2 * lookEvery)
 		states := map[string]recovery.ClaimState{}
 		all, err := n.lost.Claims(t.Context())
 		for _, c := range all {

@@ -73,6 +73,9 @@ type round struct {
 // sweep takes the second look at all that is due. It runs every ten minutes on
 // one node.
 func (p *Payments) sweep(ctx context.Context) error {
+	if err := p.claims(ctx); err != nil {
+		return err
+	}
 	r := &round{p: p, began: p.clock.Now(), unanswered: map[railKind]int{}}
 	var lists []listKey
 	var done []int64
