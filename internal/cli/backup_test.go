@@ -34,7 +34,7 @@ func (w where) bare(code int, args ...string) (stdout, stderr string) {
 // scratch is the flag by which verify and drill find a PostgreSQL server.
 func (w where) scratch() []string {
 	if w.db.Engine() == db.Postgres {
-		return w.flags
+		return w.flags[:2] // the database; what follows names a data folder
 	}
 	return nil
 }
