@@ -142,6 +142,67 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 	h.sound()
 }
 
+// TestANodeDiesAtEachStep lets a node be taken for dead at each of many messages of a campaign, with answers missing
+// before. The first node's answers come when another has taken over.
+func TestANodeDiesAtEachStep(t *testing.T) {
+	for _, at := range []int{1, 2, 60, 99, 100, 101, 140, 197, 198, 240, 250} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			each(t, func(t *testing.T, d *db.DB) { diesAt(t, d, at) })
+		})
+	}
+}
+
+func diesAt(t *testing.T, d *db.DB, at int) {
+	h := open(t, d, options{credits: 1_000})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	h.operator.script(func(int, provider.Segment) provider.Outcome {
+		h.operator.last++
+		if h.operator.last == at {
+			close(begun)
+			<-goOn
+		}
+		return provider.Outcome{Class: provider.Accepted, UpstreamID: fmt.Sprintf("old-%06d", h.operator.last)}
+	})
+	h.operator.keeps("233240000001", "233240000120")
+	c, err := h.send("hello", numbers(250)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	kill(t, d, "one")
+	other := node(t, d, options{node: "two", at: h.clock})
+	other.quiet()
+	close(goOn)
+	h.operator.let()
+	h.advanceUntil(func() bool { counts := h.queue.Counts(); return counts.Running == 0 })
+	tally := map[Status]int{}
+	for _, m := range h.messages(c) {
+		tally[m.Status]++
+	}
+	if tally[StatusSubmitted]+tally[StatusUnknown] != 250 || tally[StatusUnknown] == 0 || tally[StatusUnknown] > sliceSize {
+		t.Errorf("the messages are %v", tally)
+	}
+	offered := map[string]int{}
+	for _, s := range append(h.operator.all(), other.operator.all()...) {
+		if offered[s.to]++; offered[s.to] > 1 {
+			t.Errorf("%s was offered twice", s.to)
+		}
+	}
+	for _, m := range h.messages(c) {
+		if m.Status == StatusSubmitted && offered[m.Recipient] != 1 {
+			t.Errorf("%s reads submitted and was offered %d times", m.Recipient, offered[m.Recipient])
+		}
+	}
+	if s := h.status(c); s != CampaignDone {
+		t.Errorf("the campaign is %s", s)
+	}
+	h.sound()
+	other.pass(receiptWindow + sweepEvery)
+	other.pass(sweepEvery)
+	h.wantBalance(1_000 - int64(tally[StatusSubmitted]))
+	h.sound()
+}
+
 func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
