@@ -130,6 +130,50 @@ func TestOneNodeSendsForAll(t *testing.T) {
 	}
 }
 
+// A message centre that does not answer one submit of a campaign holds up none of the others.
+func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for _, engine := range dbtest.Engines() {
+		t.Run(engine.String(), func(t *testing.T) {
+			site, database := newSMSSite(t), ""
+			if engine == db.Postgres {
+				database = dbtest.URL(t)
+			}
+			a := site.node("one", database)
+			connected(t, a)
+			if err := site.current.Load().Inject(sim.Fault{Provider: sim.SMSC, Operation: "*", Kind: sim.Silent, Count: 1}); err != nil {
+				t.Fatal(err)
+			}
+			recipients := make([]string, 151)
+			for i := range recipients {
+				recipients[i] = fmt.Sprintf("02400%05d", 10_000+i)
+			}
+			c, _, err := a.messaging.Send(context.Background(), messaging.Caller{Tenant: demoTenant},
+				messaging.Send{SenderID: a.ready.SenderID, Message: "to all", Recipients: recipients})
+			if err != nil {
+				t.Fatal(err)
+			}
+			queued := func() (n int) {
+				for page := int64(1); page <= 2; page++ {
+					p, err := a.messaging.CampaignMessages(context.Background(), c.Tenant, c.ID, page, 100)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, m := range p.Messages {
+						if m.Status == messaging.StatusQueued || m.Status == messaging.StatusSending {
+							n++
+						}
+					}
+				}
+				return n
+			}
+			clocktest.Await(t, "all but one to be recorded", func() bool { return queued() == 1 })
+			site.replace() // ends the connection, and the wait for the answer
+			clocktest.Await(t, "the last one", func() bool { return queued() == 0 })
+		})
+	}
+}
+
 // Live messages go through the configured binds and nowhere else; without any they are refused.
 func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 	t.Parallel()
