@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -45,6 +46,7 @@ type Caller struct {
 	KeyID  string
 	Member string // the team member whose key it is; empty for the owner's
 	Scopes []Scope
+	Daily  money.Pesewas // what the key may spend in a day; 0: all that is there
 }
 
 // Can says whether the caller carries a right.
@@ -60,9 +62,10 @@ type Key struct {
 	Member     string
 	Scopes     []Scope
 	CreatedAt  time.Time
-	ExpiresAt  time.Time // zero: never
-	RevokedAt  time.Time // zero: not revoked
-	ReplacedBy string    // the key that a rotation made
+	ExpiresAt  time.Time     // zero: never
+	RevokedAt  time.Time     // zero: not revoked
+	ReplacedBy string        // the key that a rotation made
+	Daily      money.Pesewas // what it may take out of the wallet in a day; 0: all that is there
 }
 
 // State tells in one word whether the key works at a time: active, expired or
@@ -155,13 +158,15 @@ type keyRow struct {
 	found bool
 }
 
-const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by`
+const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by, daily`
 
 const selectKeyByHash = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1`
 
 func (k *Key) scan(r *db.Row) error {
 	var scopes string
-	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy)
+	var daily int64
+	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily)
+	k.Daily = money.Pesewas(daily)
 	for _, s := range strings.Fields(scopes) {
 		k.Scopes = append(k.Scopes, Scope(s))
 	}
@@ -200,7 +205,7 @@ func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) 
 		return Caller{}, errKey()
 	}
 	k := row.key
-	return Caller{Tenant: k.Tenant, KeyID: k.ID, Member: k.Member, Scopes: k.Scopes}, nil
+	return Caller{Tenant: k.Tenant, KeyID: k.ID, Member: k.Member, Scopes: k.Scopes, Daily: k.Daily}, nil
 }
 
 // NewKey says what key to make.
@@ -210,6 +215,7 @@ type NewKey struct {
 	Member string  // empty for the owner's own key
 	Scopes []Scope // none means All
 	Expiry time.Duration
+	Daily  money.Pesewas
 	Secret []byte // 32 bytes to make the key of; nil: random ones, as every key that matters has
 }
 
@@ -239,9 +245,12 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 	if n.Secret != nil && (len(n.Secret) != secretBytes || n.Live) {
 		return Minted{}, errors.New("access: only a test key is made of a given secret, of 32 bytes")
 	}
+	if err := checkDaily(n.Daily); err != nil {
+		return Minted{}, err
+	}
 	text := newKey(n.Live, n.Secret)
 	now := a.clock.Now()
-	k := Key{ID: uuid.Must(uuid.NewV7()).String(), Tenant: n.Tenant, Hint: hint(text), Member: n.Member, Scopes: scopes, CreatedAt: now}
+	k := Key{ID: uuid.Must(uuid.NewV7()).String(), Tenant: n.Tenant, Hint: hint(text), Member: n.Member, Scopes: scopes, CreatedAt: now, Daily: n.Daily}
 	if n.Expiry > 0 {
 		k.ExpiresAt = now.Add(n.Expiry)
 	}
@@ -266,7 +275,7 @@ func checkScopes(scopes []Scope) ([]Scope, error) {
 	return kept, nil
 }
 
-const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // CreateKey stores a minted key in tx.
 func (a *Access) CreateKey(tx *db.Tx, m Minted) {
@@ -276,7 +285,7 @@ func (a *Access) CreateKey(tx *db.Tx, m Minted) {
 		scopes[i] = string(s)
 	}
 	tx.Defer(insertKey, 1, k.ID, k.Tenant, k.Hint, k.Member, strings.Join(scopes, " "),
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, hash)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), hash)
 	tx.AfterCommit(func() { a.keys.Forget(hash) })
 }
 
@@ -307,7 +316,9 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 	err = tx.Query(lockKey+tx.ForUpdate(), []any{tenant, id}, func(r *db.Row) error {
 		found = true
 		var scopes string
-		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &hash)
+		var daily int64
+		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &hash)
+		k.Daily = money.Pesewas(daily)
 		for _, s := range strings.Fields(scopes) {
 			k.Scopes = append(k.Scopes, Scope(s))
 		}
@@ -322,7 +333,7 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 // Successor mints the key that Rotate will put in the place of an old one: the
 // same tenant, member, rights and lifetime, a new text.
 func (a *Access) Successor(old Key) (Minted, error) {
-	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Scopes: old.Scopes}
+	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Scopes: old.Scopes, Daily: old.Daily}
 	if !old.ExpiresAt.IsZero() {
 		n.Expiry = old.ExpiresAt.Sub(old.CreatedAt)
 	}
@@ -362,6 +373,32 @@ func (k Key) rotationState(at time.Time) string {
 		return state
 	}
 	return "already rotated"
+}
+
+func checkDaily(daily money.Pesewas) error {
+	if daily < 0 {
+		return problem.Field("daily", "must not be negative")
+	}
+	return nil
+}
+
+const setDaily = `UPDATE api_keys SET daily = $3 WHERE tenant = $1 AND id = $2`
+
+// SetDaily sets in tx what a key may spend in a day, which is in force within a second; 0 is all that is there. What it
+// spent before it had a limit does not count.
+func (a *Access) SetDaily(tx *db.Tx, tenant, id string, daily money.Pesewas) (old, changed Key, err error) {
+	if err := checkDaily(daily); err != nil {
+		return Key{}, Key{}, err
+	}
+	old, hash, err := a.lockKey(tx, tenant, id)
+	if err != nil {
+		return Key{}, Key{}, err
+	}
+	changed = old
+	changed.Daily = daily
+	tx.Defer(setDaily, 1, tenant, id, int64(daily))
+	tx.AfterCommit(func() { a.keys.Forget(hash) })
+	return old, changed, nil
 }
 
 const revokeKey = `UPDATE api_keys SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at = 0`

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -24,10 +25,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -353,6 +356,52 @@ func TestDrainingLosesNoRequest(t *testing.T) {
 		_ = answer.Body.Close()
 		if answer.StatusCode != want || !answer.Close {
 			t.Errorf("in the notice %s answers %s, close %v", path, answer.Status, answer.Close)
+		}
+	}
+}
+
+// A key with a daily limit spends it on payouts and airtime together and no more; collections go on.
+func TestAKeyWithADailyLimit(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, nil)
+	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant, Daily: 2 * money.Cedi})
+	if err == nil {
+		err = a.db.Write(t.Context(), func(tx *db.Tx) error {
+			a.access.CreateKey(tx, key)
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	networks, err := a.routes.Networks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	payout := `{"amount":"%s","channel":"MTN","account_number":"0240000001","client_reference":"daily-limit-%d"}`
+	for i, one := range []struct {
+		path, body string
+		status     int
+	}{
+		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 200}, // and its charges
+		{"airtime-api/sendAirtime", fmt.Sprintf(`{"phone_number":"0240000001","amount":1,"network_id":%q,"transaction_id":"daily-limit-2"}`, networks[0].ID), 200},
+		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 3), 403},
+		{"payment-api/send/mobilemoney", fmt.Sprintf(payout, "0.60", 1), 422},
+		{"payment-api/momopay", `{"amount":1,"network":"MTN","phone_number":"0240000001","transaction_id":"daily-limit-4"}`, 200},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.ready.APIURL+"/"+one.path, strings.NewReader(one.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Api-Key", key.Text)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != one.status || one.status == 403 && !strings.Contains(string(text), "daily_limit_reached") {
+			t.Errorf("request %d: %d %s", i, answer.StatusCode, text)
 		}
 	}
 }

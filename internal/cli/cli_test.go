@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
 )
 
 // patience is reached by a failing test only.
@@ -154,7 +155,16 @@ func TestKeys(t *testing.T) {
 		if strings.Contains(out, key) || !strings.Contains(out, made["hint"].(string)) {
 			t.Errorf("the list is %s", out)
 		}
+		has(t, made, map[string]any{"daily": "0.00"})
+		has(t, w.object("key", "set", keyID, "--tenant", id, "--daily", "250.00", "--reason", "a stolen key"), map[string]any{"daily": "250.00", "state": "active"})
+		if caller, err := access.New(w.db, clock.Real()).Authenticate(t.Context(), key); err != nil || caller.Daily != 250*money.Cedi {
+			t.Errorf("%+v, %v", caller, err)
+		}
+		has(t, w.object("key", "create", "--tenant", id, "--daily", "10"), map[string]any{"daily": "10.00"})
+		w.run(exitUsage, "key", "set", keyID, "--tenant", id, "--daily", "-1", "--reason", "x")
+		w.run(exitNotFound, "key", "set", "nothing", "--tenant", id, "--daily", "1", "--reason", "x")
 		next := w.object("key", "rotate", keyID, "--tenant", id, "--overlap", "1h", "--reason", "yearly")
+		has(t, next, map[string]any{"daily": "250.00"})
 		if !works(key) || !works(next["key"].(string)) {
 			t.Error("both keys must work during the overlap")
 		}

@@ -12,6 +12,7 @@ import (
 
 type keyCommands struct {
 	Create keyCreate `cmd:"" help:"Make a key and print it, this once."`
+	Set    keySet    `cmd:"" help:"Change what a key may spend in a day."`
 	List   keyList   `cmd:"" help:"List the keys of a customer."`
 	Rotate keyRotate `cmd:"" help:"Replace a key by a new one; both work for a while."`
 	Revoke keyRevoke `cmd:"" help:"End a key within a second, for good."`
@@ -42,6 +43,7 @@ func keyColumns() []column[keyView] {
 			}
 			return scopes
 		}},
+		{"daily", func(k keyView) any { return k.Daily }},
 		{"created_at", func(k keyView) any { return k.CreatedAt }},
 		{"expires_at", func(k keyView) any { return k.ExpiresAt }},
 		{"revoked_at", func(k keyView) any { return k.RevokedAt }},
@@ -65,6 +67,7 @@ type keyCreate struct {
 	Member  string         `name:"member" placeholder:"NAME" help:"Team member whose key it is; it acts on the customer's account."`
 	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
 	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
+	Daily   amount         `name:"daily" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges; 0 or absent: all that is there."`
 	Reason  string         `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
@@ -75,7 +78,7 @@ func (c *keyCreate) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Member: c.Member}
+		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Member: c.Member, Daily: c.Daily.or(0)}
 		if c.Expires != nil {
 			if n.Expiry = *c.Expires; n.Expiry == 0 { // which means no end to NewKey
 				return usage("--expires-in must be in the future")
@@ -97,6 +100,33 @@ func (c *keyCreate) Run(e *env) error {
 			return err
 		}
 		return printMinted(e, c.Output, m, o.clock.Now())
+	})
+}
+
+type keySet struct {
+	keyFlags
+	ID     string `arg:"" help:"Id of the key."`
+	Daily  amount `name:"daily" required:"" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges, in force within a second; 0: all that is there."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run changes a key.
+func (c *keySet) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
+		var k access.Key
+		entry := access.Entry{Action: "key.set", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			old, is, err := o.access.SetDaily(tx, c.Tenant, c.ID, c.Daily.or(0))
+			k = is
+			return changes(changed(keyColumns(), keyView{Key: old}, keyView{Key: is})), err
+		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, keyColumns(), keyView{Key: k, state: k.State(o.clock.Now())})
 	})
 }
 

@@ -29,6 +29,8 @@ type acceptance struct {
 	waits bool
 	// repeats: the same request hears what became of it (tenant.RepeatDuplicates).
 	repeats bool
+	// daily is what its key may spend in a day; 0: all that is there.
+	daily money.Pesewas
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 
@@ -190,6 +192,11 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 		e := problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "Insufficient wallet balance")
 		e.Data = Shortfall{Balance: money.Pesewas(b.page.Balance(wallet)), Amount: pay.Amount, Charges: pay.Charges}
 		return result{}, e
+	}
+	if a.limited() {
+		if err := b.spending.take(a, pay.held()); err != nil {
+			return result{}, err
+		}
 	}
 	event, beside := EventAccepted, EventReserved
 	if pay.Channel == ChannelWallet {

@@ -29,6 +29,8 @@ type batch struct {
 	verdicts []lane.Verdict[result]
 	page     *ledger.Page
 	ends     ends
+	today    int64
+	spending spending
 	// What was read, or is about to be written.
 	rows        map[string]*Payment
 	touched     map[string]bool
@@ -86,6 +88,8 @@ func (b *batch) reset() {
 	*b = batch{p: b.p, shard: b.shard, ops: b.ops, blind: b.blind,
 		verdicts:    make([]lane.Verdict[result], n),
 		ends:        ends{},
+		today:       day(b.p.clock.Now()),
+		spending:    spending{},
 		rows:        make(map[string]*Payment, n),
 		touched:     make(map[string]bool, n),
 		byReference: make(map[referenceKey]*Payment, n),
@@ -130,6 +134,9 @@ func (b *batch) gather(tx *db.Tx) error {
 			if a.child != nil {
 				b.note(*a.child, wallets, references, keys)
 			}
+			if a.limited() {
+				b.spending[spenderOf(a.payment)] = &spent{}
+			}
 			continue
 		}
 		pay := o.settle.payment
@@ -154,6 +161,9 @@ func (b *batch) gather(tx *db.Tx) error {
 	}
 	if len(b.ends) > 0 {
 		queries = append(queries, b.ends.query())
+	}
+	if len(b.spending) > 0 {
+		queries = append(queries, b.spending.query(b.today))
 	}
 	if len(references) > 0 {
 		queries = append(queries, db.Query{SQL: byOwnReference, Args: []any{keysOf(references)}, Each: b.scan(func(p *Payment) {
@@ -211,6 +221,7 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 // ledger's page), the ends and the rows of payments, then the jobs.
 func (b *batch) write(tx *db.Tx) error {
 	b.ends.post(tx)
+	b.spending.post(tx, b.today)
 	if len(b.released) > 0 {
 		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(releaseColumns, b.released))
 	}

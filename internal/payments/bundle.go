@@ -40,7 +40,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Pa
 	}
 	pay = asked(c, t, KindBundle)
 	pay.Reference, pay.Channel, pay.Account, pay.Details.OfferID = r.Reference, string(r.Network), string(r.MSISDN), r.OfferID
-	a := &acceptance{payment: pay, field: "service_id", repeats: t.Duplicates == tenant.RepeatDuplicates}
+	a := &acceptance{payment: pay, field: "service_id", repeats: t.Duplicates == tenant.RepeatDuplicates, daily: c.Daily}
 	if old, replayed, err := p.earlier(ctx, a); err != nil || replayed {
 		return old, replayed, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
@@ -61,10 +62,11 @@ type Payments struct {
 
 // Caller says on whose behalf a request came, and how to know it again.
 type Caller struct {
-	Tenant         string // id
-	Key            string // id of the access key
-	IdempotencyKey string // empty: none was sent
-	BodyHash       string // of the request; compared when the key comes again
+	Tenant         string        // id
+	Key            string        // id of the access key
+	IdempotencyKey string        // empty: none was sent
+	BodyHash       string        // of the request; compared when the key comes again
+	Daily          money.Pesewas // that the access key may spend in a day; 0: all that is there
 }
 
 // New builds the domain and registers its jobs; the queue's Start sets them

@@ -81,7 +81,7 @@ func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment,
 	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
 		return Payment{}, false, err
 	}
-	a := &acceptance{payment: pay, field: field, waits: true, repeats: t.Duplicates == tenant.RepeatDuplicates}
+	a := &acceptance{payment: pay, field: field, waits: true, repeats: t.Duplicates == tenant.RepeatDuplicates, daily: c.Daily}
 	if r.BankID != "" {
 		if old, again, err := p.earlier(ctx, a); err != nil || again {
 			return p.replayed(old, again, err)

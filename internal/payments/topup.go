@@ -56,7 +56,7 @@ func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, r
 	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
 	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
 	pay.Details.NetworkID = r.NetworkID
-	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network_id", repeats: t.Duplicates == tenant.RepeatDuplicates})
+	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network_id", repeats: t.Duplicates == tenant.RepeatDuplicates, daily: c.Daily})
 	return done.payment, done.replayed, err
 }
 

@@ -1,0 +1,99 @@
+package payments
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// A spender is a key with a daily limit.
+type spender struct{ tenant, key string }
+
+// spent is what a key has taken out of its wallet today: before this
+// transaction, and in it.
+type spent struct{ before, now money.Pesewas }
+
+// spending is that of the keys of one transaction. The lock of the wallet, which
+// comes before, keeps it as it is.
+type spending map[spender]*spent
+
+func spenderOf(p Payment) spender { return spender{p.Tenant, p.Key} }
+
+// limited says whether an acceptance counts. What a provider has done already,
+// in a life of the database that was lost, is taken over whatever the limit.
+func (a *acceptance) limited() bool { return a.daily > 0 && !a.adopted && a.payment.held() > 0 }
+
+// A day that a node's clock began a little early counts as today, too.
+const keySpending = `SELECT tenant, access_key, spent FROM key_spending
+WHERE (tenant, access_key) IN (SELECT k.tenant, k.access_key FROM rows($1) AS k) AND day BETWEEN $2 AND $2 + 1`
+
+var spenderColumns = []db.Column[spender]{
+	{Name: "tenant", Text: func(s spender) string { return s.tenant }},
+	{Name: "access_key", Text: func(s spender) string { return s.key }},
+}
+
+// query reads what was spent today.
+func (all spending) query(today int64) db.Query {
+	return db.Query{SQL: keySpending, Args: []any{db.RowsOf(spenderColumns, all.keys()), today}, Each: func(r *db.Row) error {
+		var k spender
+		var before int64
+		err := r.Scan(&k.tenant, &k.key, &before)
+		all[k] = &spent{before: money.Pesewas(before)}
+		return err
+	}}
+}
+
+func (all spending) keys() []spender {
+	keys := make([]spender, 0, len(all))
+	for k := range all {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b spender) int { return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.key, b.key)) })
+	return keys
+}
+
+// take counts what an acceptance holds, or refuses it.
+func (all spending) take(a *acceptance, held money.Pesewas) error {
+	s := all[spenderOf(a.payment)]
+	if rest := a.daily - s.before - s.now; held > rest {
+		return problem.New(problem.Forbidden, "daily_limit_reached",
+			fmt.Sprintf("This API key may spend GHS %s a day. GHS %s are left until midnight (UTC), this takes GHS %s", a.daily, max(rest, 0), held))
+	}
+	s.now += held
+	return nil
+}
+
+// spentRow is a spending as it is written.
+type spentRow struct {
+	spender
+	*spent
+}
+
+var spentColumns = []db.Column[spentRow]{
+	{Name: "tenant", Text: func(r spentRow) string { return r.tenant }},
+	{Name: "access_key", Text: func(r spentRow) string { return r.key }},
+	{Name: "spent", Int: func(r spentRow) int64 { return int64(r.now) }},
+}
+
+const spendingUpsert = `INSERT INTO key_spending (tenant, access_key, day, spent)
+SELECT s.tenant, s.access_key, CAST($2 AS BIGINT), s.spent FROM rows($1) AS s WHERE true
+ON CONFLICT (tenant, access_key) DO UPDATE SET
+	spent = CASE WHEN key_spending.day BETWEEN excluded.day AND excluded.day + 1 THEN key_spending.spent + excluded.spent ELSE excluded.spent END,
+	day = CASE WHEN key_spending.day = excluded.day + 1 THEN key_spending.day ELSE excluded.day END`
+
+// post defers what was spent here.
+func (all spending) post(tx *db.Tx, today int64) {
+	var rows []spentRow
+	for _, k := range all.keys() {
+		if s := all[k]; s.now > 0 {
+			rows = append(rows, spentRow{k, s})
+		}
+	}
+	if len(rows) > 0 {
+		tx.Defer(spendingUpsert, int64(len(rows)), db.RowsOf(spentColumns, rows), today)
+	}
+}
