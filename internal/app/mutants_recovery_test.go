@@ -8,7 +8,7 @@ func recoveryRules() []mutant {
 	return []mutant{
 		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,
 			`if err := p.beforeDebit(ctx, a); err != nil {`, `if err := error(nil); err != nil {`,
-			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
+			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
 		{"recovery-adopts", "what a rail knows is asked about and not sent", recovering,
 			`a.work.rail, a.work.stage, a.work.arrived = pay.Rail, stageSent, 1`, `a.work.rail = pay.Rail`,
 			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},

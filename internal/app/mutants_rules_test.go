@@ -262,7 +262,7 @@ func outcomeRules() []mutant {
 			byTest("payments", "TestAMismatchedAnswerToAPostIsNotBelieved/failed/SQLite")},
 		{"mismatch-escalated", "and an operator is called", judging,
 			"case o.Reason == provider.ReasonMismatch:\n\t\treturn s, verdictOperator, o.Reason\n\tcase s.refusal", "case o.Reason == provider.ReasonMismatch:\n\t\treturn s, verdictHold, o.Reason\n\tcase s.refusal",
-			byTest("payments", "TestAMismatchedAnswerIsNotBelieved/^amount/SQLite")},
+			byTest("payments", "TestTableOfRefusals")},
 		{"mismatch-amount", "the amount must be the payment's", "internal/provider/provider.go",
 			`e.Amount != want.Amount:`, `e.Amount < want.Amount:`,
 			byTest("provider", "TestMismatch")},

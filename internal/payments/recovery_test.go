@@ -111,8 +111,10 @@ func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
 		turnedAway := func(when string) {
 			t.Helper()
 			_, _, err := n.Payout(t.Context(), h.caller(), r)
-			if e := problem.From(err); e.Kind != problem.Unavailable || e.Code != "recovering" || e.RetryAfter <= 0 {
+			if !problem.Is(err, problem.Unavailable) {
 				t.Errorf("%s: %v", when, err)
+			} else if e := problem.From(err); e.Code != "recovering" || e.RetryAfter <= 0 {
+				t.Errorf("%s: %s, to come again in %v", when, e.Code, e.RetryAfter)
 			}
 			if _, err := n.Status(t.Context(), h.tenant.ID, r.Reference); !problem.Is(err, problem.Unavailable) {
 				t.Errorf("%s the status is %v", when, err)
