@@ -431,7 +431,7 @@ func (c *payoutsResolve) Run(e *env) error {
 type payoutsDecide struct {
 	common
 	ID     string `arg:"" help:"Our id or provider reference of the payment."`
-	For    string `name:"for" enum:"customer,house" required:"" help:"Who gets (reversed) or bears (paid after a refund) the amount: customer or house."`
+	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who gets (reversed) or bears (paid after a refund) the amount: customer or house. provider: its last word is the payment's status again, and the amount goes back as it was."`
 	Paid   bool   `name:"paid" xor:"was" help:"You resolved it as unpaid, and it was paid after all."`
 	Unpaid bool   `name:"unpaid" xor:"was" help:"You resolved it as paid, and it was not."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
@@ -457,7 +457,12 @@ func (c *payoutsDecide) Run(e *env) error {
 			list = []change{{"missing in suspense", hangs, "borne by the " + c.For}}
 		}
 		entry := access.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
-		if err := p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, actor(), o.audited(entry)); err != nil {
+		if c.For == "provider" {
+			err = p.Uphold(e.ctx, pay.ID, c.Reason, actor(), o.audited(entry))
+		} else {
+			err = p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, actor(), o.audited(entry))
+		}
+		if err != nil {
 			return err
 		}
 		return o.printPayment(e, c.Output, pay)

@@ -400,6 +400,56 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	return err
 }
 
+// The legs by which what a provider took and gave is booked again when its first
+// word holds after all.
+const (
+	LegUpheldProviderFee = "upheld_provider_fee"
+	LegUpheldCommission  = "upheld_commission"
+)
+
+// Uphold ends what hangs in suspense of a payout, top-up or bundle whose provider
+// has come back to the word that the status is: success, failed and success again;
+// or failed, paid and failed again. The amount goes back to the float, or out of
+// it, with what the provider took and gave: nobody gains or loses. Like Decide it
+// happens once.
+func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ...func(*db.Tx) error) error {
+	pay, err := p.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	paid := pay.Status == StatusSuccess
+	if pay.TurnedAt.IsZero() || pay.Kind == KindCollection || (pay.said() == provider.Success) != paid {
+		return problem.New(problem.Invalid, "not_upheld", "The provider's last word about this payment is not its status")
+	}
+	fee, commission, err := p.costs(ctx, pay)
+	if err != nil {
+		return err
+	}
+	m := movement{asset: asset(pay.Mode), from: ledger.Suspense, to: ledger.Float(pay.Rail), amount: pay.Amount, kind: "uphold", subject: pay.ID, leg: LegDecided}
+	costs := []movement{
+		{asset: m.asset, from: ledger.ProviderFees(pay.Rail), to: ledger.Float(pay.Rail), amount: fee, kind: m.kind, subject: pay.ID, leg: LegUpheldProviderFee},
+		{asset: m.asset, from: ledger.Float(pay.Rail), to: ledger.Commission(pay.Rail), amount: commission, kind: m.kind, subject: pay.ID, leg: LegUpheldCommission},
+	}
+	at := p.clock.Now()
+	if !paid {
+		m.amount = -m.amount
+	}
+	for _, c := range costs {
+		if c.amount == 0 {
+			continue
+		}
+		if !paid {
+			c.amount = -c.amount
+		}
+		m.beside = append(m.beside, c.forward().transfer(at))
+	}
+	err = p.book(ctx, m, reason, actor, also)
+	if errors.Is(err, db.ErrUnique) {
+		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
+	}
+	return err
+}
+
 // A movement is one transfer of an operator's; a negative amount goes the other
 // way.
 type movement struct {
@@ -409,6 +459,7 @@ type movement struct {
 	kind     string
 	subject  string // empty: one of its own
 	leg      string
+	beside   []ledger.Transfer // in the same transaction, between accounts that are sums
 }
 
 // forward turns a movement of a negative amount round.
@@ -440,7 +491,7 @@ func (p *Payments) book(ctx context.Context, m movement, reason, actor string, a
 		if err != nil {
 			return err
 		}
-		err = page.Add(m.transfer(at))
+		err = page.Add(append([]ledger.Transfer{m.transfer(at)}, m.beside...)...)
 		if err != nil {
 			return err
 		}

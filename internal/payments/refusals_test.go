@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -214,6 +215,56 @@ func TestEveryContradictionIsKept(t *testing.T) {
 				n.pass(2 * lookEvery)
 				if all, err := n.Contradictions(t.Context()); err != nil || len(all) != 5 || all[0].Said != last {
 					t.Errorf("after the decision: %v, %v", all, err)
+				}
+				n.sound()
+			})
+		})
+	}
+}
+
+// TestAWordThatHoldsAfterAllGoesBackToTheFloat: the provider comes back to what it
+// said first. Its book and our float agree again, and nobody gained or lost.
+func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
+	for _, first := range []provider.Outcome{costly(7, 3), failed} {
+		t.Run(first.State.String()+" at first", func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newHouse(t, d)
+				n := h.node("a")
+				h.first.script(always(pending), always(first))
+				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(2 * time.Second)
+				float, wallet := n.account(ledger.Float("mtn")), n.balance()
+				uphold := func() error { return n.Uphold(t.Context(), pay.ID, "the statement of the month", "ama") }
+				if err := uphold(); !problem.Is(err, problem.Invalid) {
+					t.Errorf("before any contradiction: %v", err)
+				}
+				second := costly(7, 3)
+				if first.State == provider.Success {
+					second = failed
+				}
+				for _, word := range []provider.Outcome{second, first} {
+					n.clock.Advance(time.Second)
+					h.first.script(always(pending), always(word))
+					if _, err := n.lookAgain(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+						t.Fatal(err)
+					}
+					if word.State == second.State {
+						if err := uphold(); !problem.Is(err, problem.Invalid) {
+							t.Errorf("while the provider says the opposite: %v", err)
+						}
+					}
+				}
+				if err := uphold(); err != nil {
+					t.Fatal(err)
+				}
+				if err := uphold(); !problem.Is(err, problem.Duplicate) {
+					t.Errorf("again: %v", err)
+				}
+				if is := n.account(ledger.Float("mtn")); is != float || n.account(ledger.Suspense) != 0 || n.balance() != wallet {
+					t.Errorf("float %s, was %s; suspense %s; wallet %s, was %s", is, float, n.account(ledger.Suspense), n.balance(), wallet)
 				}
 				n.sound()
 			})
