@@ -50,7 +50,7 @@ func TestRoutesAndDocumentAreTheSame(t *testing.T) {
 			t.Errorf("%s is served and not documented", name)
 			continue
 		}
-		if want := (apitest.Rate{Requests: r.Limit.Max, Seconds: int64(r.Limit.Window.Seconds())}); o.Rate != want {
+		if want := (apitest.Rate{Requests: r.Limit.Max, Seconds: int64(r.Limit.Window.Seconds()), OfKey: r.Limit.OfKey}); o.Rate != want {
 			t.Errorf("%s is limited to %+v, documented is %+v", name, want, o.Rate)
 		}
 		if limited := r.Limit.Max > 0 || !r.Open; o.Limited() != limited {

@@ -42,6 +42,8 @@ type Operation struct {
 type Rate struct {
 	Requests int64 `json:"requests"`
 	Seconds  int64 `json:"window_s"`
+	// OfKey is how many of them one key may make; 0: all.
+	OfKey int64 `json:"of_key"`
 }
 
 // Field is one input of an operation.
@@ -285,8 +287,12 @@ func (o Operation) checkHeaders(status int, declared openapi3.Headers, header ht
 				return fmt.Errorf("the header %s is missing", name)
 			}
 		}
-		if want := fmt.Sprintf(";q=%d;w=%d", o.Rate.Requests, o.Rate.Seconds); !strings.HasSuffix(header.Get("RateLimit-Policy"), want) {
-			return fmt.Errorf("the limit is %s, want %s", header.Get("RateLimit-Policy"), want)
+		// The header tells of the limit that leaves the client fewest: the tenant's, or its key's.
+		is := func(requests int64) bool {
+			return strings.HasSuffix(header.Get("RateLimit-Policy"), fmt.Sprintf(";q=%d;w=%d", requests, o.Rate.Seconds))
+		}
+		if !is(o.Rate.Requests) && (o.Rate.OfKey == 0 || !is(o.Rate.OfKey)) {
+			return fmt.Errorf("the limit is %s, want %+v", header.Get("RateLimit-Policy"), o.Rate)
 		}
 	}
 	if wait := status == http.StatusConflict || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable; wait && header.Get("Retry-After") == "" {
