@@ -101,7 +101,7 @@ func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
 func TestAWrongWordIsRefusedInWords(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--status must be success, submitted, pending, failed, invalid or declined, not lost\n": {"payouts", "list", "x", "--status", "lost"},
-		"--for must be customer or house, not me\n":                                             {"payouts", "decide", "x", "--for", "me", "--reason", "x"},
+		"--for must be customer, house or provider, not me\n":                                   {"payouts", "decide", "x", "--for", "me", "--reason", "x"},
 		"<kind> must be network, service or bank, not ship\n":                                   {"catalogue", "set", "ship", "x", "--reason", "x"},
 	} {
 		if _, errs := plain(t, exitUsage, args...); !strings.Contains(errs, want) {
