@@ -29,8 +29,15 @@ func previousRelease(t *testing.T) string {
 	}
 	commit, folder := strings.TrimSpace(string(text)), t.TempDir()
 	source, packed, path := filepath.Join(folder, "source"), filepath.Join(folder, "source.zip"), filepath.Join(folder, "makola")
-	// The checkout may be another user's.
-	if out, err := exec.Command("git", "-c", "safe.directory=*", "-C", "../..", "archive", "--format=zip", "-o", packed, commit).CombinedOutput(); err != nil {
+	git := func(args ...string) ([]byte, error) { // the checkout may be another user's
+		return exec.Command("git", append([]string{"-c", "safe.directory=*", "-C", "../.."}, args...)...).CombinedOutput()
+	}
+	if shallow, err := git("rev-parse", "--is-shallow-repository"); err == nil && strings.TrimSpace(string(shallow)) == "true" {
+		if out, err := git("fetch", "--quiet", "--unshallow"); err != nil {
+			t.Logf("the history could not be fetched: %v\n%s", err, out)
+		}
+	}
+	if out, err := git("archive", "--format=zip", "-o", packed, commit); err != nil {
 		t.Fatalf("the release before is commit %s, which is not in this checkout: this test needs the whole history, so fetch it (git fetch --unshallow): %v\n%s",
 			commit, err, out)
 	}
