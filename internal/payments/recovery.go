@@ -129,6 +129,11 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	case found.known:
 		pay.Rail, pay.SendingAt, pay.UpstreamID = found.rail.Name, p.clock.Now(), found.outcome.UpstreamID
 		a.adopted = true
+		if c := a.child; c != nil { // the top-up of an earlier day has that day's reference, too
+			c.Reference = pay.Reference
+			c.ProviderReference = p.references.make(*c)
+			c.AttemptReference = c.ProviderReference
+		}
 		a.work.is(*pay)
 		a.work.rail, a.work.stage, a.work.arrived = pay.Rail, stageSent, 1
 		a.work.openedAt, a.work.acceptedAt = p.clock.Now(), p.clock.Now()

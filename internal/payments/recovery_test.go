@@ -282,9 +282,13 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.clock.Advance(10 * time.Minute)
-		pay, _, _, err := n.AirtimeBuy(t.Context(), keyed, buy)
+		pay, topUp, _, err := n.AirtimeBuy(t.Context(), keyed, buy)
 		if err != nil || pay.ProviderReference != before || h.first.posted(before) != 0 {
 			t.Fatalf("%s, %v, sent %d times", pay.ProviderReference, err, h.first.posted(before))
+		}
+		// The airtime that it buys is looked for under the reference of that day, too.
+		if is := n.must(KindTopUp, topUp.ID); is.Reference != asked.Reference || is.ProviderReference != n.References(h.tenant, KindTopUp, asked.Reference)[0] {
+			t.Errorf("the top-up is %s, at providers %s", is.Reference, is.ProviderReference)
 		}
 		if err := n.lost.Allow(t.Context(), h.tenant.ID, "looked at the statement", "ama"); err != nil {
 			t.Fatal(err)
