@@ -40,21 +40,6 @@ func (r *Recovery) Use(ctx context.Context, accounts []Account) error {
 	})
 }
 
-// Missing gives the accounts that were ever used and are not among those of a server.
-func (r *Recovery) Missing(ctx context.Context, accounts []Account) (missing []Account, err error) {
-	has := map[[3]string]bool{}
-	for _, a := range accounts {
-		has[[3]string{a.Rail, a.Mode, a.Fingerprint}] = true
-	}
-	used, err := r.Accounts(ctx)
-	for _, a := range used {
-		if !has[[3]string{a.Rail, a.Mode, a.Fingerprint}] {
-			missing = append(missing, a)
-		}
-	}
-	return missing, err
-}
-
 // Accounts gives the accounts that were ever used. While a recovery lasts the servers write down every minute which ones
 // they have: one that was not seen since its begin, no server has.
 func (r *Recovery) Accounts(ctx context.Context) (list []Account, err error) {
