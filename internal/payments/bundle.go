@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"errors"
 
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -51,22 +52,46 @@ func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Pa
 	if service.Network != r.Network {
 		return Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
+	p.mintReference(&pay)
 	o, err := p.offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {
-		return Payment{}, false, err
+		return Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
-	p.mintReference(&pay)
 	pay.Channel, pay.Account, pay.Amount, pay.Rail = string(o.network), string(o.number), o.Amount, o.rail
 	pay.Details = Details{
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
 		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
 	}
 	if err := p.stillOffered(ctx, pay, service, o); err != nil {
-		return Payment{}, false, err
+		return Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
 	a.payment = pay
 	done, err := p.accept(ctx, a)
 	return done.payment, done.replayed, err
+}
+
+// offerForgotten gives the answer to a purchase whose offer is gone. While a
+// recovery lasts the purchase may have been made before the offer was forgotten:
+// the refusal stands only when no rail knows the reference. A purchase that a rail
+// has goes to the operators, because its price is forgotten, too.
+func (p *Payments) offerForgotten(ctx context.Context, pay Payment, gone error) error {
+	s, err := p.recovering(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.Lasts() || !problem.Is(gone, problem.NotFound) {
+		return gone
+	}
+	p.mint(&pay, p.clock.Now())
+	a := &acceptance{payment: pay, claimed: true, work: newWork(pay)}
+	switch err := p.beforeDebit(ctx, a); {
+	case errors.Is(err, errUnclaimed):
+		return gone
+	case err == nil:
+		return p.conflict(ctx, a.payment, a.payment.Rail, "the provider has done it, and the package that was bought is forgotten")
+	default:
+		return err
+	}
 }
 
 // stillOffered asks the rail that made an offer whether it stands.

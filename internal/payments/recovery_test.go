@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -200,6 +201,45 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 			t.Fatalf("%+v, %v, the wallet has %s", list, err, n.balance())
 		}
 		n.sound()
+	})
+}
+
+// TestAPurchaseWhoseOfferIsForgottenWaits: the offer was made, and its package bought,
+// after the backup. Only a rail that answers "not known" after V makes it a 404.
+func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.recovers = true
+		n := h.node("a")
+		h.second.sells(pending, oneGiga)
+		r := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: "of-the-life-before", Network: msisdn.Telecel, Reference: h.reference()}
+		reference := n.References(h.tenant, KindBundle, r.Reference)[0]
+		buy := func(want problem.Kind) {
+			t.Helper()
+			if _, _, err := n.BuyBundle(t.Context(), h.caller(), r); !problem.Is(err, want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		n.lostTime(t, false)
+		buy(problem.Unavailable)
+		if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		h.second.script(always(pending), always(unknown))
+		h.first.script(always(pending), always(notFound))
+		buy(problem.Unavailable)
+		h.second.script(always(pending), always(notFound))
+		n.clock.Advance(10 * time.Minute)
+		buy(problem.NotFound)
+		h.second.knows(reference, oneGiga.Amount, string(telecel), success)
+		buy(problem.Unavailable)
+		list, err := n.lost.Conflicts(t.Context())
+		if err != nil || len(list) != 1 || list[0].Reference != r.Reference {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if n.balance() != funds || len(h.second.shop.bought) != 0 {
+			t.Errorf("the wallet has %s, bought %v", n.balance(), h.second.shop.bought)
+		}
 	})
 }
 
