@@ -94,6 +94,25 @@ func has(t *testing.T, o map[string]any, want map[string]any) {
 	}
 }
 
+func TestAnOperatorSetsACustomersQuotas(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant("--quota-groups", "7")
+		has(t, w.object("tenant", "show", id), map[string]any{
+			"quota_contacts": "default", "quota_groups": "7", "quota_sender_ids": "default", "quota_campaigns": "default"})
+		has(t, w.object("tenant", "set", id, "--quota-contacts", "2000000", "--quota-groups", "default", "--quota-sender-ids", "none", "--quota-campaigns", "0", "--reason", "large"), map[string]any{
+			"quota_contacts": "2000000", "quota_groups": "default", "quota_sender_ids": "none", "quota_campaigns": "none"})
+		want := []any{"quota_contacts: default → 2000000;", "quota_groups: 7 → default;", "quota_sender_ids: default → none;", "quota_campaigns: default → none;"}
+		if got := w.list("audit", "list", "--tenant", id)[0]["changes"].([]any); !slices.Equal(got, want) {
+			t.Errorf("the changes are %v, not %v", got, want)
+		}
+		for _, bad := range []string{"-1", "many", "1.5"} {
+			if _, said := w.run(exitUsage, "tenant", "set", id, "--quota-contacts="+bad, "--reason", "typing"); !strings.Contains(said, "must be a whole number from 0 on, none or default") {
+				t.Errorf("%s is answered %q", bad, said)
+			}
+		}
+	})
+}
+
 func TestTenants(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant("--collections", "on", "--payout-ip", "10.0.0.0/8", "--payout-ip", "::1", "--transfer-limit", "200.50")

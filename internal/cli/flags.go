@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // toggle is a flag that says on or off, or nothing.
@@ -51,6 +52,24 @@ func (a amount) or(otherwise money.Pesewas) money.Pesewas {
 		return otherwise
 	}
 	return *a.value
+}
+
+// quota is a flag that says how much a customer may store, or nothing.
+type quota struct{ value *tenant.Quota }
+
+// UnmarshalText reads the flag.
+func (q *quota) UnmarshalText(text []byte) error {
+	n, err := tenant.ParseQuota(string(text))
+	q.value = &n
+	return err
+}
+
+// orDefault gives what was said, or else that the installation's setting holds.
+func (q quota) orDefault() tenant.Quota {
+	if q.value == nil {
+		return tenant.InstallationQuota
+	}
+	return *q.value
 }
 
 // count is a flag that says how many, at least one.

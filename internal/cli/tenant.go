@@ -29,6 +29,20 @@ type tenantFlags struct {
 	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"What a request is answered whose reference was used before: refused, or the same one hears for a day what became of it."`
 	TransferLimit amount         `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
 	BankLimit     amount         `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
+	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
+}
+
+// quotaFlags are the bounds of what a customer stores.
+type quotaFlags struct {
+	Contacts  quota `name:"contacts" placeholder:"N|none|default" help:"Most contacts, over all its groups; default: what the server's MAKOLA_QUOTA_CONTACTS says."`
+	Groups    quota `name:"groups" placeholder:"N|none|default" help:"Most contact groups."`
+	Senders   quota `name:"sender-ids" placeholder:"N|none|default" help:"Most sender IDs, those rejected among them."`
+	Campaigns quota `name:"campaigns" placeholder:"N|none|default" help:"Most campaigns under way at once, of those with more than 10 recipients."`
+}
+
+// change says what the flags ask for.
+func (q quotaFlags) change() tenant.QuotaChange {
+	return tenant.QuotaChange{Contacts: q.Contacts.value, Groups: q.Groups.value, Senders: q.Senders.value, Campaigns: q.Campaigns.value}
 }
 
 // tenantView is a customer as it is printed.
@@ -60,6 +74,10 @@ func tenantDetails() []column[tenantView] {
 	return append(tenantColumns(),
 		column[tenantView]{"updated_at", func(t tenantView) any { return t.UpdatedAt }},
 		column[tenantView]{"payout_ips", func(t tenantView) any { return t.payoutIPs }},
+		column[tenantView]{"quota_contacts", func(t tenantView) any { return t.Quotas.Contacts.String() }},
+		column[tenantView]{"quota_groups", func(t tenantView) any { return t.Quotas.Groups.String() }},
+		column[tenantView]{"quota_sender_ids", func(t tenantView) any { return t.Quotas.Senders.String() }},
+		column[tenantView]{"quota_campaigns", func(t tenantView) any { return t.Quotas.Campaigns.String() }},
 		column[tenantView]{"wallet", func(t tenantView) any { return t.wallet }},
 		column[tenantView]{"sms_credits", func(t tenantView) any { return t.credits }},
 	)
@@ -101,6 +119,8 @@ func (c *tenantCreate) Run(e *env) error {
 			FeeBearer:         tenant.FeeBearer(c.FeeBearer),
 			Duplicates:        tenant.Duplicates(c.Duplicates),
 			Listed:            tenant.Listed(c.Listed),
+			Quotas: tenant.Quotas{Contacts: c.Quotas.Contacts.orDefault(), Groups: c.Quotas.Groups.orDefault(),
+				Senders: c.Quotas.Senders.orDefault(), Campaigns: c.Quotas.Campaigns.orDefault()},
 		}
 		if t.ID == "" {
 			t.ID = newID()
@@ -179,6 +199,7 @@ func (c *tenantSet) change() tenant.Change {
 	change := tenant.Change{
 		Name: c.Name, CollectionsEnabled: c.Collections.value, Blocked: c.Blocked.value,
 		PayoutLimitWallet: c.TransferLimit.value, PayoutLimitBank: c.BankLimit.value,
+		Quotas: c.Quotas.change(),
 	}
 	if c.Payouts.value != nil {
 		stopped := !*c.Payouts.value

@@ -140,7 +140,7 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 	}
 	c.Recipients, c.Invalid, c.Excluded = int64(len(list.numbers)), int64(list.invalidCount), int64(list.excluded)
 	if len(list.numbers) > smallChunk {
-		if err := m.roomForCampaign(ctx, t.ID); err != nil {
+		if err := m.roomForCampaign(ctx, t); err != nil {
 			return Campaign{}, false, err
 		}
 	}

@@ -103,6 +103,10 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 	if len(list) > MaxBulk {
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
 	}
+	quotas, err := m.quotasOf(ctx, caller.Tenant)
+	if err != nil {
+		return Added{}, false, err
+	}
 	ctx = db.Bulk(ctx, caller.Tenant)
 	if len(list) > contactsAtOnce {
 		if added, replayed, err = m.added(ctx, caller); replayed || err != nil {
@@ -113,7 +117,7 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 	first := 0
 	for ; len(list)-first > contactsAtOnce; first += contactsAtOnce {
 		set, _, err := once(ctx, m, Caller{}, func(tx *db.Tx) (Added, error) {
-			return m.addContacts(tx, caller.Tenant, group, list[first:first+contactsAtOnce], m.clock.Now())
+			return addContacts(tx, caller.Tenant, group, list[first:first+contactsAtOnce], m.clock.Now(), quotas.Contacts)
 		})
 		if err != nil {
 			return Added{}, false, err
@@ -121,7 +125,7 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 		before.add(set, first)
 	}
 	return once(ctx, m, caller, func(tx *db.Tx) (Added, error) {
-		last, err := m.addContacts(tx, caller.Tenant, group, list[first:], m.clock.Now())
+		last, err := addContacts(tx, caller.Tenant, group, list[first:], m.clock.Now(), quotas.Contacts)
 		added := before.clone()
 		added.add(last, first)
 		if err == nil && len(added.Bad) > 0 && added.New+added.Duplicates == 0 {
@@ -155,7 +159,8 @@ func (m *Messaging) added(ctx context.Context, caller Caller) (added Added, repl
 	return added, replayed, err
 }
 
-func (m *Messaging) addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Time) (Added, error) {
+// addContacts adds a list of at most a set to a group; quota is the most contacts of the tenant, 0 is no bound.
+func addContacts(tx *db.Tx, tenant, group string, list []NewContact, now time.Time, quota int64) (Added, error) {
 	g, err := lockGroup(tx, tenant, group)
 	if err != nil {
 		return Added{}, err
@@ -168,7 +173,7 @@ func (m *Messaging) addContacts(tx *db.Tx, tenant, group string, list []NewConta
 	if g.Contacts+int64(len(fresh)) > MaxContacts {
 		return Added{}, problem.Field("contacts", fmt.Sprintf("do not fit: a group may have at most %d contacts", MaxContacts))
 	}
-	if err := m.roomForContacts(tx, tenant, len(fresh)); err != nil {
+	if err := roomForContacts(tx, tenant, len(fresh), quota); err != nil {
 		return Added{}, err
 	}
 	for rest := fresh; len(rest) > 0; {
@@ -235,8 +240,12 @@ func unknownTo(tx *db.Tx, g Group, contacts []Contact, added *Added) ([]Contact,
 // AddContact adds one number; one that the group has already is a Duplicate. replayed says that the
 // caller's Idempotency-Key added it before: it is then as it was.
 func (m *Messaging) AddContact(ctx context.Context, caller Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
+	quotas, err := m.quotasOf(ctx, caller.Tenant)
+	if err != nil {
+		return Contact{}, false, err
+	}
 	return once(db.Bulk(ctx, caller.Tenant), m, caller, func(tx *db.Tx) (Contact, error) {
-		added, err := m.addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now())
+		added, err := addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now(), quotas.Contacts)
 		switch {
 		case err != nil:
 			return Contact{}, err

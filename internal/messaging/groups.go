@@ -44,8 +44,12 @@ func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon stri
 	if err := checkGroupName(g.Name); err != nil {
 		return Group{}, false, err
 	}
+	quotas, err := m.quotasOf(ctx, caller.Tenant)
+	if err != nil {
+		return Group{}, false, err
+	}
 	return once(db.Bulk(ctx, caller.Tenant), m, caller, func(tx *db.Tx) (Group, error) {
-		if err := m.roomForGroup(tx, g.Tenant); err != nil {
+		if err := roomForGroup(tx, g.Tenant, quotas.Groups); err != nil {
 			return Group{}, err
 		}
 		_, err := tx.Exec(insertGroup, g.Tenant, g.ID, g.Name, g.Icon, g.CreatedAt)

@@ -42,6 +42,10 @@ var headings = map[string][]string{
 // committed and told to progress; what was added before an error stays, and the same file may come again.
 func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Reader, progress func(Imported)) (Imported, error) {
 	var done Imported
+	quotas, err := m.quotasOf(ctx, tenant)
+	if err != nil {
+		return done, err
+	}
 	rows, err := newContactReader(file)
 	if err != nil {
 		return done, err
@@ -67,7 +71,9 @@ func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Re
 				list, lines = append(list, contact), append(lines, line)
 			}
 		}
-		added, _, err := once(db.Bulk(ctx, tenant), m, Caller{}, func(tx *db.Tx) (Added, error) { return m.addContacts(tx, tenant, group, list, m.clock.Now()) })
+		added, _, err := once(db.Bulk(ctx, tenant), m, Caller{}, func(tx *db.Tx) (Added, error) {
+			return addContacts(tx, tenant, group, list, m.clock.Now(), quotas.Contacts)
+		})
 		if err != nil {
 			return done, err
 		}

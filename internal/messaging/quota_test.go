@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // What a customer stores for nothing has an end, which the refusal says; its neighbours have theirs.
@@ -79,6 +80,46 @@ func TestQuotas(t *testing.T) {
 			t.Errorf("a single message beside it: %v", err)
 		}
 		h.wantBalance(100 - smallChunk - 1 - 1)
+
+		// The tenant's own quotas take the place of these.
+		quotas := func(c tenant.QuotaChange) {
+			h.write(func(tx *db.Tx) error {
+				_, _, err := h.tenants.Set(tx, "shop", tenant.Change{Quotas: c})
+				return err
+			})
+		}
+		of := func(n tenant.Quota) *tenant.Quota { return &n }
+		quotas(tenant.QuotaChange{Contacts: of(4), Groups: of(3), Senders: of(3), Campaigns: of(2)})
+		if _, err := group("three"); err != nil {
+			t.Errorf("a third group under a quota of 3: %v", err)
+		}
+		_, err = group("four")
+		refused(err, "name", "at most 3 contact groups")
+		if err := add(second, "0240000004"); err != nil {
+			t.Errorf("a fourth contact under a quota of 4: %v", err)
+		}
+		refused(add(second, "0240000005"), "contacts", "at most 4 contacts")
+		_, err = h.Import(t.Context(), "shop", second.ID, strings.NewReader("0240000005\n"), nil)
+		refused(err, "contacts", "at most 4 contacts")
+		if _, _, err := h.RequestSender(t.Context(), h.caller(), "Asafo", "one more"); err != nil {
+			t.Errorf("a third sender ID under a quota of 3: %v", err)
+		}
+		_, _, err = h.RequestSender(t.Context(), h.caller(), "Asokwa", "one more")
+		refused(err, "name", "at most 3 sender IDs")
+		if _, err := h.send("second", many...); err != nil {
+			t.Errorf("a second campaign under a quota of 2: %v", err)
+		}
+		_, err = h.send("third", many...)
+		refused(err, "recipients", "at most 2 campaigns")
+		quotas(tenant.QuotaChange{Contacts: of(tenant.NoQuota), Groups: of(tenant.InstallationQuota), Campaigns: of(tenant.NoQuota)})
+		_, err = group("four")
+		refused(err, "name", "at most 2 contact groups")
+		if err := add(second, "0240000005", "0240000006"); err != nil {
+			t.Errorf("contacts without a quota: %v", err)
+		}
+		if _, err := h.send("third", many...); err != nil {
+			t.Errorf("a campaign without a quota: %v", err)
+		}
 
 		neighbour, _ := h.customer("neighbour", 0, "Bantama")
 		if _, _, err := h.AddGroup(t.Context(), Caller{Tenant: neighbour.ID}, "one", ""); err != nil {

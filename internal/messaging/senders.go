@@ -87,8 +87,12 @@ func (m *Messaging) RequestSender(ctx context.Context, caller Caller, name, desc
 	}
 	s := Sender{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: cut(description, maxDescription),
 		Status: SenderPending, CreatedAt: m.clock.Now()}
+	quotas, err := m.quotasOf(ctx, s.Tenant)
+	if err != nil {
+		return Sender{}, false, err
+	}
 	asked, replayed, err = once(ctx, m, caller, func(tx *db.Tx) (Sender, error) {
-		if err := m.roomForSender(tx, s.Tenant); err != nil {
+		if err := roomForSender(tx, s.Tenant, quotas.Senders); err != nil {
 			return Sender{}, err
 		}
 		_, err := tx.Exec(insertSender, s.Tenant, s.ID, s.Name, strings.ToLower(s.Name), s.Description, s.CreatedAt)

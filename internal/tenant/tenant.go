@@ -97,6 +97,7 @@ type Tenant struct {
 	FeeBearer          FeeBearer
 	Duplicates         Duplicates
 	Listed             Listed
+	Quotas             Quotas
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
@@ -179,13 +180,15 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 }
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
-	wallet_limit, bank_limit, fee_bearer, duplicates, listed, created_at, updated_at`
+	wallet_limit, bank_limit, fee_bearer, duplicates, listed, quota_contacts, quota_groups, quota_sender_ids, quota_campaigns,
+	created_at, updated_at`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
-		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed, &t.CreatedAt, &t.UpdatedAt)
+		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed,
+		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -250,11 +253,11 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 
 // Create makes a tenant in tx and opens its wallet and its credits. Members of
 // t that are zero get their default: an id, the limits, the merchant bearing
-// fees, duplicates refused. The tenant as made is returned; id is made before the transaction by
+// fees, duplicates refused, the quotas of the installation. The tenant as made is returned; id is made before the transaction by
 // callers whose transaction may run twice.
 func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.ID == "" {
@@ -281,7 +284,8 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.CreatedAt = s.clock.Now()
 	t.UpdatedAt = t.CreatedAt
 	_, err := tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
-		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed, t.CreatedAt, t.UpdatedAt)
+		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed,
+		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -322,6 +326,7 @@ func (t Tenant) check() error {
 	if t.PayoutLimitBank <= 0 {
 		f.Add("bank_transfer_limit", "must be above zero")
 	}
+	t.Quotas.check(&f)
 	return f.Err()
 }
 
@@ -344,6 +349,7 @@ type Change struct {
 	FeeBearer          *FeeBearer
 	Duplicates         *Duplicates
 	Listed             *Listed
+	Quotas             QuotaChange
 }
 
 func set[T any](to *T, from *T) {
@@ -353,7 +359,8 @@ func set[T any](to *T, from *T) {
 }
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
-	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11 WHERE id = $1`
+	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11,
+	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15 WHERE id = $1`
 
 // Set changes a tenant in tx, where the caller also writes the audit entry, and
 // gives it as it was and as it is.
@@ -372,12 +379,14 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.FeeBearer, c.FeeBearer)
 	set(&after.Duplicates, c.Duplicates)
 	set(&after.Listed, c.Listed)
+	after.Quotas.set(c.Quotas)
 	if err := after.check(); err != nil {
 		return Tenant{}, Tenant{}, err
 	}
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
-		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt)
+		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt,
+		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
@@ -135,6 +136,7 @@ func TestSetRefuses(t *testing.T) {
 		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live})
 		for _, c := range []Change{
 			{Name: ptr("")}, {PayoutLimitWallet: ptr(money.Pesewas(0))}, {PayoutLimitBank: ptr(money.Pesewas(-5))}, {FeeBearer: ptr(FeeBearer("x"))},
+			{Quotas: QuotaChange{Contacts: ptr(Quota(-2))}},
 		} {
 			err := d.Write(t.Context(), func(tx *db.Tx) error { _, _, err := s.Set(tx, made.ID, c); return err })
 			if !problem.Is(err, problem.Invalid) {
@@ -154,6 +156,49 @@ func TestSetRefuses(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAQuotaOfATenantReplacesTheInstallations(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, _ := node(d)
+		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live, Quotas: Quotas{Groups: 7}})
+		settings := config.Quotas{Contacts: 100, Groups: 10, Senders: 5, Campaigns: 3}
+		if got, want := made.Quotas.Over(settings), (config.Quotas{Contacts: 100, Groups: 7, Senders: 5, Campaigns: 3}); got != want {
+			t.Errorf("made with %+v, want %+v", got, want)
+		}
+		write(t, d, func(tx *db.Tx) error {
+			_, _, err := s.Set(tx, made.ID, Change{Quotas: QuotaChange{Contacts: ptr(Quota(1_000)), Groups: ptr(InstallationQuota), Senders: ptr(NoQuota), Campaigns: ptr(Quota(1))}})
+			return err
+		})
+		got, err := s.Get(t.Context(), made.ID)
+		if want := (config.Quotas{Contacts: 1_000, Groups: 10, Campaigns: 1}); err != nil || got.Quotas.Over(settings) != want {
+			t.Errorf("%+v, %v, want %+v", got.Quotas, err, want)
+		}
+		write(t, d, func(tx *db.Tx) error {
+			_, _, err := s.Set(tx, made.ID, Change{Name: ptr("Adom Stores")})
+			return err
+		})
+		if again, err := s.Get(t.Context(), made.ID); err != nil || again.Quotas != got.Quotas {
+			t.Errorf("another change made %+v of %+v, %v", again.Quotas, got.Quotas, err)
+		}
+	})
+}
+
+func TestAQuotaIsReadAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]Quota{"1": 1, "1000000": 1_000_000, "none": NoQuota, "0": NoQuota, "default": InstallationQuota} {
+		got, err := ParseQuota(text)
+		if err != nil || got != want {
+			t.Errorf("%q is %v, %v", text, got, err)
+		}
+		if again, err := ParseQuota(got.String()); err != nil || again != got {
+			t.Errorf("%v is written %q, which is %v, %v", got, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "-2", "1.5", "many", "9223372036854775808"} {
+		if got, err := ParseQuota(text); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
 }
 
 func TestStopPayouts(t *testing.T) {

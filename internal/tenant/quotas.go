@@ -1,0 +1,102 @@
+package tenant
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Quota is the most that a tenant may store of one thing: a number from 1 on, or one of the two below. Stored.
+type Quota int64
+
+// A quota that is no number. The zero value of a tenant follows the installation.
+const (
+	InstallationQuota Quota = 0  // the setting of the installation holds
+	NoQuota           Quota = -1 // no bound, whatever the installation's setting is
+)
+
+// String is the form in which operators write a quota: a number, none or default.
+func (q Quota) String() string {
+	switch q {
+	case InstallationQuota:
+		return "default"
+	case NoQuota:
+		return "none"
+	}
+	return strconv.FormatInt(int64(q), 10)
+}
+
+var errQuota = errors.New("must be a whole number from 0 on, none or default")
+
+// ParseQuota reads the form of String; 0 is none, as in the settings of the installation.
+func ParseQuota(text string) (Quota, error) {
+	switch text {
+	case "default":
+		return InstallationQuota, nil
+	case "none", "0":
+		return NoQuota, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, errQuota
+	}
+	return Quota(n), nil
+}
+
+// over gives the bound that holds where the installation's is setting; 0 is no bound.
+func (q Quota) over(setting int64) int64 {
+	switch q {
+	case InstallationQuota:
+		return setting
+	case NoQuota:
+		return 0
+	}
+	return int64(q)
+}
+
+// Quotas are a tenant's own bounds of what it stores. Each takes the place of the installation's.
+type Quotas struct {
+	Contacts  Quota // over all its groups
+	Groups    Quota
+	Senders   Quota // sender IDs, those rejected among them
+	Campaigns Quota // under way at once, of those that are not small
+}
+
+// Over gives the bounds that hold for the tenant where the installation's settings are these.
+func (q Quotas) Over(settings config.Quotas) config.Quotas {
+	return config.Quotas{
+		Contacts:  q.Contacts.over(settings.Contacts),
+		Groups:    q.Groups.over(settings.Groups),
+		Senders:   q.Senders.over(settings.Senders),
+		Campaigns: q.Campaigns.over(settings.Campaigns),
+	}
+}
+
+// check adds what the table does not allow.
+func (q Quotas) check(f *problem.Fields) {
+	for _, each := range []struct {
+		name  string
+		quota Quota
+	}{{"quota_contacts", q.Contacts}, {"quota_groups", q.Groups}, {"quota_sender_ids", q.Senders}, {"quota_campaigns", q.Campaigns}} {
+		if each.quota < NoQuota {
+			f.Add(each.name, errQuota.Error())
+		}
+	}
+}
+
+// QuotaChange says which quota becomes what; nil leaves it as it is.
+type QuotaChange struct {
+	Contacts  *Quota
+	Groups    *Quota
+	Senders   *Quota
+	Campaigns *Quota
+}
+
+func (q *Quotas) set(c QuotaChange) {
+	set(&q.Contacts, c.Contacts)
+	set(&q.Groups, c.Groups)
+	set(&q.Senders, c.Senders)
+	set(&q.Campaigns, c.Campaigns)
+}
