@@ -27,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/cli"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/payments"
 )
 
@@ -83,6 +84,9 @@ var printed = map[string]struct {
 	"metrics":          {"docs/operations.md", printMetrics},
 	"exit codes":       {"docs/operations.md", printExitCodes},
 	"production needs": {"docs/operations.md", printProduction},
+
+	"tenant roles":       {"docs/people.md", rolesOf(identity.TenantSite)},
+	"installation roles": {"docs/people.md", rolesOf(identity.InstallationSite)},
 }
 
 // mark finds the tables: a name, and the text up to the end mark.
@@ -500,4 +504,27 @@ func printProduction(t *testing.T) string {
 		t.Error("production needs nothing")
 	}
 	return out.String()
+}
+
+// rolesOf prints the policy of a site: a line a permission, a column a role.
+func rolesOf(site identity.Site) func(*testing.T) string {
+	return func(*testing.T) string {
+		var out table
+		head := []string{"permission", "may"}
+		for _, role := range identity.Roles(site) {
+			head = append(head, string(role))
+		}
+		out.head(head...)
+		for _, grant := range identity.Policy() {
+			if !identity.Can(site, identity.Owner, grant.Permission) {
+				continue
+			}
+			row := []string{"`" + string(grant.Permission) + "`", grant.Means}
+			for _, role := range identity.Roles(site) {
+				row = append(row, map[bool]string{true: "✓"}[identity.Can(site, role, grant.Permission)])
+			}
+			out.row(row...)
+		}
+		return out.String()
+	}
 }

@@ -32,6 +32,7 @@ func (a *App) greet(ctx context.Context) error {
 	}
 	fmt.Fprintf(&text, "Makola %s (%s)                 DEVELOPMENT MODE: simulated money only\n\n", a.opts.Version, runtime.Version())
 	line("API", "%s", a.ready.APIURL)
+	line("Console", "%s", a.ready.ConsoleURL)
 	line("Docs", "%s/docs/testing        OpenAPI: /openapi.json", base)
 	line("Health", "%s/readyz             Metrics: %s", base, cmp.Or(a.ready.MetricsURL, "off"))
 	line("Data", "%s", data)
@@ -48,6 +49,7 @@ func (a *App) greet(ctx context.Context) error {
 		line("Sender ID", "%s  %s        handset: %s/handsets/0240000001/messages", a.ready.SenderID, demoSender, a.ready.SimURL)
 	}
 	text.WriteByte('\n')
+	line("Sign in", "%s        (works once, 30 minutes)", a.ready.SignInURL)
 	key := a.ready.APIKey
 	if key != "" {
 		line("Test key", "%s        (demo account %q, GHS %s, %s SMS)", key, demoName, grouped(demoMoney.String()), grouped(fmt.Sprint(demoCredits)))

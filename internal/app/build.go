@@ -10,7 +10,9 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/backup"
+	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -46,6 +48,7 @@ type parts struct {
 	ledger    *ledger.Ledger
 	tenants   *tenant.Store
 	access    *access.Access
+	identity  *identity.Identity
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
@@ -53,6 +56,7 @@ type parts struct {
 	messaging *messaging.Messaging
 	sms       []*smsRail // that of test money is the last
 	api       *api.API
+	console   *console.Console
 	meters    *meters
 	rails     []provider.Rail
 	closers   []func()
@@ -115,6 +119,7 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 
 func (a *App) buildParts(ctx context.Context) error {
 	a.access = access.New(a.db, a.clock)
+	a.identity = identity.New(a.db, a.clock)
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}
@@ -209,6 +214,9 @@ func (a *App) askNotKnown(ctx context.Context) {
 // prune removes what has served its time, everywhere.
 func (a *App) prune(ctx context.Context) error {
 	if _, err := a.access.PruneCounters(ctx); err != nil {
+		return err
+	}
+	if err := a.identity.Prune(ctx); err != nil {
 		return err
 	}
 	_, err := a.routes.Prune(ctx, a.clock.Now().Add(-keepExchanges))

@@ -19,6 +19,8 @@ type Ready struct {
 	APIURL        string `json:"api_url"`
 	SimURL        string `json:"sim_url,omitempty"`
 	SMPPAddress   string `json:"smpp_address,omitempty"` // of the simulator's message centre
+	ConsoleURL    string `json:"console_url,omitempty"`
+	SignInURL     string `json:"sign_in_url,omitempty"` // works once, for half an hour
 	DocsURL       string `json:"docs_url,omitempty"`
 	MetricsURL    string `json:"metrics_url,omitempty"`
 	TenantID      string `json:"tenant_id,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -75,10 +76,14 @@ func (a *App) listen(context.Context) error {
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen,
 	})
+	a.console = console.New(a.consoleDeps(public))
 	l.server.Handler = a.handler()
 	a.serve(l, l.shutdown)
 	a.ready.APIURL = l.url() + "/api/v1"
 	a.ready.DocsURL = l.url() + "/docs"
+	if !a.production {
+		a.ready.ConsoleURL = public + "/"
+	}
 	if a.sim != nil && !a.production {
 		a.ready.SimURL = l.url() + simControl
 	}
@@ -97,8 +102,9 @@ func (a *App) serve(l *listener, stop func(context.Context) error) {
 	a.later(stop)
 }
 
-// handler adds to the interface what does not belong to it: the probes, and in development the
-// simulator's control. It is no ServeMux, because that one redirects unclean paths.
+// handler shares the paths out. The probes, in development the simulator's control (/sim/v1), and the pages of the
+// console (console.Owns) are named; whatever is left belongs to the JSON interface, which answers an unknown path in JSON.
+// It is no ServeMux, because that one redirects unclean paths.
 func (a *App) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.leaving() { // who has a connection looks for another node before this one is gone
@@ -113,6 +119,10 @@ func (a *App) handler() http.Handler {
 			busy(w, r)
 		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
 			a.sim.control.ServeHTTP(w, r)
+		case console.Owns(r.URL.Path):
+			a.meters.inFlight.Inc()
+			defer a.meters.inFlight.Dec()
+			a.console.ServeHTTP(w, r)
 		default:
 			a.meters.inFlight.Inc()
 			defer a.meters.inFlight.Dec()

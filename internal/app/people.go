@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"encoding/hex"
+	"net/url"
+
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/identity"
+)
+
+// The person who looks at a development server.
+const (
+	developerEmail = "developer@localhost"
+	developerName  = "Developer"
+)
+
+// consoleDeps is what the console gets.
+func (a *App) consoleDeps(public string) console.Deps {
+	d := console.Deps{
+		Identity: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log,
+		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
+		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
+	}
+	if !a.production {
+		d.NewLink = a.printLink
+	}
+	return d
+}
+
+// invite makes the developer of a development server and the link that signs them in.
+func (a *App) invite(ctx context.Context) error {
+	if a.production {
+		return nil
+	}
+	link, err := a.link(ctx)
+	a.ready.SignInURL = link
+	return err
+}
+
+// link makes a link for the developer, who is made where a database has none.
+func (a *App) link(ctx context.Context) (string, error) {
+	memberships := []identity.Membership{{Tenant: identity.Installation, Role: identity.Owner}, {Tenant: demoTenant, Role: identity.Owner}}
+	p, err := a.identity.Ensure(ctx, developerEmail, developerName, memberships)
+	if err != nil {
+		return "", err
+	}
+	token, err := a.identity.NewLink(ctx, p.ID)
+	return a.ready.ConsoleURL + "first?" + url.Values{"t": {token}}.Encode(), err
+}
+
+// printLink prints a new link where the server was started.
+func (a *App) printLink(ctx context.Context) error {
+	link, err := a.link(ctx)
+	if err != nil {
+		return err
+	}
+	if a.opts.Out == nil {
+		a.log.InfoContext(ctx, "a new sign-in link was asked for", "sign_in", link)
+		return nil
+	}
+	_, err = a.opts.Out.Write([]byte("\n  Sign in    " + link + "        (works once, 30 minutes)\n"))
+	return err
+}

@@ -1,0 +1,113 @@
+// Package console is Makola's HTML transport: pages for the people of a tenant (/app/TENANT), for those of the
+// installation (/ops), and, in development mode, the handsets of the simulator (/sim). It stands beside package api and
+// like it opens no transaction and knows no rule about money: a handler reads a form, calls one verb of a domain package
+// and renders.
+//
+// Routes, their forms and the permission that each needs are data (routes.go); what a role may do is the policy of
+// package identity. What a page is made of is in package page, and the words for states and reasons are in words.go.
+//
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Deps is what the console stands on.
+type Deps struct {
+	Identity *identity.Identity
+	Tenants  *tenant.Store
+	Clock    *clock.Clock
+	Log      *slog.Logger
+
+	// PublicURL is the address under which browsers reach this server, without a slash at its end.
+	PublicURL string
+	// Installation tells the cookies of several servers of one machine apart.
+	Installation string
+	// TrustedProxies and ProxiesOnly are those of the JSON interface.
+	TrustedProxies []netip.Prefix
+	ProxiesOnly    bool
+	// Development serves people who come by the link of the first screen. In production the console is not set up yet.
+	Development bool
+	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
+	NewLink func(ctx context.Context) error
+}
+
+// Console answers the requests of browsers.
+type Console struct {
+	Deps
+	mux    *http.ServeMux
+	assets http.Handler
+	cross  *http.CrossOriginProtection
+
+	mu       sync.Mutex
+	linkedAt time.Time // when a link was last printed on request
+}
+
+// The limits of a request.
+const (
+	answerWithin = 9 * time.Second
+	formBytes    = 32 << 10
+	linkEvery    = 10 * time.Second
+)
+
+// owned are the paths of the console: these, and what is under those that end in a slash. Every other path belongs to
+// the JSON interface.
+var owned = []string{"/", "/first", "/first/again", "/sign-in", "/sign-out", "/theme", "/app", "/app/", "/ops", "/ops/", "/sim", "/sim/", page.Assets}
+
+// Owns says whether a path belongs to the console.
+func Owns(path string) bool {
+	for _, o := range owned {
+		if path == o || o != "/" && strings.HasSuffix(o, "/") && strings.HasPrefix(path, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// New builds the console.
+func New(d Deps) *Console {
+	c := &Console{Deps: d, mux: http.NewServeMux(), assets: page.AssetServer(), cross: http.NewCrossOriginProtection()}
+	if u, err := url.Parse(d.PublicURL); err == nil && u.Host != "" {
+		_ = c.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an address that is none trusts nobody
+	}
+	c.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.begin(w, r, nil).refuse(errCrossSite())
+	}))
+	for _, route := range Routes() {
+		if route.Development && !d.Development {
+			continue
+		}
+		c.mux.Handle(route.Method+" "+route.Path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c.begin(w, r, &route).run()
+		}))
+	}
+	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { c.begin(w, r, nil).refuse(errNoPage()) })
+	return c
+}
+
+// ServeHTTP answers one request.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case c.ProxiesOnly && !fromProxy(r, c.TrustedProxies):
+		c.begin(w, r, nil).refuse(errNotEncrypted())
+	case strings.HasPrefix(r.URL.Path, page.Assets):
+		c.assets.ServeHTTP(w, r)
+	case !c.Development:
+		c.begin(w, r, nil).notSetUp()
+	default:
+		c.cross.Handler(c.mux).ServeHTTP(w, r)
+	}
+}

@@ -1,0 +1,98 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// site says whose pages a route belongs to.
+type site int
+
+const (
+	public    site = iota // needs no session
+	anyone                // whoever is signed in
+	operators             // a role at the installation
+	tenants               // a role at the tenant of the path, or an operator who looks at it
+)
+
+// Input is one parameter that a route reads, from the query of a GET and the form of a POST.
+type Input struct {
+	Name string
+	Max  int // characters
+}
+
+// Route is one page or one thing to do.
+type Route struct {
+	Method, Path string // the path as net/http matches it
+	Site         site
+	Permission   identity.Permission // empty where the site asks for none
+	Inputs       []Input
+	Development  bool  // there in development mode alone
+	Machine      bool  // programs send it, not people: the body is not a form
+	Body         int64 // bytes at most; 0: formBytes
+	handle       func(*visit) (answer, error)
+}
+
+func (r *Route) body() int64 {
+	if r.Body > 0 {
+		return r.Body
+	}
+	return formBytes
+}
+
+func (r *Route) reads() bool { return !r.Machine }
+
+// Routes is every route of the console.
+func Routes() []Route {
+	token := []Input{{"t", 100}}
+	return []Route{
+		{Method: http.MethodGet, Path: "/{$}", Site: anyone, handle: start},
+		{Method: http.MethodGet, Path: "/first", Inputs: token, Development: true, handle: first},
+		{Method: http.MethodPost, Path: "/first", Inputs: token, Development: true, handle: signInByLink},
+		{Method: http.MethodPost, Path: "/first/again", Development: true, handle: linkAgain},
+		{Method: http.MethodGet, Path: "/sign-in", Inputs: []Input{{"again", 1}}, handle: signInPage},
+		{Method: http.MethodPost, Path: "/sign-out", handle: signOut},
+		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, {"back", 2000}}, handle: setTheme},
+	}
+}
+
+// checkForm refuses what no browser sends of a page of ours: parameters that are too long, repeated, or no text.
+func (v *visit) checkForm() error {
+	if v.route.Machine {
+		return nil
+	}
+	for _, in := range v.route.Inputs {
+		given := v.r.Form[in.Name]
+		if v.r.Method == http.MethodGet {
+			given = v.r.URL.Query()[in.Name]
+		}
+		if len(given) > 1 {
+			return problem.Field(in.Name, "was given more than once")
+		}
+		if len(given) == 1 && (!utf8.ValidString(given[0]) || utf8.RuneCountInString(given[0]) > in.Max) {
+			return problem.Field(in.Name, "must be text of at most "+strconv.Itoa(in.Max)+" characters")
+		}
+	}
+	return nil
+}
+
+// Guarded says whether the route asks for a permission.
+func (r Route) Guarded() bool { return r.Site == operators || r.Site == tenants }
+
+// Allows says whether a role at a site may use the route, by the policy. An operator who may look at tenants' pages has
+// the rights of their auditor there.
+func (r Route) Allows(s identity.Site, role identity.Role) bool {
+	switch {
+	case r.Site == operators:
+		return s == identity.InstallationSite && identity.Can(s, role, r.Permission)
+	case r.Site == tenants && s == identity.InstallationSite:
+		return r.Method == http.MethodGet && identity.Can(s, role, identity.ViewAs) && identity.Can(identity.TenantSite, identity.Auditor, r.Permission)
+	case r.Site == tenants:
+		return identity.Can(s, role, r.Permission)
+	}
+	return true
+}

@@ -1,0 +1,236 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// visit is one request of a browser on its way through.
+type visit struct {
+	console *Console
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context
+	id      string // of the request
+	route   *Route // nil: no such page
+
+	who     identity.Visitor
+	tenant  tenant.Tenant // of /app/{tenant}
+	role    identity.Role // there, or at the installation
+	viewing bool          // an operator looks at a tenant's pages
+	live    []livePart
+}
+
+// answer is what a handler makes: a page, a part of one, a file, or another place to go.
+type answer struct {
+	title string
+	body  templ.Component
+	to    string                                  // leads there
+	part  templ.Component                         // alone, for a page that asked for it; see also same
+	same  bool                                    // nothing changed since the page asked
+	file  string                                  // name of a file of comma separated values
+	write func(w http.ResponseWriter) error       // writes it
+	raw   func(w http.ResponseWriter, status int) // writes the whole answer itself
+}
+
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, route *Route) *visit {
+	v := &visit{console: c, w: w, r: r, ctx: r.Context(), id: api.RequestID(r), route: route}
+	page.Secure(w.Header())
+	w.Header().Set("X-Request-Id", v.id)
+	return v
+}
+
+// run answers the request of a route, or says why not.
+func (v *visit) run() {
+	ctx, cancel := context.WithTimeout(v.ctx, answerWithin)
+	defer cancel()
+	v.ctx = ctx
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			v.refuse(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if err := v.admit(); err != nil {
+		v.refuse(err)
+		return
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, v.route.body())
+	if v.r.Method == http.MethodPost && v.route.reads() {
+		if err := v.r.ParseForm(); err != nil {
+			v.refuse(problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again."))
+			return
+		}
+	}
+	if err := v.checkForm(); err != nil {
+		v.refuse(err)
+		return
+	}
+	a, err := v.route.handle(v)
+	if err != nil {
+		v.refuse(err)
+		return
+	}
+	v.give(a)
+}
+
+// admit finds out who asks, and whether they may.
+func (v *visit) admit() error {
+	if v.route.Site == public {
+		return nil
+	}
+	cookie, err := v.r.Cookie(v.console.cookieName())
+	if err != nil {
+		return problem.New(problem.Unauthenticated, "not_signed_in", "Sign in to see this page")
+	}
+	if v.who, err = v.console.Identity.Visit(v.ctx, cookie.Value, !v.polls()); err != nil {
+		return err
+	}
+	switch v.route.Site {
+	case anyone:
+		return nil
+	case operators:
+		v.role = v.who.Role(identity.Installation)
+	case tenants:
+		if err := v.enter(v.r.PathValue("tenant")); err != nil {
+			return err
+		}
+	}
+	if !v.can(v.route.Permission) {
+		return errNotAllowed(v.route.Permission)
+	}
+	return nil
+}
+
+// enter finds the tenant of the path and the visitor's role there. A tenant that the visitor has nothing to do with is
+// answered like one that does not exist.
+func (v *visit) enter(id string) error {
+	v.role = v.who.Role(id)
+	if v.role == "" && v.r.Method == http.MethodGet && v.who.Can(identity.Installation, identity.ViewAs) {
+		v.role, v.viewing = identity.Auditor, true
+	}
+	if id == identity.Installation || v.role == "" {
+		return errNoPage()
+	}
+	var err error
+	if v.tenant, err = v.console.Tenants.Get(v.ctx, id); problem.Is(err, problem.NotFound) {
+		return errNoPage()
+	}
+	return err
+}
+
+// can says whether the visitor has a permission where the page belongs to.
+func (v *visit) can(p identity.Permission) bool {
+	site := identity.InstallationSite
+	if v.route.Site == tenants {
+		site = identity.TenantSite
+	}
+	return identity.Can(site, v.role, p)
+}
+
+// polls says whether a page asked by itself, which is no use of the session.
+func (v *visit) polls() bool { return v.r.URL.Query().Has("live") || v.r.URL.Query().Has("newer") }
+
+// give sends an answer.
+func (v *visit) give(a answer) {
+	switch {
+	case a.raw != nil:
+		a.raw(v.w, http.StatusOK)
+	case a.to != "":
+		http.Redirect(v.w, v.r, a.to, http.StatusSeeOther)
+	case a.same:
+		v.w.WriteHeader(http.StatusNoContent)
+	case a.part != nil:
+		v.send(http.StatusOK, a.part)
+	case a.write != nil:
+		v.sendFile(a)
+	default:
+		if asked := v.r.URL.Query().Get("live"); asked != "" {
+			v.giveLive(asked)
+			return
+		}
+		v.send(http.StatusOK, page.Layout(v.shell(a.title), a.body))
+	}
+}
+
+// send renders into memory first: a page comes whole or as an error.
+func (v *visit) send(status int, body templ.Component) {
+	var text bytes.Buffer
+	if err := body.Render(v.ctx, &text); err != nil {
+		v.console.Log.Error("page not rendered", "request_id", v.id, "path", v.path(), "error", err)
+		http.Error(v.w, "The page could not be made. Request "+v.id, http.StatusInternalServerError)
+		return
+	}
+	v.w.WriteHeader(status)
+	_, _ = v.w.Write(text.Bytes()) // a browser that has gone needs no answer
+}
+
+func (v *visit) sendFile(a answer) {
+	h := v.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+a.file+`"`)
+	if err := a.write(v.w); err != nil && v.ctx.Err() == nil {
+		v.console.Log.Error("file broke off", "request_id", v.id, "path", v.path(), "error", err)
+		panic(http.ErrAbortHandler) // so that nobody takes half a file for a whole one
+	}
+}
+
+// path is the pattern of the page for the log, which no id gets into.
+func (v *visit) path() string {
+	if v.route == nil {
+		return "other"
+	}
+	return v.route.Path
+}
+
+// query gives the address of this page with some parameters changed; an empty value removes one.
+func (v *visit) query(pairs ...string) string {
+	q := v.r.URL.Query()
+	q.Del("live")
+	q.Del("seen")
+	q.Del("newer")
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			q.Del(pairs[i])
+		} else {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	u := url.URL{Path: v.r.URL.Path, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// local keeps a redirect on this server.
+func local(path string) string {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
+}
+
+func fromProxy(r *http.Request, trusted []netip.Prefix) bool {
+	return access.FromProxy(r.RemoteAddr, trusted)
+}
+
+// loopback says whether a request comes from this machine, and through no proxy.
+func loopback(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""
+}

@@ -1,0 +1,88 @@
+// Package identity knows the people who use the console: who they are, which role each has at a tenant or at the
+// installation, how they sign in and for how long they stay. What a role may do is one table of the code (policy.go),
+// which the documents print and every route of the console names a line of.
+//
+// A session is a row, so that it can be listed and ended. The browser has a random token of 256 bits and the row its
+// hash. A request reads the session, the person and the memberships at most once a second on each node: what was ended
+// or taken away is in force everywhere within one second.
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
+)
+
+// The limits of sessions and links.
+const (
+	// Freshness is how old the session may be that a request is judged by.
+	Freshness = time.Second
+	// IdleOperator and IdleMember are how long a session lasts without a request: that of a person with a role at the
+	// installation, and everybody else's.
+	IdleOperator = 15 * time.Minute
+	IdleMember   = 8 * time.Hour
+	// Longest is how long a session lasts at most.
+	Longest = 12 * time.Hour
+	// LinkLasts is how long a sign-in link works.
+	LinkLasts = 30 * time.Minute
+	// usedEvery is how often the last use of a session is written.
+	usedEvery = time.Minute
+	// keepEnded is how long ended sessions and links are kept.
+	keepEnded = 30 * 24 * time.Hour
+
+	cachedSessions = 10_000
+	tokenBytes     = 32
+	maxAgent       = 200
+)
+
+// Identity keeps people, memberships, links and sessions. It is safe for concurrent use.
+type Identity struct {
+	db       *db.DB
+	clock    *clock.Clock
+	sessions *fresh.Cache[string, sessionRow]
+}
+
+// New makes an Identity.
+func New(d *db.DB, c *clock.Clock) *Identity {
+	i := &Identity{db: d, clock: c}
+	i.sessions = fresh.New(c, Freshness, cachedSessions, i.loadSession)
+	return i
+}
+
+// newToken makes the text of a link or a session. It must be called before the transaction that stores its hash,
+// which may run twice.
+func newToken() string {
+	var b [tokenBytes]byte
+	rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// tokenLength is that of a token's text.
+var tokenLength = base64.RawURLEncoding.EncodedLen(tokenBytes)
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+const (
+	pruneSessions = `DELETE FROM sessions WHERE created_at < $1`
+	pruneLinks    = `DELETE FROM sign_in_links WHERE expires_at < $1`
+)
+
+// Prune removes sessions and links that ended long ago.
+func (i *Identity) Prune(ctx context.Context) error {
+	before := i.clock.Now().Add(-keepEnded)
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(pruneSessions, -1, before)
+		tx.Defer(pruneLinks, -1, before)
+		return nil
+	})
+}

@@ -1,0 +1,99 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Installation is the tenant of a membership at the installation itself.
+const Installation = ""
+
+// Person is somebody who can sign in.
+type Person struct {
+	ID         string
+	Email      string
+	Name       string
+	CreatedAt  time.Time
+	DisabledAt time.Time // zero: may sign in
+}
+
+// Membership is the role of a person at one tenant or at the installation.
+type Membership struct {
+	Tenant string // Installation, or an id
+	Role   Role
+}
+
+const selectAnybody = `SELECT id FROM people LIMIT 1`
+
+// SetUp says whether this installation has people at all.
+func (i *Identity) SetUp(ctx context.Context) (bool, error) {
+	found := false
+	err := i.db.Read(ctx, func(tx *db.Tx) (err error) {
+		var id string
+		found, err = tx.One(selectAnybody, nil, &id)
+		return err
+	})
+	return found, err
+}
+
+const insertPerson = `INSERT INTO people (id, email, name, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (email) DO NOTHING`
+
+const selectPersonByEmail = `SELECT id, email, name, created_at, disabled_at FROM people WHERE email = $1`
+
+const insertMembership = `INSERT INTO memberships (tenant, person, role, created_at) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (tenant, person) DO NOTHING`
+
+// Ensure gives the person with an e-mail address, who is made where there is none, and the memberships that are missing.
+// One that exists keeps its role.
+func (i *Identity) Ensure(ctx context.Context, email, name string, memberships []Membership) (Person, error) {
+	email, err := checkPerson(email, name, memberships)
+	if err != nil {
+		return Person{}, err
+	}
+	var p Person
+	id := uuid.Must(uuid.NewV7()).String()
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		now := i.clock.Now()
+		if _, err := tx.Exec(insertPerson, id, email, name, now); err != nil {
+			return err
+		}
+		p = Person{}
+		if _, err := tx.One(selectPersonByEmail, []any{email}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt); err != nil {
+			return err
+		}
+		for _, m := range memberships {
+			tx.Defer(insertMembership, -1, m.Tenant, p.ID, string(m.Role), now)
+		}
+		return nil
+	})
+	return p, err
+}
+
+// checkPerson refuses what cannot be stored, and gives the address as it is compared.
+func checkPerson(email, name string, memberships []Membership) (string, error) {
+	var bad problem.Fields
+	email = strings.ToLower(strings.TrimSpace(email))
+	if at := strings.LastIndexByte(email, '@'); at < 1 || at == len(email)-1 || len(email) > 254 || !plain(email) || strings.Contains(email, " ") {
+		bad.Add("email", "must be an e-mail address")
+	}
+	if name == "" || utf8.RuneCountInString(name) > 120 || !plain(name) || strings.TrimSpace(name) != name {
+		bad.Add("name", "must have 1 to 120 characters and no space around them")
+	}
+	for _, m := range memberships {
+		if !m.Role.at(siteOf(m.Tenant)) {
+			bad.Add("role", "has no role named "+string(m.Role))
+		}
+	}
+	return email, bad.Err()
+}
+
+// plain says that a text is valid and has no control characters.
+func plain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

@@ -1,0 +1,156 @@
+package identity
+
+import "slices"
+
+// Site is one of the two parts of the console: that of a tenant's people, and that of the installation's.
+type Site string
+
+// The sites.
+const (
+	TenantSite       Site = "tenant"
+	InstallationSite Site = "installation"
+)
+
+func siteOf(tenant string) Site {
+	if tenant == Installation {
+		return InstallationSite
+	}
+	return TenantSite
+}
+
+// Role is what a person is at a tenant or at the installation. Stored; never renamed.
+type Role string
+
+// The roles. Owner, Support and Auditor exist on both sites.
+const (
+	Owner   Role = "owner"
+	Support Role = "support"
+	Auditor Role = "auditor"
+
+	Admin     Role = "admin"
+	Finance   Role = "finance"   // makes payouts
+	Signatory Role = "signatory" // checks them
+	Marketing Role = "marketing"
+	Developer Role = "developer"
+
+	Operations Role = "operations" // makes acts
+	Approver   Role = "approver"   // checks them
+	Compliance Role = "compliance" // senders, blocks
+	Treasury   Role = "treasury"   // float, reconciliation
+	SRE        Role = "sre"        // queues, nodes; neither money nor numbers
+)
+
+// Roles gives the roles of a site, in the order of the printed table.
+func Roles(s Site) []Role {
+	if s == TenantSite {
+		return []Role{Owner, Admin, Finance, Signatory, Marketing, Developer, Support, Auditor}
+	}
+	return []Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE, Auditor}
+}
+
+func (r Role) at(s Site) bool { return slices.Contains(Roles(s), r) }
+
+// Permission is one right of a role.
+type Permission string
+
+// The permissions.
+const (
+	ReadPayments   Permission = "payments.read"
+	ExportPayments Permission = "payments.export"
+	ReadNumbers    Permission = "numbers.read"
+	ReadExchanges  Permission = "exchanges.read"
+	ReadTransfers  Permission = "transfers.read"
+	ReadWebhooks   Permission = "webhooks.read"
+	ReplayWebhooks Permission = "webhooks.replay"
+	ReadMessages   Permission = "messages.read"
+	ReadBalances   Permission = "balances.read"
+	ReadAudit      Permission = "audit.read"
+	ReadTenants    Permission = "tenants.read"
+	ViewAs         Permission = "tenants.view_as"
+	ReadProviders  Permission = "providers.read"
+	ReadTreasury   Permission = "treasury.read"
+	ReadChecks     Permission = "checks.read"
+	UseSimulator   Permission = "simulator.use"
+)
+
+// Grant is one line of the policy: a permission and the roles of each site that have it.
+type Grant struct {
+	Permission   Permission
+	Means        string // completes "may ..."
+	Tenant       []Role
+	Installation []Role
+}
+
+// Policy is the table of roles and permissions. What is not in it is refused.
+func Policy() []Grant { return slices.Clone(policy) }
+
+var policy = []Grant{
+	{ReadPayments, "see payments and what became of them",
+		[]Role{Owner, Admin, Finance, Signatory, Developer, Support, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, Auditor}},
+	{ExportPayments, "see totals and take lists away as files",
+		[]Role{Owner, Admin, Finance, Signatory, Auditor},
+		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
+	{ReadNumbers, "see whole phone and account numbers, texts and the bodies of webhooks",
+		[]Role{Owner, Admin, Marketing},
+		[]Role{Owner, Operations, Approver, Compliance}},
+	{ReadExchanges, "see what was said to providers and what they answered",
+		nil,
+		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
+	{ReadTransfers, "see the transfers of a payment in the ledger",
+		[]Role{Owner, Admin, Finance, Signatory, Auditor},
+		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
+	{ReadWebhooks, "see webhooks and the attempts to deliver them",
+		[]Role{Owner, Admin, Developer, Support, Auditor},
+		[]Role{Owner, Operations, Approver, Support, Auditor}},
+	{ReplayWebhooks, "have a webhook delivered again",
+		[]Role{Owner, Admin, Developer},
+		[]Role{Owner, Operations}},
+	{ReadMessages, "see campaigns and what became of their messages",
+		[]Role{Owner, Admin, Marketing, Developer, Support, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Support, Auditor}},
+	{ReadBalances, "see balances",
+		[]Role{Owner, Admin, Finance, Signatory, Auditor},
+		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
+	{ReadAudit, "see what operators did",
+		[]Role{Owner, Admin, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Auditor}},
+	{ReadTenants, "see tenants and their settings",
+		nil,
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, Auditor}},
+	{ViewAs, "see a tenant's own pages, with the rights of its auditor",
+		nil,
+		[]Role{Owner, Operations, Support}},
+	{ReadProviders, "see the state of providers",
+		nil,
+		[]Role{Owner, Operations, Approver, Treasury, Support, SRE, Auditor}},
+	{ReadTreasury, "see what we hold at providers",
+		nil,
+		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
+	{ReadChecks, "see when the books were checked last, and what was found",
+		nil,
+		[]Role{Owner, Operations, Approver, Treasury, SRE, Auditor}},
+	{UseSimulator, "use the simulator's handsets, faults and clock (development mode)",
+		nil,
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE}},
+}
+
+// Can says whether a role of a site has a permission.
+func Can(s Site, r Role, p Permission) bool {
+	for _, g := range policy {
+		if g.Permission == p {
+			roles := g.Tenant
+			if s == InstallationSite {
+				roles = g.Installation
+			}
+			return slices.Contains(roles, r)
+		}
+	}
+	return false
+}
+
+// Can says whether the visitor has a permission at a tenant or at the Installation by a role there.
+func (v Visitor) Can(tenant string, p Permission) bool {
+	r := v.Role(tenant)
+	return r != "" && Can(siteOf(tenant), r, p)
+}

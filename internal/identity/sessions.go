@@ -1,0 +1,174 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Session is one browser in which a person is signed in.
+type Session struct {
+	ID        string
+	Agent     string // the browser, in its own words
+	CreatedAt time.Time
+	UsedAt    time.Time // to the minute
+}
+
+// Visitor is the person behind a request, with the session and the roles.
+type Visitor struct {
+	Person      Person
+	Session     Session
+	Memberships []Membership
+}
+
+// Role is the visitor's role at a tenant or at the Installation; empty: none.
+func (v Visitor) Role(tenant string) Role {
+	for _, m := range v.Memberships {
+		if m.Tenant == tenant {
+			return m.Role
+		}
+	}
+	return ""
+}
+
+// Operator says whether the visitor has a role at the installation.
+func (v Visitor) Operator() bool { return v.Role(Installation) != "" }
+
+// sessionRow is what a query for a hash found, which may be nothing: that is remembered too.
+type sessionRow struct {
+	visitor Visitor
+	ended   bool
+	found   bool
+}
+
+const selectSession = `SELECT s.id, s.agent, s.created_at, s.used_at, s.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at
+	FROM sessions s JOIN people p ON p.id = s.person WHERE s.hash = $1`
+
+const selectMemberships = `SELECT m.tenant, m.role FROM sessions s JOIN memberships m ON m.person = s.person
+	WHERE s.hash = $1 ORDER BY m.tenant`
+
+func (i *Identity) loadSession(ctx context.Context, hash string) (sessionRow, error) {
+	var row sessionRow
+	err := i.db.Read(ctx, func(tx *db.Tx) error {
+		row = sessionRow{}
+		session := func(r *db.Row) error {
+			var ended time.Time
+			s, p := &row.visitor.Session, &row.visitor.Person
+			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt)
+			row.found, row.ended = true, !ended.IsZero() || !p.DisabledAt.IsZero()
+			return err
+		}
+		membership := func(r *db.Row) error {
+			var m Membership
+			err := r.Scan(&m.Tenant, &m.Role)
+			row.visitor.Memberships = append(row.visitor.Memberships, m)
+			return err
+		}
+		return tx.Gather(db.Query{SQL: selectSession, Args: []any{hash}, Each: session},
+			db.Query{SQL: selectMemberships, Args: []any{hash}, Each: membership})
+	})
+	return row, err
+}
+
+// errSession is the refusal of a session that is unknown, over or ended.
+func errSession() error {
+	return problem.New(problem.Unauthenticated, "not_signed_in", "Sign in to see this page")
+}
+
+// live says whether the session still lasts at a time.
+func (r sessionRow) live(at time.Time) bool {
+	idle := IdleMember
+	if r.visitor.Operator() {
+		idle = IdleOperator
+	}
+	s := r.visitor.Session
+	return r.found && !r.ended && at.Before(s.CreatedAt.Add(Longest)) && at.Before(s.UsedAt.Add(idle))
+}
+
+const useSession = `UPDATE sessions SET used_at = $2 WHERE hash = $1 AND ended_at = 0 AND used_at < $2`
+
+// Visit finds the visitor behind a session's token. A request that a person made counts as use, which keeps the session
+// alive; one that a page makes by itself does not.
+func (i *Identity) Visit(ctx context.Context, token string, used bool) (Visitor, error) {
+	if len(token) != tokenLength {
+		return Visitor{}, errSession()
+	}
+	hash := hashToken(token)
+	row, err := i.sessions.Get(ctx, hash)
+	if err != nil {
+		return Visitor{}, err
+	}
+	now := i.clock.Now()
+	if !row.live(now) {
+		return Visitor{}, errSession()
+	}
+	if used && now.Sub(row.visitor.Session.UsedAt) >= usedEvery {
+		err = i.db.Write(ctx, func(tx *db.Tx) error {
+			tx.Defer(useSession, -1, hash, now)
+			return nil
+		})
+		i.sessions.Forget(hash)
+	}
+	return row.visitor, err
+}
+
+const endSession = `UPDATE sessions SET ended_at = $2 WHERE hash = $1 AND ended_at = 0`
+
+// SignOut ends the session of a token. Ending it again changes nothing.
+func (i *Identity) SignOut(ctx context.Context, token string) error {
+	hash := hashToken(token)
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(endSession, -1, hash, i.clock.Now())
+		tx.AfterCommit(func() { i.sessions.Forget(hash) })
+		return nil
+	})
+}
+
+const selectSessions = `SELECT id, agent, created_at, used_at FROM sessions
+	WHERE person = $1 AND ended_at = 0 AND created_at > $2 AND used_at > $3 ORDER BY id DESC LIMIT 100`
+
+// Sessions lists where a visitor is signed in, the latest first.
+func (i *Identity) Sessions(ctx context.Context, v Visitor) (list []Session, err error) {
+	now, idle := i.clock.Now(), IdleMember
+	if v.Operator() {
+		idle = IdleOperator
+	}
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectSessions, []any{v.Person.ID, now.Add(-Longest), now.Add(-idle)}, func(r *db.Row) error {
+			var s Session
+			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt)
+			list = append(list, s)
+			return err
+		})
+	})
+	return list, err
+}
+
+const endOwnSession = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND id = $2 AND ended_at = 0`
+
+// End ends a session of the visitor's own, in force everywhere within Freshness. Another person's is left alone.
+func (i *Identity) End(ctx context.Context, v Visitor, id string) error {
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(endOwnSession, -1, v.Person.ID, id, i.clock.Now())
+		return nil
+	})
+}
+
+// shorten makes of a header something that can be stored and shown.
+func shorten(agent string) string {
+	agent = strings.ToValidUTF8(agent, "")
+	agent = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, agent)
+	if runes := []rune(agent); len(runes) > maxAgent {
+		agent = string(runes[:maxAgent])
+	}
+	return agent
+}

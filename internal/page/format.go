@@ -1,0 +1,65 @@
+package page
+
+import (
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+)
+
+// Cedis writes an amount as people read it: GHS 1,250.00, with a true minus sign.
+func Cedis(amount money.Pesewas) string {
+	text := amount.String()
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "\u2212", text[1:]
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	return sign + "GHS " + Grouped(whole) + "." + fraction
+}
+
+// Grouped writes the digits of a whole number with a comma between thousands.
+func Grouped(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// When writes a time as people read it, in Accra's time, which is UTC.
+func When(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2 Jan 2006, 15:04:05")
+}
+
+// Masked hides the middle of a phone or account number: 024 •••• 123.
+func Masked(number string) string {
+	if len(number) < 7 {
+		return strings.Repeat("•", len(number))
+	}
+	return number[:3] + " •••• " + number[len(number)-3:]
+}
+
+// Visible shows the characters of other people's texts that would hide or turn around what stands beside them.
+func Visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c:
+			return '\ufffd'
+		case r < ' ' && r != '\n' && r != '\t', r == 0x7f:
+			return '\ufffd'
+		}
+		return r
+	}, text)
+}
+
+// Cell makes a text safe for a file of comma separated values that a spreadsheet opens: what it would take for a formula
+// gets an apostrophe.
+func Cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n|%", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}

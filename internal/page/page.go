@@ -1,0 +1,128 @@
+// Package page holds what every HTML page of Makola is made of: the shell around it, the patterns that stand on many
+// pages (list, facts, timeline, form with its summary of errors, confirmation, empty place, badge, money, number, time),
+// one style sheet, one small script, htmx, and the headers that go with them. It knows no domain: a transport gives it
+// texts, links and values, and it escapes them.
+//
+// Pages work under a policy without inline script and style, ask no other host for anything, and need no script except
+// for their live parts, which poll. Everything is embedded, under names that change with its content.
+//
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+)
+
+// Assets is the path under which a server mounts AssetServer.
+const Assets = "/assets/"
+
+//go:embed assets
+var files embed.FS
+
+// asset is one file with the name under which browsers ask for it.
+type asset struct {
+	url, kind   string
+	text, small []byte // small is compressed
+}
+
+// assets are the files by their own names.
+var assets = sync.OnceValue(loadAssets)
+
+func loadAssets() map[string]asset {
+	all := map[string]asset{}
+	for name, kind := range map[string]string{
+		"style.css": "text/css; charset=utf-8", "makola.js": "text/javascript; charset=utf-8", "htmx.min.js": "text/javascript; charset=utf-8",
+		"icon.svg": "image/svg+xml",
+	} {
+		text, err := files.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err) // the program was built without its files
+		}
+		sum := sha256.Sum256(text)
+		end := path.Ext(name)
+		all[name] = asset{url: Assets + strings.TrimSuffix(name, end) + "." + hex.EncodeToString(sum[:6]) + end, kind: kind, text: text, small: compress(text)}
+	}
+	return all
+}
+
+func compress(text []byte) []byte {
+	var small bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level exists
+	_, _ = w.Write(text)                                      // memory takes everything
+	_ = w.Close()
+	return small.Bytes()
+}
+
+// AssetURL is where an asset is found.
+func AssetURL(name string) string { return assets()[name].url }
+
+// AssetServer answers requests for assets, which a browser keeps for good.
+func AssetServer() http.Handler {
+	byURL := map[string]asset{}
+	for _, a := range assets() {
+		byURL[a.url] = a
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, known := byURL[r.URL.Path]
+		if !known {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", a.kind)
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Vary", "Accept-Encoding")
+		text := a.text
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("Content-Encoding", "gzip")
+			text = a.small
+		}
+		_, _ = w.Write(text) // a client that has gone needs no answer
+	})
+}
+
+// Policy is the content security policy of every page: nothing inline, nothing from elsewhere, in no frame.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Secure sets the headers of a page.
+func Secure(h http.Header) {
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", Policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// Shell is what stands around a page.
+type Shell struct {
+	Title   string
+	Test    bool   // money here is simulated
+	Viewing string // whose pages an operator looks at; empty: none
+	Sites   []Link // the parts of the console that the visitor has
+	Nav     []Link // the pages of this part
+	Search  string // where the search box leads; empty: no box
+	Query   string // what was searched for
+	Visitor string // name; empty: not signed in
+	Theme   string // light, dark, or empty: as the system says
+	Path    string // of this page with its query
+}
+
+// Link leads to a page.
+type Link struct {
+	Href, Text string
+	Current    bool
+	Key        string // after g; empty: none
+}
+
+// htmxConfig is htmx's configuration: it writes no style and puts no error page into a page.
+const htmxConfig = `{"includeIndicatorCSS":false,"history":false,"noSwap":[204,304,"4xx","5xx"]}`

@@ -1,0 +1,147 @@
+package page
+
+import (
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// Badge is a state in an icon, a word and a colour.
+type Badge struct {
+	Tone Tone
+	Word string
+}
+
+// Tone is the meaning of a colour.
+type Tone string
+
+// The tones.
+const (
+	Plain    Tone = ""
+	Good     Tone = "good"
+	Sent     Tone = "sent"
+	Open     Tone = "open"
+	Bad      Tone = "bad"
+	Declined Tone = "declined"
+	Unknown  Tone = "unknown"
+)
+
+// icon is the mark that stands before the word, so that the colour is never the only sign.
+func (t Tone) icon() string {
+	switch t {
+	case Good:
+		return "✓"
+	case Sent:
+		return "↗"
+	case Open:
+		return "◔"
+	case Bad:
+		return "✕"
+	case Declined:
+		return "⊘"
+	case Unknown:
+		return "?"
+	}
+	return "–"
+}
+
+// List is a table of things with filters, pages and a file.
+type List struct {
+	Title   string
+	Count   string // such as "1,204 payments"; empty: not known
+	Lead    string // what the list is, in a sentence; empty: the title says it
+	Filters []Field
+	Active  bool   // a filter narrows the list
+	Clear   string // the list without filters
+	Columns []Column
+	Rows    []Row
+	Newer   string // where to ask how many are newer; empty: the list does not grow
+	Prev    string
+	Next    string
+	Shown   string // which rows these are
+	Further string // where to search on beyond what was looked at
+	CSV     string
+	Empty   Empty
+}
+
+// Column is one of a table.
+type Column struct {
+	Name  string
+	Right bool // numbers
+	Minor bool // left out where the screen is narrow
+}
+
+// Row is one of a table. Cells are as many as the columns; the first leads to Href.
+type Row struct {
+	Href  string
+	Cells []templ.Component
+}
+
+// Empty says why there is nothing, and what to do.
+type Empty struct {
+	Title, Text string
+	Href, Do    string
+}
+
+// Fact is a name with a value.
+type Fact struct {
+	Name  string
+	Value templ.Component
+}
+
+// Step is something that happened.
+type Step struct {
+	At   time.Time
+	Tone Tone
+	What string
+	Text string          // more in words
+	More templ.Component // behind a fold; nil: none
+	Fold string          // what the fold is called
+}
+
+// Field is one of a form.
+type Field struct {
+	Name, Label, Value string
+	Hint               string
+	Type               string   // of the input; empty: text
+	Options            []Option // a choice of these
+	Wrong              string   // why the value was refused
+	Max                int      // characters at most; 0: 200
+	Required           bool
+}
+
+// Option is one of a choice.
+type Option struct{ Value, Text string }
+
+// Form is a form with a summary of its errors.
+type Form struct {
+	ID, Action, Submit string
+	Danger             bool
+	Fields             []Field
+	Wrong              string // what is wrong that no field names
+}
+
+// faulty are the fields that were refused.
+func (f Form) faulty() []Field {
+	var all []Field
+	for _, field := range f.Fields {
+		if field.Wrong != "" {
+			all = append(all, field)
+		}
+	}
+	return all
+}
+
+func (f Field) most() int {
+	if f.Max == 0 {
+		return 200
+	}
+	return f.Max
+}
+
+func (f Field) kind() string {
+	if f.Type == "" {
+		return "text"
+	}
+	return f.Type
+}
