@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -134,7 +133,7 @@ func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign
 	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message, bad); err != nil {
 		return Campaign{}, false, err
 	}
-	list, err := m.recipients(ctx, caller.Tenant, s)
+	list, err := m.recipients(ctx, t, s, c.Credits)
 	if err != nil {
 		return Campaign{}, false, err
 	}
@@ -227,41 +226,35 @@ type recipientList struct {
 	excluded     int
 }
 
-// recipients puts numbers and groups together, each number once, without those that opted out.
-func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (recipientList, error) {
-	var list recipientList
-	given := make([]msisdn.MSISDN, 0, len(s.Recipients))
-	seen := make(map[msisdn.MSISDN]bool, len(s.Recipients))
-	for _, text := range s.Recipients {
-		n, err := msisdn.Parse(text)
-		switch {
-		case err != nil:
-			list.invalidCount++
-			if len(list.invalid) < maxInvalid {
-				list.invalid = append(list.invalid, cut(strings.ToValidUTF8(text, "?"), 32))
-			}
-		case !seen[n]:
-			seen[n] = true
-			given = append(given, n)
-		}
-	}
-	some, err := m.optOuts.Get(ctx, tenantID)
+// recipients puts numbers and groups together, each number once, without those that opted out. credits is the price of one.
+func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, s Send, credits int64) (recipientList, error) {
+	list := parseRecipients(s.Recipients)
+	given := list.numbers
+	someOptedOut, err := m.optOuts.Get(ctx, t.ID)
 	if err != nil {
 		return recipientList{}, err
 	}
-	list.numbers = given
 	read := m.db.Read
 	if len(s.Groups) > 0 {
 		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
-		ctx = db.Bulk(ctx, tenantID)
+		ctx = db.Bulk(ctx, t.ID)
 	}
-	if some || len(s.Groups) > 0 {
+	if someOptedOut || len(s.Groups) > 0 {
 		err = read(ctx, func(tx *db.Tx) error {
-			numbers, err := withGroups(tx, tenantID, s.Groups, given, seen)
+			groups, err := ownGroups(tx, t.ID, s.Groups)
 			if err != nil {
 				return err
 			}
-			out, err := optedOut(tx, tenantID, numbers)
+			if len(groups) > 0 {
+				if err := m.mayAfford(tx, t, credits, given, groups, someOptedOut); err != nil {
+					return err
+				}
+			}
+			numbers, err := withGroups(tx, groups, given)
+			if err != nil {
+				return err
+			}
+			out, err := optedOut(tx, t.ID, numbers)
 			list.numbers, list.excluded = without(numbers, out), len(out)
 			return err
 		})
@@ -275,19 +268,90 @@ func (m *Messaging) recipients(ctx context.Context, tenantID string, s Send) (re
 	return list, nil
 }
 
+// parseRecipients reads the numbers that a request names, each once.
+func parseRecipients(texts []string) recipientList {
+	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(texts))}
+	seen := make(map[msisdn.MSISDN]bool, len(texts))
+	for _, text := range texts {
+		n, err := msisdn.Parse(text)
+		switch {
+		case err != nil:
+			list.invalidCount++
+			if len(list.invalid) < maxInvalid {
+				list.invalid = append(list.invalid, cut(strings.ToValidUTF8(text, "?"), 32))
+			}
+		case !seen[n]:
+			seen[n] = true
+			list.numbers = append(list.numbers, n)
+		}
+	}
+	return list
+}
+
+// mayAfford refuses a send to groups that the tenant's credits cannot pay for, before the contacts are read: every named
+// recipient is charged unless it opted out, and so is every contact of the largest group where nobody did. The refusal
+// says the cost without numbers that are named twice, which only reading would tell.
+func (m *Messaging) mayAfford(tx *db.Tx, t tenant.Tenant, credits int64, named []msisdn.MSISDN, groups []Group, someOptedOut bool) error {
+	var all, largest int64
+	for _, g := range groups {
+		all, largest = all+g.Contacts, max(largest, g.Contacts)
+	}
+	least := int64(len(named))
+	if someOptedOut {
+		out, err := optedOut(tx, t.ID, named)
+		if err != nil {
+			return err
+		}
+		least -= int64(len(out))
+	} else {
+		least = max(least, largest)
+	}
+	if least == 0 && all == 0 {
+		return nil // there is nobody to send to, which is another refusal
+	}
+	balance, err := m.ledger.BalanceIn(tx, t.SMSCredits())
+	if err == nil && balance < max(least, 1)*credits {
+		err = insufficient(balance, (int64(len(named))+all)*credits)
+	}
+	return err
+}
+
+// ownGroups reads groups of the tenant, each once. One that is not the tenant's is Forbidden, an unknown one
+// too: the request may not be used to find out which exist.
+func ownGroups(tx *db.Tx, tenantID string, ids []string) ([]Group, error) {
+	var groups []Group
+	contacts, read := int64(0), map[string]bool{}
+	for _, id := range ids {
+		if read[id] {
+			continue
+		}
+		read[id] = true
+		g, err := ownGroup(tx, selectGroup, tenantID, id)
+		if problem.Is(err, problem.NotFound) || problem.Is(err, problem.Forbidden) {
+			err = problem.New(problem.Forbidden, "group_not_owned", "You do not own one or more of the contact groups")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if contacts += g.Contacts; contacts > MaxRead {
+			return nil, problem.Field("group_id_list", fmt.Sprintf("must name groups of at most %d contacts together", MaxRead))
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
 // withGroups adds the numbers of groups to those that were given.
-func withGroups(tx *db.Tx, tenantID string, groups []string, given []msisdn.MSISDN, seen map[msisdn.MSISDN]bool) ([]msisdn.MSISDN, error) {
+func withGroups(tx *db.Tx, groups []Group, given []msisdn.MSISDN) ([]msisdn.MSISDN, error) {
 	if len(groups) == 0 {
 		return given, nil
 	}
-	numbers, seen := slices.Clone(given), maps.Clone(seen)
-	read, named := int64(0), map[string]bool{}
-	for _, id := range groups {
-		if named[id] {
-			continue
-		}
-		named[id] = true
-		if err := groupNumbers(tx, tenantID, id, &read, func(n msisdn.MSISDN) {
+	numbers, seen := slices.Clone(given), make(map[msisdn.MSISDN]bool, len(given))
+	for _, n := range given {
+		seen[n] = true
+	}
+	for _, g := range groups {
+		if err := groupNumbers(tx, g, func(n msisdn.MSISDN) {
 			if !seen[n] {
 				seen[n] = true
 				numbers = append(numbers, n)
@@ -308,22 +372,11 @@ func tooManyRecipients() error {
 
 const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 1000`
 
-// groupNumbers reads a group's numbers. A group that is not the tenant's is Forbidden, an unknown one
-// too: the request may not be used to find out which exist. read counts the contacts of the request.
-func groupNumbers(tx *db.Tx, tenantID, id string, read *int64, add func(msisdn.MSISDN)) error {
-	g, err := ownGroup(tx, selectGroup, tenantID, id)
-	if err != nil {
-		if problem.Is(err, problem.NotFound) || problem.Is(err, problem.Forbidden) {
-			return problem.New(problem.Forbidden, "group_not_owned", "You do not own one or more of the contact groups")
-		}
-		return err
-	}
-	if *read += g.Contacts; *read > MaxRead {
-		return problem.Field("group_id_list", fmt.Sprintf("must name groups of at most %d contacts together", MaxRead))
-	}
+// groupNumbers reads a group's numbers.
+func groupNumbers(tx *db.Tx, g Group, add func(msisdn.MSISDN)) error {
 	for after, more := "", true; more; {
 		more = false
-		if err := tx.Query(groupPage, []any{tenantID, id, after}, func(r *db.Row) error {
+		if err := tx.Query(groupPage, []any{g.Tenant, g.ID, after}, func(r *db.Row) error {
 			var number string
 			if err := r.Scan(&after, &number); err != nil {
 				return err

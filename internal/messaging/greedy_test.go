@@ -11,7 +11,7 @@ import (
 // One request names a group a hundred times and reads it once, and groups too large together not at all.
 func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 100})
+		h := open(t, d, options{credits: MaxRead})
 		one, other := h.group("shop", "0241000001"), h.group("shop", "0241000002")
 		h.write(func(tx *db.Tx) error { // the row says how large a group is
 			_, err := tx.Exec(`UPDATE contact_groups SET contacts = $1`, MaxRead-1)
@@ -27,6 +27,69 @@ func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 			t.Errorf("two that are too large together: %v", err)
 		}
 		h.quiet()
+	})
+}
+
+// Groups are not read for a send that its tenant's credits cannot pay for, and what is wrong with the request is said first.
+func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 2})
+		poor, _ := h.customer("poor", 0, "Bantama")
+		groups := map[string][]string{
+			"shop": {h.group("shop", "0241000001", "0241000002", "0241000003").ID, h.group("shop", "0241000004").ID},
+			"poor": {h.group("poor", "0241000001").ID}, "empty": {h.group("poor").ID},
+		}
+		senders, err := h.Senders(t.Context(), poor.ID)
+		if err != nil || len(senders) != 1 {
+			t.Fatalf("%+v, %v", senders, err)
+		}
+		send := func(tenant, sender string, groups []string, to ...string) error {
+			_, _, err := h.Send(t.Context(), Caller{Tenant: tenant}, Send{SenderID: sender, Message: "hello", Recipients: to, Groups: groups})
+			return err
+		}
+		h.write(func(tx *db.Tx) error { // whatever reads them fails
+			_, err := tx.Exec("ALTER TABLE contacts RENAME TO contacts_out_of_reach")
+			return err
+		})
+		for name, each := range map[string]struct {
+			err  error
+			want Shortage
+		}{
+			"no credits":                         {send("poor", senders[0].ID, groups["poor"]), Shortage{Balance: 0, Cost: 1}},
+			"more named recipients than credits": {send("shop", h.sender.ID, groups["shop"][1:], "0241000007", "0241000008", "0241000009", "0241000009"), Shortage{Balance: 2, Cost: 4}},
+			"a group larger than the credits":    {send("shop", h.sender.ID, groups["shop"], "0241000001"), Shortage{Balance: 2, Cost: 5}},
+		} {
+			if p := wantKind(t, each.err, problem.InsufficientCredits); p.Data != each.want {
+				t.Errorf("%s: %+v, want %+v", name, p.Data, each.want)
+			}
+		}
+		for name, each := range map[string]struct {
+			err  error
+			want problem.Kind
+		}{
+			"no recipient":           {send("poor", senders[0].ID, nil), problem.Invalid},
+			"a group of another":     {send("poor", senders[0].ID, groups["shop"]), problem.Forbidden},
+			"a sender ID of another": {send("poor", h.sender.ID, groups["poor"]), problem.Invalid},
+		} {
+			if !problem.Is(each.err, each.want) {
+				t.Errorf("%s: %v, want %v", name, each.err, each.want)
+			}
+		}
+		h.write(func(tx *db.Tx) error {
+			_, err := tx.Exec("ALTER TABLE contacts_out_of_reach RENAME TO contacts")
+			return err
+		})
+		if err := send("poor", senders[0].ID, groups["empty"], "nobody"); !problem.Is(err, problem.Invalid) {
+			t.Errorf("nobody to send to, and no credits: %v", err)
+		}
+		// A recipient that opted out costs nothing.
+		h.write(func(tx *db.Tx) error { h.OptOut(tx, "shop", "asked", "233241000002", "233241000007"); return nil })
+		if p := wantKind(t, send("shop", h.sender.ID, groups["shop"]), problem.InsufficientCredits); p.Data != (Shortage{Balance: 2, Cost: 3}) {
+			t.Errorf("three contacts who did not opt out: %+v", p.Data)
+		}
+		if err := send("shop", h.sender.ID, groups["shop"][:1], "0241000001", "0241000003", "0241000007"); err != nil {
+			t.Errorf("two recipients and two credits: %v", err)
+		}
 	})
 }
 
