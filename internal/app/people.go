@@ -18,12 +18,13 @@ const (
 // consoleDeps is what the console gets.
 func (a *App) consoleDeps(public string) console.Deps {
 	d := console.Deps{
-		Identity: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log,
+		Identity: a.identity, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Clock: a.clock, Log: a.log,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
 	}
 	if !a.production {
 		d.NewLink = a.printLink
+		d.Simulator = a.sim.control
 	}
 	return d
 }

@@ -21,14 +21,20 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // Deps is what the console stands on.
 type Deps struct {
 	Identity *identity.Identity
 	Tenants  *tenant.Store
+	Ledger   *ledger.Ledger
+	Payments *payments.Payments
+	Webhooks *webhook.Webhooks
 	Clock    *clock.Clock
 	Log      *slog.Logger
 
@@ -41,6 +47,8 @@ type Deps struct {
 	ProxiesOnly    bool
 	// Development serves people who come by the link of the first screen. In production the console is not set up yet.
 	Development bool
+	// Simulator is the control of the simulator (/sim/v1); nil: there is none.
+	Simulator http.Handler
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error
 }
@@ -51,6 +59,8 @@ type Console struct {
 	mux    *http.ServeMux
 	assets http.Handler
 	cross  *http.CrossOriginProtection
+	sim    simulator
+	hooks  hooks
 
 	mu       sync.Mutex
 	linkedAt time.Time // when a link was last printed on request
@@ -79,7 +89,7 @@ func Owns(path string) bool {
 
 // New builds the console.
 func New(d Deps) *Console {
-	c := &Console{Deps: d, mux: http.NewServeMux(), assets: page.AssetServer(), cross: http.NewCrossOriginProtection()}
+	c := &Console{Deps: d, mux: http.NewServeMux(), assets: page.AssetServer(), cross: http.NewCrossOriginProtection(), sim: simulator{d.Simulator}}
 	if u, err := url.Parse(d.PublicURL); err == nil && u.Host != "" {
 		_ = c.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an address that is none trusts nobody
 	}
@@ -87,7 +97,7 @@ func New(d Deps) *Console {
 		c.begin(w, r, nil).refuse(errCrossSite())
 	}))
 	for _, route := range Routes() {
-		if route.Development && !d.Development {
+		if route.Development && !d.Development || route.Simulator && d.Simulator == nil {
 			continue
 		}
 		c.mux.Handle(route.Method+" "+route.Path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -32,6 +33,7 @@ type Route struct {
 	Permission   identity.Permission // empty where the site asks for none
 	Inputs       []Input
 	Development  bool  // there in development mode alone
+	Simulator    bool  // there where a simulator is
 	Machine      bool  // programs send it, not people: the body is not a form
 	Body         int64 // bytes at most; 0: formBytes
 	handle       func(*visit) (answer, error)
@@ -48,6 +50,10 @@ func (r *Route) reads() bool { return !r.Machine }
 
 // Routes is every route of the console.
 func Routes() []Route {
+	return slices.Concat(signRoutes(), simRoutes())
+}
+
+func signRoutes() []Route {
 	token := []Input{{"t", 100}}
 	return []Route{
 		{Method: http.MethodGet, Path: "/{$}", Site: anyone, handle: start},
@@ -58,6 +64,27 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "/sign-out", handle: signOut},
 		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, {"back", 2000}}, handle: setTheme},
 	}
+}
+
+// simRoutes are the pages of the simulator. Webhooks come without a session: programs send them.
+func simRoutes() []Route {
+	shown := Input{"h", 200}
+	routes := []Route{
+		{Method: http.MethodGet, Path: "/sim", Inputs: []Input{shown, {"add", 20}}, handle: simPage},
+		{Method: http.MethodPost, Path: "/sim/collect", Inputs: []Input{shown, {"amount", 12}, {"phone", 20}, {"reference", 36}}, handle: collect},
+		{Method: http.MethodPost, Path: "/sim/prompts/{msisdn}/{id}", Inputs: []Input{shown, {"action", 20}}, handle: answerPrompt},
+		{Method: http.MethodPost, Path: "/sim/faults", Inputs: []Input{shown, {"provider", 20}, {"fault", 40}, {"count", 4}}, handle: addFault},
+		{Method: http.MethodPost, Path: "/sim/faults/clear", Inputs: []Input{shown}, handle: clearFaults},
+		{Method: http.MethodPost, Path: "/sim/clock", Inputs: []Input{shown, {"seconds", 6}}, handle: moveClock},
+	}
+	for i := range routes {
+		routes[i].Site, routes[i].Permission = operators, identity.UseSimulator
+	}
+	routes = append(routes, Route{Method: http.MethodPost, Path: "/sim/hooks/{name}", Machine: true, Body: hookBytes, handle: receiveHook})
+	for i := range routes {
+		routes[i].Development, routes[i].Simulator = true, true
+	}
+	return routes
 }
 
 // checkForm refuses what no browser sends of a page of ours: parameters that are too long, repeated, or no text.

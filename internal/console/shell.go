@@ -17,10 +17,11 @@ func (v *visit) shell(title string) page.Shell {
 	if v.route == nil {
 		return s
 	}
-	switch v.route.Site {
-	case operators:
+	switch {
+	case v.route.Simulator: // a page by itself
+	case v.route.Site == operators:
 		s.Nav, s.Search = v.nav("/ops", opsNav), "/ops/search"
-	case tenants:
+	case v.route.Site == tenants:
 		s.Nav, s.Search = v.nav("/app/"+v.tenant.ID, appNav), "/app/"+v.tenant.ID+"/search"
 		if v.viewing {
 			s.Viewing = v.tenant.Name

@@ -34,12 +34,14 @@ type visit struct {
 	role    identity.Role // there, or at the installation
 	viewing bool          // an operator looks at a tenant's pages
 	live    []livePart
+	home    *url.URL // of the page, where the request went elsewhere; nil: here
 }
 
 // answer is what a handler makes: a page, a part of one, a file, or another place to go.
 type answer struct {
 	title string
 	body  templ.Component
+	wrong bool                                    // the page is a form that was refused
 	to    string                                  // leads there
 	part  templ.Component                         // alone, for a page that asked for it; see also same
 	same  bool                                    // nothing changed since the page asked
@@ -166,7 +168,11 @@ func (v *visit) give(a answer) {
 			v.giveLive(asked)
 			return
 		}
-		v.send(http.StatusOK, page.Layout(v.shell(a.title), a.body))
+		status := http.StatusOK
+		if a.wrong {
+			status = http.StatusUnprocessableEntity
+		}
+		v.send(status, page.Layout(v.shell(a.title), a.body))
 	}
 }
 
@@ -202,7 +208,11 @@ func (v *visit) path() string {
 
 // query gives the address of this page with some parameters changed; an empty value removes one.
 func (v *visit) query(pairs ...string) string {
-	q := v.r.URL.Query()
+	here := v.r.URL
+	if v.home != nil {
+		here = v.home
+	}
+	q := here.Query()
 	q.Del("live")
 	q.Del("seen")
 	q.Del("newer")
@@ -213,7 +223,7 @@ func (v *visit) query(pairs ...string) string {
 			q.Set(pairs[i], pairs[i+1])
 		}
 	}
-	u := url.URL{Path: v.r.URL.Path, RawQuery: q.Encode()}
+	u := url.URL{Path: here.Path, RawQuery: q.Encode()}
 	return u.String()
 }
 

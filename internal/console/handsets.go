@@ -1,0 +1,311 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// The first handsets are of numbers that ask for approval.
+const firstHandsets = "0240000040,0200000040"
+
+// How much stands on the page.
+const (
+	mostHandsets  = 6
+	shownTexts    = 8
+	shownPrompts  = 3
+	shownBooked   = 8
+	shownHooks    = 4
+	shownPayments = 5
+)
+
+// handset is a phone with what is on it.
+type handset struct {
+	number   msisdn.MSISDN
+	network  msisdn.Network
+	waiting  []simPrompt
+	answered []simPrompt
+	inbox    []simMessage
+	without  string // the page without this handset
+}
+
+// board is what the page of the handsets shows.
+type board struct {
+	tenant   tenant.Tenant // of the visitor; zero: none
+	wallet   money.Pesewas
+	credits  int64
+	payments []payments.Payment
+	handsets []handset
+	booked   []simMovement
+	faults   []simFault
+	hooks    []hook
+	hookURL  string
+	numbers  string // the handsets' numbers, with commas
+	now      string
+}
+
+// simPage is the whole of /sim.
+func simPage(v *visit) (answer, error) { return v.simulated(page.Form{}) }
+
+// simulated makes the page, with a form that was refused.
+func (v *visit) simulated(refused page.Form) (answer, error) {
+	b, err := v.board()
+	if err != nil {
+		return answer{}, err
+	}
+	v.home = &url.URL{Path: "/sim", RawQuery: url.Values{"h": {b.numbers}}.Encode()}
+	live, err := v.part("board", 1, handsetBoard(v, b))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{title: "Handsets", body: handsetPage(v, b, v.collectForm(b, refused), live), wrong: len(refused.Fields) > 0}, nil
+}
+
+// board gathers what the page shows.
+func (v *visit) board() (b board, err error) {
+	c := v.console
+	if b.tenant, err = v.testTenant(); err != nil {
+		return b, err
+	}
+	if b.tenant.ID != "" {
+		if err := v.books(&b); err != nil {
+			return b, err
+		}
+	}
+	if b.handsets, err = v.handsets(); err != nil {
+		return b, err
+	}
+	var numbers []string
+	for _, h := range b.handsets {
+		numbers = append(numbers, h.number.Local())
+	}
+	b.numbers = strings.Join(numbers, ",")
+	for i := range b.handsets {
+		rest := slices.Delete(slices.Clone(numbers), i, i+1)
+		b.handsets[i].without = "/sim?" + url.Values{"h": {strings.Join(rest, ",")}}.Encode()
+	}
+	if b.booked, err = c.sim.statement(v.ctx); err != nil {
+		return b, err
+	}
+	slices.SortStableFunc(b.booked, func(x, y simMovement) int { return cmp.Compare(y.At, x.At) })
+	b.booked = b.booked[:min(len(b.booked), shownBooked)]
+	b.faults, err = c.sim.faults(v.ctx)
+	b.now = page.When(c.Clock.Now())
+	return b, err
+}
+
+// books reads what the visitor's test tenant has.
+func (v *visit) books(b *board) error {
+	wallet, err := v.console.Ledger.Balance(v.ctx, b.tenant.Wallet())
+	if err != nil {
+		return err
+	}
+	b.wallet = money.Pesewas(wallet)
+	if b.credits, err = v.console.Ledger.Balance(v.ctx, ledger.Key(b.tenant.SMSCredits())); err != nil {
+		return err
+	}
+	for _, kind := range []payments.Kind{payments.KindCollection, payments.KindPayout} {
+		found, err := v.console.Payments.History(v.ctx, b.tenant.ID, payments.Filter{Kind: kind, Size: shownPayments})
+		if err != nil {
+			return err
+		}
+		b.payments = append(b.payments, found.Rows...)
+	}
+	slices.SortFunc(b.payments, func(x, y payments.Payment) int { return cmp.Compare(y.ID, x.ID) })
+	b.payments = b.payments[:min(len(b.payments), shownPayments)]
+	hooks := v.console.hooks.latest(b.tenant.ID)
+	b.hooks = hooks[:min(len(hooks), shownHooks)]
+	b.hookURL = v.console.PublicURL + "/sim/hooks/" + b.tenant.ID
+	return nil
+}
+
+// testTenant is the first tenant of the visitor that has test money.
+func (v *visit) testTenant() (tenant.Tenant, error) {
+	for _, m := range v.who.Memberships {
+		if m.Tenant == identity.Installation {
+			continue
+		}
+		t, err := v.console.Tenants.Get(v.ctx, m.Tenant)
+		if err == nil && t.Mode == tenant.Test {
+			return t, nil
+		}
+		if err != nil && !problem.Is(err, problem.NotFound) {
+			return tenant.Tenant{}, err
+		}
+	}
+	return tenant.Tenant{}, nil
+}
+
+// handsets are those that the address names, or the first ones.
+func (v *visit) handsets() (list []handset, err error) {
+	named := v.r.FormValue("h")
+	if named == "" {
+		named = firstHandsets
+	}
+	named += "," + v.r.FormValue("add")
+	for text := range strings.SplitSeq(named, ",") {
+		number, err := msisdn.Parse(text)
+		if err != nil || len(list) == mostHandsets || slices.ContainsFunc(list, func(h handset) bool { return h.number == number }) {
+			continue
+		}
+		h := handset{number: number}
+		h.network, _ = number.LikelyNetwork()
+		if err := v.look(&h); err != nil {
+			return nil, err
+		}
+		list = append(list, h)
+	}
+	return list, nil
+}
+
+// look reads what is on a handset.
+func (v *visit) look(h *handset) error {
+	prompts, err := v.console.sim.prompts(v.ctx, h.number.Local())
+	if err != nil {
+		return err
+	}
+	slices.Reverse(prompts)
+	for _, p := range prompts {
+		if p.Status == "pending" {
+			h.waiting = append(h.waiting, p)
+		} else if len(h.answered) < shownPrompts {
+			h.answered = append(h.answered, p)
+		}
+	}
+	h.inbox, err = v.console.sim.messages(v.ctx, h.number.Local())
+	slices.Reverse(h.inbox)
+	h.inbox = h.inbox[:min(len(h.inbox), shownTexts)]
+	return err
+}
+
+// collectForm asks one of the handsets for money.
+func (v *visit) collectForm(b board, refused page.Form) templ.Component {
+	if b.tenant.ID == "" {
+		return page.Nothing(page.Empty{Title: "No test account", Text: "Your person has no role at an account with test money, which could ask for a payment."})
+	}
+	f := page.Form{ID: "collect", Action: "/sim/collect", Submit: "Ask for the money", Wrong: refused.Wrong}
+	var numbers []page.Option
+	for _, h := range b.handsets {
+		numbers = append(numbers, page.Option{Value: h.number.Local(), Text: h.number.Local() + " " + string(h.network)})
+	}
+	f.Fields = []page.Field{
+		{Name: "amount", Label: "Amount in GHS", Value: "12.50", Max: 12, Required: true},
+		{Name: "phone", Label: "From", Options: numbers},
+		{Name: "reference", Type: "hidden", Value: "handset-" + uuid.NewString()[:23]},
+		{Name: "h", Type: "hidden", Value: b.numbers},
+	}
+	for _, was := range refused.Fields {
+		for i := range f.Fields {
+			if f.Fields[i].Name == was.Name {
+				f.Fields[i].Value, f.Fields[i].Wrong = was.Value, was.Wrong
+			}
+		}
+	}
+	return page.Asking(f)
+}
+
+// collect asks a handset's owner for money on behalf of the visitor's test tenant, as its own request would.
+func collect(v *visit) (answer, error) {
+	t, err := v.testTenant()
+	if err != nil || t.ID == "" {
+		return answer{}, cmp.Or(err, errNoPage())
+	}
+	form := v.r.PostForm
+	ask := payments.Collect{Reference: form.Get("reference"), Label: "Handset", CallbackURL: v.console.PublicURL + "/sim/hooks/" + t.ID}
+	refused := page.Form{Fields: []page.Field{{Name: "amount", Value: form.Get("amount")}, {Name: "phone", Value: form.Get("phone")}}}
+	if ask.Amount, err = money.Parse(strings.TrimSpace(form.Get("amount"))); err != nil {
+		refused.Fields[0].Wrong = "must be an amount such as 12.50"
+		return v.simulated(refused)
+	}
+	if ask.MSISDN, err = msisdn.Parse(form.Get("phone")); err != nil {
+		refused.Fields[1].Wrong = "must be a mobile number of Ghana"
+		return v.simulated(refused)
+	}
+	ask.Network, _ = ask.MSISDN.LikelyNetwork()
+	_, _, err = v.console.Payments.Collect(v.ctx, payments.Caller{Tenant: t.ID}, ask)
+	e := problem.From(err)
+	switch {
+	case err == nil, e.Kind == problem.Duplicate: // the same form once more
+		return v.toSim(), nil
+	case e.Kind == problem.Invalid && len(e.Fields["amount"]) > 0:
+		refused.Fields[0].Wrong = e.Fields["amount"][0]
+		return v.simulated(refused)
+	case e.Kind == problem.Internal, e.Kind == problem.Unavailable:
+		return answer{}, err
+	}
+	refused.Wrong = e.Message
+	return v.simulated(refused)
+}
+
+// toSim leads back to the same handsets.
+func (v *visit) toSim() answer {
+	to := "/sim"
+	if h := v.r.PostFormValue("h"); h != "" && h != firstHandsets {
+		to += "?" + url.Values{"h": {h}}.Encode()
+	}
+	return answer{to: to}
+}
+
+// answerPrompt approves, declines or mistypes what a handset asks.
+func answerPrompt(v *visit) (answer, error) {
+	action := v.r.PostFormValue("action")
+	err := v.console.sim.answer(v.ctx, v.r.PathValue("msisdn"), v.r.PathValue("id"), action)
+	if problem.Is(err, problem.InProgress) { // it was answered in another tab
+		err = nil
+	}
+	return v.toSim(), err
+}
+
+// addFault makes a provider misbehave.
+func addFault(v *visit) (answer, error) {
+	count, err := strconv.Atoi(v.r.PostFormValue("count"))
+	if err != nil || count < 1 || count > 1000 {
+		return answer{}, problem.Field("count", "must be between 1 and 1000")
+	}
+	return v.toSim(), v.console.sim.addFault(v.ctx, v.r.PostFormValue("provider"), v.r.PostFormValue("fault"), count)
+}
+
+func clearFaults(v *visit) (answer, error) { return v.toSim(), v.console.sim.clearFaults(v.ctx) }
+
+// moveClock lets time pass for this Makola and its simulator.
+func moveClock(v *visit) (answer, error) {
+	seconds, err := strconv.Atoi(v.r.PostFormValue("seconds"))
+	if err != nil || seconds < 1 || seconds > 7*24*3600 {
+		return answer{}, problem.Field("seconds", "must be between 1 and a week")
+	}
+	return v.toSim(), v.console.sim.advance(v.ctx, seconds)
+}
+
+// simFaults are those that the page offers; the simulator's interface has more.
+var simFaults = []page.Option{
+	{Value: "answer_lost", Text: "The answer is lost after it was done"},
+	{Value: "outage", Text: "Outage: nothing is done"},
+	{Value: "slow", Text: "Slow answers"},
+	{Value: "error_after", Text: "Error 500 after it was done"},
+	{Value: "refuse", Text: "Outright refusal"},
+	{Value: "fail", Text: "Accepted, failed later"},
+	{Value: "stuck", Text: "Pending until resolved"},
+	{Value: "callback_missing", Text: "No callback"},
+	{Value: "callback_duplicate", Text: "Callback comes twice"},
+	{Value: "reverse", Text: "Success, taken back later"},
+}
+
+// simProviders are the providers that faults are for.
+var simProviders = []page.Option{{Value: "mtn", Text: "MTN"}, {Value: "hubtel", Text: "Hubtel"}, {Value: "smsc", Text: "Message centre"}}
+
+// simSteps are how far the clock is moved.
+var simSteps = []page.Option{{Value: "60", Text: "1 minute"}, {Value: "3600", Text: "1 hour"}, {Value: "86400", Text: "1 day"}}
