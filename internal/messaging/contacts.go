@@ -292,7 +292,8 @@ func (m *Messaging) Contacts(ctx context.Context, tenant, group string, page, si
 	return contacts, total, err
 }
 
-const selectContact = `SELECT ` + contactFields + ` FROM contacts WHERE id = $1`
+const selectContact = `SELECT ` + contactFields + ` FROM contacts WHERE id = $1
+	AND NOT EXISTS (SELECT 1 FROM contact_groups g WHERE g.tenant = contacts.tenant AND g.id = contacts.group_id AND g.deleted_at <> 0)`
 
 func lockContact(tx *db.Tx, tenant, id string) (Contact, error) {
 	var c Contact

@@ -31,7 +31,7 @@ type Group struct {
 	CreatedAt time.Time
 }
 
-const countGroups = `SELECT count(*) FROM contact_groups WHERE tenant = $1`
+const countGroups = `SELECT count(*) FROM contact_groups WHERE tenant = $1 AND deleted_at = 0`
 
 const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contacts, created_at) VALUES ($1, $2, $3, $4, 0, $5)`
 
@@ -97,7 +97,7 @@ func (g *Group) scan(r *db.Row) error {
 	return r.Scan(&g.Tenant, &g.ID, &g.Name, &g.Icon, &g.Contacts, &g.CreatedAt)
 }
 
-const listGroups = `SELECT ` + groupColumns + ` FROM contact_groups WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT 10000`
+const listGroups = `SELECT ` + groupColumns + ` FROM contact_groups WHERE tenant = $1 AND deleted_at = 0 ORDER BY created_at DESC, id DESC LIMIT 10000`
 
 // Groups gives the tenant's groups, newest first.
 func (m *Messaging) Groups(ctx context.Context, tenant string) ([]Group, error) {
@@ -116,7 +116,7 @@ func (m *Messaging) Groups(ctx context.Context, tenant string) ([]Group, error) 
 	return all, err
 }
 
-const selectGroup = `SELECT ` + groupColumns + ` FROM contact_groups WHERE id = $1`
+const selectGroup = `SELECT ` + groupColumns + ` FROM contact_groups WHERE id = $1 AND deleted_at = 0`
 
 // lockGroup reads a group of the tenant and keeps it as it is until the end of tx.
 func lockGroup(tx *db.Tx, tenant, id string) (Group, error) {
@@ -168,19 +168,76 @@ func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon stri
 }
 
 const (
-	deleteContactsOfGroup = `DELETE FROM contacts WHERE tenant = $1 AND group_id = $2`
-	deleteGroup           = `DELETE FROM contact_groups WHERE tenant = $1 AND id = $2`
+	markDeleted   = `UPDATE contact_groups SET deleted_at = $3 WHERE tenant = $1 AND id = $2`
+	deletedGroups = `SELECT tenant, id FROM contact_groups WHERE deleted_at <> 0 ORDER BY deleted_at LIMIT $1`
+	// A range of the key is the same plan whatever the statistics say of the table.
+	deleteContacts = `DELETE FROM contacts WHERE tenant = $1 AND group_id = $2
+		AND id <= (SELECT max(first.id) FROM (SELECT id FROM contacts WHERE tenant = $1 AND group_id = $2 ORDER BY id LIMIT $3) AS first)`
+	deleteEmptied = `DELETE FROM contact_groups WHERE tenant = $1 AND id = $2 AND deleted_at <> 0 AND contacts = 0`
 )
 
-// DeleteGroup removes a group with its contacts. A campaign that was accepted before has its own list
-// of recipients and goes on.
+// DeleteGroup removes a group with its contacts. A campaign that was accepted before has its own list of recipients and
+// goes on. The group is gone with the first transaction; the contacts follow in sets, and the sweep removes those that
+// this call does not come to.
 func (m *Messaging) DeleteGroup(ctx context.Context, tenant, id string) error {
-	return m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+	err := m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		if _, err := lockGroup(tx, tenant, id); err != nil {
 			return err
 		}
-		tx.Defer(deleteContactsOfGroup, -1, tenant, id)
-		tx.Defer(deleteGroup, 1, tenant, id)
+		tx.Defer(markDeleted, 1, tenant, id, m.clock.Now())
 		return nil
 	})
+	if err == nil {
+		_ = m.emptyGroup(ctx, tenant, id) // the sweep goes on, and says what stops it
+	}
+	return err
+}
+
+// emptyGroup removes the contacts of a deleted group in transactions of contactsAtOnce rows, and its row with the last.
+// Two callers at once do the work once.
+func (m *Messaging) emptyGroup(ctx context.Context, tenant, id string) error {
+	for removed := int64(contactsAtOnce); removed == contactsAtOnce; {
+		if err := m.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) (err error) {
+			if removed, err = tx.Exec(deleteContacts, tenant, id, contactsAtOnce); err != nil {
+				return err
+			}
+			if removed > 0 {
+				tx.Defer(growGroup, 1, tenant, id, -removed)
+			}
+			tx.Defer(deleteEmptied, -1, tenant, id)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// groupsSweepEvery is the pause between two looks for deleted groups whose contacts are still there.
+	groupsSweepEvery = 10 * time.Minute
+	groupsAtOnce     = 100 // groups a look
+)
+
+// sweepGroups removes what the calls that deleted groups did not come to.
+func (m *Messaging) sweepGroups(ctx context.Context) error {
+	type group struct{ tenant, id string }
+	var deleted []group
+	if err := m.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		deleted = nil
+		return tx.Query(deletedGroups, []any{groupsAtOnce}, func(r *db.Row) error {
+			var g group
+			err := r.Scan(&g.tenant, &g.id)
+			deleted = append(deleted, g)
+			return err
+		})
+	}); err != nil {
+		return err
+	}
+	for _, g := range deleted {
+		if err := m.emptyGroup(ctx, g.tenant, g.id); err != nil {
+			return err
+		}
+	}
+	return nil
 }

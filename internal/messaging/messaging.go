@@ -108,6 +108,7 @@ func New(d Deps) *Messaging {
 	m.receipts = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, m.takeReceipts)
 	m.register()
 	m.jobs.Periodic("messaging-sweep", sweepEvery, m.sweep)
+	m.jobs.Periodic("contacts-sweep", groupsSweepEvery, m.sweepGroups)
 	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.passEarly)
 	return m
 }

@@ -1,0 +1,124 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The contacts of a deleted group go in transactions of a thousand rows, whoever removes them, and the group is gone with
+// the first.
+func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{sleep: true, credits: 10_000})
+		kept := h.group("shop", "0241000001")
+		large := h.group("shop", numbers(5_000)...)
+		page, _, err := h.Contacts(t.Context(), "shop", large.ID, 1, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// cut runs work and has its context end, and its transaction fail, with the commit that comes after so many.
+		cut := func(after int, work func(context.Context) error) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			f.Decide(func(b db.Boundary) db.Fault {
+				if b != db.BoundaryCommit {
+					return db.FaultNone
+				}
+				if after--; after >= 0 {
+					return db.FaultNone
+				}
+				cancel()
+				return db.FaultBefore
+			})
+			defer f.Decide(nil)
+			return work(ctx)
+		}
+		left := func(want int64) {
+			t.Helper()
+			if n := h.count(`SELECT count(*) FROM contacts WHERE group_id = $1`, large.ID); n != want {
+				t.Errorf("%d contacts are left, want %d", n, want)
+			}
+		}
+
+		if err := cut(0, func(ctx context.Context) error { return h.DeleteGroup(ctx, "shop", large.ID) }); err == nil {
+			t.Error("a deletion that was not committed is answered as done")
+		}
+		left(5_000)
+		if err := cut(2, func(ctx context.Context) error { return h.DeleteGroup(ctx, "shop", large.ID) }); err != nil {
+			t.Errorf("a group whose contacts are left to the sweep: %v", err)
+		}
+		left(4_000)
+		for name, err := range map[string]error{
+			"deleted again": h.DeleteGroup(t.Context(), "shop", large.ID),
+			"renamed":       second(h.UpdateGroup(t.Context(), "shop", large.ID, "again", "")),
+			"read":          third(h.Contacts(t.Context(), "shop", large.ID, 1, 1)),
+			"added to":      third(h.AddContact(t.Context(), h.caller(), large.ID, NewContact{Phone: "0249999999"})),
+			"changed":       second(h.UpdateContact(t.Context(), "shop", page[99].ID, NewContact{FirstName: "Ama"})),
+			"taken from":    h.DeleteContact(t.Context(), "shop", page[99].ID),
+		} {
+			if !problem.Is(err, problem.NotFound) {
+				t.Errorf("a deleted group is %s: %v", name, err)
+			}
+		}
+		if _, _, err := h.Send(t.Context(), h.caller(), Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{large.ID}}); !problem.Is(err, problem.Forbidden) {
+			t.Errorf("a deleted group is sent to: %v", err)
+		}
+		if groups, err := h.Groups(t.Context(), "shop"); err != nil || len(groups) != 1 || groups[0].ID != kept.ID || groups[0].Contacts != 1 {
+			t.Errorf("the groups are %+v, %v", groups, err)
+		}
+
+		for n := int64(3_000); n >= 0; n -= 1_000 {
+			_ = cut(1, h.sweepGroups) // the next run goes on
+			left(n)
+		}
+		if err := h.sweepGroups(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := h.count(`SELECT count(*) FROM contact_groups`); n != 1 {
+			t.Errorf("%d groups have a row", n)
+		}
+		if n := h.count(`SELECT count(*) FROM contacts`); n != 1 {
+			t.Errorf("%d contacts have a row", n)
+		}
+	})
+}
+
+// Several calls and the sweep at once remove a group once.
+func TestAGroupThatIsDeletedByManyAtOnceIsDeletedOnce(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{sleep: true})
+		large := h.group("shop", numbers(2_500)...)
+		answers := make(chan error)
+		for range 4 {
+			go func() { answers <- h.DeleteGroup(t.Context(), "shop", large.ID) }()
+			go func() { answers <- h.sweepGroups(t.Context()) }()
+		}
+		deleted := 0
+		for range 8 {
+			switch err := <-answers; {
+			case err == nil:
+				deleted++
+			case !problem.Is(err, problem.NotFound):
+				t.Error(err)
+			}
+		}
+		if deleted != 5 {
+			t.Errorf("%d calls succeeded, want one deletion and four sweeps", deleted)
+		}
+		if err := h.sweepGroups(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if rows := fmt.Sprint(h.count(`SELECT count(*) FROM contacts`), h.count(`SELECT count(*) FROM contact_groups`)); rows != "0 0" {
+			t.Errorf("contacts and groups left: %s", rows)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
