@@ -535,7 +535,7 @@ func TestPages(t *testing.T) {
 
 // operatorCodes are codes that only the command line can meet.
 var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
-	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known"}
+	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known", "range_not_closed"}
 
 func TestThePageKnowsEveryCodeAndReason(t *testing.T) {
 	page := string(testingPage)

@@ -215,12 +215,13 @@ var (
 	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery lasts: 0 no, 1 closed, 2 open.", nil, nil)
 	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "For how long a recovery has lasted; 0 when none lasts.", nil, nil)
 	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)
+	otpTapsClosed   = prometheus.NewDesc("makola_otp_taps_closed", "Ranges of numbers that are closed to a customer's one-time passwords now.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, smsStrays} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, smsStrays, otpTapsClosed} {
 		to <- d
 	}
 }
@@ -263,6 +264,11 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 	if err == nil {
 		gauge(smsStrays, float64(strays.Receipts))
+	}
+	closed, err := s.app.messaging.CountClosedRanges(ctx)
+	s.complain(err)
+	if err == nil {
+		gauge(otpTapsClosed, float64(closed))
 	}
 	sums, err := s.app.ledger.Imbalance(ctx)
 	for asset, sum := range sums {

@@ -79,7 +79,7 @@ func (a *App) buildMessaging() error {
 		senders[r.mode] = r
 	}
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
-		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas})
+		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {
 		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes

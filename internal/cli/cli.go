@@ -48,6 +48,7 @@ type commands struct {
 	Senders   sendersCommands   `cmd:"" help:"Sender IDs: list, create, approve, reject."`
 	Credits   creditsCommands   `cmd:"" help:"SMS credits: sell, refund, report."`
 	Campaigns campaignsCommands `cmd:"" help:"Campaigns: list, messages, stop."`
+	OTP       otpCommands       `cmd:"" name:"otp" help:"One-time passwords: ranges of numbers that are closed, reopen."`
 	Contacts  contactsCommands  `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`
 	Backup    backupCommands    `cmd:"" help:"Copies of the database: make, verify, list, drill."`
 	Restore   restoreCommand    `cmd:"" help:"Make a database of a backup, in a new place: a folder without one, or a PostgreSQL database without tables."`

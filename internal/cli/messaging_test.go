@@ -127,6 +127,31 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
+func TestOTPRangesAreListedAndReopened(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		now := time.Now()
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO otp_taps VALUES ($1, '233241', 3, $2, 0, 0, 2, 0, 50, 4, $2, $3)`, id, now, now.Add(time.Hour))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if list := w.list("otp", "taps"); len(list) != 1 || list[0]["tenant"] != id || list[0]["range"] != "233241" || list[0]["sent"] != 50.0 || list[0]["verified"] != 4.0 {
+			t.Errorf("closed: %v", list)
+		}
+		w.run(exitNotFound, "otp", "reopen", id, "233242", "--reason", "x")
+		has(t, w.object("otp", "reopen", id, "0241234567", "--reason", "a launch"), map[string]any{"range": "233241"})
+		w.run(exitNotFound, "otp", "reopen", id, "233241", "--reason", "again")
+		if list := w.list("otp", "taps"); len(list) != 0 {
+			t.Errorf("closed: %v", list)
+		}
+		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "otp.reopen" || log[0]["subject"] != "233241" || log[0]["reason"] != "a launch" {
+			t.Errorf("the log is %v", log)
+		}
+	})
+}
+
 func TestCreditsReport(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		day := time.Now().UTC().Format(time.DateOnly)

@@ -68,6 +68,7 @@ type Server struct {
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 
 	Quotas Quotas `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
+	OTPTap OTPTap `embed:"" prefix:"otp-tap-" envprefix:"MAKOLA_OTP_TAP_"`
 	MTN    MTN    `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
 	Hubtel Hubtel `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
 	SMPP   SMPP   `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
@@ -90,6 +91,16 @@ type Quotas struct {
 	Groups    int64 `name:"groups" env:"GROUPS" default:"10000" help:"Most contact groups of one customer; 0 is no quota."`
 	Senders   int64 `name:"sender-ids" env:"SENDER_IDS" default:"1000" help:"Most sender IDs of one customer, those rejected among them; 0 is no quota."`
 	Campaigns int64 `name:"campaigns" env:"CAMPAIGNS" default:"1000" help:"Most campaigns of one customer under way at once, of those with more than 10 recipients; 0 is no quota."`
+}
+
+// OTPTap closes a range of numbers, those with the same six first digits, to
+// one customer's one-time passwords when too few of them are verified.
+type OTPTap struct {
+	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"How many one-time passwords of one customer to one range of numbers are judged together; 0: a range never closes."`
+	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Time in which so many must be sent to be judged."`
+	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time after the last of them, in which they may still be verified."`
+	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percent of them that nobody verified, from which the range closes for the customer."`
+	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long it stays closed, unless an operator opens it."`
 }
 
 // What production has when nothing was said.
@@ -148,6 +159,12 @@ func (s Server) Wrong() []string {
 	}
 	for _, quota := range []int64{s.Quotas.Contacts, s.Quotas.Groups, s.Quotas.Senders, s.Quotas.Campaigns} {
 		need(quota >= 0, "quotas from 0 on in MAKOLA_QUOTA_..., not %d", quota)
+	}
+	tap := s.OTPTap
+	need(tap.Sends >= 0, "a number from 0 on in MAKOLA_OTP_TAP_SENDS, not %d", tap.Sends)
+	need(tap.Sends == 0 || tap.Unverified > 0 && tap.Unverified <= 100, "a percentage of 1 to 100 in MAKOLA_OTP_TAP_UNVERIFIED, not %d", tap.Unverified)
+	for _, d := range []time.Duration{tap.Within, tap.Wait, tap.Closed} {
+		need(tap.Sends == 0 || d > 0, "durations such as 10m in MAKOLA_OTP_TAP_WITHIN, _WAIT and _CLOSED, not %s", d)
 	}
 	need(s.DiskReserve >= 0, "a number of MB from 0 on in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
 	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)

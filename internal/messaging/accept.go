@@ -1,10 +1,12 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
@@ -203,11 +205,12 @@ type past struct {
 	byKey map[idempotencyKey]Campaign
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
 	codes allowances      // of the numbers to which one-time passwords are to go
+	taps  taps
 }
 
 // queries look for earlier requests like those of a batch.
-func (p *past) queries(batch []*admission) []db.Query {
-	*p = past{byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
+func (p *past) queries(batch []*admission, rule config.OTPTap) []db.Query {
+	*p = past{taps: newTaps(rule), byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
 	var keyed, tried, codes []*admission
 	for _, a := range batch {
 		if a.otp != nil {
@@ -239,6 +242,9 @@ func (p *past) queries(batch []*admission) []db.Query {
 	}
 	if len(codes) > 0 {
 		queries = append(queries, p.codes.query(codes))
+		if rule.Sends > 0 {
+			queries = append(queries, p.taps.query(codes))
+		}
 	}
 	return queries
 }
@@ -251,7 +257,7 @@ func (m *Messaging) earlier(ctx context.Context, caller Caller) (c Campaign, rep
 	}
 	asked := Campaign{Tenant: caller.Tenant, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash}
 	var before past
-	err = m.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}})...) })
+	err = m.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, m.otpTap)...) })
 	known, found := before.byKey[idempotencyKey{asked.Tenant, asked.IdempotencyKey}]
 	if err != nil || !found {
 		return Campaign{}, false, err
@@ -274,16 +280,16 @@ func (m *Messaging) admit(ctx context.Context, batch []*admission) ([]lane.Verdi
 	}
 	err := m.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
 		var err error
-		verdicts, err = m.admitIn(tx, batch)
+		verdicts, err = m.admitIn(ctx, tx, batch)
 		return err
 	})
 	return verdicts, err
 }
 
-func (m *Messaging) admitIn(tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
+func (m *Messaging) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var page ledger.Page
 	var before past
-	queries := append([]db.Query{m.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch)...)
+	queries := append([]db.Query{m.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, m.otpTap)...)
 	for _, a := range batch {
 		a.tried = true
 	}
@@ -293,18 +299,23 @@ func (m *Messaging) admitIn(tx *db.Tx, batch []*admission) ([]lane.Verdict[admit
 	verdicts := make([]lane.Verdict[admitted], len(batch))
 	var accepted []*admission
 	for i, a := range batch {
-		verdicts[i] = m.verdict(a, &page, before)
+		verdicts[i] = m.verdict(a, &page, &before)
 		if v := verdicts[i]; v.Err == nil && !v.Value.replayed && !v.Value.known {
 			accepted = append(accepted, a)
 			before.byKey[idempotencyKey{a.campaign.Tenant, a.campaign.IdempotencyKey}] = a.campaign
 		}
 	}
 	page.Post()
-	return verdicts, m.store(tx, accepted)
+	if err := m.store(tx, accepted); err != nil {
+		return nil, err
+	}
+	before.taps.write(tx)
+	tx.AfterCommit(func() { m.tapsClosed(ctx, before.taps) })
+	return verdicts, nil
 }
 
 // verdict decides one admission on what the transaction has seen.
-func (m *Messaging) verdict(a *admission, page *ledger.Page, before past) lane.Verdict[admitted] {
+func (m *Messaging) verdict(a *admission, page *ledger.Page, before *past) lane.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
 		return lane.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
@@ -312,8 +323,9 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before past) lane.V
 	if known, ok := before.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
 		return replay(c, known)
 	}
+	now := m.clock.Now()
 	if a.otp != nil {
-		if err := before.codes.take(*a.otp, m.clock.Now()); err != nil {
+		if err := cmp.Or(before.taps.open(*a.otp, now), before.codes.take(*a.otp, now)); err != nil {
 			return lane.Verdict[admitted]{Err: err}
 		}
 	}
@@ -322,6 +334,9 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before past) lane.V
 		return lane.Verdict[admitted]{Err: insufficient(page.Balance(key), c.Cost())}
 	} else if err != nil {
 		return lane.Verdict[admitted]{Err: err}
+	}
+	if a.otp != nil {
+		before.taps.count(a.otp, now)
 	}
 	return lane.Verdict[admitted]{Value: admitted{campaign: c}}
 }

@@ -150,6 +150,7 @@ type options struct {
 	credits int64
 	at      *clock.Clock
 	rail    *operator
+	tap     config.OTPTap
 }
 
 func node(t *testing.T, d *db.DB, o options) *house {
@@ -186,7 +187,7 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	h.lost = recovery.New(d, h.clock, log)
 	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
-		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend, Validity: o.valid})
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend, Validity: o.valid, OTPTap: o.tap})
 	if !o.sleep {
 		h.start()
 	}

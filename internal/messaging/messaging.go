@@ -60,6 +60,8 @@ type Deps struct {
 	Validity time.Duration
 	// Quotas bound what one tenant stores; a member of 0 is no bound.
 	Quotas config.Quotas
+	// OTPTap closes ranges of numbers to which too few one-time passwords are verified; Sends of 0: never.
+	OTPTap config.OTPTap
 	// Recovery holds campaigns back while the database may have forgotten what was sent; nil: it never does (tests).
 	Recovery *recovery.Recovery
 }
@@ -79,6 +81,7 @@ type Messaging struct {
 	validity   time.Duration
 	quotas     config.Quotas
 	otp        otpKeys
+	otpTap     config.OTPTap
 	groups     atomic.Uint32 // numbers that join the parts of a message
 	metrics    metrics
 	early      earlyBird
@@ -94,7 +97,7 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, recovery: d.Recovery, watch: d.Watch,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, otpTap: d.OTPTap, recovery: d.Recovery, watch: d.Watch,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}

@@ -16,6 +16,8 @@ type metrics struct {
 	reports  *prometheus.CounterVec
 	sent     *prometheus.CounterVec
 	verified *prometheus.CounterVec
+
+	tapsClosed *prometheus.CounterVec
 }
 
 func newMetrics() metrics {
@@ -29,6 +31,8 @@ func newMetrics() metrics {
 		reports:  vec("makola_sms_receipt_matches_total", "Receipts by whether their message was known: matched, repeated, early.", "result"),
 		sent:     vec("makola_otp_sent_total", "One-time passwords accepted, by number range. Ranges that are rarely confirmed are pumped.", "prefix"),
 		verified: vec("makola_otp_verifications_total", "Codes told, by number range: right, wrong, closed (expired, used, void, unknown or out of tries).", "prefix", "result"),
+
+		tapsClosed: vec("makola_otp_taps_closed_total", "Times that this node closed a customer's range of numbers, because too few one-time passwords to it are verified.", "prefix"),
 	}
 }
 
@@ -77,5 +81,5 @@ func (m metrics) otpVerified(by msisdn.MSISDN, result string) {
 
 // Collectors gives the metrics of this node for a registry.
 func (m *Messaging) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.metrics.messages, m.metrics.segments, m.metrics.receipts, m.metrics.reports, m.metrics.sent, m.metrics.verified}
+	return []prometheus.Collector{m.metrics.messages, m.metrics.segments, m.metrics.receipts, m.metrics.reports, m.metrics.sent, m.metrics.verified, m.metrics.tapsClosed}
 }

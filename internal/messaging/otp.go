@@ -59,6 +59,7 @@ type OTPSent struct {
 type otpRow struct {
 	tenant, id, msisdn, prefix, hash string
 	length                           int
+	batch                            int64 // of its tap
 	created, expires                 time.Time
 }
 
@@ -173,8 +174,8 @@ func (o *OTP) check(bad *problem.Fields) {
 
 const (
 	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
-	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8)`
+	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at, tap_batch)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
 	selectOTP    = `SELECT length, expires_at FROM otps WHERE tenant = $1 AND id = $2`
 	selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 )
@@ -182,14 +183,14 @@ const (
 // storeOTP defers the row of a code in the transaction that charges it.
 func (m *Messaging) storeOTP(tx *db.Tx, o otpRow) {
 	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
-	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires)
+	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires, o.batch)
 	now := m.clock.Now()
 	tx.Defer(countOTP, -1, o.tenant, o.msisdn, sendsCounter, now, now.Add(-otpSendWindow), now.Add(otpSendWindow), otpSendsInWindow)
 }
 
 const (
 	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < 5 AND expires_at > $4`
-	otpHash = `SELECT hash FROM otps WHERE tenant = $1 AND id = $2`
+	otpHash = `SELECT hash, tap_batch FROM otps WHERE tenant = $1 AND id = $2`
 	useOTP  = `UPDATE otps SET status = 'used' WHERE tenant = $1 AND id = $2 AND status = 'open'`
 )
 
@@ -235,14 +236,14 @@ func (m *Messaging) verify(ctx context.Context, caller Caller, requestID string,
 	if err := m.below(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil {
 		return err
 	}
-	var rows int64
+	var rows, batch int64
 	var hash string
 	err := m.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
 		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), m.clock.Now()); err != nil {
 			return err
 		}
-		_, err = tx.One(otpHash, []any{tenant, requestID}, &hash)
+		_, err = tx.One(otpHash, []any{tenant, requestID}, &hash, &batch)
 		return err
 	})
 	if err != nil {
@@ -263,6 +264,9 @@ func (m *Messaging) verify(ctx context.Context, caller Caller, requestID string,
 		var err error
 		if rows, err = tx.Exec(useOTP, tenant, requestID); err != nil || rows == 0 {
 			return err
+		}
+		if batch > 0 {
+			tx.Defer(countVerified, -1, tenant, rangeOf(string(phone)), batch)
 		}
 		return remember(tx, caller, struct{}{}, m.clock.Now())
 	})

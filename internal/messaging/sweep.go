@@ -16,6 +16,7 @@ const (
 	earlyAfter    = 24 * time.Hour
 	receiptWindow = 48 * time.Hour
 	replayWindow  = 24 * time.Hour
+	tapsKept      = 48 * time.Hour // longer than a code lives
 	otpsKept      = 7 * 24 * time.Hour
 	sweepAtOnce   = 500
 	// strangerAfter is the age from which a receipt with an unknown id may speak for a message that is
@@ -27,6 +28,7 @@ const (
 	sweepOrphans = `DELETE FROM chunks WHERE state = 'staged' AND created_at < $1`
 	sweepEarly   = `DELETE FROM early_receipts WHERE received_at < $1`
 	sweepOTPs    = `DELETE FROM otps WHERE expires_at < $1`
+	sweepTaps    = `DELETE FROM otp_taps WHERE began < $1 AND closed_until < $1`
 	sweepCounts  = `DELETE FROM otp_counters WHERE window_start < $1`
 	sweepAnswers = `DELETE FROM answers WHERE created_at < $1`
 )
@@ -60,7 +62,7 @@ func (m *Messaging) sweep(ctx context.Context) error {
 		for _, s := range []struct {
 			sql  string
 			keep time.Duration
-		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepCounts, otpFailWindow}, {sweepAnswers, replayWindow}} {
+		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}, {sweepAnswers, replayWindow}} {
 			tx.Defer(s.sql, -1, now.Add(-s.keep))
 		}
 		return nil

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
+)
+
+type otpCommands struct {
+	Taps   otpTaps   `cmd:"" help:"List the ranges of numbers that are closed to a customer's one-time passwords, because too few were verified."`
+	Reopen otpReopen `cmd:"" help:"Open a range again, before its time."`
+}
+
+func closedRangeColumns() []column[messaging.ClosedRange] {
+	return []column[messaging.ClosedRange]{
+		{"tenant", func(r messaging.ClosedRange) any { return r.Tenant }},
+		{"range", func(r messaging.ClosedRange) any { return r.Prefix }},
+		{"sent", func(r messaging.ClosedRange) any { return r.Sent }},
+		{"verified", func(r messaging.ClosedRange) any { return r.Verified }},
+		{"closed_at", func(r messaging.ClosedRange) any { return r.At }},
+		{"until", func(r messaging.ClosedRange) any { return r.Until }},
+	}
+}
+
+type otpTaps struct {
+	common
+}
+
+// Run lists closed ranges.
+func (c *otpTaps) Run(e *env) error {
+	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
+		all, err := m.ClosedRanges(e.ctx)
+		if err != nil {
+			return err
+		}
+		return printAll(e.stdout, c.Output, closedRangeColumns(), all)
+	})
+}
+
+type otpReopen struct {
+	common
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Range  string `arg:"" help:"First digits of the numbers as otp taps lists them, or a number of the range."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run opens a range; every node sees so with its next one-time password.
+func (c *otpReopen) Run(e *env) error {
+	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
+		prefix := messaging.RangeOf(c.Range)
+		var opened messaging.ClosedRange
+		entry := access.Entry{Action: "otp.reopen", Tenant: c.Tenant, Subject: prefix, Reason: c.Reason}
+		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+			var err error
+			opened, err = m.ReopenRange(tx, c.Tenant, prefix)
+			return map[string]any{"range": prefix, "sent": opened.Sent, "verified": opened.Verified, "closed_until": opened.Until}, err
+		})
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, closedRangeColumns(), opened)
+	})
+}

@@ -1,0 +1,286 @@
+package messaging
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// A tap is the flow of one tenant's one-time passwords to one range of numbers. Traffic pumping sends codes to numbers
+// that never verify them, because somebody earns on each message. So codes are counted in batches of a fixed number;
+// each full batch gets some time for its codes to be verified, and when too few were, the tap closes for a while.
+// A batch that is not full in time is dropped, so that a small flow is never judged.
+//
+// All changes but counting a verification happen under the lock of the tenant's credits: each node sees the batches as
+// the node before it left them.
+
+// tapRange is how many digits of a number in its 233 form make a range.
+const tapRange = 6
+
+func rangeOf(n string) string { return n[:min(len(n), tapRange)] }
+
+// RangeOf gives the range of a number as people write it; what is no whole number is a range already.
+func RangeOf(text string) string {
+	if n, err := msisdn.Parse(text); err == nil {
+		return rangeOf(string(n))
+	}
+	return text
+}
+
+// tapKey finds a tap.
+type tapKey struct{ tenant, prefix string }
+
+func (o otpRow) tap() tapKey { return tapKey{o.tenant, rangeOf(o.msisdn)} }
+
+// otpTap is the row of a tap.
+type otpTap struct {
+	tapKey
+	batch, sent, verified             int64 // the batch that is being filled
+	began                             time.Time
+	fullBatch, fullSent, fullVerified int64 // the last that was filled
+	fullAt                            time.Time
+	closedAt, closedUntil             time.Time
+}
+
+// begin starts a batch.
+func (t *otpTap) begin(now time.Time) {
+	t.batch, t.began, t.sent, t.verified = t.batch+1, now, 0, 0
+}
+
+// judge looks at the full batch once its codes had their time, and says whether the tap closes with it.
+func (t *otpTap) judge(rule config.OTPTap, now time.Time) (closes bool) {
+	age := now.Sub(t.fullAt)
+	if t.fullAt.IsZero() || age >= 0 && age < rule.Wait {
+		return false
+	}
+	t.fullAt = time.Time{}
+	if age < 0 || (t.fullSent-t.fullVerified)*100 < t.fullSent*rule.Unverified { // age: a clock was set back
+		return false
+	}
+	t.closedAt, t.closedUntil = now, now.Add(rule.Closed)
+	t.begin(now)
+	return true
+}
+
+// closed says how long the tap stays closed; a time in the future predates a clock correction.
+func (t *otpTap) closed(now time.Time) time.Duration {
+	if t.closedAt.After(now) {
+		return 0
+	}
+	return max(t.closedUntil.Sub(now), 0)
+}
+
+// count adds a code to the batch that is being filled, and gives the batch's number.
+func (t *otpTap) count(rule config.OTPTap, now time.Time) (batch int64) {
+	if age := now.Sub(t.began); t.batch == 0 || age < 0 || age >= rule.Within {
+		t.begin(now)
+	}
+	t.sent++
+	batch = t.batch
+	if t.sent >= rule.Sends && t.fullAt.IsZero() {
+		t.fullBatch, t.fullSent, t.fullVerified, t.fullAt = t.batch, t.sent, t.verified, now
+		t.begin(now)
+	}
+	return batch
+}
+
+// taps are those of one transaction's codes.
+type taps struct {
+	rule    config.OTPTap
+	read    map[tapKey]*otpTap
+	changed map[tapKey]bool
+	closing []tapKey
+}
+
+func newTaps(rule config.OTPTap) taps {
+	return taps{rule: rule, read: map[tapKey]*otpTap{}, changed: map[tapKey]bool{}}
+}
+
+const (
+	tapFields = `t.tenant, t.prefix, t.batch, t.began, t.sent, t.verified, t.full_batch, t.full_at, t.full_sent, t.full_verified, t.closed_at, t.closed_until`
+	readTaps  = `SELECT ` + tapFields + ` FROM rows($1) AS asked JOIN otp_taps t ON t.tenant IN (asked.of_tenant) AND t.prefix = asked.of_prefix`
+	// Verifications are counted meanwhile: those of a batch that stays, or becomes the full one, are the row's.
+	writeTaps = `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent, full_verified, closed_at, closed_until)
+		SELECT r.of_tenant, r.of_prefix, r.batch, r.began, r.sent, 0, r.full_batch, r.full_at, r.full_sent, 0, r.closed_at, r.closed_until FROM rows($1) AS r WHERE true
+		ON CONFLICT (tenant, prefix) DO UPDATE SET batch = excluded.batch, began = excluded.began, sent = excluded.sent,
+			verified = CASE WHEN otp_taps.batch = excluded.batch THEN otp_taps.verified ELSE 0 END,
+			full_batch = excluded.full_batch, full_at = excluded.full_at, full_sent = excluded.full_sent,
+			full_verified = CASE excluded.full_batch WHEN otp_taps.full_batch THEN otp_taps.full_verified WHEN otp_taps.batch THEN otp_taps.verified ELSE 0 END,
+			closed_at = excluded.closed_at, closed_until = excluded.closed_until`
+	countVerified = `UPDATE otp_taps SET verified = verified + CASE WHEN batch = $3 THEN 1 ELSE 0 END,
+			full_verified = full_verified + CASE WHEN full_batch = $3 THEN 1 ELSE 0 END
+		WHERE tenant = $1 AND prefix = $2 AND (batch = $3 OR full_batch = $3)`
+	closedTaps = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.closed_until > $1 AND t.closed_at <= $1 ORDER BY t.closed_until, t.tenant, t.prefix`
+	countTaps  = `SELECT count(*) FROM otp_taps WHERE closed_until > $1 AND closed_at <= $1`
+	selectTap  = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.tenant = $1 AND t.prefix = $2`
+	// What was sent before is judged no more.
+	reopenTap = `UPDATE otp_taps SET closed_until = 0, full_at = 0, batch = batch + 1, began = $3, sent = 0, verified = 0
+		WHERE tenant = $1 AND prefix = $2 AND closed_until > $3`
+)
+
+var tapKeyColumns = []db.Column[tapKey]{
+	{Name: "of_tenant", Text: func(k tapKey) string { return k.tenant }},
+	{Name: "of_prefix", Text: func(k tapKey) string { return k.prefix }},
+}
+
+var tapColumns = []db.Column[*otpTap]{
+	{Name: "of_tenant", Text: func(t *otpTap) string { return t.tenant }},
+	{Name: "of_prefix", Text: func(t *otpTap) string { return t.prefix }},
+	{Name: "batch", Int: func(t *otpTap) int64 { return t.batch }},
+	{Name: "began", Time: func(t *otpTap) time.Time { return t.began }},
+	{Name: "sent", Int: func(t *otpTap) int64 { return t.sent }},
+	{Name: "full_batch", Int: func(t *otpTap) int64 { return t.fullBatch }},
+	{Name: "full_at", Time: func(t *otpTap) time.Time { return t.fullAt }},
+	{Name: "full_sent", Int: func(t *otpTap) int64 { return t.fullSent }},
+	{Name: "closed_at", Time: func(t *otpTap) time.Time { return t.closedAt }},
+	{Name: "closed_until", Time: func(t *otpTap) time.Time { return t.closedUntil }},
+}
+
+func (t *otpTap) scan(r *db.Row) error {
+	return r.Scan(&t.tenant, &t.prefix, &t.batch, &t.began, &t.sent, &t.verified, &t.fullBatch, &t.fullAt, &t.fullSent, &t.fullVerified, &t.closedAt, &t.closedUntil)
+}
+
+// query reads the taps of some codes.
+func (s taps) query(codes []*admission) db.Query {
+	for _, a := range codes {
+		s.read[a.otp.tap()] = &otpTap{tapKey: a.otp.tap()}
+	}
+	return db.Query{SQL: readTaps, Args: []any{db.RowsOf(tapKeyColumns, slices.Collect(maps.Keys(s.read)))}, Each: func(r *db.Row) error {
+		var t otpTap
+		err := t.scan(r)
+		s.read[t.tapKey] = &t
+		return err
+	}}
+}
+
+// open refuses a code whose tap is closed, or closes with what is known now.
+func (s *taps) open(o otpRow, now time.Time) error {
+	t := s.read[o.tap()]
+	if t == nil {
+		return nil
+	}
+	if wait := t.closed(now); wait > 0 {
+		return tapClosed(wait)
+	}
+	before := t.fullAt
+	if t.judge(s.rule, now) {
+		s.closing = append(s.closing, t.tapKey)
+	}
+	if !before.Equal(t.fullAt) {
+		s.changed[t.tapKey] = true
+	}
+	if wait := t.closed(now); wait > 0 {
+		return tapClosed(wait)
+	}
+	return nil
+}
+
+// count counts a code that is sent.
+func (s *taps) count(o *otpRow, now time.Time) {
+	if t := s.read[o.tap()]; t != nil {
+		o.batch = t.count(s.rule, now)
+		s.changed[t.tapKey] = true
+	}
+}
+
+// write defers the rows that have changed. They come after the codes', as for a verification, so that neither waits
+// for the other in a ring.
+func (s *taps) write(tx *db.Tx) {
+	if len(s.changed) == 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(s.changed), func(a, b tapKey) int {
+		return cmp.Or(strings.Compare(a.tenant, b.tenant), strings.Compare(a.prefix, b.prefix))
+	})
+	rows := make([]*otpTap, len(keys))
+	for i, k := range keys {
+		rows[i] = s.read[k]
+	}
+	tx.Defer(writeTaps, int64(len(rows)), db.RowsOf(tapColumns, rows))
+}
+
+// tapsClosed logs and counts the taps that a transaction closed.
+func (m *Messaging) tapsClosed(ctx context.Context, s taps) {
+	for _, k := range s.closing {
+		t := s.read[k]
+		m.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), prefixLength)]).Inc()
+		m.log.WarnContext(ctx, "too few one-time passwords to a range of numbers are verified: it is closed", "tenant", t.tenant, "range", maskedRange(t.prefix),
+			"sent", t.fullSent, "verified", t.fullVerified, slog.Time("until", t.closedUntil))
+	}
+}
+
+// maskedRange writes a range as a number whose other digits are hidden.
+func maskedRange(prefix string) string { return prefix + "******" }
+
+func tapClosed(wait time.Duration) error {
+	return &problem.Error{Kind: problem.RateLimited, Code: "otp_range_closed", RetryAfter: wait,
+		Message: "One-time passwords to numbers of this range are stopped: too few of them were verified"}
+}
+
+// ClosedRange is a range of numbers that is closed to a tenant's one-time passwords.
+type ClosedRange struct {
+	Tenant   string
+	Prefix   string // first digits of the numbers, in the 233 form
+	Sent     int64  // in the batch that closed it
+	Verified int64  // of these, by now
+	At       time.Time
+	Until    time.Time
+}
+
+func (t *otpTap) closedRange() ClosedRange {
+	return ClosedRange{Tenant: t.tenant, Prefix: t.prefix, Sent: t.fullSent, Verified: t.fullVerified, At: t.closedAt, Until: t.closedUntil}
+}
+
+// ClosedRanges lists the ranges that are closed now, the one that opens first before.
+func (m *Messaging) ClosedRanges(ctx context.Context) (all []ClosedRange, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(closedTaps, []any{m.clock.Now()}, func(r *db.Row) error {
+			var t otpTap
+			err := t.scan(r)
+			all = append(all, t.closedRange())
+			return err
+		})
+	})
+	return all, err
+}
+
+// CountClosedRanges counts the ranges that are closed now.
+func (m *Messaging) CountClosedRanges(ctx context.Context) (n int64, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countTaps, []any{m.clock.Now()}, &n)
+		return err
+	})
+	return n, err
+}
+
+// ReopenRange opens a range before its time, in tx, where the caller also writes the audit entry. It counts anew from
+// there. One that is not closed is NotFound.
+func (m *Messaging) ReopenRange(tx *db.Tx, tenantID, prefix string) (ClosedRange, error) {
+	t, err := m.tenants.Locked(tx, tenantID)
+	if err != nil {
+		return ClosedRange{}, err
+	}
+	if _, err := m.ledger.Open(tx, t.SMSCredits()); err != nil { // as who sends a code does
+		return ClosedRange{}, err
+	}
+	var tap otpTap
+	now := m.clock.Now()
+	if err := tx.Query(selectTap, []any{tenantID, prefix}, tap.scan); err != nil {
+		return ClosedRange{}, err
+	}
+	if tap.closed(now) == 0 {
+		return ClosedRange{}, problem.New(problem.NotFound, "range_not_closed", "This range is not closed for the tenant")
+	}
+	tx.Defer(reopenTap, 1, tenantID, prefix, now)
+	return tap.closedRange(), nil
+}

@@ -1,0 +1,254 @@
+package messaging
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"pgregory.net/rapid"
+)
+
+// tapRule is a rule that a test reaches with few messages.
+var tapRule = config.OTPTap{Sends: 10, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}
+
+// ask asks for a code to a number and verifies it where it should be.
+func (h *house) ask(phone msisdn.MSISDN, verify bool) error {
+	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: phone, Expiry: time.Hour})
+	if err == nil && verify {
+		h.verifies(phone, sent)
+	}
+	return err
+}
+
+func (h *house) verifies(phone msisdn.MSISDN, sent OTPSent) {
+	h.t.Helper()
+	if _, err := h.VerifyOTP(h.t.Context(), Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp.of(sent.RequestID, OTPLeastLength)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// inRange is the nth number of a range.
+func inRange(prefix string, n int) msisdn.MSISDN {
+	return msisdn.MSISDN(fmt.Sprintf("%s%06d", prefix, n))
+}
+
+// pump asks for codes to n numbers of a range, every share-th of which is verified.
+func (h *house) pump(prefix string, from, n, share int) {
+	h.t.Helper()
+	for i := range n {
+		if err := h.ask(inRange(prefix, from+i), share > 0 && i%share == 0); err != nil {
+			h.t.Fatalf("code %d: %v", i, err)
+		}
+	}
+}
+
+func (h *house) wantTapClosed(phone msisdn.MSISDN, wait time.Duration) {
+	h.t.Helper()
+	p := wantKind(h.t, h.ask(phone, false), problem.RateLimited)
+	if p.Code != "otp_range_closed" || p.RetryAfter != wait {
+		h.t.Errorf("refused as %s for %v, expected otp_range_closed for %v", p.Code, p.RetryAfter, wait)
+	}
+}
+
+func (h *house) wantTapOpen(phone msisdn.MSISDN) {
+	h.t.Helper()
+	if err := h.ask(phone, false); err != nil {
+		h.t.Errorf("a code to %s: %v", phone, err)
+	}
+}
+
+func TestAPumpedRangeIsClosed(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100, tap: tapRule})
+		var log bytes.Buffer
+		h.log = slog.New(slog.NewTextHandler(&log, nil))
+		other, name := h.customer("neighbour", 100, "Neighbour")
+		h.pump("233241", 0, 12, 0)
+		h.pass(tapRule.Wait - time.Second)
+		h.wantTapOpen(inRange("233241", 50))
+		h.pass(time.Second)
+		credits := h.balance()
+		h.wantTapClosed(inRange("233241", 51), tapRule.Closed)
+		h.pass(10 * time.Minute)
+		h.wantTapClosed(inRange("233241", 0), tapRule.Closed-10*time.Minute)
+		h.wantBalance(credits)
+
+		h.wantTapOpen(inRange("233242", 0))
+		own, sender := h.tenant, h.sender
+		h.tenant, h.sender = other, name
+		h.wantTapOpen(inRange("233241", 60))
+		h.tenant, h.sender = own, sender
+
+		closed, err := h.ClosedRanges(t.Context())
+		if err != nil || len(closed) != 1 || closed[0].Tenant != h.tenant.ID || closed[0].Prefix != "233241" || closed[0].Sent != 10 || closed[0].Verified != 0 {
+			t.Errorf("closed: %+v, %v", closed, err)
+		}
+		if n, err := h.CountClosedRanges(t.Context()); n != 1 || err != nil {
+			t.Errorf("%d are counted, %v", n, err)
+		}
+		if text := log.String(); strings.Count(text, "it is closed") != 1 || !strings.Contains(text, "range=233241******") {
+			t.Errorf("the log says %q", text)
+		}
+		h.pass(tapRule.Closed)
+		h.wantTapOpen(inRange("233241", 52))
+		// It is judged anew: what was sent before it closed is no reason.
+		h.pump("233241", 100, 8, 0)
+		h.pass(tapRule.Wait)
+		h.wantTapOpen(inRange("233241", 110))
+		h.pass(tapRule.Wait)
+		h.wantTapClosed(inRange("233241", 111), tapRule.Closed)
+		h.sound()
+	})
+}
+
+func TestAnHonestRangeIsNeverClosed(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000, tap: tapRule})
+		// A burst of 100, six in ten of which are verified, but only minutes later.
+		var sent []OTPSent
+		for i := range 100 {
+			s, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: inRange("233241", i), Expiry: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, s)
+		}
+		h.pass(2 * time.Minute)
+		for i, s := range sent {
+			if i%10 < 6 {
+				h.verifies(inRange("233241", i), s)
+			}
+		}
+		for i := range 60 {
+			h.pass(time.Minute)
+			h.wantTapOpen(inRange("233241", 1_000+i))
+			h.pump("233241", 2_000+10*i, 2, 1)
+		}
+	})
+}
+
+func TestAFewCodesAreNeverJudged(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 1_000, tap: tapRule})
+	for i := range 10 {
+		h.pump("233241", 10*i, 9, 0)
+		h.pass(tapRule.Within)
+	}
+	if n, err := h.CountClosedRanges(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d are closed, %v", n, err)
+	}
+}
+
+func TestAnOperatorReopensARange(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100, tap: tapRule})
+		reopen := func() (r ClosedRange, err error) {
+			err = h.d.Write(t.Context(), func(tx *db.Tx) error {
+				r, err = h.ReopenRange(tx, h.tenant.ID, "233241")
+				return err
+			})
+			return r, err
+		}
+		_, err := reopen()
+		wantKind(t, err, problem.NotFound)
+		h.pump("233241", 0, 10, 0)
+		h.pass(tapRule.Wait)
+		h.wantTapClosed(inRange("233241", 50), tapRule.Closed)
+		if r, err := reopen(); err != nil || r.Sent != 10 {
+			t.Errorf("reopened: %+v, %v", r, err)
+		}
+		_, err = reopen()
+		wantKind(t, err, problem.NotFound)
+		h.wantTapOpen(inRange("233241", 51))
+		h.pass(tapRule.Wait)
+		h.pump("233241", 100, 9, 0)
+		h.wantTapOpen(inRange("233241", 120))
+		h.pass(tapRule.Wait)
+		h.wantTapClosed(inRange("233241", 121), tapRule.Closed)
+	})
+}
+
+func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.Postgres), options{credits: 1_000, tap: tapRule})
+	other := nodeOn(t, h.d, options{node: "another", at: h.clock, tap: tapRule}, h.operator)
+	other.tenant, other.sender = h.tenant, h.sender
+	nodes := []*house{h, other}
+	var group sync.WaitGroup
+	for i := range 40 {
+		group.Go(func() {
+			if err := nodes[i%2].ask(inRange("233241", i), i%8 == 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	// Every code and every verification is counted once.
+	if n := h.count(`SELECT sent + full_sent FROM otp_taps`); n != 40 {
+		t.Errorf("%d codes are counted", n)
+	}
+	if n := h.count(`SELECT verified + full_verified FROM otp_taps`); n != 5 {
+		t.Errorf("%d verifications are counted", n)
+	}
+	h.pass(tapRule.Wait)
+	for i, n := range nodes {
+		n.pump("233242", 100*i, 5, 0)
+	}
+	h.pass(tapRule.Wait)
+	results := make([]error, 8)
+	for i := range results {
+		group.Go(func() { results[i] = nodes[i%2].ask(inRange("233242", 500+i), false) })
+	}
+	group.Wait()
+	for i, err := range results {
+		if p := wantKind(t, err, problem.RateLimited); p.Code != "otp_range_closed" {
+			t.Errorf("node %d says %s", i%2, p.Code)
+		}
+	}
+	if n := h.count(`SELECT count(*) FROM otp_taps WHERE closed_at > 0 AND prefix = '233242'`); n != 1 {
+		t.Errorf("%d rows are closed", n)
+	}
+	// A node that starts now reads the same.
+	late := nodeOn(t, h.d, options{node: "late", at: h.clock, tap: tapRule}, h.operator)
+	late.tenant, late.sender = h.tenant, h.sender
+	late.wantTapClosed(inRange("233242", 600), tapRule.Closed)
+}
+
+func TestATapOutlivesAClockThatIsSetBack(t *testing.T) {
+	now := morning
+	tap := otpTap{closedAt: now.Add(24 * time.Hour), closedUntil: now.Add(25 * time.Hour), fullAt: now.Add(24 * time.Hour), fullSent: 10}
+	if tap.closed(now) != 0 || tap.judge(tapRule, now) || !tap.fullAt.IsZero() {
+		t.Errorf("an entry dated in the future closes the tap: %+v", tap)
+	}
+}
+
+// A tap that verifies more than a tenth of every batch never closes, whatever the order and the times.
+func TestATapClosesForUnverifiedCodesAlone(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var tap otpTap
+		now := morning
+		batches := map[int64]int{}
+		for range rapid.IntRange(1, 300).Draw(r, "codes") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(r, "seconds")) * time.Second)
+			if tap.judge(tapRule, now) {
+				r.Fatalf("closed: %+v", tap)
+			}
+			batch := tap.count(tapRule, now)
+			if batches[batch]++; batches[batch]%5 == 1 {
+				switch batch { // as countVerified
+				case tap.batch:
+					tap.verified++
+				case tap.fullBatch:
+					tap.fullVerified++
+				}
+			}
+		}
+	})
+}
