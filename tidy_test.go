@@ -35,7 +35,7 @@ var leaves = []string{"clock", "config", "fresh", "lane", "money", "msisdn", "ou
 var mayImport = map[string][]string{
 	"cli":                   {"*"},
 	"app":                   {"*"},
-	"api":                   {"access", "jobs", "ledger", "messaging", "payments", "provider", "recovery", "route", "tenant", "webhook"},
+	"api":                   {"access", "guides", "jobs", "ledger", "messaging", "payments", "provider", "recovery", "route", "tenant", "webhook"},
 	"console":               {"access", "api", "identity", "jobs", "ledger", "messaging", "page", "payments", "provider", "recovery", "route", "tenant", "webhook"},
 	"page":                  {},
 	"identity":              {"db"},
@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 	"backup":                {"db", "jobs", "ledger"},
 	"recovery":              {"db"},
 	"jobs":                  {"db"},
+	"guides":                {},
 	"provider":              {},
 	"provider/mtnmomo":      {"provider"},
 	"provider/hubtel":       {"provider"},

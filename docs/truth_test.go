@@ -65,6 +65,9 @@ func exists(name string) bool {
 // whose end is a Go file names what that file declares.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, name := range documents(t) {
+		if strings.HasPrefix(name, "internal/guides/") {
+			continue // a link of theirs is a path of the server: their own test follows it
+		}
 		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
 			to, anchor, _ := strings.Cut(m[2], "#")
 			if strings.Contains(to, "://") {

@@ -27,7 +27,6 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
-	"github.com/makola/makola/openapi"
 )
 
 // Deps is what the interface stands on.
@@ -83,8 +82,8 @@ type API struct {
 	general   access.Limit
 	callbacks []callback
 	calls     sync.Pool
-	document  atomic.Pointer[[]byte] // the OpenAPI document
-	small     *room                  // of bodies in memory
+	public    atomic.Pointer[public]
+	small     *room // of bodies in memory
 	large     *room
 }
 
@@ -104,14 +103,8 @@ func New(d Deps) *API {
 		a.add(r)
 	}
 	a.callbacks = callbacks(d.Secret, d.Routes)
-	a.Exemplify("", "")
+	a.Exemplify(Examples{})
 	return a
-}
-
-// Exemplify puts ids of the demo account into the examples of the OpenAPI document.
-func (a *API) Exemplify(senderID, groupID string) {
-	text := openapi.For(a.PublicURL, senderID, groupID)
-	a.document.Store(&text)
 }
 
 func (a *API) add(r Route) {

@@ -1,37 +1,69 @@
 package api
 
 import (
-	_ "embed"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/makola/makola/internal/guides"
+	"github.com/makola/makola/openapi"
 )
 
 const slogDebug = slog.LevelDebug
 
-//go:embed testing.html
-var testingPage []byte
+// Examples are what the demo account has of its own, for the samples of the
+// guides and of the OpenAPI document. All are empty in production.
+type Examples struct {
+	Key      string
+	SenderID string
+	GroupID  string
+	BankID   string
+	SimURL   string // base of the simulator's control
+}
+
+// public is what is read without a key.
+type public struct {
+	document []byte // OpenAPI
+	guides   *guides.Guides
+}
+
+// Exemplify puts the demo account into the samples.
+func (a *API) Exemplify(e Examples) {
+	document := openapi.For(a.PublicURL, e.SenderID, e.GroupID)
+	a.public.Store(&public{document, guides.New(guides.Values{
+		URL: a.PublicURL, Document: document, Key: e.Key, Sender: e.SenderID, Bank: e.BankID, Sim: e.SimURL,
+	})})
+}
 
 // page answers what is public and needs no key: the OpenAPI document and the
-// page about testing. Everything else that is not known is a 404 in JSON.
+// guides. Everything else that is not known is a 404 in JSON.
 func (c *call) page(path string) error {
-	var text []byte
-	switch path {
-	case "/openapi.json":
-		text = *c.api.document.Load()
-	case "/docs", "/docs/testing":
-		text, c.kind = testingPage, "text/html; charset=utf-8"
-		c.header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	p := guides.Page{Status: http.StatusOK, Kind: c.kind}
+	switch {
+	case path == "/openapi.json":
+		p.Text = c.api.public.Load().document
+	case path == guides.Prefix || strings.HasPrefix(path, guides.Prefix+"/"):
+		var err error
+		if p, err = c.api.public.Load().guides.Page(path); err != nil {
+			return err
+		}
 	default:
 		return noEndpoint()
 	}
 	c.where = path
+	if p.Status == http.StatusNotFound {
+		c.where = guides.Prefix // of the paths that clients make up there is no end
+	}
 	if c.r.Method != http.MethodGet {
-		c.kind = "application/json"
 		return c.wrongMethod(http.MethodGet)
 	}
-	c.out.buf = append(c.out.buf, text...)
+	if p.Kind != c.kind {
+		c.kind = p.Kind
+		c.header("Content-Security-Policy", guides.Policy)
+	}
+	c.status = p.Status
+	c.out.buf = append(c.out.buf, p.Text...)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
@@ -101,6 +102,7 @@ func (c *call) refuse(err error) {
 		w.end()
 	}
 	w.text("request_id", c.id)
+	w.text("doc_url", guides.DocURL(c.api.PublicURL, e.Code))
 	w.end()
 }
 

@@ -33,7 +33,7 @@ func (a *App) greet(ctx context.Context) error {
 	fmt.Fprintf(&text, "Makola %s (%s)                 DEVELOPMENT MODE: simulated money only\n\n", a.opts.Version, runtime.Version())
 	line("API", "%s", a.ready.APIURL)
 	line("Console", "%s        (handsets: /sim)", a.ready.ConsoleURL)
-	line("Docs", "%s/docs/testing        OpenAPI: /openapi.json", base)
+	line("Docs", "%s/docs                OpenAPI: /openapi.json", base)
 	line("Health", "%s/readyz             Metrics: %s", base, cmp.Or(a.ready.MetricsURL, "off"))
 	line("Data", "%s", data)
 	if a.sim != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -119,7 +120,9 @@ func (a *App) demoMessages(ctx context.Context) error {
 	}
 	group, err := a.findDemoGroup(ctx)
 	a.ready.GroupID = group.ID
-	a.api.Exemplify(a.ready.SenderID, a.ready.GroupID)
+	a.api.Exemplify(api.Examples{
+		Key: a.ready.APIKey, SenderID: a.ready.SenderID, GroupID: a.ready.GroupID, BankID: a.ready.BankID, SimURL: a.ready.SimURL,
+	})
 	return err
 }
 

@@ -397,9 +397,9 @@ func (a *actor) explained() {
 	a.t.Helper()
 	var refusal apitest.Refusal
 	a.must(json.Unmarshal(a.last.Body.Bytes(), &refusal))
-	page := plainCall(a.stage.app, http.MethodGet, "/docs/testing", "").Body.String()
-	if !strings.Contains(page, "<code>"+refusal.Code+"</code>") {
-		a.t.Errorf("line %d: /docs/testing does not explain the code %q", a.line, refusal.Code)
+	_, path, ok := strings.Cut(refusal.DocURL, "/docs/")
+	if page := plainCall(a.stage.app, http.MethodGet, "/docs/"+path, ""); !ok || page.Code != http.StatusOK || !strings.HasSuffix(path, refusal.Code) {
+		a.t.Errorf("line %d: %q explains the code %q with %d", a.line, refusal.DocURL, refusal.Code, page.Code)
 	}
 }
 

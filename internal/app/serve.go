@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -116,7 +117,7 @@ func (a *App) handler() http.Handler {
 		case r.URL.Path == "/readyz":
 			a.readiness(w, r)
 		case crowded(r) && !strings.HasPrefix(r.URL.Path, "/callbacks/"):
-			busy(w, r)
+			a.busy(w, r)
 		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
 			a.sim.control.ServeHTTP(w, r)
 		case console.Owns(r.URL.Path):
@@ -169,7 +170,7 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 }
 
 // busy refuses what came on a connection beyond the limit, in the words of the interface.
-func busy(w http.ResponseWriter, r *http.Request) {
+func (a *App) busy(w http.ResponseWriter, r *http.Request) {
 	id := api.RequestID(r)
 	h := w.Header()
 	h.Set("Connection", "close")
@@ -178,7 +179,7 @@ func busy(w http.ResponseWriter, r *http.Request) {
 	h.Set("Retry-After", "2")
 	h.Set("X-Request-Id", id)
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write([]byte(`{"message":"Too many connections. Try again shortly","code":"server_busy","request_id":"` + id + "\"}\n"))
+	_, _ = w.Write([]byte(`{"message":"Too many connections. Try again shortly","code":"server_busy","request_id":"` + id + `","doc_url":"` + guides.DocURL(a.api.PublicURL, "server_busy") + "\"}\n"))
 }
 
 func probe(w http.ResponseWriter, r *http.Request, status int, message string) {

@@ -11,12 +11,12 @@ import (
 // Whoever reads the page can make the simulator misbehave in every way that it knows.
 func TestThePageExplainsEveryFault(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../api/testing.html")
+	page, err := os.ReadFile("../guides/pages/testing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range sim.FaultKinds() {
-		if !strings.Contains(string(page), "<tr><td><code>"+string(kind)+"</code></td><td>") {
+		if !strings.Contains(string(page), "| `"+string(kind)+"` | ") {
 			t.Errorf("the page does not explain %s", kind)
 		}
 	}
@@ -30,7 +30,7 @@ func TestThePageExplainsEveryFault(t *testing.T) {
 // Whoever reads the page, or the first screen, can point a client of MTN's sandbox at the simulator.
 func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../api/testing.html")
+	page, err := os.ReadFile("../guides/pages/testing.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -438,6 +438,7 @@ type Refusal struct {
 	Data      json.RawMessage     `json:"data"`
 	Errors    map[string][]string `json:"errors"`
 	RequestID string              `json:"request_id"`
+	DocURL    string              `json:"doc_url"`
 }
 
 // CheckRefusal says how the answer to a case is not what it must be.

@@ -1,0 +1,207 @@
+// Package guides is what a merchant's developer and an operator read in a
+// browser: the pages under /docs, served by the program itself, without an
+// account and without another host. A guide is a Markdown file in pages; its
+// samples are commands and the answers to them, which a test of package app
+// runs against a server, so that what is printed is what works. The codes of
+// errors are data (codes.go), each with a page of its own that an error's
+// doc_url leads to. The reference is made of the OpenAPI document
+// (reference.go), with a form for each endpoint. Pages are rendered once, when
+// the first is asked for.
+package guides
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+)
+
+// Prefix is what the paths of all pages begin with.
+const Prefix = "/docs"
+
+// Policy is the Content-Security-Policy of every page: its own style, script and
+// requests, and nothing of another host.
+const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+//go:embed pages/*.md
+var pages embed.FS
+
+//go:embed layout.html
+var layoutText string
+
+//go:embed guides.css guides.js
+var assets embed.FS
+
+// Values are what an installation puts into the samples. Those of the demo
+// account are empty in production, and the samples then say what belongs there.
+type Values struct {
+	URL      string // the public address, without a slash at its end
+	Document []byte // the OpenAPI document, JSON
+	Key      string // of the demo account
+	Sender   string // id of an approved sender ID
+	Bank     string // id of a bank
+	Sim      string // base of the simulator's control; empty where there is none
+}
+
+// Page is the answer to one path.
+type Page struct {
+	Status int    // 200, or 404 with a page that says so
+	Kind   string // content type
+	Text   []byte
+}
+
+// entry is a page in the list that every page shows.
+type entry struct {
+	Name  string // of the file and the path
+	Title string
+}
+
+// contents are the guides in the order of reading. The first is also /docs.
+var contents = []entry{
+	{"quickstart", "Quickstart"},
+	{"keys", "Keys and addresses"},
+	{"collecting", "Collecting"},
+	{"paying-out", "Paying out"},
+	{"airtime-data", "Airtime and data"},
+	{"sms-otp", "SMS and one-time passwords"},
+	{"webhooks", "Webhooks"},
+	{"idempotency", "Idempotency and retries"},
+	{"errors", "Errors"},
+	{"testing", "Testing"},
+	{"reference", "Reference"},
+	{"going-live", "Going live"},
+	{"operating", "Operating"},
+}
+
+// Guides answers what is under /docs.
+type Guides struct {
+	rendered func() (map[string]Page, error)
+}
+
+// New makes the guides of one installation.
+func New(v Values) *Guides {
+	return &Guides{rendered: sync.OnceValues(v.render)}
+}
+
+// Page gives the page at a path under Prefix. An error is a mistake in a page or
+// in the OpenAPI document, which a test finds.
+func (g *Guides) Page(at string) (Page, error) {
+	all, err := g.rendered()
+	if err != nil {
+		return Page{}, err
+	}
+	if p, ok := all[at]; ok {
+		return p, nil
+	}
+	return all[notFound], nil
+}
+
+// notFound is where the page stands that answers an unknown path.
+const notFound = ""
+
+// render makes every page.
+func (v Values) render() (map[string]Page, error) {
+	layout, err := template.New("layout").Parse(layoutText)
+	if err != nil {
+		return nil, fmt.Errorf("guides: the layout: %w", err)
+	}
+	r := renderer{values: v, layout: layout, all: map[string]Page{}, markdown: goldmark.New(
+		goldmark.WithExtensions(extension.Table, extension.TaskList), goldmark.WithParserOptions(parser.WithAutoHeadingID()))}
+	for i, e := range contents {
+		if err := r.guide(e); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			r.all[Prefix] = r.all[Prefix+"/"+e.Name]
+		}
+	}
+	for _, c := range Codes {
+		if err := r.add("errors/"+c.Name, c.Name, http.StatusOK, c.page()); err != nil {
+			return nil, err
+		}
+	}
+	const lost = "# No such page\n\nThe list of all pages is on the left, or at the top. The interface itself is under `/api/v1`.\n"
+	if err := r.add("", "No such page", http.StatusNotFound, lost); err != nil {
+		return nil, err
+	}
+	for name, kind := range map[string]string{"guides.css": "text/css; charset=utf-8", "guides.js": "text/javascript; charset=utf-8"} {
+		text, err := assets.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("guides: %w", err)
+		}
+		r.all[Prefix+"/"+name] = Page{http.StatusOK, kind, text}
+	}
+	return r.all, nil
+}
+
+// renderer collects the pages of one installation.
+type renderer struct {
+	values   Values
+	layout   *template.Template
+	markdown goldmark.Markdown
+	all      map[string]Page // by path
+}
+
+// guide adds the page of one entry.
+func (r *renderer) guide(e entry) error {
+	if e.Name == "reference" {
+		return r.reference(e.Title)
+	}
+	text, err := pages.ReadFile("pages/" + e.Name + ".md")
+	if err != nil {
+		return fmt.Errorf("guides: %w", err)
+	}
+	return r.add(e.Name, e.Title, http.StatusOK, string(text))
+}
+
+// add renders one page of Markdown.
+func (r *renderer) add(name, title string, status int, markdown string) error {
+	var body bytes.Buffer
+	if err := r.markdown.Convert([]byte(r.values.fill(markdown)), &body); err != nil {
+		return fmt.Errorf("guides: %s: %w", name, err)
+	}
+	return r.lay(name, title, status, template.HTML(body.String())) //nolint:gosec // made of our own files; Markdown drops HTML
+}
+
+// lay puts the body of a page into the layout.
+func (r *renderer) lay(name, title string, status int, body template.HTML) error {
+	var out bytes.Buffer
+	err := r.layout.Execute(&out, map[string]any{
+		"Title": title, "Body": body, "Contents": contents, "Here": strings.SplitN(name, "/", 2)[0], "Demo": r.values.Key,
+	})
+	if err != nil {
+		return fmt.Errorf("guides: %s: %w", name, err)
+	}
+	at := path.Join(Prefix, name)
+	if status == http.StatusNotFound {
+		at = notFound
+	}
+	r.all[at] = Page{status, "text/html; charset=utf-8", out.Bytes()}
+	return nil
+}
+
+// fill puts what the installation has of its own into a text.
+func (v Values) fill(text string) string {
+	or := func(value, instead string) string {
+		if value == "" {
+			return instead
+		}
+		return value
+	}
+	return strings.NewReplacer(
+		"@api@", v.URL+"/api/v1", "@docs@", v.URL+Prefix, "@key@", or(v.Key, "mk_test_..."),
+		"@sender@", or(v.Sender, "ID_OF_A_SENDER_ID"), "@bank@", or(v.Bank, "ID_OF_A_BANK"), "@sim@", or(v.Sim, v.URL+"/sim/v1"),
+		"@codes@", codeTable(), "@reasons@", reasonTable(),
+	).Replace(text)
+}
+
+// DocURL is where the page of an error's code is.
+func DocURL(base, code string) string { return base + Prefix + "/errors/" + code }

@@ -1,0 +1,141 @@
+package guides
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/openapi"
+)
+
+func newGuides() *Guides {
+	return New(Values{URL: "http://127.0.0.1:8080", Document: openapi.Document, Key: "mk_test_demo", Sender: "the-sender", Bank: "the-bank"})
+}
+
+func page(t *testing.T, g *Guides, at string) string {
+	t.Helper()
+	p, err := g.Page(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Status != http.StatusOK {
+		t.Fatalf("%s answers %d", at, p.Status)
+	}
+	return string(p.Text)
+}
+
+func TestEveryGuideAndEveryCodeHasAPage(t *testing.T) {
+	t.Parallel()
+	g := newGuides()
+	paths := []string{Prefix}
+	for _, e := range contents {
+		paths = append(paths, Prefix+"/"+e.Name)
+	}
+	for _, c := range Codes {
+		paths = append(paths, Prefix+"/errors/"+c.Name)
+	}
+	for _, at := range paths {
+		text := page(t, g, at)
+		for _, left := range regexp.MustCompile(`@[a-z]+@|<!-- raw HTML omitted -->`).FindAllString(text, -1) {
+			t.Errorf("%s has %s", at, left)
+		}
+		if n := strings.Count(text, "<h1"); n != 1 {
+			t.Errorf("%s has %d first headings", at, n)
+		}
+	}
+	if p, err := g.Page(Prefix + "/nothing-here"); err != nil || p.Status != http.StatusNotFound || !strings.Contains(string(p.Text), "No such page") {
+		t.Errorf("an unknown page: %d, %v", p.Status, err)
+	}
+}
+
+// What a page links to inside the guides is there, its heading too.
+func TestLinksOfTheGuidesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	g := newGuides()
+	all, err := g.rendered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	checked := 0
+	for at, p := range all {
+		if !strings.HasPrefix(p.Kind, "text/html") {
+			continue
+		}
+		for _, m := range links.FindAllStringSubmatch(string(p.Text), -1) {
+			to, heading, _ := strings.Cut(m[1], "#")
+			switch {
+			case m[1] == "https://www.standardwebhooks.com/", to == "/openapi.json":
+			case to == "":
+				if !strings.Contains(string(p.Text), `id="`+heading+`"`) {
+					t.Errorf("%s links to %s", at, m[1])
+				}
+			case all[to].Status != http.StatusOK || heading != "" && !strings.Contains(string(all[to].Text), `id="`+heading+`"`):
+				t.Errorf("%s links to %s", at, m[1])
+			}
+			checked++
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d links were seen", checked)
+	}
+}
+
+func TestTheReferenceHasEveryEndpoint(t *testing.T) {
+	t.Parallel()
+	text := page(t, newGuides(), Prefix+"/reference")
+	operations := regexp.MustCompile(`"operationId": "([A-Za-z]+)"`).FindAllSubmatch(openapi.Document, -1)
+	if len(operations) < 35 {
+		t.Fatalf("only %d operations were found", len(operations))
+	}
+	for _, m := range operations {
+		if !strings.Contains(text, fmt.Sprintf(`id="%s"`, m[1])) {
+			t.Errorf("%s is not in the reference", m[1])
+		}
+	}
+	for _, want := range []string{`data-path="/api/v1/payment-api/checkstatus/{transaction_id}"`, `&#34;client_reference&#34;`, `12 to 36`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in the reference", want)
+		}
+	}
+}
+
+// The page on webhooks names every member of every body, and every header.
+func TestTheWebhooksPageNamesEveryMember(t *testing.T) {
+	t.Parallel()
+	text := page(t, newGuides(), Prefix+"/webhooks")
+	_, hooks, _ := strings.Cut(string(openapi.Document), `"x-webhooks"`)
+	hooks, _, _ = strings.Cut(hooks, `"components"`)
+	members := regexp.MustCompile(`(?s)"required": \[([^\]]*)\]`).FindAllStringSubmatch(hooks, -1)
+	if len(members) != 3 {
+		t.Fatalf("%d bodies are documented, want 3", len(members))
+	}
+	names := regexp.MustCompile(`"name": "(webhook-[a-z]+)"`).FindAllStringSubmatch(hooks, -1)
+	for _, m := range members {
+		names = append(names, regexp.MustCompile(`"([a-z_]+)"`).FindAllStringSubmatch(m[1], -1)...)
+	}
+	for _, name := range names {
+		if !strings.Contains(text, "<code>"+name[1]+"</code>") {
+			t.Errorf("the page does not name %s", name[1])
+		}
+	}
+}
+
+// A page needs no other host, and neither inline script nor inline style.
+func TestPagesKeepTheirOwnPolicy(t *testing.T) {
+	t.Parallel()
+	all, err := newGuides().rendered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := regexp.MustCompile(`<script>| style="| on[a-z]+="|<style|src="http|href="http://`)
+	for at, p := range all {
+		if strings.HasPrefix(p.Kind, "text/html") {
+			if found := bad.Find(p.Text); found != nil {
+				t.Errorf("%s has %s", at, found)
+			}
+		}
+	}
+}
