@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/problem"
 )
@@ -20,9 +21,9 @@ const (
 )
 
 // texter is who asks, for messaging.
-func (c *call) texter(f *form) messaging.Caller {
+func (c *call) texter(f *form) idempotency.Caller {
 	who := c.asker(f)
-	return messaging.Caller{Tenant: who.Tenant, Key: who.Key, IdempotencyKey: who.IdempotencyKey, BodyHash: who.BodyHash}
+	return idempotency.Caller{Tenant: who.Tenant, Key: who.Key, IdempotencyKey: who.IdempotencyKey, BodyHash: who.BodyHash}
 }
 
 // blame puts a field to a refusal of the domain, which does not know what the interface calls it.

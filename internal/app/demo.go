@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -107,7 +108,7 @@ func (a *App) demoMessages(ctx context.Context) error {
 	senders, err := a.messaging.Senders(ctx, demoTenant)
 	if err == nil && len(senders) == 0 {
 		senders = make([]messaging.Sender, 1)
-		senders[0], _, err = a.messaging.RequestSender(ctx, messaging.Caller{Tenant: demoTenant}, demoSender, "Offers and receipts of a demo shop")
+		senders[0], _, err = a.messaging.RequestSender(ctx, idempotency.Caller{Tenant: demoTenant}, demoSender, "Offers and receipts of a demo shop")
 	}
 	if err == nil && senders[0].Status == messaging.SenderPending && senders[0].Name == demoSender {
 		senders[0], err = a.makeDemoMessages(ctx, senders[0])
@@ -140,10 +141,10 @@ func (a *App) findDemoGroup(ctx context.Context) (messaging.Group, error) {
 func (a *App) makeDemoMessages(ctx context.Context, sender messaging.Sender) (messaging.Sender, error) {
 	group, err := a.findDemoGroup(ctx)
 	if err == nil && group.ID == "" {
-		group, _, err = a.messaging.AddGroup(ctx, messaging.Caller{Tenant: demoTenant}, demoGroup, "")
+		group, _, err = a.messaging.AddGroup(ctx, idempotency.Caller{Tenant: demoTenant}, demoGroup, "")
 	}
 	if err == nil {
-		_, _, err = a.messaging.AddContacts(ctx, messaging.Caller{Tenant: demoTenant}, group.ID, demoContacts) // those that are there are left alone
+		_, _, err = a.messaging.AddContacts(ctx, idempotency.Caller{Tenant: demoTenant}, group.ID, demoContacts) // those that are there are left alone
 	}
 	if err != nil {
 		return sender, err

@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/api/apitest"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/sim"
@@ -118,7 +119,7 @@ func (a *actor) write(fn func(*db.Tx) error) {
 // sender makes an approved sender ID.
 func (a *actor) sender(name string) {
 	a.t.Helper()
-	s, _, err := a.stage.app.messaging.RequestSender(context.Background(), messaging.Caller{Tenant: a.tenant.ID}, name, "scenario")
+	s, _, err := a.stage.app.messaging.RequestSender(context.Background(), idempotency.Caller{Tenant: a.tenant.ID}, name, "scenario")
 	a.must(err)
 	a.review(s.ID, messaging.SenderApproved, "")
 	a.vars["sender"] = s.ID
@@ -169,9 +170,9 @@ func (a *actor) textsAddUp() {
 func (a *actor) group() {
 	a.t.Helper()
 	ctx, m := context.Background(), a.stage.app.messaging
-	g, _, err := m.AddGroup(ctx, messaging.Caller{Tenant: a.tenant.ID}, "Customers", "")
+	g, _, err := m.AddGroup(ctx, idempotency.Caller{Tenant: a.tenant.ID}, "Customers", "")
 	a.must(err)
-	c, _, err := m.AddContact(ctx, messaging.Caller{Tenant: a.tenant.ID}, g.ID, messaging.NewContact{Phone: "0270000009", FirstName: "Ama"})
+	c, _, err := m.AddContact(ctx, idempotency.Caller{Tenant: a.tenant.ID}, g.ID, messaging.NewContact{Phone: "0270000009", FirstName: "Ama"})
 	a.must(err)
 	a.vars["group"], a.vars["contact"] = g.ID, c.ID
 }

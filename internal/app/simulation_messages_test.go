@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/sim"
 )
@@ -85,7 +86,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 	for i, c := range s.customers {
 		x := &texter{customer: c, groups: map[string][]string{}, optedOut: map[string]bool{}, credits: []int64{5_000_000, 5_000_000, 400}[i]}
 		for _, id := range []*string{&x.sender, &x.pending} {
-			asked, _, err := n.messaging.RequestSender(ctx, messaging.Caller{Tenant: c.id}, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
+			asked, _, err := n.messaging.RequestSender(ctx, idempotency.Caller{Tenant: c.id}, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 // addGroup makes a contact group of so many numbers.
 func (s *texting) addGroup(x *texter, size int) string {
 	s.t.Helper()
-	g, _, err := s.node().messaging.AddGroup(context.Background(), messaging.Caller{Tenant: x.id}, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
+	g, _, err := s.node().messaging.AddGroup(context.Background(), idempotency.Caller{Tenant: x.id}, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func (s *texting) addGroup(x *texter, size int) string {
 		contacts = append(contacts, messaging.NewContact{Phone: number})
 		x.groups[g.ID] = append(x.groups[g.ID], international(number))
 	}
-	if _, _, err := s.node().messaging.AddContacts(context.Background(), messaging.Caller{Tenant: x.id}, g.ID, contacts); err != nil {
+	if _, _, err := s.node().messaging.AddContacts(context.Background(), idempotency.Caller{Tenant: x.id}, g.ID, contacts); err != nil {
 		s.t.Fatal(err)
 	}
 	return g.ID

@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -79,7 +80,7 @@ func (s *smsSite) node(name, database string) *App {
 // send sends from the demo tenant through a node and waits until the text is on its handset, once.
 func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 	s.t.Helper()
-	_, _, err := through.messaging.Send(context.Background(), messaging.Caller{Tenant: demoTenant},
+	_, _, err := through.messaging.Send(context.Background(), idempotency.Caller{Tenant: demoTenant},
 		messaging.Send{SenderID: s.sender, Message: text, Recipients: []string{string(to)}})
 	if err != nil {
 		s.t.Fatal(err)
@@ -148,7 +149,7 @@ func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
 			for i := range recipients {
 				recipients[i] = fmt.Sprintf("02400%05d", 10_000+i)
 			}
-			c, _, err := a.messaging.Send(context.Background(), messaging.Caller{Tenant: demoTenant},
+			c, _, err := a.messaging.Send(context.Background(), idempotency.Caller{Tenant: demoTenant},
 				messaging.Send{SenderID: a.ready.SenderID, Message: "to all", Recipients: recipients})
 			if err != nil {
 				t.Fatal(err)
@@ -208,7 +209,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 		})
 		live.sell(5)
 		live.sender("Kofi Shop")
-		c, _, err := a.messaging.Send(context.Background(), messaging.Caller{Tenant: id},
+		c, _, err := a.messaging.Send(context.Background(), idempotency.Caller{Tenant: id},
 			messaging.Send{SenderID: live.vars["sender"], Message: "real", Recipients: []string{"0240000001"}})
 		if !configured {
 			if err == nil || !strings.Contains(err.Error(), "no operator is connected") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -123,7 +124,7 @@ func (c *contactsImport) Run(e *env) error {
 		}
 		view := importView{group: c.Group}
 		if c.NewGroup != "" {
-			g, _, err := m.AddGroup(e.ctx, messaging.Caller{Tenant: c.Tenant}, c.NewGroup, "")
+			g, _, err := m.AddGroup(e.ctx, idempotency.Caller{Tenant: c.Tenant}, c.NewGroup, "")
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -33,7 +34,7 @@ func (shelf) Submit(_ context.Context, _ provider.Segment, done func(provider.Ou
 func (w where) messaging() *messaging.Messaging {
 	c := clock.Real()
 	l := ledger.New(w.db, c, "server")
-	m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Clock: c,
+	m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Answers: idempotency.NewAnswers(w.db, c), Clock: c,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: shelf{}}})
 	w.t.Cleanup(m.Close)
 	return m
@@ -44,7 +45,7 @@ func TestSenders(t *testing.T) {
 		id, m := w.tenant(), w.messaging()
 		var asked []messaging.Sender
 		for _, name := range []string{"Kejetia", "Telesel"} {
-			s, _, err := m.RequestSender(t.Context(), messaging.Caller{Tenant: id}, name, "our shop")
+			s, _, err := m.RequestSender(t.Context(), idempotency.Caller{Tenant: id}, name, "our shop")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,13 +96,13 @@ func TestCampaigns(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
-		s, _, err := m.RequestSender(t.Context(), messaging.Caller{Tenant: id}, "Kejetia", "our shop")
+		s, _, err := m.RequestSender(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.run(exitOK, "senders", "approve", s.ID)
 		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r19")
-		c, _, err := m.Send(t.Context(), messaging.Caller{Tenant: id}, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001", "0241000002"}})
+		c, _, err := m.Send(t.Context(), idempotency.Caller{Tenant: id}, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001", "0241000002"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,10 +246,10 @@ func TestACustomerKeepsItsIds(t *testing.T) {
 		w.object("contacts", "add-group", id, "Suppliers")
 		// The ids are what the customer sends with.
 		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r1")
-		if _, _, err := m.AddContacts(t.Context(), messaging.Caller{Tenant: id}, group, []messaging.NewContact{{Phone: "0241000001"}}); err != nil {
+		if _, _, err := m.AddContacts(t.Context(), idempotency.Caller{Tenant: id}, group, []messaging.NewContact{{Phone: "0241000001"}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := m.Send(t.Context(), messaging.Caller{Tenant: id}, messaging.Send{SenderID: strings.ToLower(sender), Message: "hello", Groups: []string{group}}); err != nil {
+		if _, _, err := m.Send(t.Context(), idempotency.Caller{Tenant: id}, messaging.Send{SenderID: strings.ToLower(sender), Message: "hello", Groups: []string{group}}); err != nil {
 			t.Fatal(err)
 		}
 		if log := w.list("audit", "list", "--tenant", id, "--action", "sender.create"); len(log) != 1 || log[0]["changes"].([]any)[0] != "sender ID Kejetia: - → approved;" {

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -166,7 +167,7 @@ func TestProvidersListShowsMessageCentres(t *testing.T) {
 		before := len(w.list("providers", "list"))
 		c := clock.Real()
 		l := ledger.New(w.db, c, "server")
-		m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Clock: c, Log: slog.New(slog.DiscardHandler)})
+		m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Answers: idempotency.NewAnswers(w.db, c), Clock: c, Log: slog.New(slog.DiscardHandler)})
 		defer m.Close()
 		why := "smpp: the bind was refused with status 0x0000000e, ESME_RINVPASWD: invalid password"
 		binds := []messaging.Bind{{Name: "mtn", Connections: 1, Bound: 1, Since: c.Now()}, {Name: "telecel", Connections: 1, Since: c.Now(), Why: why}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
@@ -251,7 +252,7 @@ func (p *past) queries(batch []*admission, rule config.OTPTap) []db.Query {
 
 // earlier looks for the campaign that the caller's idempotency key made already, before anything else
 // is asked about the request: what it names may have gone since. The lane looks again.
-func (m *Messaging) earlier(ctx context.Context, caller Caller) (c Campaign, replayed bool, err error) {
+func (m *Messaging) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return Campaign{}, false, nil
 	}
@@ -344,7 +345,7 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before *past) lane.
 // replay answers a request whose idempotency key was used before.
 func replay(c, known Campaign) lane.Verdict[admitted] {
 	if known.IdempotencyHash != c.IdempotencyHash {
-		return lane.Verdict[admitted]{Err: keyMismatch()}
+		return lane.Verdict[admitted]{Err: idempotency.Mismatch()}
 	}
 	return lane.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
 }

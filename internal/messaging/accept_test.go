@@ -12,6 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
@@ -175,7 +176,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Errorf("%d chunks are left", n)
 		}
 		// After a day the key means nothing any more.
-		h.pass(replayWindow + sweepEvery)
+		h.pass(idempotency.Window + sweepEvery)
 		caller.IdempotencyKey = "key-1"
 		late, replayed, err := h.Send(t.Context(), caller, small)
 		if err != nil || replayed || late.ID == first.ID {
@@ -284,7 +285,7 @@ func TestRecipientsInvalidAndOptedOut(t *testing.T) {
 func TestSendRefusesBadRequests(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	_, foreign := h.customer("other", 0, "Bantama")
-	pending, _, err := h.RequestSender(t.Context(), Caller{Tenant: "shop"}, "Adum", "another")
+	pending, _, err := h.RequestSender(t.Context(), idempotency.Caller{Tenant: "shop"}, "Adum", "another")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
@@ -92,7 +93,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 		return err
 	})
 	if err == nil {
-		sender, _, err = m.RequestSender(ctx, Caller{Tenant: "shop"}, "Kejetia", "bench")
+		sender, _, err = m.RequestSender(ctx, idempotency.Caller{Tenant: "shop"}, "Kejetia", "bench")
 	}
 	if err == nil {
 		err = d.Write(ctx, func(tx *db.Tx) error {
@@ -115,7 +116,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 		go func() {
 			defer wait.Done()
 			for range work {
-				if _, _, err := m.Send(ctx, Caller{Tenant: "shop", Key: "k"}, Send{SenderID: sender.ID, Message: "Your order is ready", Recipients: to}); err != nil {
+				if _, _, err := m.Send(ctx, idempotency.Caller{Tenant: "shop", Key: "k"}, Send{SenderID: sender.ID, Message: "Your order is ready", Recipients: to}); err != nil {
 					b.Error(err)
 				}
 			}

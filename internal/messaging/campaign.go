@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -90,14 +91,6 @@ type Campaign struct {
 // Cost is what the campaign takes from the tenant's credits.
 func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
 
-// Caller says on whose behalf a request came, and how to know it again.
-type Caller struct {
-	Tenant         string // id
-	Key            string // id of the access key
-	IdempotencyKey string // empty: none was sent
-	BodyHash       string // of the request; compared when the key comes again
-}
-
 // Send is one message to a list of numbers, to contact groups, or to both.
 type Send struct {
 	SenderID   string
@@ -110,7 +103,7 @@ type Send struct {
 // replayed says that the caller's idempotency key had accepted it before. Errors: Invalid (sender_id,
 // message, recipients, group_id_list, an idempotency key with another body), Forbidden (a group that is
 // not the caller's), InsufficientCredits with Shortage as Data, Unavailable (no SMS rail).
-func (m *Messaging) Send(ctx context.Context, caller Caller, s Send) (c Campaign, replayed bool, err error) {
+func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send) (c Campaign, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
 		return Campaign{}, false, err
@@ -164,7 +157,7 @@ const noRecipients = "At least one of recipients or group must be present"
 
 // newCampaign checks what every message needs, a text that can be sent and an approved sender ID, and
 // refuses all that is bad at once, what the caller found before included.
-func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller Caller, senderField, senderID, text string, bad problem.Fields) (Campaign, error) {
+func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller idempotency.Caller, senderField, senderID, text string, bad problem.Fields) (Campaign, error) {
 	encoding, segments := checkText(text, &bad)
 	sender, err := m.approved(ctx, senderField, t.ID, senderID)
 	if err != nil && !problem.Is(err, problem.Invalid) {

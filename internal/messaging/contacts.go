@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
@@ -99,7 +100,7 @@ const growGroup = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tena
 // AddContacts adds a list to a group, in transactions of 1,000 rows: others go between them, and what was added before
 // an error stays. Bad rows are reported and left out, numbers that are there already are counted; neither stops the
 // rest, but a list of bad rows alone is Invalid. replayed says that the caller's Idempotency-Key added them before.
-func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
+func (m *Messaging) AddContacts(ctx context.Context, caller idempotency.Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
 	if len(list) > MaxBulk {
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
 	}
@@ -109,14 +110,14 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 	}
 	ctx = db.Bulk(ctx, caller.Tenant)
 	if len(list) > contactsAtOnce {
-		if added, replayed, err = m.added(ctx, caller); replayed || err != nil {
+		if added, replayed, err = idempotency.Recall[Added](ctx, m.answers, caller); replayed || err != nil {
 			return added, replayed, err
 		}
 	}
 	var before Added // by the sets before the last, with which the key is kept
 	first := 0
 	for ; len(list)-first > contactsAtOnce; first += contactsAtOnce {
-		set, _, err := once(ctx, m, Caller{}, func(tx *db.Tx) (Added, error) {
+		set, _, err := idempotency.Once(ctx, m.answers, idempotency.Caller{}, func(tx *db.Tx) (Added, error) {
 			return addContacts(tx, caller.Tenant, group, list[first:first+contactsAtOnce], m.clock.Now(), quotas.Contacts)
 		})
 		if err != nil {
@@ -124,7 +125,7 @@ func (m *Messaging) AddContacts(ctx context.Context, caller Caller, group string
 		}
 		before.add(set, first)
 	}
-	return once(ctx, m, caller, func(tx *db.Tx) (Added, error) {
+	return idempotency.Once(ctx, m.answers, caller, func(tx *db.Tx) (Added, error) {
 		last, err := addContacts(tx, caller.Tenant, group, list[first:], m.clock.Now(), quotas.Contacts)
 		added := before.clone()
 		added.add(last, first)
@@ -148,15 +149,6 @@ func (a *Added) add(set Added, after int) {
 func (a Added) clone() Added {
 	a.Bad, a.contacts = slices.Clone(a.Bad), slices.Clone(a.contacts)
 	return a
-}
-
-// added gives what the caller's Idempotency-Key added before.
-func (m *Messaging) added(ctx context.Context, caller Caller) (added Added, replayed bool, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		replayed, err = recall(tx, caller, &added)
-		return err
-	})
-	return added, replayed, err
 }
 
 // addContacts adds a list of at most a set to a group; quota is the most contacts of the tenant, 0 is no bound.
@@ -239,12 +231,12 @@ func unknownTo(tx *db.Tx, g Group, contacts []Contact, added *Added) ([]Contact,
 
 // AddContact adds one number; one that the group has already is a Duplicate. replayed says that the
 // caller's Idempotency-Key added it before: it is then as it was.
-func (m *Messaging) AddContact(ctx context.Context, caller Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
+func (m *Messaging) AddContact(ctx context.Context, caller idempotency.Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
 	quotas, err := m.quotasOf(ctx, caller.Tenant)
 	if err != nil {
 		return Contact{}, false, err
 	}
-	return once(db.Bulk(ctx, caller.Tenant), m, caller, func(tx *db.Tx) (Contact, error) {
+	return idempotency.Once(db.Bulk(ctx, caller.Tenant), m.answers, caller, func(tx *db.Tx) (Contact, error) {
 		added, err := addContacts(tx, caller.Tenant, group, []NewContact{n}, m.clock.Now(), quotas.Contacts)
 		switch {
 		case err != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -18,7 +19,7 @@ func TestSenderIDsAreReviewed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{})
 		ask := func(name string) (Sender, error) {
-			s, _, err := h.RequestSender(t.Context(), Caller{Tenant: "shop"}, name, "what for")
+			s, _, err := h.RequestSender(t.Context(), idempotency.Caller{Tenant: "shop"}, name, "what for")
 			return s, err
 		}
 		review := func(id string, to SenderStatus, reason string) error {
@@ -144,7 +145,7 @@ func TestGroupsAndContacts(t *testing.T) {
 		h.customer("other", 0, "Bantama")
 		ctx := t.Context()
 		g := h.group("shop", "0241000001", "0241000002")
-		added, _, err := h.AddContacts(ctx, Caller{Tenant: "shop"}, g.ID, []NewContact{
+		added, _, err := h.AddContacts(ctx, idempotency.Caller{Tenant: "shop"}, g.ID, []NewContact{
 			{Phone: "+233 24 100 0003", FirstName: " Ama ", LastName: "Mensah", Email: "ama@example.com"},
 			{Phone: "0241000001"}, {Phone: "241000003"}, {Phone: "0302000000"}, {Phone: ""}, {Phone: "0241000004", FirstName: "a\x00b"},
 		})
@@ -166,9 +167,9 @@ func TestGroupsAndContacts(t *testing.T) {
 		if page, _, err := h.Contacts(ctx, "shop", g.ID, 9, 2); err != nil || len(page) != 0 {
 			t.Errorf("a page past the end: %+v, %v", page, err)
 		}
-		_, _, err = h.AddContact(ctx, Caller{Tenant: "shop"}, g.ID, NewContact{Phone: "0241000003"})
+		_, _, err = h.AddContact(ctx, idempotency.Caller{Tenant: "shop"}, g.ID, NewContact{Phone: "0241000003"})
 		wantKind(t, err, problem.Duplicate)
-		_, _, err = h.AddContact(ctx, Caller{Tenant: "shop"}, g.ID, NewContact{Phone: "nobody"})
+		_, _, err = h.AddContact(ctx, idempotency.Caller{Tenant: "shop"}, g.ID, NewContact{Phone: "nobody"})
 		wantKind(t, err, problem.Invalid)
 		changed, err := h.UpdateContact(ctx, "shop", ama.ID, NewContact{LastName: "Owusu", Phone: "0241000009"})
 		if err != nil || changed.FirstName != "Ama" || changed.LastName != "Owusu" || changed.MSISDN != "233241000009" {
@@ -186,7 +187,7 @@ func TestGroupsAndContacts(t *testing.T) {
 			"delete group": func(tenant, id string) error { return h.DeleteGroup(ctx, tenant, id) },
 			"contacts":     func(tenant, id string) error { _, _, err := h.Contacts(ctx, tenant, id, 1, 10); return err },
 			"add contact": func(tenant, id string) error {
-				_, _, err := h.AddContact(ctx, Caller{Tenant: tenant}, id, NewContact{Phone: "0241000001"})
+				_, _, err := h.AddContact(ctx, idempotency.Caller{Tenant: tenant}, id, NewContact{Phone: "0241000001"})
 				return err
 			},
 			"update contact": func(tenant, id string) error {
@@ -237,7 +238,7 @@ func TestContactsAddedAtOnceAreCountedRight(t *testing.T) {
 				for j := range 30 { // each overlaps the next
 					list = append(list, NewContact{Phone: fmt.Sprintf("024%07d", i*20+j)})
 				}
-				if _, _, err := h.AddContacts(t.Context(), Caller{Tenant: "shop"}, g.ID, list); err != nil {
+				if _, _, err := h.AddContacts(t.Context(), idempotency.Caller{Tenant: "shop"}, g.ID, list); err != nil {
 					t.Error(err)
 				}
 			}()

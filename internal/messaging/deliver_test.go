@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -536,7 +537,7 @@ func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
 				code = after
 			}
 		}
-		if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "shop"}, otp.RequestID, "233241234567", code); err != nil {
+		if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop"}, otp.RequestID, "233241234567", code); err != nil {
 			t.Errorf("the code %s that the other node wrote is refused: %v", code, err)
 		}
 		h.sound()

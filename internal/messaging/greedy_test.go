@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -44,7 +45,7 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 			t.Fatalf("%+v, %v", senders, err)
 		}
 		send := func(tenant, sender string, groups []string, to ...string) error {
-			_, _, err := h.Send(t.Context(), Caller{Tenant: tenant}, Send{SenderID: sender, Message: "hello", Recipients: to, Groups: groups})
+			_, _, err := h.Send(t.Context(), idempotency.Caller{Tenant: tenant}, Send{SenderID: sender, Message: "hello", Recipients: to, Groups: groups})
 			return err
 		}
 		h.write(func(tx *db.Tx) error { // whatever reads them fails
@@ -103,7 +104,7 @@ func TestALongListGoesInSets(t *testing.T) {
 			list[i].Phone = phone
 		}
 		list[contactsAtOnce].Phone, list[contactsAtOnce+1].Phone = "nobody", list[0].Phone
-		caller := Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "hash"}
+		caller := idempotency.Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "hash"}
 		for _, replay := range []bool{false, true} {
 			added, replayed, err := h.AddContacts(t.Context(), caller, g.ID, list)
 			if err != nil || replayed != replay || added.New != len(list)-2 || added.Duplicates != 1 || len(added.Bad) != 1 || added.Bad[0].Row != contactsAtOnce+1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -36,7 +37,7 @@ const countGroups = `SELECT count(*) FROM contact_groups WHERE tenant = $1 AND d
 const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contacts, created_at) VALUES ($1, $2, $3, $4, 0, $5)`
 
 // AddGroup makes an empty group; replayed says that the caller's Idempotency-Key made it before.
-func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon string) (made Group, replayed bool, err error) {
+func (m *Messaging) AddGroup(ctx context.Context, caller idempotency.Caller, name, icon string) (made Group, replayed bool, err error) {
 	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: cut(name, maxGroupName), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
 	if g.Icon == "" {
 		g.Icon = DefaultIcon
@@ -48,7 +49,7 @@ func (m *Messaging) AddGroup(ctx context.Context, caller Caller, name, icon stri
 	if err != nil {
 		return Group{}, false, err
 	}
-	return once(db.Bulk(ctx, caller.Tenant), m, caller, func(tx *db.Tx) (Group, error) {
+	return idempotency.Once(db.Bulk(ctx, caller.Tenant), m.answers, caller, func(tx *db.Tx) (Group, error) {
 		if err := roomForGroup(tx, g.Tenant, quotas.Groups); err != nil {
 			return Group{}, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
@@ -186,7 +187,7 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
 	}
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	h.lost = recovery.New(d, h.clock, log)
-	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Clock: h.clock, Log: log, Secret: secret,
+	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Answers: idempotency.NewAnswers(d, h.clock), Clock: h.clock, Log: log, Secret: secret,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend, Validity: o.valid, OTPTap: o.tap})
 	if !o.sleep {
 		h.start()
@@ -228,7 +229,7 @@ func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant
 			return err
 		})
 	}
-	s, _, err := h.RequestSender(h.t.Context(), Caller{Tenant: id}, sender, "a shop")
+	s, _, err := h.RequestSender(h.t.Context(), idempotency.Caller{Tenant: id}, sender, "a shop")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -246,7 +247,9 @@ func (h *house) write(fn func(*db.Tx) error) {
 	}
 }
 
-func (h *house) caller() Caller { return Caller{Tenant: h.tenant.ID, Key: "key"} }
+func (h *house) caller() idempotency.Caller {
+	return idempotency.Caller{Tenant: h.tenant.ID, Key: "key"}
+}
 
 func (h *house) send(text string, to ...string) (Campaign, error) {
 	c, _, err := h.Send(h.t.Context(), h.caller(), Send{SenderID: h.sender.ID, Message: text, Recipients: to})
@@ -414,7 +417,7 @@ func (h *house) count(sql string, args ...any) (n int64) {
 
 func (h *house) group(tenant string, phones ...string) Group {
 	h.t.Helper()
-	g, _, err := h.AddGroup(h.t.Context(), Caller{Tenant: tenant}, "customers", "")
+	g, _, err := h.AddGroup(h.t.Context(), idempotency.Caller{Tenant: tenant}, "customers", "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -422,7 +425,7 @@ func (h *house) group(tenant string, phones ...string) Group {
 	for i, p := range phones {
 		list[i].Phone = p
 	}
-	if added, _, err := h.AddContacts(h.t.Context(), Caller{Tenant: tenant}, g.ID, list); err != nil || added.New != len(phones) {
+	if added, _, err := h.AddContacts(h.t.Context(), idempotency.Caller{Tenant: tenant}, g.ID, list); err != nil || added.New != len(phones) {
 		h.t.Fatalf("%d of %d contacts were added: %v", added.New, len(phones), err)
 	}
 	return g

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
@@ -71,7 +72,7 @@ func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Re
 				list, lines = append(list, contact), append(lines, line)
 			}
 		}
-		added, _, err := once(db.Bulk(ctx, tenant), m, Caller{}, func(tx *db.Tx) (Added, error) {
+		added, _, err := idempotency.Once(db.Bulk(ctx, tenant), m.answers, idempotency.Caller{}, func(tx *db.Tx) (Added, error) {
 			return addContacts(tx, tenant, group, list, m.clock.Now(), quotas.Contacts)
 		})
 		if err != nil {

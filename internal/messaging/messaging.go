@@ -24,6 +24,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/fresh"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
@@ -45,6 +46,7 @@ type Deps struct {
 	Ledger  *ledger.Ledger
 	Tenants *tenant.Store
 	Jobs    *jobs.Queue
+	Answers *idempotency.Answers
 	Watch   *recovery.Watch // nil: nobody watches (commands, tests)
 	Clock   *clock.Clock
 	Log     *slog.Logger
@@ -73,6 +75,7 @@ type Messaging struct {
 	ledger     *ledger.Ledger
 	tenants    *tenant.Store
 	jobs       *jobs.Queue
+	answers    *idempotency.Answers
 	watch      *recovery.Watch
 	clock      *clock.Clock
 	log        *slog.Logger
@@ -97,7 +100,7 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, otpTap: d.OTPTap, recovery: d.Recovery, watch: d.Watch,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, otpTap: d.OTPTap, recovery: d.Recovery, watch: d.Watch,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/problem"
 )
 
-func keyed(key, body string) Caller {
-	return Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}
+func keyed(key, body string) idempotency.Caller {
+	return idempotency.Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}
 }
 
 // asked is what the answer to one request was.
@@ -25,22 +26,22 @@ type asked struct {
 func told[T any](made T, replayed bool, err error) asked { return asked{made, replayed, err} }
 
 // requests are everything but campaigns that an Idempotency-Key may come with, on a house of their own.
-func requests(h *house) map[string]func(Caller) asked {
+func requests(h *house) map[string]func(idempotency.Caller) asked {
 	ctx := h.t.Context()
 	group := h.group("shop")
 	sent, code := h.mustOTP(OTP{})
-	return map[string]func(Caller) asked{
-		"group":  func(c Caller) asked { return told(h.AddGroup(ctx, c, "Customers", "")) },
-		"sender": func(c Caller) asked { return told(h.RequestSender(ctx, c, "Adum", "receipts")) },
-		"contact": func(c Caller) asked {
+	return map[string]func(idempotency.Caller) asked{
+		"group":  func(c idempotency.Caller) asked { return told(h.AddGroup(ctx, c, "Customers", "")) },
+		"sender": func(c idempotency.Caller) asked { return told(h.RequestSender(ctx, c, "Adum", "receipts")) },
+		"contact": func(c idempotency.Caller) asked {
 			return told(h.AddContact(ctx, c, group.ID, NewContact{Phone: "0241000001", FirstName: "Ama"}))
 		},
-		"contacts": func(c Caller) asked {
+		"contacts": func(c idempotency.Caller) asked {
 			added, replayed, err := h.AddContacts(ctx, c, group.ID, []NewContact{{Phone: "0241000002"}, {Phone: "0241000002"}, {Phone: "nobody"}})
 			added.contacts = nil // those are not told
 			return told(added, replayed, err)
 		},
-		"code": func(c Caller) asked {
+		"code": func(c idempotency.Caller) asked {
 			replayed, err := h.VerifyOTP(ctx, c, sent.RequestID, ama, code)
 			return told("", replayed, err)
 		},
@@ -115,7 +116,10 @@ func TestAKeyThatIsFree(t *testing.T) {
 		if again, replayed, err := h.AddGroup(t.Context(), keyed("first", "body"), "Customers", ""); err != nil || !replayed || again.ID != made.ID {
 			t.Errorf("of a group that is gone: %+v %v", again, err)
 		}
-		h.pass(replayWindow + sweepEvery + time.Minute)
+		h.pass(idempotency.Window + time.Minute)
+		if err := h.answers.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if other, replayed, err := h.AddGroup(t.Context(), keyed("first", "another body"), "Others", ""); err != nil || replayed || other.Name != "Others" {
 			t.Errorf("a day later: %+v, replayed %v, %v", other, replayed, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
@@ -97,7 +98,7 @@ func (m *Messaging) otpText(c Campaign, length int) string {
 // SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
 // Errors: Invalid (senderId, message, length, expiry, an idempotency key with another body),
 // InsufficientCredits with Shortage as Data, RateLimited, Unavailable (no SMS rail).
-func (m *Messaging) SendOTP(ctx context.Context, caller Caller, o OTP) (sent OTPSent, replayed bool, err error) {
+func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OTP) (sent OTPSent, replayed bool, err error) {
 	if m.otp.code == nil {
 		return OTPSent{}, false, errNoSecret
 	}
@@ -198,7 +199,7 @@ const (
 // expired, used, void or out of tries is Unauthenticated. The try is committed before the comparison,
 // so that no number of connections at once gives a sixth. A client that lost the answer may ask again with
 // the same Idempotency-Key: a code that was right stays right for it, and replayed is true.
-func (m *Messaging) VerifyOTP(ctx context.Context, caller Caller, requestID string, phone msisdn.MSISDN, code string) (replayed bool, err error) {
+func (m *Messaging) VerifyOTP(ctx context.Context, caller idempotency.Caller, requestID string, phone msisdn.MSISDN, code string) (replayed bool, err error) {
 	if m.otp.hash == nil {
 		return false, errNoSecret
 	}
@@ -219,19 +220,12 @@ func (m *Messaging) VerifyOTP(ctx context.Context, caller Caller, requestID stri
 }
 
 // verified says whether a code was right that came with the caller's Idempotency-Key.
-func (m *Messaging) verified(ctx context.Context, caller Caller) (right bool, err error) {
-	if caller.IdempotencyKey == "" {
-		return false, nil
-	}
-	var nothing struct{}
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		right, err = recall(tx, caller, &nothing)
-		return err
-	})
+func (m *Messaging) verified(ctx context.Context, caller idempotency.Caller) (right bool, err error) {
+	_, right, err = idempotency.Recall[struct{}](ctx, m.answers, caller)
 	return right, err
 }
 
-func (m *Messaging) verify(ctx context.Context, caller Caller, requestID string, phone msisdn.MSISDN, code string) error {
+func (m *Messaging) verify(ctx context.Context, caller idempotency.Caller, requestID string, phone msisdn.MSISDN, code string) error {
 	tenant := caller.Tenant
 	if err := m.below(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil {
 		return err
@@ -268,7 +262,7 @@ func (m *Messaging) verify(ctx context.Context, caller Caller, requestID string,
 		if batch > 0 {
 			tx.Defer(countVerified, -1, tenant, rangeOf(string(phone)), batch)
 		}
-		return remember(tx, caller, struct{}{}, m.clock.Now())
+		return m.answers.Keep(tx, caller, struct{}{})
 	})
 	switch {
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -54,7 +55,7 @@ func (h *house) lastCode() string {
 }
 
 func (h *house) verify(sent OTPSent, code string) error {
-	_, err := h.VerifyOTP(h.t.Context(), Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
+	_, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
 	return err
 }
 
@@ -95,10 +96,10 @@ func TestOTPOfAnotherNumberOrTenant(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.customer("other", 0, "Bantama")
 	sent, code := h.mustOTP(OTP{})
-	if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "shop"}, sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
+	if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop"}, sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
 		t.Errorf("another number: %v", err)
 	}
-	if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "other"}, sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
+	if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "other"}, sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
 		t.Errorf("another tenant: %v", err)
 	}
 	h.wantVerify(sent, code, "")
@@ -180,7 +181,7 @@ func TestOTPIsVoidedByANewerOne(t *testing.T) {
 		}
 		h.wantVerify(first, code1, problem.Unauthenticated)
 		h.wantVerify(second, code2, "")
-		if _, err := h.VerifyOTP(t.Context(), Caller{Tenant: "shop"}, third.RequestID, "233501234567", h.lastCode()); err != nil {
+		if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop"}, third.RequestID, "233501234567", h.lastCode()); err != nil {
 			t.Errorf("another number's: %v", err)
 		}
 	})

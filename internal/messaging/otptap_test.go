@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"pgregory.net/rapid"
@@ -31,7 +32,7 @@ func (h *house) ask(phone msisdn.MSISDN, verify bool) error {
 
 func (h *house) verifies(phone msisdn.MSISDN, sent OTPSent) {
 	h.t.Helper()
-	if _, err := h.VerifyOTP(h.t.Context(), Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp.of(sent.RequestID, OTPLeastLength)); err != nil {
+	if _, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp.of(sent.RequestID, OTPLeastLength)); err != nil {
 		h.t.Fatal(err)
 	}
 }

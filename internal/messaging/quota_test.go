@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -122,7 +123,7 @@ func TestQuotas(t *testing.T) {
 		}
 
 		neighbour, _ := h.customer("neighbour", 0, "Bantama")
-		if _, _, err := h.AddGroup(t.Context(), Caller{Tenant: neighbour.ID}, "one", ""); err != nil {
+		if _, _, err := h.AddGroup(t.Context(), idempotency.Caller{Tenant: neighbour.ID}, "one", ""); err != nil {
 			t.Errorf("a neighbour: %v", err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -80,7 +81,7 @@ const insertSender = `INSERT INTO sender_ids (tenant, id, name, folded, descript
 // RequestSender asks for a sender ID; an operator reviews it. A name that the tenant asked for before,
 // in any case, and that was not rejected is a Duplicate. replayed says that the caller's Idempotency-Key
 // asked for it before: it is then as it was.
-func (m *Messaging) RequestSender(ctx context.Context, caller Caller, name, description string) (asked Sender, replayed bool, err error) {
+func (m *Messaging) RequestSender(ctx context.Context, caller idempotency.Caller, name, description string) (asked Sender, replayed bool, err error) {
 	name = strings.TrimSpace(name)
 	if err := CheckSenderName(name); err != nil {
 		return Sender{}, false, err
@@ -91,7 +92,7 @@ func (m *Messaging) RequestSender(ctx context.Context, caller Caller, name, desc
 	if err != nil {
 		return Sender{}, false, err
 	}
-	asked, replayed, err = once(ctx, m, caller, func(tx *db.Tx) (Sender, error) {
+	asked, replayed, err = idempotency.Once(ctx, m.answers, caller, func(tx *db.Tx) (Sender, error) {
 		if err := roomForSender(tx, s.Tenant, quotas.Senders); err != nil {
 			return Sender{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 )
 
@@ -15,7 +16,6 @@ const (
 	orphanAfter   = time.Hour
 	earlyAfter    = 24 * time.Hour
 	receiptWindow = 48 * time.Hour
-	replayWindow  = 24 * time.Hour
 	tapsKept      = 48 * time.Hour // longer than a code lives
 	otpsKept      = 7 * 24 * time.Hour
 	sweepAtOnce   = 500
@@ -30,7 +30,6 @@ const (
 	sweepOTPs    = `DELETE FROM otps WHERE expires_at < $1`
 	sweepTaps    = `DELETE FROM otp_taps WHERE began < $1 AND closed_until < $1`
 	sweepCounts  = `DELETE FROM otp_counters WHERE window_start < $1`
-	sweepAnswers = `DELETE FROM answers WHERE created_at < $1`
 )
 
 // sweep removes what nobody needs, lets late receipts speak and gives back what none spoke for.
@@ -55,14 +54,14 @@ func (m *Messaging) sweep(ctx context.Context) error {
 	if err := m.tellStrays(ctx); err != nil {
 		return err
 	}
-	if err := m.forgetKeys(ctx, now.Add(-replayWindow)); err != nil {
+	if err := m.forgetKeys(ctx, now.Add(-idempotency.Window)); err != nil {
 		return err
 	}
 	return m.db.Write(ctx, func(tx *db.Tx) error {
 		for _, s := range []struct {
 			sql  string
 			keep time.Duration
-		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}, {sweepAnswers, replayWindow}} {
+		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
 			tx.Defer(s.sql, -1, now.Add(-s.keep))
 		}
 		return nil

@@ -1,0 +1,115 @@
+package idempotency
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Answers keeps what requests were answered that came with a key and have no row of their own that stays.
+type Answers struct {
+	db    *db.DB
+	clock *clock.Clock
+}
+
+// NewAnswers is for a database that is open.
+func NewAnswers(d *db.DB, c *clock.Clock) *Answers { return &Answers{db: d, clock: c} }
+
+const (
+	selectAnswer = `SELECT idempotency_hash, made FROM answers WHERE tenant = $1 AND idempotency_key = $2`
+	insertAnswer = `INSERT INTO answers (tenant, idempotency_key, idempotency_hash, made, created_at) VALUES ($1, $2, $3, $4, $5)`
+)
+
+// Once does what a request asks, in one transaction, and keeps the answer where the caller gave a key. A key that was
+// used before is answered with what was made then, and replayed is true; with another request it is Invalid. do may
+// run twice. What do makes is kept as JSON.
+func Once[T any](ctx context.Context, a *Answers, caller Caller, do func(*db.Tx) (T, error)) (made T, replayed bool, err error) {
+	run := func() error {
+		return a.db.Write(ctx, func(tx *db.Tx) error {
+			var err error
+			made = *new(T)
+			if replayed, err = recall(tx, caller, &made); replayed || err != nil {
+				return err
+			}
+			if made, err = do(tx); err != nil {
+				return err
+			}
+			return a.Keep(tx, caller, made)
+		})
+	}
+	err = run()
+	if errors.Is(err, db.ErrUnique) || caller.IdempotencyKey != "" && problem.Is(err, problem.Duplicate) {
+		err = run() // another request made it meanwhile, perhaps with the same key
+	}
+	return made, replayed, err
+}
+
+// Recall gives what the caller's key was answered with, if it was used.
+func Recall[T any](ctx context.Context, a *Answers, caller Caller) (made T, replayed bool, err error) {
+	if caller.IdempotencyKey == "" {
+		return made, false, nil
+	}
+	err = a.db.Read(ctx, func(tx *db.Tx) error {
+		made = *new(T)
+		replayed, err = recall(tx, caller, &made)
+		return err
+	})
+	return made, replayed, err
+}
+
+func recall[T any](tx *db.Tx, caller Caller, made *T) (replayed bool, err error) {
+	if caller.IdempotencyKey == "" {
+		return false, nil
+	}
+	var hash, text string
+	found, err := tx.One(selectAnswer, []any{caller.Tenant, caller.IdempotencyKey}, &hash, &text)
+	if err != nil || !found {
+		return false, err
+	}
+	if hash != caller.BodyHash {
+		return false, Mismatch()
+	}
+	return true, json.Unmarshal([]byte(text), made)
+}
+
+// Keep keeps the answer of the caller's request in the transaction that did what it asks.
+func (a *Answers) Keep(tx *db.Tx, caller Caller, made any) error {
+	if caller.IdempotencyKey == "" {
+		return nil
+	}
+	text, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(insertAnswer, caller.Tenant, caller.IdempotencyKey, caller.BodyHash, string(text), a.clock.Now())
+	return err
+}
+
+const (
+	// SweepEvery is the pause between two sweeps.
+	SweepEvery = 10 * time.Minute
+	// sweepAtOnce is the most rows of one transaction.
+	sweepAtOnce = 1_000
+
+	sweepAnswers = `DELETE FROM answers WHERE (tenant, idempotency_key) IN
+		(SELECT tenant, idempotency_key FROM answers WHERE created_at < $1 ORDER BY created_at LIMIT $2)`
+)
+
+// Sweep removes the answers that are older than Window, in small transactions.
+func (a *Answers) Sweep(ctx context.Context) error {
+	before := a.clock.Now().Add(-Window)
+	for removed := int64(sweepAtOnce); removed == sweepAtOnce; {
+		if err := a.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
+			removed, err = tx.Exec(sweepAnswers, before, sweepAtOnce)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

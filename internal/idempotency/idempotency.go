@@ -1,0 +1,30 @@
+// Package idempotency says who asks for something, and whether the same was asked for before. A client that lost an
+// answer sends its request again with the same Idempotency-Key. What stays in a row of its own, such as a payment or a
+// campaign, keeps the key in that row. Any other request (for a sender ID, a contact, a code that was right) has its
+// answer kept here, in the transaction that did what it asks, and hears it again for a day. A key that comes with
+// another request is refused.
+package idempotency
+
+import (
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Caller says on whose behalf a request came, and how to know it again.
+type Caller struct {
+	Tenant         string        // id
+	Key            string        // id of the access key
+	IdempotencyKey string        // empty: none was sent
+	BodyHash       string        // of the request; compared when the key comes again
+	Daily          money.Pesewas // that the access key may spend in a day; 0: all that is there
+}
+
+// Window is how long a key is remembered, at least.
+const Window = 24 * time.Hour
+
+// Mismatch is the refusal of a key that was used with another request.
+func Mismatch() error {
+	return problem.New(problem.Invalid, "idempotency_key_mismatch", "The Idempotency-Key was used with another request")
+}
