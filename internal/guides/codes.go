@@ -25,9 +25,9 @@ var Codes = []Code{
 	{400, "malformed_json", "the body is not one JSON object", "fix the request"},
 	{400, "body_incomplete", "the body did not arrive whole", "send it again"},
 	{400, "callback_unreadable", "a provider's callback could not be read", "only providers see this"},
-	{400, "insufficient_wallet_balance", "the wallet does not cover amount and fee; nothing was recorded", "fund the wallet, same reference"},
-	{400, "payout_failed_refunded", "the provider refused the payout and the wallet is refunded", "see `data.reason`, new reference; the same request hears the same again"},
-	{400, "payment_failed", "the same request came before and its payment failed, where the account's duplicates repeat", "see `data.reason`, new reference"},
+	{400, "insufficient_wallet_balance", "the wallet does not cover amount and fee; nothing was recorded", "fund the wallet, then send the same reference again"},
+	{400, "payout_failed_refunded", "the provider refused the payout and the wallet is refunded", "read `data.reason`, and use a new reference for a new try; the same request hears the same again"},
+	{400, "payment_failed", "the same request came before and its payment failed, where the account's duplicates repeat", "read `data.reason`, and use a new reference for a new try"},
 	{401, "invalid_api_key", "the key is missing, unknown, revoked or expired", "check the header `x-api-key`"},
 	{401, "otp_not_open", "the request of a one-time password is unknown, of another number, expired, used, replaced by a newer one, or out of tries", "send a new code"},
 	{402, "insufficient_sms_balance", "the SMS credits do not cover it; `data` has balance and smsCost; nothing was recorded", "buy credits"},
@@ -51,10 +51,10 @@ var Codes = []Code{
 	{404, "group_not_found", "no such contact group", "fetch the groups"},
 	{404, "contact_not_found", "no such contact", "fetch the contacts"},
 	{405, "method_not_allowed", "the header `Allow` names the methods", "fix the request"},
-	{409, "idempotency_in_progress", "a request with the same Idempotency-Key is under way", "wait `Retry-After`, same key"},
-	{409, "reference_in_progress", "the same request is under way, where the account's duplicates repeat", "wait `Retry-After`, same reference"},
+	{409, "idempotency_in_progress", "a request with the same Idempotency-Key is under way", "wait `Retry-After`, then send the same key again"},
+	{409, "reference_in_progress", "the same request is under way, where the account's duplicates repeat", "wait `Retry-After`, then send the same reference again"},
 	{413, "body_too_large", "the body is larger than the endpoint takes", "send less"},
-	{422, "invalid_fields", "fields are missing or bad; `errors` names all of them", "fix them, same reference"},
+	{422, "invalid_fields", "fields are missing or bad; `errors` names all of them", "fix them; the same reference may be used"},
 	{422, "duplicate_reference", "the reference was used before; `data` is that transaction", "read `data`"},
 	{422, "idempotency_key_mismatch", "the Idempotency-Key was used with another body", "new key for a new request"},
 	{422, "invalid_sender_id", "the sender ID is unknown or not approved", "use one that `sms-api/senderIds` lists as approved"},
@@ -66,13 +66,13 @@ var Codes = []Code{
 	{429, "otp_too_often", "too many codes were sent to this number, or too many were wrong", "wait `Retry-After`"},
 	{429, "otp_range_closed", "too few of the codes to numbers that begin like this one were verified, so none is sent to them for a while", "find out who asks for codes and does not tell them back; the operator can open the range before `Retry-After`"},
 	{500, "internal_error", "our fault", "after a POST ask for the status first"},
-	{503, "database_unavailable", "nothing was recorded", "wait `Retry-After`, same reference"},
-	{503, "recovering", "the service is being recovered; nothing was sent, and a transaction that is unknown may only be forgotten", "wait `Retry-After`, same reference"},
-	{503, "server_busy", "too many requests, or too many large ones of yours, are being read at once; nothing was recorded", "wait `Retry-After`, same reference"},
+	{503, "database_unavailable", "nothing was recorded", "wait `Retry-After`, then send the same reference again"},
+	{503, "recovering", "the service is being recovered; nothing was sent, and a transaction that is unknown may only be forgotten", "wait `Retry-After`, then send the same reference again"},
+	{503, "server_busy", "too many requests, or too many large ones of yours, are being read at once; nothing was recorded", "wait `Retry-After`, then send the same reference again"},
 	{503, "storage_low", "the service has too little room for messages and contacts; payments go on", "wait `Retry-After`"},
-	{503, "outcome_unknown", "we were interrupted, or got no answer in time, while recording", "ask for the status, or same reference"},
-	{503, "provider_unavailable", "the provider is down or paused; nothing was recorded", "wait `Retry-After`, same reference"},
-	{503, "name_service_unavailable", "names cannot be looked up; nothing was recorded", "try later, same reference"},
+	{503, "outcome_unknown", "we were interrupted, or got no answer in time, while recording", "ask for the status, or send the same reference again"},
+	{503, "provider_unavailable", "the provider is down or paused; nothing was recorded", "wait `Retry-After`, then send the same reference again"},
+	{503, "name_service_unavailable", "names cannot be looked up; nothing was recorded", "try later with the same reference"},
 	{503, "offers_unavailable", "packages cannot be fetched or checked; nothing was bought", "try later"},
 	{503, "sms_unavailable", "no operator is connected for messages; nothing was recorded", "try later"},
 	{503, "not_served", "no provider serves this at the moment", "try later"},
@@ -132,7 +132,7 @@ func (c Code) page() string {
 	if wait := c.Status; wait == http.StatusConflict || wait == http.StatusTooManyRequests || wait == http.StatusServiceUnavailable {
 		text += "The header `Retry-After` says how many seconds to wait.\n\n"
 	}
-	text += "## The answer\n\n```json\n{\"message\": \"...\", \"code\": \"" + c.Name + "\", \"request_id\": \"req_5d41402abc4b2a76b9719d91\"}\n```\n\n"
+	text += "## The answer\n\n```json\n{\"message\": \"...\", \"code\": \"" + c.Name + "\", \"request_id\": \"req_5d41402abc4b2a76b9719d91\", \"doc_url\": \"@docs@/errors/" + c.Name + "\"}\n```\n\n"
 	return text + "`message` explains it to a person. Quote `request_id` when you ask for help. [All codes](/docs/errors#codes)\n"
 }
 

@@ -12,10 +12,13 @@ package guides
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -165,10 +168,23 @@ func (r *renderer) guide(e entry) error {
 // add renders one page of Markdown.
 func (r *renderer) add(name, title string, status int, markdown string) error {
 	var body bytes.Buffer
-	if err := r.markdown.Convert([]byte(r.values.fill(markdown)), &body); err != nil {
+	if err := r.markdown.Convert(indented([]byte(r.values.fill(markdown))), &body); err != nil {
 		return fmt.Errorf("guides: %s: %w", name, err)
 	}
 	return r.lay(name, title, status, template.HTML(body.String())) //nolint:gosec // made of our own files; Markdown drops HTML
+}
+
+var jsonBlock = regexp.MustCompile("(?s)```json\n(.*?)\n```")
+
+// indented spreads the answers of a page over lines. In the files one is a line.
+func indented(markdown []byte) []byte {
+	return jsonBlock.ReplaceAllFunc(markdown, func(block []byte) []byte {
+		var out bytes.Buffer
+		if json.Indent(&out, jsonBlock.FindSubmatch(block)[1], "", "  ") != nil {
+			return block
+		}
+		return slices.Concat([]byte("```json\n"), out.Bytes(), []byte("\n```"))
+	})
 }
 
 // lay puts the body of a page into the layout.

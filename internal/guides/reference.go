@@ -135,7 +135,7 @@ func (r *renderer) reference(title string) error {
 			}
 		}
 	}
-	page, err := template.New("reference").Parse(referenceText)
+	page, err := template.New("reference").Funcs(template.FuncMap{"prose": r.prose}).Parse(referenceText)
 	if err != nil {
 		return fmt.Errorf("guides: the reference: %w", err)
 	}
@@ -144,6 +144,13 @@ func (r *renderer) reference(title string) error {
 		return fmt.Errorf("guides: the reference: %w", err)
 	}
 	return r.lay("reference", title, http.StatusOK, template.HTML(body.String())) //nolint:gosec // made by html/template
+}
+
+// prose renders a description, which is Markdown.
+func (r *renderer) prose(text string) (template.HTML, error) {
+	var out bytes.Buffer
+	err := r.markdown.Convert([]byte(text), &out)
+	return template.HTML(out.String()), err //nolint:gosec // made of our own document; Markdown drops HTML
 }
 
 // complete fills in what the page shows of an operation.
