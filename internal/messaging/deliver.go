@@ -265,7 +265,9 @@ func (m *Messaging) commit(ctx context.Context, s *step) (stepped, error) {
 			return done, err
 		}
 		if try == 0 {
-			m.log.WarnContext(ctx, "a step of a chunk was not committed and is tried again", "campaign", s.work.campaign.ID, "error", err)
+			if missed, ok := m.uncommitted.May(m.clock.Now()); ok {
+				m.log.WarnContext(ctx, "a step of a chunk was not committed and is tried again", "campaign", s.work.campaign.ID, "error", err, "others", missed)
+			}
 		}
 		if m.clock.Sleep(ctx, min(leastRetry<<min(try, 8), mostRetry)) != nil {
 			return done, err

@@ -70,31 +70,33 @@ type Deps struct {
 
 // Messaging is the domain. It is safe for concurrent use.
 type Messaging struct {
-	db         *db.DB
-	recovery   *recovery.Recovery
-	ledger     *ledger.Ledger
-	tenants    *tenant.Store
-	jobs       *jobs.Queue
-	answers    *idempotency.Answers
-	watch      *recovery.Watch
-	clock      *clock.Clock
-	log        *slog.Logger
-	sms        map[tenant.Mode]provider.SMSSender
-	resend     bool
-	validity   time.Duration
-	quotas     config.Quotas
-	otp        otpKeys
-	otpTap     config.OTPTap
-	groups     atomic.Uint32 // numbers that join the parts of a message
-	metrics    metrics
-	early      earlyBird
-	marks      marks
-	senders    *fresh.Cache[senderKey, Sender]
-	states     *fresh.Cache[campaignKey, CampaignStatus]
-	optOuts    *fresh.Cache[string, bool]
-	admissions *lane.Lane[*admission, admitted]
-	steps      *lane.Lane[*step, stepped]
-	receipts   *lane.Lane[earlyReceipt, took]
+	db       *db.DB
+	recovery *recovery.Recovery
+	ledger   *ledger.Ledger
+	tenants  *tenant.Store
+	jobs     *jobs.Queue
+	answers  *idempotency.Answers
+	watch    *recovery.Watch
+	clock    *clock.Clock
+	log      *slog.Logger
+	sms      map[tenant.Mode]provider.SMSSender
+	resend   bool
+	validity time.Duration
+	quotas   config.Quotas
+	otp      otpKeys
+	otpTap   config.OTPTap
+	groups   atomic.Uint32 // numbers that join the parts of a message
+	metrics  metrics
+	early    earlyBird
+	marks    marks
+
+	uncommitted clock.Seldom // lines of the log about steps that are tried again
+	senders     *fresh.Cache[senderKey, Sender]
+	states      *fresh.Cache[campaignKey, CampaignStatus]
+	optOuts     *fresh.Cache[string, bool]
+	admissions  *lane.Lane[*admission, admitted]
+	steps       *lane.Lane[*step, stepped]
+	receipts    *lane.Lane[earlyReceipt, took]
 }
 
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which

@@ -17,6 +17,7 @@ type Freezer struct {
 
 	mu     sync.Mutex
 	frozen bool
+	cut    bool
 	open   []net.Conn
 	done   chan struct{} // closed by Freeze: what is open stays silent for good
 	work   sync.WaitGroup
@@ -49,11 +50,23 @@ func (f *Freezer) Freeze() {
 	f.done = make(chan struct{})
 }
 
+// Cut ends every connection and refuses those that come until Thaw, as a server
+// that restarts does.
+func (f *Freezer) Cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = true
+	for _, c := range f.open {
+		_ = c.Close()
+	}
+	f.open = nil
+}
+
 // Thaw lets new connections through, as after the promotion of a standby.
 func (f *Freezer) Thaw() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.frozen = false
+	f.frozen, f.cut = false, false
 }
 
 func (f *Freezer) accept() {
@@ -63,6 +76,11 @@ func (f *Freezer) accept() {
 			return
 		}
 		f.mu.Lock()
+		if f.cut {
+			_ = client.Close()
+			f.mu.Unlock()
+			continue
+		}
 		f.open = append(f.open, client)
 		frozen, done := f.frozen, f.done
 		f.mu.Unlock()
@@ -75,7 +93,9 @@ func (f *Freezer) accept() {
 			continue
 		}
 		f.mu.Lock()
-		f.open = append(f.open, server)
+		if f.open = append(f.open, server); f.cut {
+			_ = server.Close()
+		}
 		f.mu.Unlock()
 		f.work.Go(func() { pass(server, client, done) })
 		f.work.Go(func() { pass(client, server, done) })

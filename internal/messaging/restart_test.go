@@ -1,0 +1,103 @@
+package messaging
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// restarts are ways in which a database is away for a second: by faults of the connections, and by a line that is cut.
+func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
+	for _, e := range dbtest.Engines() {
+		t.Run(e.String(), func(t *testing.T) {
+			t.Parallel()
+			o := dbtest.Options(t, e)
+			o.Faults = &db.Faults{}
+			run(t, dbtest.OpenWith(t, o), func() {
+				var first sync.Once
+				o.Faults.Decide(func(b db.Boundary) db.Fault {
+					fault := db.FaultBefore
+					if b == db.BoundaryCommit {
+						first.Do(func() { fault = db.FaultAfter }) // one COMMIT whose answer is lost
+					}
+					return fault
+				})
+				time.AfterFunc(time.Second, func() { o.Faults.Decide(nil) })
+			})
+		})
+	}
+	t.Run("PostgreSQL, a line that is cut", func(t *testing.T) {
+		t.Parallel()
+		way, freezer := dbtest.Freezable(t)
+		run(t, dbtest.OpenWith(t, db.Options{URL: way, MaxConns: 8}), func() {
+			freezer.Cut()
+			time.AfterFunc(time.Second, freezer.Thaw)
+		})
+	})
+}
+
+// at does something once, with the nth segment that is offered, before it is answered.
+func (o *operator) at(nth int, do func()) {
+	n := 0
+	o.script(func(int, provider.Segment) provider.Outcome {
+		if n++; n == nth {
+			do()
+		}
+		return o.accept()
+	})
+}
+
+// What is marked when the database goes away has been offered or will be by the same owner: nothing that never left
+// is unknown, and nothing leaves twice.
+func TestARestartOfTheDatabaseMakesNoMessageUnknown(t *testing.T) {
+	restarts(t, func(t *testing.T, d *db.DB, restart func()) {
+		h := open(t, d, options{credits: 10_000, at: clock.Real()})
+		gone := make(chan struct{})
+		h.operator.at(700, func() { restart(); close(gone) })
+		big, err := h.send("a campaign", numbers(2_500)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-gone
+		// Single messages are accepted, or refused without a trace; a client asks again with the same key.
+		var clients sync.WaitGroup
+		small := make([]Campaign, 40)
+		for i := range small {
+			clients.Go(func() {
+				caller := h.caller()
+				caller.IdempotencyKey, caller.BodyHash = fmt.Sprint("key ", i), "body"
+				for {
+					c, _, err := h.Send(t.Context(), caller, Send{SenderID: h.sender.ID, Message: "hello", Recipients: []string{fmt.Sprintf("23320%07d", i)}})
+					if err == nil {
+						small[i] = c
+						return
+					}
+					if !problem.Is(err, problem.Unavailable) {
+						t.Errorf("message %d: %v", i, err)
+						return
+					}
+				}
+			})
+		}
+		clients.Wait()
+		clocktest.Await(t, "every message to be recorded", func() bool {
+			return h.count(`SELECT count(*) FROM messages WHERE status NOT IN ('queued', 'sending')`) == 2_540
+		})
+		h.quiet()
+		h.wantStatus(big, "2500 submitted")
+		for _, c := range small {
+			h.wantStatus(c, "1 submitted")
+		}
+		wantOnce(t, 2_540, h.operator)
+		h.wantBalance(10_000 - 2_540)
+		h.sound()
+	})
+}
