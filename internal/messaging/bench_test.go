@@ -67,7 +67,8 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 	}
 	q := jobs.New(d, c, log, jobs.Options{Node: "one"})
 	rail := &instant{}
-	m := New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, c), Jobs: q, Clock: c, Log: log, Secret: secret, SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}})
+	m := New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, c), Jobs: q, Answers: idempotency.NewAnswers(d, c), Clock: c, Log: log, Secret: secret,
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}})
 	var reports sync.WaitGroup
 	if reported {
 		rail.told = func(id string, s provider.Segment) {
