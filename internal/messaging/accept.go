@@ -53,9 +53,9 @@ type chunk struct {
 	State      string
 	Recipients []msisdn.MSISDN
 	CreatedAt  time.Time
-	// Alone says that it is all of a small campaign. It has no row: its recipients, its turn and its mark are in
+	// Small says that it is all of a small campaign. It has no row: its recipients, its turn and its mark are in
 	// the campaign's.
-	Alone bool
+	Small bool
 }
 
 var chunkColumns = []db.Column[chunk]{
@@ -103,14 +103,14 @@ const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.
 	AND x.status NOT IN ('queued', 'sending'))`
 
 const campaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
-	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers, c.turn, c.marked_at,
+	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers,
 	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
 
 func (c *Campaign) scan(r *db.Row) error {
 	var mode, kind, encoding, status, numbers string
 	var waiting int64
 	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
-		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers, &c.turn, &c.markedAt,
+		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers,
 		&c.Left, &c.Refunded, &waiting)
 	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
 	switch c.numbers = parseList(numbers); {
@@ -367,7 +367,7 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 				Status: StatusInvalid, Error: "not a mobile number"})
 		}
 		for _, k := range a.chunks {
-			if !a.staged && !k.Alone {
+			if !a.staged && !k.Small {
 				chunks = append(chunks, k)
 			}
 			if a.marked {

@@ -460,7 +460,7 @@ func TestAnAdmissionThatIsTriedAgainKnowsItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Recipients, c.numbers = 1, []msisdn.MSISDN{"233241234567"}
-		a := &admission{tenant: h.tenant, campaign: c, chunks: []chunk{{Tenant: "shop", Campaign: c.ID, State: chunkReady, Recipients: c.numbers, Alone: true}}}
+		a := &admission{tenant: h.tenant, campaign: c, chunks: []chunk{{Tenant: "shop", Campaign: c.ID, State: chunkReady, Recipients: c.numbers, Small: true}}}
 		for range 3 { // the lane runs a batch again whose answer it could not get
 			v, err := h.admit(t.Context(), []*admission{a})
 			if err != nil || v[0].Err != nil || v[0].Value.campaign.ID != c.ID || v[0].Value.replayed {

@@ -140,10 +140,10 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	for no, rest := int64(0), list.numbers; len(rest) > 0; no++ {
 		n := min(len(rest), chunkSize)
 		a.chunks = append(a.chunks, chunk{Tenant: c.Tenant, Campaign: c.ID, No: no, State: chunkReady, Recipients: rest[:n], CreatedAt: c.CreatedAt,
-			Alone: len(list.numbers) <= smallChunk})
+			Small: len(list.numbers) <= smallChunk})
 		rest = rest[n:]
 	}
-	if a.campaign.Left = int64(len(a.chunks)); a.chunks[0].Alone {
+	if a.campaign.Left = int64(len(a.chunks)); a.chunks[0].Small {
 		a.campaign.Left, a.campaign.numbers = 0, list.numbers
 	}
 	if len(list.numbers) <= smallCampaign {

@@ -49,7 +49,7 @@ const (
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 AND status NOT IN ('queued', 'sending')
 			GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
 		WHERE c.numbers <> '' AND c.recipients <> coalesce(m.n, 0) AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = c.id || '/0')
-			AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind IN ('sms_volley_test', 'sms_volley_live') AND j.payload LIKE '%' || c.id || '%') LIMIT 100`
+			AND c.id NOT IN (SELECT value FROM texts($1)) LIMIT 100`
 	checkChunks = `SELECT c.id, 'is ' || c.status || ', counts ' || c.left_over || ' chunks, and has ' || coalesce(k.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM chunks WHERE state = 'ready' GROUP BY tenant, campaign) k ON k.tenant = c.tenant AND k.campaign = c.id
 		WHERE c.left_over <> coalesce(k.n, 0) OR (c.recipients <= 10) <> (c.numbers <> '') OR c.numbers <> '' AND (k.n > 0 OR c.status = 'done')
@@ -78,11 +78,16 @@ func (m *Messaging) Check(ctx context.Context) (Report, error) {
 	r := Report{At: m.clock.Now()}
 	err := m.db.ReadWhole(ctx, func(tx *db.Tx) error {
 		r.Problems = nil
+		inVolleys, err := campaignsOfVolleys(tx)
+		if err != nil {
+			return err
+		}
 		if _, err := tx.One(checkCounts, nil, &r.Campaigns, &r.Messages); err != nil {
 			return err
 		}
-		for _, sql := range []string{checkCharges, checkRefunds, checkRows, checkSmall, checkChunks, checkOpen, checkOver, checkUnsure, checkStrays} {
-			if err := tx.Query(sql, nil, func(row *db.Row) error {
+		for _, c := range []db.Query{{SQL: checkCharges}, {SQL: checkRefunds}, {SQL: checkRows}, {SQL: checkSmall, Args: []any{inVolleys}}, {SQL: checkChunks},
+			{SQL: checkOpen}, {SQL: checkOver}, {SQL: checkUnsure}, {SQL: checkStrays}} {
+			if err := tx.Query(c.SQL, c.Args, func(row *db.Row) error {
 				var campaign, what string
 				err := row.Scan(&campaign, &what)
 				if len(r.Problems) < problemsShown {

@@ -88,7 +88,7 @@ func chunkTenant(j jobs.Job) string {
 }
 
 // payload says in a job which chunk is meant.
-func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campaign, k.No, k.Alone} }
+func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campaign, k.No, k.Small} }
 
 // job is a job of the chunk.
 func (p chunkPayload) job(kind string) (jobs.Job, error) {
@@ -165,8 +165,9 @@ func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.D
 	f := m.newFlight(ctx, m.sms[w.campaign.Mode], w)
 	defer f.end()
 	var results []result
+	job := &chunkJob{id: jobID, left: 1}
 	for {
-		s := &step{job: jobID, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		s := &step{job: job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
 		wait, blocked := m.plan(ctx, f.sender, w, s)
 		if !s.idle() {
 			done, err := m.commit(ctx, s)
@@ -277,11 +278,7 @@ func (m *Messaging) commit(ctx context.Context, s *step) (stepped, error) {
 
 const (
 	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
-	selectChunk    = `SELECT turn, begun, marked_at, recipients, created_at FROM chunks
-		WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`
-	rowsOfChunk  = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
-	takeTurn     = `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`
-	takeCampaign = `UPDATE campaigns SET turn = $3 WHERE tenant = $1 AND id = $2`
+	rowsOfChunk    = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
 )
 
 // resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
@@ -311,33 +308,23 @@ func (m *Messaging) resume(ctx context.Context, job jobs.Job) (*work, error) {
 
 // readWork reads a chunk; lock is empty or locks its row.
 func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
-	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Alone: payload.Alone}}
+	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Small: payload.Alone}}
 	var otp *otpRow
 	found := false
-	campaign, chunk := []any{payload.Tenant, payload.Campaign}, []any{payload.Tenant, payload.Campaign, payload.Chunk}
-	queries := []db.Query{{SQL: selectOTP, Args: campaign, Each: func(r *db.Row) error {
-		otp = &otpRow{}
-		return r.Scan(&otp.length, &otp.expires)
-	}}}
-	if payload.Alone {
-		queries = append(queries, db.Query{SQL: selectCampaign + lock, Args: campaign, Each: w.campaign.scan})
-	} else {
-		queries = append(queries, db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
-			db.Query{SQL: selectChunk + lock, Args: chunk, Each: func(r *db.Row) error {
-				var list string
-				found = true
-				err := r.Scan(&w.turn, &w.next, &w.markedAt, &list, &w.chunk.CreatedAt)
-				w.chunk.Recipients = parseList(list)
-				return err
-			}})
-	}
-	err := tx.Gather(queries...)
-	if payload.Alone {
-		found, w.turn, w.markedAt = w.campaign.Left > 0, w.campaign.turn, w.campaign.markedAt
-		if w.chunk.Recipients, w.chunk.CreatedAt = w.campaign.numbers, w.campaign.CreatedAt; w.turn != 0 {
-			w.next = len(w.chunk.Recipients)
-		}
-	}
+	campaign := []any{payload.Tenant, payload.Campaign}
+	err := tx.Gather(
+		db.Query{SQL: selectOTP, Args: campaign, Each: func(r *db.Row) error {
+			otp = &otpRow{}
+			return r.Scan(&otp.length, &otp.expires)
+		}},
+		db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
+		db.Query{SQL: w.chunk.row().read + lock, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
+			var list string
+			found = true
+			err := r.Scan(&w.turn, &w.next, &w.markedAt, &list, &w.chunk.CreatedAt)
+			w.chunk.Recipients = parseList(list)
+			return err
+		}})
 	if err != nil || !found {
 		return nil, err
 	}
@@ -354,11 +341,7 @@ func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wor
 // takeOver ends what an earlier owner may still believe: what was marked and is not known of was being sent.
 func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 	w.turn = newTurn()
-	if w.chunk.Alone {
-		tx.Defer(takeCampaign, 1, w.chunk.Tenant, w.chunk.Campaign, w.turn)
-	} else {
-		tx.Defer(takeTurn, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
-	}
+	tx.Defer(w.chunk.row().take, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
 	known := map[int64]message{}
 	from := w.chunk.No * chunkSize
 	if err := tx.Query(rowsOfChunk, []any{w.chunk.Tenant, w.chunk.Campaign, from, from + chunkSize}, func(r *db.Row) error {
@@ -373,7 +356,7 @@ func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 	if m.resend && w.campaign.Kind == KindCampaign {
 		to, why = StatusQueued, ""
 	}
-	var writes stepWrites
+	writes := newStepWrites()
 	for place := range w.next {
 		msg, found := known[from+int64(place)]
 		if !found {

@@ -641,7 +641,7 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 		return w
 	}
 	mark := func(w *work) *step {
-		return &step{job: "none", work: w, turn: w.turn, next: newTurn(), claim: w.claim(h.clock.Now(), sliceSize), markedAt: h.clock.Now()}
+		return &step{job: &chunkJob{id: "none", left: 1}, work: w, turn: w.turn, next: newTurn(), claim: w.claim(h.clock.Now(), sliceSize), markedAt: h.clock.Now()}
 	}
 	here, there, other := read(first), read(first), read(second)
 	mine := mark(here)
@@ -667,13 +667,13 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	}
 	// The end of a chunk is not looked at before: one of an old turn is refused all the same, the honest
 	// one beside it stands, and comes again for nothing.
-	end := &step{job: "none", work: other, turn: theirs.next, next: newTurn(), last: true}
+	end := &step{job: &chunkJob{id: "none", left: 1}, work: other, turn: theirs.next, next: newTurn(), last: true}
 	for place := range size {
 		submitted := other.message(place, StatusSubmitted, h.clock.Now())
 		submitted.Accepted = 1
 		end.results = append(end.results, result{message: submitted})
 	}
-	stale := &step{job: "none", work: there, turn: there.turn, next: newTurn(), last: true}
+	stale := &step{job: &chunkJob{id: "none", left: 1}, work: there, turn: there.turn, next: newTurn(), last: true}
 	if v, err = h.advance(t.Context(), []*step{stale, end}); err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
 		t.Errorf("the end of an old turn: %v, %v", v, err)
 	}

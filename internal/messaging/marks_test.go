@@ -57,7 +57,7 @@ func (h *house) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 		c.Kind, otp.tenant, otp.id, otp.created, otp.expires = KindOTP, c.Tenant, c.ID, c.CreatedAt, c.CreatedAt.Add(time.Hour)
 	}
 	return &admission{tenant: h.tenant, campaign: c, otp: otp, marked: true,
-		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Alone: true}}}
+		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Small: true}}}
 }
 
 // marked accepts a text to numbers as a node does that dies before it submits: marked with the charge.
@@ -85,8 +85,8 @@ func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
 			h.quiet()
 			h.pass(time.Minute) // whatever was adopted late
 			// The dead one was only slow, and comes with its answers: the rows are the other's.
-			late := &step{job: "none", turn: text.turn, next: newTurn(), last: true,
-				work: &work{campaign: text, chunk: chunk{Tenant: text.Tenant, Campaign: text.ID, Recipients: text.numbers, Alone: true}}}
+			late := &step{job: &chunkJob{id: "none", left: 1}, turn: text.turn, next: newTurn(), last: true,
+				work: &work{campaign: text, chunk: chunk{Tenant: text.Tenant, Campaign: text.ID, Recipients: text.numbers, Small: true}}}
 			for place := range text.numbers {
 				late.results = append(late.results, result{message: late.work.message(place, StatusSubmitted, h.clock.Now())})
 			}

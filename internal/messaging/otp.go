@@ -123,7 +123,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp.hashed(c.ID, m.otp.of(c.ID, o.Length)),
 		length: o.Length, created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
 	accepted, replayed, err := m.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
-		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Alone: true}}})
+		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Small: true}}})
 	if err != nil {
 		return OTPSent{}, false, err
 	}

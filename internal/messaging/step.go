@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +19,7 @@ import (
 // only while turn is the chunk's last one, so that one owner at a time delivers a chunk, and next becomes
 // the last one, so that a step that was committed is known again.
 type step struct {
-	job        string
-	volley     *volley // instead of a job of the chunk's own
+	job        *chunkJob
 	work       *work
 	turn, next int64
 	results    []result
@@ -30,6 +28,7 @@ type step struct {
 	again      []message // queued -> sending
 	inFlight   int       // marked before, neither among the results nor recorded: the chunk does not end
 	last       bool      // the chunk is over
+	leaves     bool      // the job goes on without the chunk, which gets one of its own
 	look       bool      // commit it even if there is nothing to write: the campaign may be stopped
 }
 
@@ -51,11 +50,11 @@ func (s *step) queued() []message {
 	return waiting
 }
 
-// alone says that the step is all that is written of a small campaign after its mark: a row for each
+// guardedByRows says that the step is all that is written of a small campaign after its mark: a row for each
 // recipient. Their keys are its guard, since whoever takes the campaign over gives each a row, and the
 // campaign's own row need not change.
-func (s *step) alone() bool {
-	if !s.work.chunk.Alone || !s.last || len(s.results) != len(s.work.chunk.Recipients) {
+func (s *step) guardedByRows() bool {
+	if s.row().goes() || !s.last || len(s.results) != len(s.work.chunk.Recipients) {
 		return false
 	}
 	return !slices.ContainsFunc(s.results, func(r result) bool { return r.message.stored || r.message.unaccepted() })
@@ -68,12 +67,9 @@ func (s *step) whole(now time.Time) bool {
 	return s.turn == 0 && len(s.claim)+len(s.again) == len(s.work.chunk.Recipients) && age >= 0 && age < freshness
 }
 
-func (s *step) key() chunkKey {
-	return chunkKey{s.work.chunk.Tenant, s.work.chunk.Campaign, s.work.chunk.No}
-}
+func (s *step) key() chunkKey { return s.work.chunk.key() }
 
-// newTurn makes a turn that no other step has.
-func newTurn() int64 { return rand.Int64N(1<<62) + 1 } //nolint:gosec // not a secret
+func (s *step) row() *turnRow { return s.work.chunk.row() }
 
 // errTakenOver says that another owner delivers the chunk now, or has.
 var errTakenOver = errors.New("messaging: another owner has the chunk")
@@ -81,29 +77,9 @@ var errTakenOver = errors.New("messaging: another owner has the chunk")
 // stepped is the verdict; stopped says that an operator stopped the campaign and the chunk is over.
 type stepped struct{ stopped bool }
 
-// Of a small campaign the turn is enough, it has no other owner after its end: asked for left_over as well,
-// PostgreSQL believes in a young table that few rows are so, and holds each of them against the whole set.
-//
-// The rows are locked, so that the turn that is read is still the last one at the end of the transaction.
 const (
-	lockChunks = `SELECT k.tenant, k.campaign, k.no, k.turn,
-		COALESCE((SELECT c.status FROM campaigns c WHERE c.tenant = k.tenant AND c.id = k.campaign), 'done') FROM rows($1) AS asked
-		JOIN chunks k ON k.tenant IN (asked.of_tenant) AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
-		ORDER BY k.tenant || '', k.campaign, k.no FOR UPDATE OF k`
-	lockCampaigns = `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
-		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY c.tenant || '', c.id FOR UPDATE OF c`
-	selectTurn         = `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
-	selectCampaignTurn = `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2`
-	landedAlone        = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
+	landedRows = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
 		WHERE c.tenant = $1 AND c.id = $2 AND c.turn = $3`
-	turnChunks = `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
-		WHERE chunks.tenant IN (r.of_tenant) AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`
-	// The range is what an index finds, whatever the plan makes of the set. Chunks that are over have no row, so
-	// that it holds few others.
-	endChunks = `DELETE FROM chunks WHERE tenant IN (SELECT value FROM texts($2)) AND campaign BETWEEN $3 AND $4 AND state = 'ready'
-		AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`
-	turnCampaigns = `UPDATE campaigns SET turn = r.to_turn, marked_at = r.at, refunded = campaigns.refunded + r.back
-		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why, upstream_id = r.to_upstream FROM rows($1) AS r
 		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
@@ -114,32 +90,6 @@ const (
 			status = CASE WHEN r.ended > 0 AND campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
 )
-
-// chunkKey finds a chunk.
-type chunkKey struct {
-	tenant, campaign string
-	no               int64
-}
-
-// chunkTurn is a chunk with its last turn and the next one, and what is marked with it.
-type chunkTurn struct {
-	chunkKey
-	was, turn int64
-	begin     int64 // more recipients than before
-	markedAt  time.Time
-	back      int64 // of a small campaign: messages whose credits go back
-}
-
-var chunkTurnColumns = []db.Column[chunkTurn]{
-	{Name: "of_tenant", Text: func(c chunkTurn) string { return c.tenant }},
-	{Name: "of_campaign", Text: func(c chunkTurn) string { return c.campaign }},
-	{Name: "of_no", Int: func(c chunkTurn) int64 { return c.no }},
-	{Name: "of_turn", Int: func(c chunkTurn) int64 { return c.was }},
-	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
-	{Name: "begin", Int: func(c chunkTurn) int64 { return c.begin }},
-	{Name: "at", Time: func(c chunkTurn) time.Time { return c.markedAt }},
-	{Name: "back", Int: func(c chunkTurn) int64 { return c.back }},
-}
 
 var keyOfMessage = []db.Column[message]{
 	{Name: "of_tenant", Text: func(m message) string { return m.Tenant }},
@@ -230,28 +180,21 @@ func (m *Messaging) advance(ctx context.Context, batch []*step) ([]lane.Verdict[
 // runs again, which finds out for each step.
 func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
-		sql, args, want := selectTurn, []any{s.key().tenant, s.key().campaign, s.key().no}, s.next
+		key, sql, want := s.key(), s.row().turn, s.next
+		last := key.no
 		switch {
-		case s.alone():
-			sql, args[2], want = landedAlone, s.turn, 1
-		case s.still(), s.last && !s.work.chunk.Alone:
+		case s.guardedByRows():
+			sql, last, want = landedRows, s.turn, 1
+		case s.still(), s.last && s.row().goes():
 			continue
-		case s.work.chunk.Alone:
-			sql, args = selectCampaignTurn, args[:2]
 		}
 		var turn int64
-		found, err := tx.One(sql, args, &turn)
+		found, err := tx.One(sql, []any{key.tenant, key.campaign, last}, &turn)
 		if err != nil || found && turn == want {
 			return found && err == nil, err
 		}
 	}
 	return false, nil
-}
-
-// ready is a chunk as the transaction has locked it.
-type ready struct {
-	turn    int64
-	stopped bool
 }
 
 // advanceIn is one transaction. Trusting, it does not look at chunks of which their steps know enough.
@@ -268,16 +211,16 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 	verdicts := make([]lane.Verdict[stepped], len(batch))
 	counts := tallies{}
 	var refunds []ledger.Transfer
-	var writes stepWrites
+	writes := newStepWrites()
 	for i, s := range batch {
 		at, there := chunks[s.key()]
 		switch {
 		case !there && s.last: // committed before, or another owner's end: over either way
-			writes.finish(s)
+			writes.finish(s.job)
 			continue
 		case there && at.turn == s.next && !s.still(): // committed before
-			if s.volley != nil {
-				writes.finish(s)
+			if s.leaves {
+				writes.finish(s.job)
 			}
 			continue
 		case !there, at.turn != s.turn:
@@ -288,7 +231,7 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 		halted := at.stopped && !s.last && s.inFlight == 0
 		verdicts[i].Value.stopped = halted
 		back, first := writes.add(s, outcomes[i], halted)
-		if s.volley != nil && !s.last && !halted {
+		if s.leaves && !halted {
 			rest, err := s.rest()
 			if err != nil {
 				return nil, err
@@ -298,8 +241,8 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 		if back > 0 {
 			refunds = append(refunds, m.refund(c, back, first))
 		}
-		if s.work.chunk.Alone {
-			continue // counted with its turn
+		if !s.row().goes() {
+			continue // the refunds are counted with the turn
 		}
 		t := counts.of(c.Tenant, c.ID)
 		t.back += back
@@ -315,8 +258,8 @@ func (m *Messaging) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.V
 	m.jobs.Add(tx, writes.rest...)
 	m.jobs.Finish(tx, writes.finished...)
 	tx.AfterCommit(func() {
-		for v, steps := range writes.volleys {
-			v.left -= steps
+		for job, ended := range writes.ended {
+			job.left -= ended
 		}
 	})
 	return verdicts, nil
@@ -332,35 +275,21 @@ func copyResults(results []result) []result {
 
 // look locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
 // receipts that were quicker than the answers. Trusting, it takes the word of steps that know enough.
-func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]ready, error) {
-	chunks := map[chunkKey]ready{}
-	asked := map[string][]chunkTurn{}
+func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
+	chunks := map[chunkKey]lockedTurn{}
+	asked := map[*turnRow][]chunkKey{}
 	for _, s := range batch {
-		switch {
-		case trusting && (s.last || s.whole(m.clock.Now())):
-			chunks[s.key()] = ready{turn: s.turn}
-		case s.work.chunk.Alone:
-			asked[lockCampaigns] = append(asked[lockCampaigns], chunkTurn{chunkKey: s.key()})
-		default:
-			asked[lockChunks] = append(asked[lockChunks], chunkTurn{chunkKey: s.key()})
+		if trusting && (s.last || s.whole(m.clock.Now())) {
+			chunks[s.key()] = lockedTurn{turn: s.turn}
+		} else {
+			asked[s.row()] = append(asked[s.row()], s.key())
 		}
 	}
 	var queries []db.Query
-	for _, sql := range []string{lockChunks, lockCampaigns} {
-		if len(asked[sql]) == 0 {
-			continue
+	for _, row := range turnRows {
+		if len(asked[row]) > 0 {
+			queries = append(queries, row.lock(asked[row], chunks))
 		}
-		queries = append(queries, db.Query{SQL: sql, Args: []any{db.RowsOf(chunkTurnColumns, asked[sql])}, Each: func(r *db.Row) error {
-			var k chunkKey
-			var at ready
-			var status CampaignStatus
-			err := r.Scan(&k.tenant, &k.campaign, &k.no, &at.turn, &status)
-			at.stopped = status == CampaignStopped
-			if status != CampaignDone { // of a small campaign; a chunk that is over has no row
-				chunks[k] = at
-			}
-			return err
-		}})
 	}
 	byID := map[string][]openPart{}
 	for _, results := range outcomes {
@@ -385,6 +314,10 @@ func (m *Messaging) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting
 	return chunks, nil
 }
 
+func newStepWrites() *stepWrites {
+	return &stepWrites{moved: map[*turnRow][]chunkTurn{}, over: map[*turnRow][]chunkTurn{}, ended: map[*chunkJob]int{}}
+}
+
 // stepWrites collects the rows of a batch.
 type stepWrites struct {
 	results  []message
@@ -392,25 +325,17 @@ type stepWrites struct {
 	born     []message
 	again    []message
 	unsure   []message
-	turns    []chunkTurn
-	ends     []chunkTurn
-	small    []chunkTurn
+	moved    map[*turnRow][]chunkTurn
+	over     map[*turnRow][]chunkTurn
 	rest     []jobs.Job
-	finished []string
-	volleys  map[*volley]int // their steps
+	ended    map[*chunkJob]int // chunks of each job that are over with this
+	finished []string          // jobs of which that are all
 }
 
-// finish ends the job of a step's chunk, or of its volley with the last step.
-func (w *stepWrites) finish(s *step) {
-	if s.volley == nil {
-		w.finished = append(w.finished, s.job)
-		return
-	}
-	if w.volleys == nil {
-		w.volleys = map[*volley]int{}
-	}
-	if w.volleys[s.volley]++; w.volleys[s.volley] == s.volley.left {
-		w.finished = append(w.finished, s.volley.job)
+// finish ends a job for one of its chunks.
+func (w *stepWrites) finish(job *chunkJob) {
+	if w.ended[job]++; w.ended[job] == job.left {
+		w.finished = append(w.finished, job.id)
 	}
 }
 
@@ -438,17 +363,15 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 	} else {
 		turn.begin, w.again = int64(len(s.claim)), append(w.again, s.again...)
 	}
-	if turn.back = back; over || s.volley != nil {
-		w.finish(s)
+	if turn.back = back; over || s.leaves {
+		w.finish(s.job)
 	}
 	switch {
-	case !over && s.still(), s.alone():
-	case s.work.chunk.Alone:
-		w.small = append(w.small, turn)
+	case !over && s.still(), s.guardedByRows():
 	case over:
-		w.ends = append(w.ends, turn)
+		w.over[s.row()] = append(w.over[s.row()], turn)
 	default:
-		w.turns = append(w.turns, turn)
+		w.moved[s.row()] = append(w.moved[s.row()], turn)
 	}
 	return back, first
 }
@@ -495,19 +418,8 @@ func (w *stepWrites) post(tx *db.Tx) {
 		}
 	}
 	// The chunks first, as whoever takes one over does: nobody waits for the other in a ring.
-	if len(w.turns) > 0 {
-		tx.Defer(turnChunks, int64(len(w.turns)), db.RowsOf(chunkTurnColumns, w.turns))
-	}
-	if len(w.ends) > 0 {
-		tenants, campaigns := make([]string, len(w.ends)), make([]string, len(w.ends))
-		for i, c := range w.ends {
-			tenants[i], campaigns[i] = c.tenant, c.campaign
-		}
-		tx.Defer(endChunks, int64(len(w.ends)), db.RowsOf(chunkTurnColumns, w.ends), tenants, slices.Min(campaigns), slices.Max(campaigns))
-	}
-	if len(w.small) > 0 {
-		slices.SortFunc(w.small, func(a, b chunkTurn) int { return strings.Compare(a.campaign, b.campaign) })
-		tx.Defer(turnCampaigns, int64(len(w.small)), db.RowsOf(chunkTurnColumns, w.small))
+	for _, row := range turnRows {
+		row.moveAll(tx, w.moved[row], w.over[row])
 	}
 	guarded(markAgain, againColumns, w.again)
 	guarded(recordResults, resultColumns, w.results)

@@ -20,10 +20,9 @@ import (
 // the last of them, and each goes its own way to the operator and has its own step. What has to be offered again
 // gets a job of its own with that step, and so does each of a volley whose node died.
 type volley struct {
-	job   string
+	job   *chunkJob
 	works []*work
 	fired bool // what is left of it is in the rows
-	left  int  // works without their step; only the lane of the steps looks at it
 }
 
 // volleyKind is the kind of a volley's job, a permanent name.
@@ -38,7 +37,7 @@ type volleyPayload struct {
 
 // volleyJob is the job of small campaigns of one mode that are marked with their charges.
 func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
-	v := &volley{job: works[0].campaign.ID + "/volley", works: works, left: len(works)}
+	v := &volley{job: &chunkJob{id: works[0].campaign.ID + "/volley", left: len(works)}, works: works}
 	stored := volleyPayload{Version: 1, Mode: mode, Campaigns: map[string][]string{}}
 	for _, w := range works {
 		stored.Campaigns[w.campaign.Tenant] = append(stored.Campaigns[w.campaign.Tenant], w.campaign.ID)
@@ -47,7 +46,7 @@ func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	if err != nil {
 		return jobs.Job{}, fmt.Errorf("the payload of a volley: %w", err)
 	}
-	return jobs.Job{ID: v.job, Kind: volleyKind(mode), Payload: payload, Memo: v}, nil
+	return jobs.Job{ID: v.job.id, Kind: volleyKind(mode), Payload: payload, Memo: v}, nil
 }
 
 // fire is the handler of a volley.
@@ -93,10 +92,11 @@ func (m *Messaging) shoot(ctx context.Context, v *volley, w *work) (err error) {
 		if err != nil {
 			return err
 		}
-		s := &step{work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		s := &step{job: v.job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
 		if s.inFlight == 0 {
 			m.marks.end(w.campaign.ID)
-			s.volley, s.last = v, len(w.again)+len(s.queued()) == 0
+			s.last = len(w.again)+len(s.queued()) == 0
+			s.leaves = !s.last
 		}
 		if _, err = m.commit(ctx, s); err != nil || s.inFlight == 0 {
 			return err
@@ -114,6 +114,26 @@ func (s *step) rest() (jobs.Job, error) {
 	return job, err
 }
 
+const volleyPayloads = `SELECT payload FROM jobs WHERE kind IN ('sms_volley_test', 'sms_volley_live')`
+
+// campaignsOfVolleys gives the ids of the campaigns that some volley's job has.
+func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
+	ids := []string{}
+	err := tx.Query(volleyPayloads, nil, func(r *db.Row) error {
+		var payload []byte
+		var stored volleyPayload
+		err := r.Scan(&payload)
+		if err == nil {
+			err = json.Unmarshal(payload, &stored)
+		}
+		for _, campaigns := range stored.Campaigns {
+			ids = append(ids, campaigns...)
+		}
+		return err
+	})
+	return ids, err
+}
+
 const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
 // scatter gives each campaign of a volley a job of its own, but for those that have one.
@@ -125,7 +145,7 @@ func (m *Messaging) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
 	missing, ids := map[string]jobs.Job{}, []string(nil)
 	for tenant, campaigns := range stored.Campaigns {
 		for _, id := range campaigns {
-			one, err := chunk{Tenant: tenant, Campaign: id, Alone: true}.payload().job(smallKind(stored.Mode))
+			one, err := chunk{Tenant: tenant, Campaign: id, Small: true}.payload().job(smallKind(stored.Mode))
 			if err != nil {
 				return jobs.Retry(err)
 			}
