@@ -26,6 +26,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -35,6 +36,7 @@ type Deps struct {
 	Tenants   *tenant.Store
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
+	Senders   *senderid.Store
 	Messaging *messaging.Messaging
 	Routes    *route.Table
 	Recovery  *recovery.Recovery

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/senderid"
 )
 
 // The sizes of what messages are made of. The domain's own limits are lower.
@@ -45,12 +46,12 @@ func requestSender(c *call) error {
 	}
 	name, description, who := f.line("name", true, textMax), f.short("desc", true, descriptionMax), c.texter(f)
 	if name != "" && f.refused() {
-		f.fields.Merge(messaging.CheckSenderName(name))
+		f.fields.Merge(senderid.CheckName(name))
 	}
 	if err := f.err(); err != nil {
 		return err
 	}
-	s, replayed, err := c.api.Messaging.RequestSender(c.ctx, who, name, description)
+	s, replayed, err := c.api.Senders.Request(c.ctx, who, name, description)
 	if err != nil {
 		return blame(err, "name", "sender_id_exists")
 	}
@@ -65,7 +66,7 @@ func requestSender(c *call) error {
 
 // senders lists the sender IDs, those that can be used first.
 func senders(c *call) error {
-	all, err := c.api.Messaging.Senders(c.ctx, c.caller.Tenant)
+	all, err := c.api.Senders.List(c.ctx, c.caller.Tenant)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func senders(c *call) error {
 }
 
 // sender writes the members of a sender ID.
-func (w *writer) sender(s messaging.Sender) {
+func (w *writer) sender(s senderid.Sender) {
 	w.text("id", s.ID)
 	w.text("name", s.Name)
 	w.text("desc", s.Description)

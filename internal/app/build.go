@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -53,6 +54,7 @@ type parts struct {
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
 	payments  *payments.Payments
+	senders   *senderid.Store
 	messaging *messaging.Messaging
 	sms       []*smsRail // that of test money is the last
 	api       *api.API

@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -105,18 +106,18 @@ func (a *App) demoSecrets(ctx context.Context, key string) error {
 // demoMessages finds the sender ID and the contacts of the demo tenant. It makes them when the tenant has
 // never asked for a sender ID, and goes on where an earlier start broke off: the approval comes last.
 func (a *App) demoMessages(ctx context.Context) error {
-	senders, err := a.messaging.Senders(ctx, demoTenant)
+	senders, err := a.senders.List(ctx, demoTenant)
 	if err == nil && len(senders) == 0 {
-		senders = make([]messaging.Sender, 1)
-		senders[0], _, err = a.messaging.RequestSender(ctx, idempotency.Caller{Tenant: demoTenant}, demoSender, "Offers and receipts of a demo shop")
+		senders = make([]senderid.Sender, 1)
+		senders[0], _, err = a.senders.Request(ctx, idempotency.Caller{Tenant: demoTenant}, demoSender, "Offers and receipts of a demo shop")
 	}
-	if err == nil && senders[0].Status == messaging.SenderPending && senders[0].Name == demoSender {
+	if err == nil && senders[0].Status == senderid.Pending && senders[0].Name == demoSender {
 		senders[0], err = a.makeDemoMessages(ctx, senders[0])
 	}
 	if err != nil && !problem.Is(err, problem.Duplicate) { // another node was first
 		return err
 	}
-	if senders[0].Status == messaging.SenderApproved {
+	if senders[0].Status == senderid.Approved {
 		a.ready.SenderID = senders[0].ID
 	}
 	group, err := a.findDemoGroup(ctx)
@@ -138,7 +139,7 @@ func (a *App) findDemoGroup(ctx context.Context) (messaging.Group, error) {
 	return messaging.Group{}, err
 }
 
-func (a *App) makeDemoMessages(ctx context.Context, sender messaging.Sender) (messaging.Sender, error) {
+func (a *App) makeDemoMessages(ctx context.Context, sender senderid.Sender) (senderid.Sender, error) {
 	group, err := a.findDemoGroup(ctx)
 	if err == nil && group.ID == "" {
 		group, _, err = a.messaging.AddGroup(ctx, idempotency.Caller{Tenant: demoTenant}, demoGroup, "")
@@ -151,7 +152,7 @@ func (a *App) makeDemoMessages(ctx context.Context, sender messaging.Sender) (me
 	}
 	approved := sender
 	err = a.db.Write(ctx, func(tx *db.Tx) (err error) {
-		approved, err = a.messaging.ReviewSender(tx, demoTenant, sender.ID, messaging.SenderApproved, "", demoActor)
+		approved, err = a.senders.Review(tx, demoTenant, sender.ID, senderid.Approved, "", demoActor)
 		return err
 	})
 	return approved, err

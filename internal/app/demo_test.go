@@ -54,7 +54,7 @@ func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 				t.Fatalf("after a break at commit %d: %v", nth, err)
 			}
 		}
-		if senders, err := a.messaging.Senders(t.Context(), demoTenant); err != nil || len(senders) != 1 || a.ready.SenderID != senders[0].ID {
+		if senders, err := a.senders.List(t.Context(), demoTenant); err != nil || len(senders) != 1 || a.ready.SenderID != senders[0].ID {
 			t.Errorf("after a break at commit %d there are the senders %v, of which %q is ready: %v", nth, senders, a.ready.SenderID, err)
 		}
 		if groups, err := a.messaging.Groups(t.Context(), demoTenant); err != nil || len(groups) != 1 ||

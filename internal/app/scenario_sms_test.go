@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -62,7 +63,7 @@ func smsStep(word, rest string) (func(*actor), error) {
 		return func(a *actor) { a.sender(rest) }, nil
 	case word == "review" && len(fields) > 1:
 		return func(a *actor) {
-			a.review(a.fill(fields[0]), messaging.SenderStatus(fields[1]), strings.Join(fields[2:], " "))
+			a.review(a.fill(fields[0]), senderid.Status(fields[1]), strings.Join(fields[2:], " "))
 		}, nil
 	case word == "credits" && len(fields) == 1:
 		return func(a *actor) {
@@ -119,16 +120,16 @@ func (a *actor) write(fn func(*db.Tx) error) {
 // sender makes an approved sender ID.
 func (a *actor) sender(name string) {
 	a.t.Helper()
-	s, _, err := a.stage.app.messaging.RequestSender(context.Background(), idempotency.Caller{Tenant: a.tenant.ID}, name, "scenario")
+	s, _, err := a.stage.app.senders.Request(context.Background(), idempotency.Caller{Tenant: a.tenant.ID}, name, "scenario")
 	a.must(err)
-	a.review(s.ID, messaging.SenderApproved, "")
+	a.review(s.ID, senderid.Approved, "")
 	a.vars["sender"] = s.ID
 }
 
-func (a *actor) review(id string, to messaging.SenderStatus, reason string) {
+func (a *actor) review(id string, to senderid.Status, reason string) {
 	a.t.Helper()
 	a.write(func(tx *db.Tx) error {
-		_, err := a.stage.app.messaging.ReviewSender(tx, a.tenant.ID, id, to, reason, "test")
+		_, err := a.stage.app.senders.Review(tx, a.tenant.ID, id, to, reason, "test")
 		return err
 	})
 }

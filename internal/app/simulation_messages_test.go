@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -86,7 +87,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 	for i, c := range s.customers {
 		x := &texter{customer: c, groups: map[string][]string{}, optedOut: map[string]bool{}, credits: []int64{5_000_000, 5_000_000, 400}[i]}
 		for _, id := range []*string{&x.sender, &x.pending} {
-			asked, _, err := n.messaging.RequestSender(ctx, idempotency.Caller{Tenant: c.id}, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
+			asked, _, err := n.senders.Request(ctx, idempotency.Caller{Tenant: c.id}, fmt.Sprintf("Shop %c %d", 'A'+i, len(x.sender)), "simulation")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +95,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 		}
 		sale := uuid.NewString()
 		s.act(n, func(tx *db.Tx) error {
-			if _, err := n.messaging.ReviewSender(tx, c.id, x.sender, messaging.SenderApproved, "", "test"); err != nil {
+			if _, err := n.senders.Review(tx, c.id, x.sender, senderid.Approved, "", "test"); err != nil {
 				return err
 			}
 			_, err := n.messaging.SellCredits(tx, c.id, sale, x.credits)

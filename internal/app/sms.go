@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -81,7 +82,8 @@ func (a *App) buildMessaging() error {
 	}
 	answers := idempotency.NewAnswers(a.db, a.clock)
 	a.jobs.Periodic("idempotency-sweep", idempotency.SweepEvery, answers.Sweep)
-	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
+	a.senders = senderid.New(a.db, a.tenants, answers, a.clock, a.cfg.Quotas)
+	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {

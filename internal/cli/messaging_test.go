@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -34,18 +35,25 @@ func (shelf) Submit(_ context.Context, _ provider.Segment, done func(provider.Ou
 func (w where) messaging() *messaging.Messaging {
 	c := clock.Real()
 	l := ledger.New(w.db, c, "server")
-	m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}), Answers: idempotency.NewAnswers(w.db, c), Clock: c,
+	m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}),
+		Answers: idempotency.NewAnswers(w.db, c), Senders: w.senders(), Clock: c,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: shelf{}}})
 	w.t.Cleanup(m.Close)
 	return m
 }
 
+// senders are the sender IDs as a server has them.
+func (w where) senders() *senderid.Store {
+	c := clock.Real()
+	return senderid.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
+}
+
 func TestSenders(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
-		id, m := w.tenant(), w.messaging()
-		var asked []messaging.Sender
+		id, senders := w.tenant(), w.senders()
+		var asked []senderid.Sender
 		for _, name := range []string{"Kejetia", "Telesel"} {
-			s, _, err := m.RequestSender(t.Context(), idempotency.Caller{Tenant: id}, name, "our shop")
+			s, _, err := senders.Request(t.Context(), idempotency.Caller{Tenant: id}, name, "our shop")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +104,7 @@ func TestCampaigns(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
-		s, _, err := m.RequestSender(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
+		s, _, err := w.senders().Request(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -48,6 +49,7 @@ type opened struct {
 	clock   *clock.Clock
 	ledger  *ledger.Ledger
 	tenants *tenant.Store
+	answers *idempotency.Answers
 	access  *access.Access
 	acts    actsFile
 }
@@ -90,7 +92,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 // assemble puts together what commands use of a database.
 func assemble(d *db.DB, c *clock.Clock) *opened {
 	l := ledger.New(d, c, node)
-	return &opened{db: d, clock: c, ledger: l, tenants: tenant.New(d, l, c), access: access.New(d, c)}
+	return &opened{db: d, clock: c, ledger: l, tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c)}
 }
 
 // with opens the database, does the work and closes it again.

@@ -4,8 +4,9 @@ import (
 	"cmp"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/senderid"
 )
 
 type sendersCommands struct {
@@ -15,19 +16,24 @@ type sendersCommands struct {
 	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
 }
 
-func senderColumns(names map[string]string) []column[messaging.Sender] {
-	return []column[messaging.Sender]{
-		{"id", func(s messaging.Sender) any { return s.ID }},
-		{"tenant", func(s messaging.Sender) any { return s.Tenant }},
-		{"customer", func(s messaging.Sender) any { return names[s.Tenant] }},
-		{"name", func(s messaging.Sender) any { return s.Name }},
-		{"status", func(s messaging.Sender) any { return string(s.Status) }},
-		{"near", func(s messaging.Sender) any { return messaging.Near(s.Name) }},
-		{"description", func(s messaging.Sender) any { return s.Description }},
-		{"reason", func(s messaging.Sender) any { return s.Reason }},
-		{"created_at", func(s messaging.Sender) any { return s.CreatedAt }},
-		{"reviewed_at", func(s messaging.Sender) any { return s.ReviewedAt }},
-		{"reviewer", func(s messaging.Sender) any { return s.Reviewer }},
+// senders are the sender IDs as an operator reviews them: the customer's own quota holds, the servers' does not.
+func (o *opened) senders() *senderid.Store {
+	return senderid.New(o.db, o.tenants, o.answers, o.clock, config.Quotas{})
+}
+
+func senderColumns(names map[string]string) []column[senderid.Sender] {
+	return []column[senderid.Sender]{
+		{"id", func(s senderid.Sender) any { return s.ID }},
+		{"tenant", func(s senderid.Sender) any { return s.Tenant }},
+		{"customer", func(s senderid.Sender) any { return names[s.Tenant] }},
+		{"name", func(s senderid.Sender) any { return s.Name }},
+		{"status", func(s senderid.Sender) any { return string(s.Status) }},
+		{"near", func(s senderid.Sender) any { return senderid.Near(s.Name) }},
+		{"description", func(s senderid.Sender) any { return s.Description }},
+		{"reason", func(s senderid.Sender) any { return s.Reason }},
+		{"created_at", func(s senderid.Sender) any { return s.CreatedAt }},
+		{"reviewed_at", func(s senderid.Sender) any { return s.ReviewedAt }},
+		{"reviewer", func(s senderid.Sender) any { return s.Reviewer }},
 	}
 }
 
@@ -39,13 +45,13 @@ type sendersList struct {
 
 // Run lists sender IDs.
 func (c *sendersList) Run(e *env) error {
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		list, err := m.PendingSenders(e.ctx, int(c.Limit))
+		list, err := o.senders().Waiting(e.ctx, int(c.Limit))
 		if c.Tenant != "" {
-			list, err = m.Senders(e.ctx, c.Tenant)
+			list, err = o.senders().List(e.ctx, c.Tenant)
 		}
 		if err != nil {
 			return err
@@ -74,16 +80,16 @@ type sendersCreate struct {
 
 // Run makes the sender ID.
 func (c *sendersCreate) Run(e *env) error {
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		s := messaging.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
+		s := senderid.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
 		entry := access.Entry{Action: "sender.create", Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
-		var made messaging.Sender
+		var made senderid.Sender
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
-			made, err = m.CreateSender(tx, s, c.Reason, actor())
+			made, err = o.senders().Create(tx, s, c.Reason, actor())
 			return changes([]change{{"sender ID " + s.Name, "", string(made.Status)}}), err
 		})
 		if err != nil {
@@ -94,17 +100,17 @@ func (c *sendersCreate) Run(e *env) error {
 }
 
 // review decides a sender ID.
-func (c *common) review(e *env, id string, to messaging.SenderStatus, reason string) error {
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		s, err := m.Sender(e.ctx, id)
+func (c *common) review(e *env, id string, to senderid.Status, reason string) error {
+	return c.with(e, func(o *opened) error {
+		s, err := o.senders().Find(e.ctx, id)
 		if err != nil {
 			return err
 		}
 		entry := access.Entry{Action: "sender." + string(to), Tenant: s.Tenant, Subject: id, Reason: reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
-			s, err = m.ReviewSender(tx, s.Tenant, id, to, reason, actor())
-			return changes([]change{{"status", string(messaging.SenderPending), string(s.Status)}}, map[string]any{"name": s.Name}), err
+			s, err = o.senders().Review(tx, s.Tenant, id, to, reason, actor())
+			return changes([]change{{"status", string(senderid.Pending), string(s.Status)}}, map[string]any{"name": s.Name}), err
 		})
 		if err != nil {
 			return err
@@ -114,7 +120,7 @@ func (c *common) review(e *env, id string, to messaging.SenderStatus, reason str
 }
 
 // printSender prints one sender ID.
-func (o *opened) printSender(e *env, format string, s messaging.Sender) error {
+func (o *opened) printSender(e *env, format string, s senderid.Sender) error {
 	names, err := o.named(e.ctx, []string{s.Tenant})
 	if err != nil {
 		return err
@@ -130,7 +136,7 @@ type sendersApprove struct {
 
 // Run approves.
 func (c *sendersApprove) Run(e *env) error {
-	return c.review(e, c.ID, messaging.SenderApproved, c.Reason)
+	return c.review(e, c.ID, senderid.Approved, c.Reason)
 }
 
 type sendersReject struct {
@@ -141,5 +147,5 @@ type sendersReject struct {
 
 // Run rejects.
 func (c *sendersReject) Run(e *env) error {
-	return c.review(e, c.ID, messaging.SenderRejected, c.Reason)
+	return c.review(e, c.ID, senderid.Rejected, c.Reason)
 }

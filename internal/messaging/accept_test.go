@@ -285,7 +285,7 @@ func TestRecipientsInvalidAndOptedOut(t *testing.T) {
 func TestSendRefusesBadRequests(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	_, foreign := h.customer("other", 0, "Bantama")
-	pending, _, err := h.RequestSender(t.Context(), idempotency.Caller{Tenant: "shop"}, "Adum", "another")
+	pending, _, err := h.senders.Request(t.Context(), idempotency.Caller{Tenant: "shop"}, "Adum", "another")
 	if err != nil {
 		t.Fatal(err)
 	}

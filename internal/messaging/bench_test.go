@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -67,8 +68,9 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 	}
 	q := jobs.New(d, c, log, jobs.Options{Node: "one"})
 	rail := &instant{}
-	m := New(Deps{DB: d, Ledger: l, Tenants: tenant.New(d, l, c), Jobs: q, Answers: idempotency.NewAnswers(d, c), Clock: c, Log: log, Secret: secret,
-		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}})
+	tenants, answers := tenant.New(d, l, c), idempotency.NewAnswers(d, c)
+	m := New(Deps{DB: d, Ledger: l, Tenants: tenants, Jobs: q, Answers: answers, Senders: senderid.New(d, tenants, answers, c, config.Quotas{}), Clock: c,
+		Log: log, Secret: secret, SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}})
 	var reports sync.WaitGroup
 	if reported {
 		rail.told = func(id string, s provider.Segment) {
@@ -88,20 +90,20 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 		_ = q.Stop(ctx)
 		m.Close()
 	})
-	var sender Sender
+	var sender senderid.Sender
 	err = d.Write(ctx, func(tx *db.Tx) error {
 		_, err := m.tenants.Create(tx, tenant.Tenant{ID: "shop", Name: "shop", Mode: tenant.Live})
 		return err
 	})
 	if err == nil {
-		sender, _, err = m.RequestSender(ctx, idempotency.Caller{Tenant: "shop"}, "Kejetia", "bench")
+		sender, _, err = m.senders.Request(ctx, idempotency.Caller{Tenant: "shop"}, "Kejetia", "bench")
 	}
 	if err == nil {
 		err = d.Write(ctx, func(tx *db.Tx) error {
 			if _, err := m.SellCredits(tx, "shop", "sale", maxSale); err != nil {
 				return err
 			}
-			_, err := m.ReviewSender(tx, "shop", sender.ID, SenderApproved, "", "bench")
+			_, err := m.senders.Review(tx, "shop", sender.ID, senderid.Approved, "", "bench")
 			return err
 		})
 	}

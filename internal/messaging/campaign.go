@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -159,7 +160,7 @@ const noRecipients = "At least one of recipients or group must be present"
 // refuses all that is bad at once, what the caller found before included.
 func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller idempotency.Caller, senderField, senderID, text string, bad problem.Fields) (Campaign, error) {
 	encoding, segments := checkText(text, &bad)
-	sender, err := m.approved(ctx, senderField, t.ID, senderID)
+	sender, err := m.senders.Usable(ctx, senderField, t.ID, senderID)
 	if err != nil && !problem.Is(err, problem.Invalid) {
 		return Campaign{}, err
 	}
@@ -271,7 +272,7 @@ func parseRecipients(texts []string) recipientList {
 		case err != nil:
 			list.invalidCount++
 			if len(list.invalid) < maxInvalid {
-				list.invalid = append(list.invalid, cut(strings.ToValidUTF8(text, "?"), 32))
+				list.invalid = append(list.invalid, label.Cut(strings.ToValidUTF8(text, "?"), 32))
 			}
 		case !seen[n]:
 			seen[n] = true

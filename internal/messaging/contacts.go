@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
@@ -70,14 +71,14 @@ func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
 	if err != nil {
 		return Contact{}, fmt.Errorf("the phone number %w", err)
 	}
-	if !storable(n.FirstName + n.LastName + n.Email) {
+	if !label.Storable(n.FirstName + n.LastName + n.Email) {
 		return Contact{}, errors.New("a name or the email holds characters that cannot be stored")
 	}
 	if utf8.RuneCountInString(n.Email) > MaxEmail {
 		return Contact{}, errLongEmail
 	}
 	return Contact{Tenant: g.Tenant, GroupID: g.ID, ID: uuid.Must(uuid.NewV7()).String(), MSISDN: number, CreatedAt: now,
-		FirstName: cut(n.FirstName, maxPersonName), LastName: cut(n.LastName, maxPersonName), Email: strings.TrimSpace(n.Email)}, nil
+		FirstName: label.Cut(n.FirstName, maxPersonName), LastName: label.Cut(n.LastName, maxPersonName), Email: strings.TrimSpace(n.Email)}, nil
 }
 
 var contactColumns = []db.Column[Contact]{
@@ -316,17 +317,17 @@ func (m *Messaging) UpdateContact(ctx context.Context, tenant, id string, n NewC
 				return problem.Field("phone_number", err.Error())
 			}
 		}
-		if !storable(n.FirstName + n.LastName + n.Email) {
+		if !label.Storable(n.FirstName + n.LastName + n.Email) {
 			return problem.Field("first_name", "must not hold control characters")
 		}
 		if utf8.RuneCountInString(n.Email) > MaxEmail {
 			return problem.Field("email", fmt.Sprintf("must be at most %d characters", MaxEmail))
 		}
 		if n.FirstName != "" {
-			c.FirstName = cut(n.FirstName, maxPersonName)
+			c.FirstName = label.Cut(n.FirstName, maxPersonName)
 		}
 		if n.LastName != "" {
-			c.LastName = cut(n.LastName, maxPersonName)
+			c.LastName = label.Cut(n.LastName, maxPersonName)
 		}
 		if n.Email != "" {
 			c.Email = strings.TrimSpace(n.Email)

@@ -40,7 +40,7 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 			"shop": {h.group("shop", "0241000001", "0241000002", "0241000003").ID, h.group("shop", "0241000004").ID},
 			"poor": {h.group("poor", "0241000001").ID}, "empty": {h.group("poor").ID},
 		}
-		senders, err := h.Senders(t.Context(), poor.ID)
+		senders, err := h.senders.List(t.Context(), poor.ID)
 		if err != nil || len(senders) != 1 {
 			t.Fatalf("%+v, %v", senders, err)
 		}

@@ -3,14 +3,12 @@ package messaging
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -38,7 +36,7 @@ const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contact
 
 // AddGroup makes an empty group; replayed says that the caller's Idempotency-Key made it before.
 func (m *Messaging) AddGroup(ctx context.Context, caller idempotency.Caller, name, icon string) (made Group, replayed bool, err error) {
-	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: cut(name, maxGroupName), Icon: cut(icon, maxIcon), CreatedAt: m.clock.Now()}
+	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: label.Cut(name, maxGroupName), Icon: label.Cut(icon, maxIcon), CreatedAt: m.clock.Now()}
 	if g.Icon == "" {
 		g.Icon = DefaultIcon
 	}
@@ -61,11 +59,11 @@ func (m *Messaging) AddGroup(ctx context.Context, caller idempotency.Caller, nam
 // CreateGroup makes an empty group in tx, where the caller also writes the audit entry: an operator brings a customer's
 // over, with the id (a UUID) that the customer's programs have in their configuration.
 func (m *Messaging) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, error) {
-	id, err := givenID(id)
+	given, err := uuid.Parse(id)
 	if err != nil {
-		return Group{}, err
+		return Group{}, problem.Field("id", "must be a UUID")
 	}
-	g := Group{Tenant: tenant, ID: id, Name: cut(name, maxGroupName), Icon: DefaultIcon, CreatedAt: m.clock.Now()}
+	g := Group{Tenant: tenant, ID: given.String(), Name: label.Cut(name, maxGroupName), Icon: DefaultIcon, CreatedAt: m.clock.Now()}
 	if err := checkGroupName(g.Name); err != nil {
 		return Group{}, err
 	}
@@ -73,7 +71,7 @@ func (m *Messaging) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, erro
 		return Group{}, err
 	}
 	taken := false
-	if err := tx.Query(selectGroup, []any{id}, func(*db.Row) error { taken = true; return nil }); err != nil {
+	if err := tx.Query(selectGroup, []any{g.ID}, func(*db.Row) error { taken = true; return nil }); err != nil {
 		return Group{}, err
 	}
 	if !taken {
@@ -86,7 +84,7 @@ func (m *Messaging) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, erro
 }
 
 func checkGroupName(name string) error {
-	if name == "" || !storable(name) {
+	if name == "" || !label.Storable(name) {
 		return problem.Field("name", "must have at least one character, and no control characters")
 	}
 	return nil
@@ -141,14 +139,9 @@ func ownGroup(tx *db.Tx, sql, tenant, id string) (Group, error) {
 
 const updateGroup = `UPDATE contact_groups SET name = $3, icon = $4 WHERE tenant = $1 AND id = $2`
 
-// storable says that a text holds nothing that one of the engines refuses or a terminal obeys.
-func storable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-}
-
 // UpdateGroup renames a group; an empty icon leaves it as it is.
 func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon string) (Group, error) {
-	name = cut(name, maxGroupName)
+	name = label.Cut(name, maxGroupName)
 	if err := checkGroupName(name); err != nil {
 		return Group{}, err
 	}
@@ -160,7 +153,7 @@ func (m *Messaging) UpdateGroup(ctx context.Context, tenant, id, name, icon stri
 		}
 		g.Name = name
 		if icon != "" {
-			g.Icon = cut(icon, maxIcon)
+			g.Icon = label.Cut(icon, maxIcon)
 		}
 		tx.Defer(updateGroup, 1, tenant, id, g.Name, g.Icon)
 		return nil

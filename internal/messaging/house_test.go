@@ -23,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -139,7 +140,7 @@ type house struct {
 	queue    *jobs.Queue
 	operator *operator
 	tenant   tenant.Tenant
-	sender   Sender
+	sender   senderid.Sender
 }
 
 // options are what tests vary of a node.
@@ -187,7 +188,8 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
 	}
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	h.lost = recovery.New(d, h.clock, log)
-	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenant.New(d, l, h.clock), Jobs: h.queue, Answers: idempotency.NewAnswers(d, h.clock), Clock: h.clock, Log: log, Secret: secret,
+	tenants, answers := tenant.New(d, l, h.clock), idempotency.NewAnswers(d, h.clock)
+	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenants, Jobs: h.queue, Answers: answers, Senders: senderid.New(d, tenants, answers, h.clock, config.Quotas{}), Clock: h.clock, Log: log, Secret: secret,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend, Validity: o.valid, OTPTap: o.tap})
 	if !o.sleep {
 		h.start()
@@ -216,7 +218,7 @@ func open(t *testing.T, d *db.DB, o options) *house {
 	return h
 }
 
-func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant, Sender) {
+func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant, senderid.Sender) {
 	h.t.Helper()
 	var made tenant.Tenant
 	h.write(func(tx *db.Tx) (err error) {
@@ -229,12 +231,12 @@ func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant
 			return err
 		})
 	}
-	s, _, err := h.RequestSender(h.t.Context(), idempotency.Caller{Tenant: id}, sender, "a shop")
+	s, _, err := h.senders.Request(h.t.Context(), idempotency.Caller{Tenant: id}, sender, "a shop")
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.write(func(tx *db.Tx) error {
-		s, err = h.ReviewSender(tx, id, s.ID, SenderApproved, "", "a tester")
+		s, err = h.senders.Review(tx, id, s.ID, senderid.Approved, "", "a tester")
 		return err
 	})
 	return made, s

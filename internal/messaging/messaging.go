@@ -1,7 +1,6 @@
-// Package messaging sends texts for tenants: it keeps the names they send under (which operators
-// review), their contacts and the numbers that want no messages, prices and charges campaigns and
-// one-time passwords in SMS credits, hands each segment to an operator through an SMS rail, and knows
-// what became of it.
+// Package messaging sends texts for tenants: it keeps their contacts and the numbers that want no
+// messages, prices and charges campaigns and one-time passwords in SMS credits, hands each segment to
+// an operator through an SMS rail, and knows what became of it.
 //
 // A campaign is accepted in one transaction (its row, its recipients in chunks, the charge, the jobs),
 // delivered chunk by chunk with a mark before each submit, and refunded once for what no operator
@@ -30,6 +29,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -47,6 +47,7 @@ type Deps struct {
 	Tenants *tenant.Store
 	Jobs    *jobs.Queue
 	Answers *idempotency.Answers
+	Senders *senderid.Store
 	Watch   *recovery.Watch // nil: nobody watches (commands, tests)
 	Clock   *clock.Clock
 	Log     *slog.Logger
@@ -91,7 +92,7 @@ type Messaging struct {
 	marks    marks
 
 	uncommitted clock.Seldom // lines of the log about steps that are tried again
-	senders     *fresh.Cache[senderKey, Sender]
+	senders     *senderid.Store
 	states      *fresh.Cache[campaignKey, CampaignStatus]
 	optOuts     *fresh.Cache[string, bool]
 	admissions  *lane.Lane[*admission, admitted]
@@ -102,13 +103,12 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, otpTap: d.OTPTap, recovery: d.Recovery, watch: d.Watch,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, senders: d.Senders, clock: d.Clock, log: d.Log, sms: d.SMS, resend: d.Resend, validity: d.Validity, quotas: d.Quotas, otpTap: d.OTPTap, recovery: d.Recovery, watch: d.Watch,
 		metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}
 	}
 	m.groups.Store(rand.Uint32()) //nolint:gosec // not a secret
-	m.senders = fresh.New(d.Clock, freshness, cached, m.loadSender)
 	m.states = fresh.New(d.Clock, freshness, cached, m.loadStatus)
 	m.optOuts = fresh.New(d.Clock, freshness, cached, m.loadOptOuts)
 	m.admissions = lane.New(lane.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, m.admit)

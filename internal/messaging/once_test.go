@@ -31,8 +31,7 @@ func requests(h *house) map[string]func(idempotency.Caller) asked {
 	group := h.group("shop")
 	sent, code := h.mustOTP(OTP{})
 	return map[string]func(idempotency.Caller) asked{
-		"group":  func(c idempotency.Caller) asked { return told(h.AddGroup(ctx, c, "Customers", "")) },
-		"sender": func(c idempotency.Caller) asked { return told(h.RequestSender(ctx, c, "Adum", "receipts")) },
+		"group": func(c idempotency.Caller) asked { return told(h.AddGroup(ctx, c, "Customers", "")) },
 		"contact": func(c idempotency.Caller) asked {
 			return told(h.AddContact(ctx, c, group.ID, NewContact{Phone: "0241000001", FirstName: "Ama"}))
 		},

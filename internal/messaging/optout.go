@@ -5,8 +5,12 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 )
+
+// maxReason is the most characters of the reason of an opt-out; a longer one is cut.
+const maxReason = 500
 
 const insertOptOut = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (tenant, msisdn) DO NOTHING`
@@ -16,7 +20,7 @@ const insertOptOut = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) 
 func (m *Messaging) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISDN) {
 	tx.AfterCommit(func() { m.optOuts.Forget(tenant) })
 	for _, n := range numbers {
-		tx.Defer(insertOptOut, -1, tenant, string(n), cut(reason, maxDescription), m.clock.Now())
+		tx.Defer(insertOptOut, -1, tenant, string(n), label.Cut(reason, maxReason), m.clock.Now())
 	}
 }
 

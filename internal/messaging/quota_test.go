@@ -18,7 +18,7 @@ func TestQuotas(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
-		h.quotas = config.Quotas{Contacts: 3, Groups: 2, Senders: 2, Campaigns: 1}
+		h.quotas = config.Quotas{Contacts: 3, Groups: 2, Campaigns: 1}
 		refused := func(err error, field, want string) {
 			t.Helper()
 			p := problem.From(err)
@@ -62,12 +62,6 @@ func TestQuotas(t *testing.T) {
 		_, _, err = h.AddContact(t.Context(), h.caller(), second.ID, NewContact{Phone: "0240000004"})
 		refused(err, "contacts", "at most 3 contacts")
 
-		if _, _, err := h.RequestSender(t.Context(), h.caller(), "Adum", "another"); err != nil {
-			t.Fatal(err)
-		}
-		_, _, err = h.RequestSender(t.Context(), h.caller(), "Asafo", "one more")
-		refused(err, "name", "at most 2 sender IDs")
-
 		var many []string
 		for i := range smallChunk + 1 {
 			many = append(many, fmt.Sprintf("02400001%02d", i))
@@ -90,7 +84,7 @@ func TestQuotas(t *testing.T) {
 			})
 		}
 		of := func(n tenant.Quota) *tenant.Quota { return &n }
-		quotas(tenant.QuotaChange{Contacts: of(4), Groups: of(3), Senders: of(3), Campaigns: of(2)})
+		quotas(tenant.QuotaChange{Contacts: of(4), Groups: of(3), Campaigns: of(2)})
 		if _, err := group("three"); err != nil {
 			t.Errorf("a third group under a quota of 3: %v", err)
 		}
@@ -102,11 +96,6 @@ func TestQuotas(t *testing.T) {
 		refused(add(second, "0240000005"), "contacts", "at most 4 contacts")
 		_, err = h.Import(t.Context(), "shop", second.ID, strings.NewReader("0240000005\n"), nil)
 		refused(err, "contacts", "at most 4 contacts")
-		if _, _, err := h.RequestSender(t.Context(), h.caller(), "Asafo", "one more"); err != nil {
-			t.Errorf("a third sender ID under a quota of 3: %v", err)
-		}
-		_, _, err = h.RequestSender(t.Context(), h.caller(), "Asokwa", "one more")
-		refused(err, "name", "at most 3 sender IDs")
 		if _, err := h.send("second", many...); err != nil {
 			t.Errorf("a second campaign under a quota of 2: %v", err)
 		}

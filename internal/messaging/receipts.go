@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/provider"
 )
@@ -56,7 +57,7 @@ func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) error {
 	if r.State == provider.DeliveryPending {
 		return nil
 	}
-	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: cut(r.Code, messageError), ReceivedAt: r.At}
+	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: label.Cut(r.Code, messageError), ReceivedAt: r.At}
 	took, err := m.receipts.Do(ctx, e.UpstreamID, 3, e)
 	if err == nil {
 		m.metrics.received(r, took)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 )
@@ -64,7 +65,7 @@ func (m *Messaging) judge(s *shot) result {
 	for _, o := range s.outcomes {
 		count[o.Class]++
 		if word := strings.TrimSpace(o.Code + " " + o.Message); o.Class != provider.Accepted && r.message.Error == "" {
-			r.message.Error = cut(word, messageError)
+			r.message.Error = label.Cut(word, messageError)
 		}
 	}
 	r.message.Accepted = int64(count[provider.Accepted])

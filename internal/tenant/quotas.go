@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -72,6 +73,22 @@ func (q Quotas) Over(settings config.Quotas) config.Quotas {
 		Senders:   q.Senders.over(settings.Senders),
 		Campaigns: q.Campaigns.over(settings.Campaigns),
 	}
+}
+
+// Room refuses to let what a query counts of a tenant grow by more beyond most; 0 is no bound. It is asked before the
+// rows are written and locks nothing: requests that come at once may go beyond it, each by what one of them may add.
+func Room(tx *db.Tx, count, id string, more, most int64, refusal error) error {
+	if most == 0 || more == 0 {
+		return nil
+	}
+	var n int64
+	if _, err := tx.One(count, []any{id}, &n); err != nil {
+		return err
+	}
+	if n+more > most {
+		return refusal
+	}
+	return nil
 }
 
 // check adds what the table does not allow.

@@ -1,4 +1,4 @@
-package messaging
+package senderid
 
 import (
 	"slices"
@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// A reserved word may not be in a sender ID: networks, mobile money and its brands, and what pretends to be
-// the state. It is in lower case; spaces and hyphens in it do not count.
+// reserved is a word that may not be in a sender ID: a network, mobile money and its brands, or an office of the state.
+// It is in lower case; spaces and hyphens in it do not count.
 type reserved struct {
 	word string
-	// alone: only as a word by itself, because ordinary words hold it ("AT Home" is refused, "Data" is
-	// not). Any other is refused inside another word, too ("MTNcash").
+	// alone says that the word is refused only by itself, because ordinary words hold it ("AT Home" is refused, "Data"
+	// is not). Any other is refused inside another word, too ("MTNcash").
 	alone bool
 }
 
@@ -26,7 +26,7 @@ var reservedWords = []reserved{
 	{word: "ghana card"}, {word: "ghanacard"}, {word: "makola"}, {word: "admin"}, {word: "otp", alone: true},
 }
 
-// lookalikes folds characters that are drawn to be read as another: "M7N", "M0M0", "TЕLECEL".
+// lookalikes are characters that readers take for a letter: "M7N", "M0M0", "TЕLECEL" with a Cyrillic Е.
 var lookalikes = map[rune]rune{
 	'0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't', '8': 'b', '9': 'g',
 	'@': 'a', '$': 's', '!': 'i', '|': 'i', '€': 'e', '+': 't',
@@ -34,14 +34,14 @@ var lookalikes = map[rune]rune{
 	'α': 'a', 'β': 'b', 'ε': 'e', 'ι': 'i', 'κ': 'k', 'μ': 'm', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'τ': 't', 'υ': 'y', 'χ': 'x',
 }
 
-// The letters from which a word is long enough to be found across the words of a name, and to be missed by
-// one letter and still be meant.
 const (
-	longWord  = 4
+	// longWord is the length from which a reserved word is also looked for across the words of a name.
+	longWord = 4
+	// clearWord is the length from which a name with one wrong letter still comes near a reserved word.
 	clearWord = 6
 )
 
-// fold writes a name as its reader may take it: lower case, look-alikes as what they look like.
+// fold writes a name as a reader may take it: in lower case, each look-alike as the letter that it is taken for.
 func fold(name string) string {
 	var folded strings.Builder
 	for _, r := range name {
@@ -54,14 +54,13 @@ func fold(name string) string {
 	return folded.String()
 }
 
-// sameShape folds the letters that no reader tells apart in capitals or small; long words are compared
-// so. For short ones it would refuse honest names.
+// sameShape folds l and i as well, whose capital and small forms look alike. Only long words are compared in this form:
+// for short ones it would refuse honest names.
 func sameShape(s string) string {
 	return strings.ReplaceAll(fold(s), "l", "i")
 }
 
-// forbiddenWord finds the first reserved word of a name. Both the name as written and the name as it looks
-// are held against the list.
+// forbiddenWord finds the first reserved word of a name, in the name as it is written or as it looks.
 func forbiddenWord(name string) (string, bool) {
 	for _, seen := range []string{strings.ToLower(name), fold(name)} {
 		words := strings.FieldsFunc(seen, separator)
@@ -74,8 +73,8 @@ func forbiddenWord(name string) (string, bool) {
 	return "", false
 }
 
-// in says whether the words of a name hold a reserved one. Separators hide none that is long; a short one is
-// found where it is made of whole words ("M.T.N"), because of names like "Farm TN".
+// in says whether the words of a name hold the reserved one. A long one is found across separators. A short one is found
+// inside a word or made of whole words ("M.T.N"), but not of parts of them ("Farm TN").
 func (r reserved) in(words []string) bool {
 	plain, joined := r.plain(), strings.Join(words, "")
 	switch {
@@ -89,7 +88,7 @@ func (r reserved) in(words []string) bool {
 
 func (r reserved) plain() string { return strings.Join(strings.FieldsFunc(r.word, separator), "") }
 
-// madeOf says whether some words one after the other are plain.
+// madeOf says whether some consecutive words together are plain.
 func madeOf(words []string, plain string) bool {
 	for i := range words {
 		rest := plain
@@ -106,8 +105,8 @@ func madeOf(words []string, plain string) bool {
 	return false
 }
 
-// Near finds a reserved word that a name comes near without holding it, for whoever reviews it: "Telesel",
-// "MMTTN", "Farm TN", "ATpay". It is empty for most names.
+// Near gives a reserved word that a name comes near without holding it, for the reviewer: "Telesel", "MMTTN", "Farm TN",
+// "ATpay". It is empty for most names.
 func Near(name string) string {
 	if _, forbidden := forbiddenWord(name); forbidden {
 		return ""
@@ -125,8 +124,8 @@ func Near(name string) string {
 	return ""
 }
 
-// inCapitals says whether a name that is not all in capitals has word as a run of them, which the capital of
-// the next word may follow: "ATpay", "ATPay".
+// inCapitals says whether a name that is not all in capitals has word as a run of capitals, with or without the capital
+// of the next word: "ATpay", "ATPay".
 func inCapitals(name, word string) bool {
 	if strings.ToUpper(name) == name {
 		return false
@@ -139,9 +138,9 @@ func inCapitals(name, word string) bool {
 	return false
 }
 
-// almost says whether a part of text is word but for one letter: another, one too many or one too few.
+// almost says whether a part of text differs from word in at most one letter: another, one too many or one too few.
 func almost(text, word string) bool {
-	// row[i] is how many letters of the first i of word are wrong, at best, in a part that ends here.
+	// row[i] is the smallest edit distance between the first i letters of word and a part of text that ends here.
 	row := make([]int, len(word)+1)
 	for i := range row {
 		row[i] = i
