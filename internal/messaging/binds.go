@@ -47,9 +47,6 @@ func (b Bind) State(now time.Time) string {
 const (
 	dropBinds   = `DELETE FROM sms_binds WHERE mode = $1`
 	selectBinds = `SELECT mode, name, connections, bound, since, why, seen_at FROM sms_binds ORDER BY mode, name`
-	// Kept receipts are of a day.
-	strayReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
-		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
 )
 
 var bindColumns = []db.Column[Bind]{
@@ -90,23 +87,4 @@ func (m *Messaging) Binds(ctx context.Context) (all []Bind, err error) {
 		})
 	})
 	return all, err
-}
-
-// MostStrays is how many receipts Strays counts at most.
-const MostStrays = 10_000
-
-// Strays are receipts of the last day that match no message.
-type Strays struct {
-	Receipts int64 // at most MostStrays
-	Since    time.Time
-	ID       string // the operator's, of one of them
-}
-
-// Strays counts the receipts that have matched no message for so long that none will come.
-func (m *Messaging) Strays(ctx context.Context) (s Strays, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(strayReceipts, []any{m.clock.Now().Add(-strangerAfter), MostStrays}, &s.Receipts, &s.Since, &s.ID)
-		return err
-	})
-	return s, err
 }

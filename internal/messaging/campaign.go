@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/label"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
@@ -28,69 +26,21 @@ const (
 	MaxGroups = 100
 	// MaxRead is the most contacts that one request reads, those that are in several groups each time.
 	MaxRead = 200_000
-	// chunkSize is the most recipients of a chunk; every chunk but the last has so many.
-	chunkSize = 1_000
-	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
-	// larger list is staged before, so that it stalls nobody.
-	smallCampaign = chunkSize
-	// smallChunk is the most recipients of a chunk that goes with the single messages, past the bulk, and of
-	// a campaign that needs no row for its chunk.
-	smallChunk = 10
 	// maxInvalid is how many recipients that are no numbers are kept for the report.
 	maxInvalid = 1_000
 )
 
-// Kind says what a campaign row is.
-type Kind string
-
 // The kinds. A one-time password is a campaign of one recipient whose text is never stored, only its
 // template.
 const (
-	KindCampaign Kind = "campaign"
-	KindOTP      Kind = "otp"
+	KindOTP Kind = "otp"
 )
-
-// CampaignStatus is where a campaign is. Stored; never renamed.
-type CampaignStatus string
 
 // The states of a campaign: active -> done, or stopped by an operator.
 const (
-	CampaignActive  CampaignStatus = "active"
 	CampaignStopped CampaignStatus = "stopped"
 	CampaignDone    CampaignStatus = "done"
 )
-
-// Campaign is one accepted send.
-type Campaign struct {
-	Tenant          string
-	ID              string
-	Mode            tenant.Mode
-	Kind            Kind
-	SenderID        string
-	Sender          string // the name as sent
-	Message         string // of a one-time password: the template
-	Encoding        smstext.Encoding
-	Segments        int64 // of one recipient
-	Credits         int64 // of one recipient
-	Recipients      int64 // that are charged
-	Invalid         int64 // recipients that are no numbers
-	Excluded        int64 // by the opt-out list
-	Status          CampaignStatus
-	Key             string // access key that asked
-	IdempotencyKey  string
-	IdempotencyHash string
-	CreatedAt       time.Time
-	Left            int64 // chunks that are not done; of a small campaign as it is read: 1 until it is done
-	Refunded        int64 // messages whose credits were given back
-
-	// Of a small campaign, which is a chunk by itself.
-	numbers  []msisdn.MSISDN
-	turn     int64 // of its delivery
-	markedAt time.Time
-}
-
-// Cost is what the campaign takes from the tenant's credits.
-func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
 
 // Send is one message to a list of numbers, to contact groups, or to both.
 type Send struct {
@@ -383,37 +333,4 @@ func groupNumbers(tx *db.Tx, g Group, add func(msisdn.MSISDN)) error {
 		}
 	}
 	return nil
-}
-
-// accept runs an admission through the lane.
-func (m *Messaging) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
-	rows := 2 + len(a.invalid)
-	if !a.staged {
-		rows += len(a.chunks)
-	}
-	if a.marked = m.mayMark(a); a.marked {
-		a.campaign.turn, a.campaign.markedAt = newTurn(), a.campaign.CreatedAt
-	}
-	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, a)
-	if a.marked && (err != nil || r.replayed || r.known) {
-		m.marks.end(a.campaign.ID) // nobody submits it from here
-	}
-	return r.campaign, r.replayed, err
-}
-
-// Shortage is the Data of InsufficientCredits.
-type Shortage struct {
-	Balance int64 // credits
-	Cost    int64 // credits
-}
-
-func insufficient(balance, cost int64) error {
-	return &problem.Error{Kind: problem.InsufficientCredits, Code: "insufficient_sms_balance", Message: "Insufficient SMS balance",
-		Data: Shortage{Balance: balance, Cost: cost}}
-}
-
-// charge is the transfer that pays for a campaign.
-func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
-	return ledger.Transfer{Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
-		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
 }

@@ -106,3 +106,9 @@ func worst(states ...string) Status {
 	}
 	return Status(end)
 }
+
+// result is what became of one message's submit.
+type result struct {
+	message message
+	parts   []part
+}

@@ -1,11 +1,10 @@
 package messaging
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // metrics count what this node sees. The labels are few and fixed: never a tenant, never a number.

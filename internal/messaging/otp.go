@@ -3,11 +3,6 @@ package messaging
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,9 +14,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Placeholder is where the code goes in a one-time password's message.
-const Placeholder = "<%otp_code%>"
-
 // The limits of one-time passwords.
 const (
 	OTPLeastLength   = 4 // digits; also the default
@@ -30,14 +22,6 @@ const (
 	OTPMostExpiry    = 1440 * time.Minute
 	OTPDefaultExpiry = 5 * time.Minute
 	otpTries         = 5
-	otpSendsInWindow = 5 // to one number of one tenant
-	otpSendWindow    = 10 * time.Minute
-	otpFailsInWindow = 20 // of one number, across requests
-	otpFailWindow    = time.Hour
-	otpPrefixLetters = "ABCDEFGHJKLMNPQRSTUVWXYZ" // no I and O, which look like digits
-	otpPrefixLength  = 3
-	sendsCounter     = "sent"
-	failsCounter     = "failed"
 	otpNotOpen       = "The code is unknown, expired or used"
 )
 
@@ -54,45 +38,6 @@ type OTP struct {
 type OTPSent struct {
 	RequestID string
 	Prefix    string // shown to the user, so that codes and requests are not mixed up
-}
-
-// otpRow is what is stored: a keyed hash, never the code.
-type otpRow struct {
-	tenant, id, msisdn, prefix, hash string
-	length                           int
-	batch                            int64 // of its tap
-	created, expires                 time.Time
-}
-
-// otpKeys are derived from the installation's secret, which is not in the database.
-type otpKeys struct{ code, hash []byte }
-
-// code gives the code of a request. It is derived from the request's id, so that it need not be kept
-// anywhere and yet whoever delivers the message can write it; without the key the digits are as good as
-// drawn.
-func (k otpKeys) of(id string, length int) string {
-	mac := hmac.New(sha256.New, k.code)
-	mac.Write([]byte(id))
-	limit := uint64(1)
-	for range length {
-		limit *= 10
-	}
-	return fmt.Sprintf("%0*d", length, binary.BigEndian.Uint64(mac.Sum(nil))%limit)
-}
-
-// hashed binds a code to its request.
-func (k otpKeys) hashed(id, code string) string {
-	mac := hmac.New(sha256.New, k.hash)
-	mac.Write([]byte(id + "\x00" + code))
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// errNoSecret is a mistake of the program: a domain made without a secret was asked about codes.
-var errNoSecret = errors.New("messaging: one-time passwords need the installation's secret")
-
-// otpText is the message of a request with its code.
-func (m *Messaging) otpText(c Campaign, length int) string {
-	return strings.ReplaceAll(c.Message, Placeholder, m.otp.of(c.ID, length))
 }
 
 // SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
@@ -177,7 +122,6 @@ const (
 	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
 	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at, tap_batch)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
-	selectOTP    = `SELECT length, expires_at FROM otps WHERE tenant = $1 AND id = $2`
 	selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 )
 
@@ -276,111 +220,4 @@ func (m *Messaging) verify(ctx context.Context, caller idempotency.Caller, reque
 
 func noTry() error {
 	return problem.New(problem.Unauthenticated, "otp_not_open", otpNotOpen)
-}
-
-// A window that begins more than its length from now was begun by a clock that ran ahead, and is over, too.
-const (
-	countOTP = `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used) VALUES ($1, $2, $3, $4, 1)
-		ON CONFLICT (tenant, msisdn, name) DO UPDATE SET
-			used = CASE WHEN otp_counters.window_start > $5 AND otp_counters.window_start <= $6 THEN otp_counters.used + 1 ELSE 1 END,
-			window_start = CASE WHEN otp_counters.window_start > $5 AND otp_counters.window_start <= $6 THEN otp_counters.window_start ELSE $4 END
-		WHERE otp_counters.window_start <= $5 OR otp_counters.window_start > $6 OR otp_counters.used < $7`
-	readOTPCounter = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
-)
-
-// count takes one of a number's allowance, exactly across nodes.
-func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
-	now := m.clock.Now()
-	var rows int64
-	begun := now
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
-		var err error
-		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), now.Add(window), most)
-		if err == nil && rows == 0 {
-			var used int64
-			_, err = tx.One(readOTPCounter, []any{tenant, phone, name}, &begun, &used)
-		}
-		return err
-	})
-	if err == nil && rows == 0 {
-		err = tooOften(window - now.Sub(begun))
-	}
-	return err
-}
-
-// An allowance is what a number has used of how many one-time passwords may go to it.
-type allowance struct {
-	begun time.Time // of the window
-	used  int64
-}
-
-// allowances are those of the numbers of one tenant each, by tenant and number. The lock of the tenant's
-// credits, which comes before, keeps them as they are.
-type allowances map[[2]string]allowance
-
-// Each is looked for by itself, as in byIdempotency.
-const otpAllowances = `SELECT asked.of_tenant, asked.of_number,
-		COALESCE((SELECT c.window_start FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0),
-		COALESCE((SELECT c.used FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0)
-	FROM rows($1) AS asked`
-
-var numberColumns = []db.Column[*admission]{
-	{Name: "of_tenant", Text: func(a *admission) string { return a.otp.tenant }},
-	{Name: "of_number", Text: func(a *admission) string { return a.otp.msisdn }},
-}
-
-// query reads what has been used.
-func (all allowances) query(codes []*admission) db.Query {
-	return db.Query{SQL: otpAllowances, Args: []any{db.RowsOf(numberColumns, codes)}, Each: func(r *db.Row) error {
-		var of [2]string
-		var used allowance
-		err := r.Scan(&of[0], &of[1], &used.begun, &used.used)
-		all[of] = used
-		return err
-	}}
-}
-
-// take counts one more password, or refuses it. It is for the requests of one transaction; countOTP does the
-// same for all others.
-func (all allowances) take(o otpRow, now time.Time) error {
-	of := [2]string{o.tenant, o.msisdn}
-	a := all[of]
-	age := now.Sub(a.begun)
-	switch {
-	case age.Abs() >= otpSendWindow:
-		a = allowance{begun: now}
-	case a.used >= otpSendsInWindow:
-		return tooOften(otpSendWindow - age)
-	}
-	a.used++
-	all[of] = a
-	return nil
-}
-
-// below refuses when the allowance is used up, without taking of it.
-func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
-	var begun time.Time
-	var used int64
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(readOTPCounter, []any{tenant, string(phone), name}, &begun, &used)
-		return err
-	})
-	if age := m.clock.Since(begun); err == nil && used >= most && age.Abs() < window {
-		err = tooOften(window - age)
-	}
-	return err
-}
-
-func tooOften(wait time.Duration) error {
-	return &problem.Error{Kind: problem.RateLimited, Code: "otp_too_often", Message: "Too many one-time passwords for this number, try later", RetryAfter: wait}
-}
-
-// letters draws a prefix.
-func letters() string {
-	var octets [otpPrefixLength]byte
-	rand.Read(octets[:]) // never fails
-	for i, b := range octets {
-		octets[i] = otpPrefixLetters[int(b)%len(otpPrefixLetters)]
-	}
-	return string(octets[:])
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
@@ -207,71 +206,4 @@ func (c Campaign) tell(msg message) Message {
 		}
 	}
 	return t
-}
-
-const stopCampaign = `UPDATE campaigns SET status = 'stopped' WHERE tenant = $1 AND id = $2 AND status = 'active'`
-
-// StopCampaign ends what is unsent of a campaign, in tx, where the caller also writes the audit entry.
-// The node that delivers it sees so at its next slice; what is unsent then fails and is refunded. One
-// that is over is a Duplicate.
-func (m *Messaging) StopCampaign(tx *db.Tx, id string) (Campaign, error) {
-	var c Campaign
-	if err := tx.Query(selectCampaignAnywhere+tx.ForUpdate(), []any{id}, c.scan); err != nil {
-		return Campaign{}, err
-	}
-	if c.ID == "" {
-		return Campaign{}, noCampaign()
-	}
-	if c.Status != CampaignActive {
-		return Campaign{}, problem.New(problem.Duplicate, "campaign_over", "The campaign is "+string(c.Status)+" already")
-	}
-	tx.Defer(stopCampaign, 1, c.Tenant, c.ID)
-	tx.AfterCommit(func() {
-		m.states.Forget(campaignKey{c.Tenant, c.ID})
-		m.jobs.Wake(c.ID)
-	})
-	c.Status = CampaignStopped
-	return c, nil
-}
-
-// The most credits of one sale.
-const maxSale = 1_000_000_000
-
-// SellCredits gives a tenant credits in tx, where the caller also writes the audit entry, with the price.
-// sale is an id that the caller makes before the transaction; it is booked once. The balance after it is
-// returned.
-func (m *Messaging) SellCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
-	return m.book(tx, tenantID, sale, "sms_sale", credits)
-}
-
-// TakeCredits takes back credits of a tenant that were sold by mistake, as far as they are there.
-func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
-	return m.book(tx, tenantID, sale, "sms_sale_reversed", credits)
-}
-
-func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) (balance int64, err error) {
-	if credits <= 0 || credits > maxSale {
-		return 0, problem.Field("credits", "must be 1 to 1000000000")
-	}
-	t, err := m.tenants.Locked(tx, tenantID)
-	if err != nil {
-		return 0, err
-	}
-	key := t.SMSCredits()
-	page, err := m.ledger.Open(tx, key)
-	if err != nil {
-		return 0, err
-	}
-	transfer := ledger.Transfer{Asset: key.Asset, From: ledger.Funding, To: key.ID, Amount: credits, Subject: sale, Leg: "sale", Kind: kind, At: m.clock.Now()}
-	if kind != "sms_sale" {
-		transfer.From, transfer.To = transfer.To, transfer.From
-		if !page.Covers(key, credits) {
-			return 0, insufficient(page.Balance(key), credits)
-		}
-	}
-	if err := page.Add(transfer); err != nil {
-		return 0, err
-	}
-	page.Post()
-	return page.Balance(key), nil
 }

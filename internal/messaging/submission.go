@@ -5,18 +5,11 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/label"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 )
 
 // messageError is how many characters are kept of an operator's word.
 const messageError = 120
-
-// result is what became of one message's submit.
-type result struct {
-	message message
-	parts   []part
-}
 
 // shot is a message on its way to the operator: one outcome a segment.
 type shot struct {
@@ -117,30 +110,4 @@ func (m *Messaging) parts(s *shot) []part {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// writeList writes recipients as they are stored.
-func writeList(recipients []msisdn.MSISDN) string {
-	var text strings.Builder
-	text.Grow(len(recipients) * 13)
-	for i, n := range recipients {
-		if i > 0 {
-			text.WriteByte(',')
-		}
-		text.WriteString(string(n))
-	}
-	return text.String()
-}
-
-// parseList reads what writeList wrote.
-func parseList(text string) []msisdn.MSISDN {
-	if text == "" {
-		return nil
-	}
-	words := strings.Split(text, ",")
-	list := make([]msisdn.MSISDN, len(words))
-	for i, word := range words {
-		list[i] = msisdn.MSISDN(word)
-	}
-	return list
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -12,10 +11,8 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/recovery"
-	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -37,89 +34,6 @@ type admitted struct {
 	campaign Campaign
 	replayed bool
 	known    bool // an earlier try wrote it
-}
-
-// The states of a chunk: staged -> ready, with the charge. One that is over is deleted.
-const (
-	chunkStaged = "staged"
-	chunkReady  = "ready"
-)
-
-// chunk is a part of a campaign's recipients, and the unit of its delivery.
-type chunk struct {
-	Tenant     string
-	Campaign   string
-	No         int64
-	State      string
-	Recipients []msisdn.MSISDN
-	CreatedAt  time.Time
-	// Small says that it is all of a small campaign. It has no row: its recipients, its turn and its mark are in
-	// the campaign's.
-	Small bool
-}
-
-var chunkColumns = []db.Column[chunk]{
-	{Name: "tenant", Text: func(c chunk) string { return c.Tenant }},
-	{Name: "campaign", Text: func(c chunk) string { return c.Campaign }},
-	{Name: "no", Int: func(c chunk) int64 { return c.No }},
-	{Name: "state", Text: func(c chunk) string { return c.State }},
-	{Name: "turn", Int: func(chunk) int64 { return 0 }},
-	{Name: "begun", Int: func(chunk) int64 { return 0 }},
-	{Name: "marked_at", Int: func(chunk) int64 { return 0 }},
-	{Name: "size", Int: func(c chunk) int64 { return int64(len(c.Recipients)) }},
-	{Name: "recipients", Text: func(c chunk) string { return writeList(c.Recipients) }},
-	{Name: "created_at", Time: func(c chunk) time.Time { return c.CreatedAt }},
-}
-
-var campaignColumns = []db.Column[Campaign]{
-	{Name: "tenant", Text: func(c Campaign) string { return c.Tenant }},
-	{Name: "id", Text: func(c Campaign) string { return c.ID }},
-	{Name: "mode", Text: func(c Campaign) string { return string(c.Mode) }},
-	{Name: "kind", Text: func(c Campaign) string { return string(c.Kind) }},
-	{Name: "sender_id", Text: func(c Campaign) string { return c.SenderID }},
-	{Name: "sender", Text: func(c Campaign) string { return c.Sender }},
-	{Name: "message", Text: func(c Campaign) string { return c.Message }},
-	{Name: "encoding", Text: func(c Campaign) string { return string(c.Encoding) }},
-	{Name: "segments", Int: func(c Campaign) int64 { return c.Segments }},
-	{Name: "credits", Int: func(c Campaign) int64 { return c.Credits }},
-	{Name: "recipients", Int: func(c Campaign) int64 { return c.Recipients }},
-	{Name: "invalid", Int: func(c Campaign) int64 { return c.Invalid }},
-	{Name: "excluded", Int: func(c Campaign) int64 { return c.Excluded }},
-	{Name: "status", Text: func(c Campaign) string { return string(c.Status) }},
-	{Name: "access_key", Text: func(c Campaign) string { return c.Key }},
-	{Name: "idempotency_key", Text: func(c Campaign) string { return c.IdempotencyKey }},
-	{Name: "idempotency_hash", Text: func(c Campaign) string { return c.IdempotencyHash }},
-	{Name: "created_at", Time: func(c Campaign) time.Time { return c.CreatedAt }},
-	{Name: "numbers", Text: func(c Campaign) string { return writeList(c.numbers) }},
-	{Name: "turn", Int: func(c Campaign) int64 { return c.turn }},
-	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.markedAt }},
-	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
-	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
-}
-
-// waitingOfSmall says how many recipients of a small campaign c are not over: they have no message row yet, or
-// one that is offered again.
-const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
-	AND x.status NOT IN ('queued', 'sending'))`
-
-const campaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
-	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers,
-	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
-
-func (c *Campaign) scan(r *db.Row) error {
-	var mode, kind, encoding, status, numbers string
-	var waiting int64
-	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
-		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers,
-		&c.Left, &c.Refunded, &waiting)
-	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
-	switch c.numbers = parseList(numbers); {
-	case waiting > 0:
-		c.Left = 1
-	case len(c.numbers) > 0 && c.Status == CampaignActive:
-		c.Status = CampaignDone
-	}
-	return err
 }
 
 // acceptStaged accepts a large campaign. What can be refused before its chunks are stored is, so that
@@ -182,10 +96,6 @@ const (
 	byID = `WITH found AS MATERIALIZED (SELECT (SELECT c.id FROM campaigns c
 			WHERE c.tenant = asked.of_tenant AND c.id = asked.of_id) AS id FROM rows($1) AS asked)
 		SELECT id FROM found WHERE id IS NOT NULL`
-	campaignThere = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
-	chunkThere    = `SELECT 1 FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
-	readyChunks   = `UPDATE chunks SET state = 'ready' WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
-	dropStaged    = `DELETE FROM chunks WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
 )
 
 var idempotencyColumns = []db.Column[*admission]{
@@ -407,4 +317,33 @@ func creditKeys(batch []*admission) []ledger.Key {
 		keys[i] = a.tenant.SMSCredits()
 	}
 	return keys // the ledger sorts them and leaves out what is twice
+}
+
+// accept runs an admission through the lane.
+func (m *Messaging) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
+	rows := 2 + len(a.invalid)
+	if !a.staged {
+		rows += len(a.chunks)
+	}
+	if a.marked = m.mayMark(a); a.marked {
+		a.campaign.turn, a.campaign.markedAt = newTurn(), a.campaign.CreatedAt
+	}
+	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, a)
+	if a.marked && (err != nil || r.replayed || r.known) {
+		m.marks.end(a.campaign.ID) // nobody submits it from here
+	}
+	return r.campaign, r.replayed, err
+}
+
+// chunkJob is the job of a chunk that is not marked yet.
+func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
+	kind := bulkKind(a.campaign.Mode)
+	if len(k.Recipients) <= smallChunk {
+		kind = smallKind(a.campaign.Mode)
+	}
+	job, err := k.payload().job(kind)
+	if !a.staged { // the recipients of large campaigns do not wait in memory
+		job.Memo = m.fresh(a, k)
+	}
+	return job, err
 }

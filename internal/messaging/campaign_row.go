@@ -1,0 +1,163 @@
+package messaging
+
+import (
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/tenant"
+)
+
+var campaignColumns = []db.Column[Campaign]{
+	{Name: "tenant", Text: func(c Campaign) string { return c.Tenant }},
+	{Name: "id", Text: func(c Campaign) string { return c.ID }},
+	{Name: "mode", Text: func(c Campaign) string { return string(c.Mode) }},
+	{Name: "kind", Text: func(c Campaign) string { return string(c.Kind) }},
+	{Name: "sender_id", Text: func(c Campaign) string { return c.SenderID }},
+	{Name: "sender", Text: func(c Campaign) string { return c.Sender }},
+	{Name: "message", Text: func(c Campaign) string { return c.Message }},
+	{Name: "encoding", Text: func(c Campaign) string { return string(c.Encoding) }},
+	{Name: "segments", Int: func(c Campaign) int64 { return c.Segments }},
+	{Name: "credits", Int: func(c Campaign) int64 { return c.Credits }},
+	{Name: "recipients", Int: func(c Campaign) int64 { return c.Recipients }},
+	{Name: "invalid", Int: func(c Campaign) int64 { return c.Invalid }},
+	{Name: "excluded", Int: func(c Campaign) int64 { return c.Excluded }},
+	{Name: "status", Text: func(c Campaign) string { return string(c.Status) }},
+	{Name: "access_key", Text: func(c Campaign) string { return c.Key }},
+	{Name: "idempotency_key", Text: func(c Campaign) string { return c.IdempotencyKey }},
+	{Name: "idempotency_hash", Text: func(c Campaign) string { return c.IdempotencyHash }},
+	{Name: "created_at", Time: func(c Campaign) time.Time { return c.CreatedAt }},
+	{Name: "numbers", Text: func(c Campaign) string { return writeList(c.numbers) }},
+	{Name: "turn", Int: func(c Campaign) int64 { return c.turn }},
+	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.markedAt }},
+	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
+	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
+}
+
+// waitingOfSmall says how many recipients of a small campaign c are not over: they have no message row yet, or
+// one that is offered again.
+const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
+	AND x.status NOT IN ('queued', 'sending'))`
+
+const campaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
+	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers,
+	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
+
+func (c *Campaign) scan(r *db.Row) error {
+	var mode, kind, encoding, status, numbers string
+	var waiting int64
+	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
+		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers,
+		&c.Left, &c.Refunded, &waiting)
+	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
+	switch c.numbers = parseList(numbers); {
+	case waiting > 0:
+		c.Left = 1
+	case len(c.numbers) > 0 && c.Status == CampaignActive:
+		c.Status = CampaignDone
+	}
+	return err
+}
+
+const (
+	campaignThere = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
+)
+
+const (
+	// chunkSize is the most recipients of a chunk; every chunk but the last has so many.
+	chunkSize = 1_000
+	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
+	// larger list is staged before, so that it stalls nobody.
+	smallCampaign = chunkSize
+	// smallChunk is the most recipients of a chunk that goes with the single messages, past the bulk, and of
+	// a campaign that needs no row for its chunk.
+	smallChunk = 10
+)
+
+// Kind says what a campaign row is.
+type Kind string
+
+const (
+	KindCampaign Kind = "campaign"
+)
+
+// CampaignStatus is where a campaign is. Stored; never renamed.
+type CampaignStatus string
+
+const (
+	CampaignActive CampaignStatus = "active"
+)
+
+// Campaign is one accepted send.
+type Campaign struct {
+	Tenant          string
+	ID              string
+	Mode            tenant.Mode
+	Kind            Kind
+	SenderID        string
+	Sender          string // the name as sent
+	Message         string // of a one-time password: the template
+	Encoding        smstext.Encoding
+	Segments        int64 // of one recipient
+	Credits         int64 // of one recipient
+	Recipients      int64 // that are charged
+	Invalid         int64 // recipients that are no numbers
+	Excluded        int64 // by the opt-out list
+	Status          CampaignStatus
+	Key             string // access key that asked
+	IdempotencyKey  string
+	IdempotencyHash string
+	CreatedAt       time.Time
+	Left            int64 // chunks that are not done; of a small campaign as it is read: 1 until it is done
+	Refunded        int64 // messages whose credits were given back
+
+	// Of a small campaign, which is a chunk by itself.
+	numbers  []msisdn.MSISDN
+	turn     int64 // of its delivery
+	markedAt time.Time
+}
+
+// Cost is what the campaign takes from the tenant's credits.
+func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
+
+// charge is the transfer that pays for a campaign.
+func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
+	return ledger.Transfer{Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
+		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
+}
+
+const (
+	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
+)
+
+// writeList writes recipients as they are stored.
+func writeList(recipients []msisdn.MSISDN) string {
+	var text strings.Builder
+	text.Grow(len(recipients) * 13)
+	for i, n := range recipients {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(string(n))
+	}
+	return text.String()
+}
+
+// parseList reads what writeList wrote.
+func parseList(text string) []msisdn.MSISDN {
+	if text == "" {
+		return nil
+	}
+	words := strings.Split(text, ",")
+	list := make([]msisdn.MSISDN, len(words))
+	for i, word := range words {
+		list[i] = msisdn.MSISDN(word)
+	}
+	return list
+}
+
+// campaignKey finds a campaign.
+type campaignKey struct{ tenant, id string }

@@ -1,0 +1,108 @@
+package messaging
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+)
+
+const (
+	rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
+)
+
+// resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
+// unknown from here on, or queued again where the installation resends campaigns. nil means that the
+// chunk is over.
+func (m *Messaging) resume(ctx context.Context, job jobs.Job) (*work, error) {
+	var payload chunkPayload
+	if err := json.Unmarshal(job.Payload, &payload); err != nil {
+		return nil, fmt.Errorf("the payload of a chunk: %w", err)
+	}
+	var w *work
+	err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
+		w, err = m.readWork(tx, payload, "")
+		return err
+	})
+	if err != nil || w == nil || w.turn == 0 {
+		return w, err
+	}
+	err = m.db.Write(ctx, func(tx *db.Tx) (err error) {
+		if w, err = m.readWork(tx, payload, tx.ForUpdate()); err != nil || w == nil {
+			return err
+		}
+		return m.takeOver(tx, w)
+	})
+	return w, err
+}
+
+// readWork reads a chunk; lock is empty or locks its row.
+func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
+	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Small: payload.Alone}}
+	var otp *otpRow
+	found := false
+	campaign := []any{payload.Tenant, payload.Campaign}
+	err := tx.Gather(
+		db.Query{SQL: selectOTP, Args: campaign, Each: func(r *db.Row) error {
+			otp = &otpRow{}
+			return r.Scan(&otp.length, &otp.expires)
+		}},
+		db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
+		db.Query{SQL: w.chunk.row().read + lock, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
+			var list string
+			found = true
+			err := r.Scan(&w.turn, &w.next, &w.markedAt, &list, &w.chunk.CreatedAt)
+			w.chunk.Recipients = parseList(list)
+			return err
+		}})
+	if err != nil || !found {
+		return nil, err
+	}
+	if w.campaign.ID == "" {
+		return nil, fmt.Errorf("chunk %d has no campaign %s", payload.Chunk, payload.Campaign)
+	}
+	if w.campaign.Kind == KindOTP && otp == nil {
+		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept: it is long over
+	}
+	m.render(w, otp)
+	return w, nil
+}
+
+// takeOver ends what an earlier owner may still believe: what was marked and is not known of was being sent.
+func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
+	w.turn = newTurn()
+	tx.Defer(w.chunk.row().take, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
+	known := map[int64]message{}
+	from := w.chunk.No * chunkSize
+	if err := tx.Query(rowsOfChunk, []any{w.chunk.Tenant, w.chunk.Campaign, from, from + chunkSize}, func(r *db.Row) error {
+		msg := message{Tenant: w.chunk.Tenant, Campaign: w.chunk.Campaign, stored: true}
+		err := r.Scan(&msg.No, &msg.Recipient, &msg.Status, &msg.SubmittedAt)
+		known[msg.No] = msg
+		return err
+	}); err != nil {
+		return err
+	}
+	to, why := StatusUnknown, "the node stopped while it was sent"
+	if m.resend && w.campaign.Kind == KindCampaign {
+		to, why = StatusQueued, ""
+	}
+	writes := newStepWrites()
+	for place := range w.next {
+		msg, found := known[from+int64(place)]
+		if !found {
+			msg = w.message(place, StatusSending, w.markedAt)
+		}
+		if msg.Status == StatusSending {
+			m.early.submitted(msg.SubmittedAt)
+			msg.Status, msg.Error = to, why
+			writes.result(result{message: msg})
+		}
+		if msg.stored = true; msg.Status == StatusQueued {
+			w.again = append(w.again, msg)
+		}
+	}
+	writes.post(tx)
+	return nil
+}

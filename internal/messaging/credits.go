@@ -1,0 +1,60 @@
+package messaging
+
+import (
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Shortage is the Data of InsufficientCredits.
+type Shortage struct {
+	Balance int64 // credits
+	Cost    int64 // credits
+}
+
+func insufficient(balance, cost int64) error {
+	return &problem.Error{Kind: problem.InsufficientCredits, Code: "insufficient_sms_balance", Message: "Insufficient SMS balance",
+		Data: Shortage{Balance: balance, Cost: cost}}
+}
+
+// The most credits of one sale.
+const maxSale = 1_000_000_000
+
+// SellCredits gives a tenant credits in tx, where the caller also writes the audit entry, with the price.
+// sale is an id that the caller makes before the transaction; it is booked once. The balance after it is
+// returned.
+func (m *Messaging) SellCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
+	return m.book(tx, tenantID, sale, "sms_sale", credits)
+}
+
+// TakeCredits takes back credits of a tenant that were sold by mistake, as far as they are there.
+func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
+	return m.book(tx, tenantID, sale, "sms_sale_reversed", credits)
+}
+
+func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) (balance int64, err error) {
+	if credits <= 0 || credits > maxSale {
+		return 0, problem.Field("credits", "must be 1 to 1000000000")
+	}
+	t, err := m.tenants.Locked(tx, tenantID)
+	if err != nil {
+		return 0, err
+	}
+	key := t.SMSCredits()
+	page, err := m.ledger.Open(tx, key)
+	if err != nil {
+		return 0, err
+	}
+	transfer := ledger.Transfer{Asset: key.Asset, From: ledger.Funding, To: key.ID, Amount: credits, Subject: sale, Leg: "sale", Kind: kind, At: m.clock.Now()}
+	if kind != "sms_sale" {
+		transfer.From, transfer.To = transfer.To, transfer.From
+		if !page.Covers(key, credits) {
+			return 0, insufficient(page.Balance(key), credits)
+		}
+	}
+	if err := page.Add(transfer); err != nil {
+		return 0, err
+	}
+	page.Post()
+	return page.Balance(key), nil
+}

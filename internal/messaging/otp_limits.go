@@ -1,0 +1,116 @@
+package messaging
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	otpSendsInWindow = 5 // to one number of one tenant
+	otpSendWindow    = 10 * time.Minute
+	otpFailsInWindow = 20 // of one number, across requests
+	otpFailWindow    = time.Hour
+	sendsCounter     = "sent"
+	failsCounter     = "failed"
+)
+
+// A window that begins more than its length from now was begun by a clock that ran ahead, and is over, too.
+const (
+	countOTP = `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used) VALUES ($1, $2, $3, $4, 1)
+		ON CONFLICT (tenant, msisdn, name) DO UPDATE SET
+			used = CASE WHEN otp_counters.window_start > $5 AND otp_counters.window_start <= $6 THEN otp_counters.used + 1 ELSE 1 END,
+			window_start = CASE WHEN otp_counters.window_start > $5 AND otp_counters.window_start <= $6 THEN otp_counters.window_start ELSE $4 END
+		WHERE otp_counters.window_start <= $5 OR otp_counters.window_start > $6 OR otp_counters.used < $7`
+	readOTPCounter = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
+)
+
+// count takes one of a number's allowance, exactly across nodes.
+func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
+	now := m.clock.Now()
+	var rows int64
+	begun := now
+	err := m.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), now.Add(window), most)
+		if err == nil && rows == 0 {
+			var used int64
+			_, err = tx.One(readOTPCounter, []any{tenant, phone, name}, &begun, &used)
+		}
+		return err
+	})
+	if err == nil && rows == 0 {
+		err = tooOften(window - now.Sub(begun))
+	}
+	return err
+}
+
+// An allowance is what a number has used of how many one-time passwords may go to it.
+type allowance struct {
+	begun time.Time // of the window
+	used  int64
+}
+
+// allowances are those of the numbers of one tenant each, by tenant and number. The lock of the tenant's
+// credits, which comes before, keeps them as they are.
+type allowances map[[2]string]allowance
+
+// Each is looked for by itself, as in byIdempotency.
+const otpAllowances = `SELECT asked.of_tenant, asked.of_number,
+		COALESCE((SELECT c.window_start FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0),
+		COALESCE((SELECT c.used FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0)
+	FROM rows($1) AS asked`
+
+var numberColumns = []db.Column[*admission]{
+	{Name: "of_tenant", Text: func(a *admission) string { return a.otp.tenant }},
+	{Name: "of_number", Text: func(a *admission) string { return a.otp.msisdn }},
+}
+
+// query reads what has been used.
+func (all allowances) query(codes []*admission) db.Query {
+	return db.Query{SQL: otpAllowances, Args: []any{db.RowsOf(numberColumns, codes)}, Each: func(r *db.Row) error {
+		var of [2]string
+		var used allowance
+		err := r.Scan(&of[0], &of[1], &used.begun, &used.used)
+		all[of] = used
+		return err
+	}}
+}
+
+// take counts one more password, or refuses it. It is for the requests of one transaction; countOTP does the
+// same for all others.
+func (all allowances) take(o otpRow, now time.Time) error {
+	of := [2]string{o.tenant, o.msisdn}
+	a := all[of]
+	age := now.Sub(a.begun)
+	switch {
+	case age.Abs() >= otpSendWindow:
+		a = allowance{begun: now}
+	case a.used >= otpSendsInWindow:
+		return tooOften(otpSendWindow - age)
+	}
+	a.used++
+	all[of] = a
+	return nil
+}
+
+// below refuses when the allowance is used up, without taking of it.
+func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
+	var begun time.Time
+	var used int64
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(readOTPCounter, []any{tenant, string(phone), name}, &begun, &used)
+		return err
+	})
+	if age := m.clock.Since(begun); err == nil && used >= most && age.Abs() < window {
+		err = tooOften(window - age)
+	}
+	return err
+}
+
+func tooOften(wait time.Duration) error {
+	return &problem.Error{Kind: problem.RateLimited, Code: "otp_too_often", Message: "Too many one-time passwords for this number, try later", RetryAfter: wait}
+}

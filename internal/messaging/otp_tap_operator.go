@@ -1,0 +1,77 @@
+package messaging
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	closedTaps = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.closed_until > $1 AND t.closed_at <= $1 ORDER BY t.closed_until, t.tenant, t.prefix`
+	countTaps  = `SELECT count(*) FROM otp_taps WHERE closed_until > $1 AND closed_at <= $1`
+	selectTap  = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.tenant = $1 AND t.prefix = $2`
+	// What was sent before is judged no more.
+	reopenTap = `UPDATE otp_taps SET closed_until = 0, full_at = 0, batch = batch + 1, began = $3, sent = 0, verified = 0
+		WHERE tenant = $1 AND prefix = $2 AND closed_until > $3`
+)
+
+// ClosedRange is a range of numbers that is closed to a tenant's one-time passwords.
+type ClosedRange struct {
+	Tenant   string
+	Prefix   string // first digits of the numbers, in the 233 form
+	Sent     int64  // in the batch that closed it
+	Verified int64  // of these, by now
+	At       time.Time
+	Until    time.Time
+}
+
+func (t *otpTap) closedRange() ClosedRange {
+	return ClosedRange{Tenant: t.tenant, Prefix: t.prefix, Sent: t.fullSent, Verified: t.fullVerified, At: t.closedAt, Until: t.closedUntil}
+}
+
+// ClosedRanges lists the ranges that are closed now, the one that opens first before.
+func (m *Messaging) ClosedRanges(ctx context.Context) (all []ClosedRange, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(closedTaps, []any{m.clock.Now()}, func(r *db.Row) error {
+			var t otpTap
+			err := t.scan(r)
+			all = append(all, t.closedRange())
+			return err
+		})
+	})
+	return all, err
+}
+
+// CountClosedRanges counts the ranges that are closed now.
+func (m *Messaging) CountClosedRanges(ctx context.Context) (n int64, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countTaps, []any{m.clock.Now()}, &n)
+		return err
+	})
+	return n, err
+}
+
+// ReopenRange opens a range before its time, in tx, where the caller also writes the audit entry. It counts anew from
+// there. One that is not closed is NotFound.
+func (m *Messaging) ReopenRange(tx *db.Tx, tenantID, prefix string) (ClosedRange, error) {
+	t, err := m.tenants.Locked(tx, tenantID)
+	if err != nil {
+		return ClosedRange{}, err
+	}
+	if _, err := m.ledger.Open(tx, t.SMSCredits()); err != nil { // as who sends a code does
+		return ClosedRange{}, err
+	}
+	var tap otpTap
+	now := m.clock.Now()
+	if err := tx.Query(selectTap, []any{tenantID, prefix}, tap.scan); err != nil {
+		return ClosedRange{}, err
+	}
+	if tap.closed(now) == 0 {
+		return ClosedRange{}, problem.New(problem.NotFound, "range_not_closed", "This range is not closed for the tenant")
+	}
+	tx.Defer(reopenTap, 1, tenantID, prefix, now)
+	return tap.closedRange(), nil
+}

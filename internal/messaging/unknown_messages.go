@@ -1,0 +1,186 @@
+package messaging
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+)
+
+const (
+	// Kept receipts are of a day.
+	strayReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
+		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
+)
+
+// MostStrays is how many receipts Strays counts at most.
+const MostStrays = 10_000
+
+// Strays are receipts of the last day that match no message.
+type Strays struct {
+	Receipts int64 // at most MostStrays
+	Since    time.Time
+	ID       string // the operator's, of one of them
+}
+
+// Strays counts the receipts that have matched no message for so long that none will come.
+func (m *Messaging) Strays(ctx context.Context) (s Strays, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(strayReceipts, []any{m.clock.Now().Add(-strangerAfter), MostStrays}, &s.Receipts, &s.Since, &s.ID)
+		return err
+	})
+	return s, err
+}
+
+var unsureColumns = []db.Column[message]{
+	{Name: "tenant", Text: func(m message) string { return m.Tenant }},
+	{Name: "campaign", Text: func(m message) string { return m.Campaign }},
+	{Name: "message", Int: func(m message) int64 { return m.No }},
+	{Name: "recipient", Text: func(m message) string { return m.Recipient }},
+	{Name: "since", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }},
+}
+
+const (
+	receiptWindow = 48 * time.Hour
+	// strangerAfter is the age from which a receipt with an unknown id may speak for a message that is
+	// unknown: younger, its own message may still be on its way into the table.
+	strangerAfter = 2 * time.Minute
+)
+
+// tellStrays logs that receipts match no message: one that was kept for a day says nothing else.
+func (m *Messaging) tellStrays(ctx context.Context) error {
+	s, err := m.Strays(ctx)
+	if err == nil && s.Receipts > 0 {
+		m.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
+	}
+	return err
+}
+
+const (
+	unsureMessages = `SELECT u.tenant, u.campaign, u.message, c.mode, c.credits FROM unsure u
+		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign WHERE u.since < $1 ORDER BY u.since LIMIT $2`
+	failUnsure = `UPDATE messages SET status = 'failed', error = 'no receipt came' FROM rows($1) AS r
+		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		AND messages.status = 'unknown' AND messages.accepted = 0`
+	dropUnsure = `DELETE FROM unsure WHERE (tenant, campaign, message) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
+)
+
+// refundUnknown gives messages back whose fate nobody told within the receipt window. more says that
+// there may be others.
+func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more bool, err error) {
+	err = m.db.Write(ctx, func(tx *db.Tx) error {
+		var keys []messageKey
+		counts := tallies{}
+		var refunds []ledger.Transfer
+		if err := tx.Query(unsureMessages, []any{before, sweepAtOnce}, func(r *db.Row) error {
+			var k messageKey
+			c := Campaign{}
+			err := r.Scan(&k.tenant, &k.campaign, &k.no, &c.Mode, &c.Credits)
+			keys = append(keys, k)
+			c.Tenant, c.ID = k.tenant, k.campaign
+			counts.of(k.tenant, k.campaign).back++
+			refunds = append(refunds, m.refund(c, 1, k.no))
+			return err
+		}); err != nil {
+			return err
+		}
+		more = len(keys) == sweepAtOnce
+		if len(keys) == 0 {
+			return nil
+		}
+		if err := m.giveBack(tx, refunds); err != nil {
+			return err
+		}
+		// The guards refuse a message that was told of meanwhile: the next sweep sees.
+		tx.Defer(failUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		counts.post(tx)
+		return nil
+	})
+	return more, err
+}
+
+const (
+	strangers = `SELECT u.tenant, u.campaign, u.message, u.since, c.segments, ` + earlyFields + ` FROM unsure u
+		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign
+		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
+		WHERE e.upstream_id = '' OR NOT EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND p.recipient = e.recipient AND p.submitted_at > $3)
+			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND m.recipient = e.recipient AND m.submitted_at > $3)
+		ORDER BY u.since, e.received_at LIMIT $2`
+	tellUnsure = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
+		error = r.why, upstream_id = r.upstream FROM rows($1) AS r WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
+		AND messages.status = 'unknown' AND messages.accepted = 0`
+)
+
+var toldColumns = append(slices.Clone(closingColumns), db.Column[closing]{Name: "upstream", Text: func(c closing) string { return c.upstream }})
+
+// believeStrangers takes a receipt with an id that nobody knows for that of the oldest unknown message to
+// the same number: its submit was answered to nobody. An operator that reports on a segment has taken it,
+// and from then on its id is known, so that the same receipt again speaks for no second message.
+func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (more bool, err error) {
+	err = m.db.Write(ctx, func(tx *db.Tx) error {
+		told := map[messageKey]*closing{}
+		gone := map[[2]string]bool{}    // receipts, by upstream id and their own
+		claimed := map[[2]string]bool{} // segments, by upstream id and number
+		var used []earlyReceipt
+		var parts []part
+		rows := 0
+		if err := tx.Query(strangers, []any{before, sweepAtOnce, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
+			var k messageKey
+			var e earlyReceipt
+			var segments int64
+			var since time.Time
+			if err := r.Scan(&k.tenant, &k.campaign, &k.no, &since, &segments, &e.UpstreamID, &e.ID, &e.Recipient, &e.State, &e.Code, &e.ReceivedAt); err != nil {
+				return err
+			}
+			rows++
+			receipt, segment := [2]string{e.UpstreamID, e.ID}, [2]string{e.UpstreamID, e.Recipient}
+			c := told[k]
+			switch {
+			case gone[receipt]:
+				return nil
+			case e.UpstreamID != "" && claimed[segment]: // the same again
+				gone[receipt] = true
+				used = append(used, e)
+				return nil
+			case c != nil && c.open == segments:
+				return nil
+			}
+			if c == nil {
+				c = &closing{messageKey: k, status: StatusDelivered}
+				told[k] = c
+			}
+			c.open++ // here: the segments that were told of
+			c.at = e.ReceivedAt
+			if c.status = worst(string(c.status), e.State); e.State != string(StatusDelivered) {
+				c.why = e.Code
+			}
+			gone[receipt], claimed[segment] = true, true
+			used = append(used, e)
+			if segments == 1 {
+				c.upstream = e.UpstreamID
+				return nil
+			}
+			parts = append(parts, part{UpstreamID: e.UpstreamID, Tenant: k.tenant, Campaign: k.campaign, Message: k.no, Part: c.open,
+				Recipient: e.Recipient, State: e.State, SubmittedAt: since})
+			return nil
+		}); err != nil || rows == 0 {
+			return err
+		}
+		more = rows == sweepAtOnce
+		ends := make([]closing, 0, len(told))
+		keys := make([]messageKey, 0, len(told))
+		for k, c := range told {
+			ends, keys = append(ends, *c), append(keys, k)
+		}
+		slices.SortFunc(ends, func(a, b closing) int { return a.compare(b.messageKey) })
+		tx.Defer(tellUnsure, int64(len(ends)), db.RowsOf(toldColumns, ends))
+		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		db.Insert(tx, "parts", partColumns, parts)
+		forgetEarly(tx, used)
+		return nil
+	})
+	return more, err
+}
