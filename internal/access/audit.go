@@ -48,16 +48,17 @@ func (a *Access) Audit(tx *db.Tx, e Entry) error {
 
 // AuditFilter narrows the log. Empty members do not.
 type AuditFilter struct {
-	Tenant string
-	Actor  string
-	Action string
-	Before string // only entries older than the one with this id
-	Limit  int    // at most so many, 100 when zero
+	Tenant  string
+	Actor   string
+	Action  string
+	Subject string // the thing acted on; a tenant should be named with it
+	Before  string // only entries older than the one with this id
+	Limit   int    // at most so many, 100 when zero
 }
 
 const selectAudit = `SELECT tenant, id, at, actor, action, subject, reason, details FROM audit_log
 	WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR actor = $2) AND ($3 = '' OR action = $3) AND ($4 = '' OR id < $4)
-	ORDER BY id DESC LIMIT $5`
+	AND ($6 = '' OR subject = $6) ORDER BY id DESC LIMIT $5`
 
 // AuditLog gives entries, newest first. Their Details are json.RawMessage.
 func (a *Access) AuditLog(ctx context.Context, f AuditFilter) ([]Entry, error) {
@@ -67,7 +68,7 @@ func (a *Access) AuditLog(ctx context.Context, f AuditFilter) ([]Entry, error) {
 	var entries []Entry
 	err := a.db.Read(ctx, func(tx *db.Tx) error {
 		entries = nil
-		return tx.Query(selectAudit, []any{f.Tenant, f.Actor, f.Action, f.Before, f.Limit}, func(r *db.Row) error {
+		return tx.Query(selectAudit, []any{f.Tenant, f.Actor, f.Action, f.Before, f.Limit, f.Subject}, func(r *db.Row) error {
 			var e Entry
 			var details string
 			if err := r.Scan(&e.Tenant, &e.ID, &e.At, &e.Actor, &e.Action, &e.Subject, &e.Reason, &details); err != nil {

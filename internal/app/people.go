@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net/url"
+	"time"
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/identity"
@@ -18,7 +19,7 @@ const (
 // consoleDeps is what the console gets.
 func (a *App) consoleDeps(public string) console.Deps {
 	d := console.Deps{
-		Identity: a.identity, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Clock: a.clock, Log: a.log,
+		Identity: a.identity, Tenants: a.tenants, Access: a.access, Ledger: a.ledger, Messaging: a.messaging, Routes: a.routes, Checks: a.checks, Payments: a.payments, Webhooks: a.webhooks, Clock: a.clock, Log: a.log,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
 	}
@@ -48,6 +49,19 @@ func (a *App) link(ctx context.Context) (string, error) {
 	}
 	token, err := a.identity.NewLink(ctx, p.ID)
 	return a.ready.ConsoleURL + "first?" + url.Values{"t": {token}}.Encode(), err
+}
+
+// checks says what this node's last checks of the books found.
+func (a *App) checks() (list []console.Check) {
+	for _, name := range []string{bookLedger, bookPayments, bookMessages} {
+		book := a.meters.books[name]
+		c := console.Check{Name: name, Faults: book.faults.Load()}
+		if at := book.checked.Load(); at > 0 {
+			c.At = time.Unix(at, 0).UTC()
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // printLink prints a new link where the server was started.

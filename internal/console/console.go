@@ -19,24 +19,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
 
 // Deps is what the console stands on.
 type Deps struct {
-	Identity *identity.Identity
-	Tenants  *tenant.Store
-	Ledger   *ledger.Ledger
-	Payments *payments.Payments
-	Webhooks *webhook.Webhooks
-	Clock    *clock.Clock
-	Log      *slog.Logger
+	Identity  *identity.Identity
+	Tenants   *tenant.Store
+	Access    *access.Access
+	Ledger    *ledger.Ledger
+	Payments  *payments.Payments
+	Messaging *messaging.Messaging
+	Webhooks  *webhook.Webhooks
+	Routes    *route.Table
+	Clock     *clock.Clock
+	Log       *slog.Logger
 
 	// PublicURL is the address under which browsers reach this server, without a slash at its end.
 	PublicURL string
@@ -49,6 +55,8 @@ type Deps struct {
 	Development bool
 	// Simulator is the control of the simulator (/sim/v1); nil: there is none.
 	Simulator http.Handler
+	// Checks says what the last checks of the books found.
+	Checks func() []Check
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error
 }

@@ -33,6 +33,7 @@ type Route struct {
 	Permission   identity.Permission // empty where the site asks for none
 	Inputs       []Input
 	Development  bool  // there in development mode alone
+	File         bool  // the answer is a file, which may take its time
 	Simulator    bool  // there where a simulator is
 	Machine      bool  // programs send it, not people: the body is not a form
 	Body         int64 // bytes at most; 0: formBytes
@@ -50,7 +51,7 @@ func (r *Route) reads() bool { return !r.Machine }
 
 // Routes is every route of the console.
 func Routes() []Route {
-	return slices.Concat(signRoutes(), simRoutes())
+	return slices.Concat(signRoutes(), opsRoutes(), appRoutes(), simRoutes())
 }
 
 func signRoutes() []Route {
@@ -64,6 +65,53 @@ func signRoutes() []Route {
 		{Method: http.MethodPost, Path: "/sign-out", handle: signOut},
 		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, {"back", 2000}}, handle: setTheme},
 	}
+}
+
+// opsRoutes are the pages of the installation.
+func opsRoutes() []Route {
+	before, days := Input{"before", 36}, []Input{{"from", 10}, {"to", 10}}
+	filters := append([]Input{before, {"tenant", 36}, {"kind", 12}, {"status", 12}, {"provider", 40}, {"newer", 36}, {"seen", 20}}, days...)
+	routes := []Route{
+		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, handle: overview},
+		{Method: http.MethodGet, Path: "/ops/payments", Permission: identity.ReadPayments, Inputs: filters, handle: allPayments},
+		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: allPaymentsFile},
+		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: identity.ReadPayments, handle: opsPayment},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
+		{Method: http.MethodGet, Path: "/ops/search", Permission: identity.ReadPayments, Inputs: []Input{before, {"q", 200}}, handle: search},
+		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
+		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
+		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
+		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
+		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, handle: floats},
+		{Method: http.MethodGet, Path: "/ops/checks", Permission: identity.ReadChecks, handle: checks},
+	}
+	for i := range routes {
+		routes[i].Site = operators
+	}
+	return routes
+}
+
+// appRoutes are the pages of a tenant.
+func appRoutes() []Route {
+	const base = "/app/{tenant}"
+	routes := []Route{
+		{Method: http.MethodGet, Path: base, Permission: identity.ReadHome, handle: tenantHome},
+		{Method: http.MethodGet, Path: base + "/payments/{id}", Permission: identity.ReadPayments, handle: tenantPayment},
+		{Method: http.MethodPost, Path: base + "/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
+		{Method: http.MethodGet, Path: base + "/search", Permission: identity.ReadPayments, Inputs: []Input{{"before", 36}, {"q", 200}}, handle: search},
+		{Method: http.MethodGet, Path: base + "/messages", Permission: identity.ReadMessages, Inputs: []Input{{"before", 36}}, handle: campaigns},
+		{Method: http.MethodGet, Path: base + "/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: campaign},
+	}
+	filters := []Input{{"status", 12}, {"from", 10}, {"to", 10}, {"page", 9}, {"newer", 20}, {"seen", 20}}
+	for n, kind := range tenantLists {
+		routes = append(routes,
+			Route{Method: http.MethodGet, Path: base + kind.path, Permission: identity.ReadPayments, Inputs: filters, handle: tenantPayments(n)},
+			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
+	}
+	for i := range routes {
+		routes[i].Site = tenants
+	}
+	return routes
 }
 
 // simRoutes are the pages of the simulator. Webhooks come without a session: programs send them.

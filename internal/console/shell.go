@@ -40,16 +40,31 @@ type navItem struct {
 	permission      identity.Permission
 }
 
-var opsNav = []navItem{}
+var opsNav = []navItem{
+	{"", "Overview", "v", identity.ReadHome},
+	{"/payments", "Payments", "p", identity.ReadPayments},
+	{"/stuck", "Stuck", "s", identity.ReadPayments},
+	{"/tenants", "Accounts", "a", identity.ReadTenants},
+	{"/providers", "Providers", "r", identity.ReadProviders},
+	{"/float", "Float", "f", identity.ReadTreasury},
+	{"/checks", "Checks", "c", identity.ReadChecks},
+}
 
-var appNav = []navItem{}
+var appNav = []navItem{
+	{"", "Home", "o", identity.ReadHome},
+	{"/collections", "Collections", "c", identity.ReadPayments},
+	{"/payouts", "Payouts", "p", identity.ReadPayments},
+	{"/airtime", "Airtime", "a", identity.ReadPayments},
+	{"/data", "Data packages", "d", identity.ReadPayments},
+	{"/messages", "Messages", "m", identity.ReadMessages},
+}
 
 // nav is the navigation of a site, as far as the visitor's role goes.
 func (v *visit) nav(base string, items []navItem) []page.Link {
 	var links []page.Link
 	for _, i := range items {
 		if v.can(i.permission) {
-			links = append(links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: v.under(base + i.path)})
+			links = append(links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: v.r.URL.Path == base+i.path || i.path != "" && v.under(base+i.path)})
 		}
 	}
 	return links

@@ -59,7 +59,11 @@ func (c *Console) begin(w http.ResponseWriter, r *http.Request, route *Route) *v
 
 // run answers the request of a route, or says why not.
 func (v *visit) run() {
-	ctx, cancel := context.WithTimeout(v.ctx, answerWithin)
+	within := answerWithin
+	if v.route.File {
+		within = exportWithin
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, within)
 	defer cancel()
 	v.ctx = ctx
 	defer func() {

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"strings"
+
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -32,9 +35,10 @@ func badgeOf(p payments.Payment) page.Badge {
 	return page.Badge{Word: p.Word()}
 }
 
-// unknown says that money is held because nobody knows what became of a payment.
+// unknown says that a payment is open because nobody knows what became of it.
 func unknown(p payments.Payment) bool {
-	return p.SettledAt.IsZero() && !p.EscalatedAt.IsZero()
+	open := p.Status == payments.StatusPending
+	return open && (!p.EscalatedAt.IsZero() || p.Refusal != payments.RefusalNone || p.Classed && p.Class == provider.Unknown)
 }
 
 // kindWords name the kinds of payments.
@@ -68,3 +72,68 @@ func worded(badges map[string]page.Badge, word string) page.Badge {
 	}
 	return page.Badge{Word: word}
 }
+
+// providerNames are those that people know providers by.
+var providerNames = map[string]string{"mtn": "MTN", "mtnmomo": "MTN", "hubtel": "Hubtel", "smpp": "SMS", "smsc": "Message centre"}
+
+func providerName(name string) string {
+	if known := providerNames[name]; known != "" {
+		return known
+	}
+	return name
+}
+
+// exchangeWords say what an exchange with a provider was about.
+var exchangeWords = map[string]string{
+	"collect": "the payer was asked", "requesttopay": "the payer was asked", "disburse": "submitted", "disburse_wallet": "submitted", "disburse_bank": "submitted",
+	"transfer": "submitted", "topup": "submitted", "bundle": "submitted", "wallet_name": "asked for the name", "wallet_active": "asked for the number",
+	"bank_name": "asked for the name", "token": "signed in",
+}
+
+// exchangeWord is the catalogue's word for an operation of an adapter.
+func exchangeWord(operation string) string {
+	if strings.HasSuffix(operation, "_status") {
+		return "asked for the status"
+	}
+	if word := exchangeWords[operation]; word != "" {
+		return word
+	}
+	return strings.ReplaceAll(operation, "_", " ")
+}
+
+// breakerBadges are the states of a provider's breaker, and of binds.
+var breakerBadges = map[string]page.Badge{
+	"closed": {Tone: page.Good, Word: "Well"}, "open": {Tone: page.Bad, Word: "Failing"}, "half-open": {Tone: page.Open, Word: "Being tried"},
+	"bound": {Tone: page.Good, Word: "Bound"}, "not bound": {Tone: page.Bad, Word: "Not bound"}, "partly bound": {Tone: page.Open, Word: "Partly bound"}, "not heard of": {Tone: page.Unknown, Word: "Not heard of"},
+}
+
+// campaignBadges are the states of campaigns, and messageBadges those of their messages.
+var (
+	campaignBadges = map[string]page.Badge{
+		"active": {Tone: page.Sent, Word: "Under way"}, "stopped": {Tone: page.Declined, Word: "Stopped"}, "done": {Tone: page.Good, Word: "Done"},
+	}
+	messageBadges = map[string]page.Badge{
+		"queued": {Tone: page.Open, Word: "Queued"}, "submitted": {Tone: page.Sent, Word: "Submitted"}, "delivered": {Tone: page.Good, Word: "Delivered"},
+		"failed": {Tone: page.Bad, Word: "Failed"}, "expired": {Tone: page.Plain, Word: "Expired"}, "rejected": {Tone: page.Bad, Word: "Rejected"},
+		"unknown": {Tone: page.Unknown, Word: "Unknown"}, "invalid": {Tone: page.Plain, Word: "No number"},
+	}
+)
+
+// operationWords name what providers do.
+var operationWords = map[string]string{
+	"collect": "Collections", "disburse_wallet": "Payouts to wallets", "disburse_bank": "Payouts to banks", "wallet_name": "Names of wallets", "bank_name": "Names of accounts",
+	"topup": "Airtime", "offers": "Offers of data", "bundle": "Data packages",
+}
+
+func operationWord(operation string) string {
+	if word := operationWords[operation]; word != "" {
+		return word
+	}
+	return operation
+}
+
+// checkWords name the books that are checked.
+var checkWords = map[string]string{"ledger": "Ledger", "payments": "Payments against the ledger", "messages": "Messages against the ledger"}
+
+// messageKinds name the kinds of sends.
+var messageKinds = map[string]string{"campaign": "Campaign", "otp": "One-time password"}

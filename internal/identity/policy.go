@@ -55,6 +55,7 @@ type Permission string
 
 // The permissions.
 const (
+	ReadHome       Permission = "home.read"
 	ReadPayments   Permission = "payments.read"
 	ExportPayments Permission = "payments.export"
 	ReadNumbers    Permission = "numbers.read"
@@ -85,6 +86,9 @@ type Grant struct {
 func Policy() []Grant { return slices.Clone(policy) }
 
 var policy = []Grant{
+	{ReadHome, "see the first page",
+		[]Role{Owner, Admin, Finance, Signatory, Marketing, Developer, Support, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE, Auditor}},
 	{ReadPayments, "see payments and what became of them",
 		[]Role{Owner, Admin, Finance, Signatory, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, Auditor}},

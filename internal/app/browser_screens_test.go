@@ -1,0 +1,115 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/payments"
+)
+
+// widths and themes are those that every screen is looked at in.
+var (
+	widths = []int64{360, 768, 1280}
+	themes = []string{"light", "dark"}
+)
+
+// screen is one page in one state.
+type screen struct{ name, path string }
+
+// furnish makes something to look at: payments in every state, webhooks that were refused, a campaign.
+func (b *browsed) furnish() []screen {
+	b.t.Helper()
+	b.signIn(b.nextLink())
+	app := "/app/" + demoTenant
+	empty := []screen{{"empty payouts", app + "/payouts"}, {"no page", "/ops/nothing"}, {"refused filter", "/ops/payments?from=yesterday"}}
+	b.ask("12.50", "0240000040", "handset-0000000001")
+	p := b.until("/sim", "/sim/prompts/")
+	b.do(http.MethodPost, promptPath.FindString(p.text), url.Values{"action": {"approve"}})
+	b.until("/sim", "Signature valid")
+	paid := b.the("handset-0000000001")
+	b.ask("4900.00", "0240000040", "handset-0000000003")
+	b.ask("40.00", "0200000040", "handset-0000000002")
+	b.until("/sim", "/sim/prompts/0200000040")
+	b.call("payment-api/send/mobilemoney", `{"amount":"250.00","channel":"MTN","account_number":"0240000006","client_reference":"payout-of-november-01","account_name":"Nana Ama Serwaa Akoto-Boateng of Kumasi Central Market"}`)
+	b.call("payment-api/send/mobilemoney", `{"amount":"75.40","channel":"MTN","account_number":"0240000024","client_reference":"payout-of-november-02","callback_url":"`+b.base+`/sim/hooks/`+demoTenant+`"}`)
+	b.call("sms-api/send", `{"sender_id":"`+b.ready.SenderID+`","message":"Akwaaba! Our shop is open until eight.","recipients":["0240000001","0200000024"]}`)
+	lost := b.the("payout-of-november-01")
+	failed := b.the("payout-of-november-02")
+	campaigns, err := b.messaging.Campaigns(b.t.Context(), demoTenant, "", 1)
+	if err != nil || len(campaigns) != 1 {
+		b.t.Fatalf("campaigns: %v, %v", campaigns, err)
+	}
+	return append(empty, []screen{
+		{"handsets", "/sim"}, {"overview", "/ops"}, {"payments", "/ops/payments"}, {"payment paid", "/ops/payments/" + paid}, {"payment lost", "/ops/payments/" + lost},
+		{"payment failed", "/ops/payments/" + failed}, {"stuck", "/ops/stuck"}, {"accounts", "/ops/tenants"}, {"account", "/ops/tenants/" + demoTenant}, {"providers", "/ops/providers"},
+		{"float", "/ops/float"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
+		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"own payment", app + "/payments/" + paid},
+		{"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"sign in", "/sign-in"},
+	}...)
+}
+
+// the finds a payment by its reference.
+func (b *browsed) the(reference string) string {
+	b.t.Helper()
+	found, err := b.payments.Search(b.t.Context(), payments.Search{Text: reference, Limit: 2})
+	if err != nil || len(found.Payments) != 1 {
+		b.t.Fatalf("%s: %v, %v", reference, found, err)
+	}
+	return found.Payments[0].ID
+}
+
+// call sends a request of the demo account.
+func (b *browsed) call(path, body string) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.ready.APIURL+"/"+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("x-api-key", b.ready.APIKey)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+		b.t.Fatalf("%s: %d %s", path, answer.StatusCode, text)
+	}
+}
+
+// nextLink is another sign-in link of the developer's.
+func (b *browsed) nextLink() string {
+	b.t.Helper()
+	link, err := b.link(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return link
+}
+
+// Every screen in both themes and three widths: nothing serious for axe-core, nothing from elsewhere, no inline script.
+// MAKOLA_SCREENS names a folder for pictures of all of them.
+func TestEveryScreenInBothThemesAndThreeWidths(t *testing.T) {
+	b, tab := visitor(t)
+	folder := os.Getenv("MAKOLA_SCREENS")
+	clean := regexp.MustCompile(`[^a-z0-9-]+`)
+	for _, s := range b.furnish() {
+		for _, width := range widths {
+			for _, theme := range themes {
+				tab.look(width, theme)
+				tab.open(s.path)
+				what := fmt.Sprintf("%s-%d-%s", clean.ReplaceAllString(strings.ToLower(s.name), "-"), width, theme)
+				tab.audit(what)
+				if folder != "" {
+					tab.picture(filepath.Join(folder, what+".png"))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+)
+
+const seeNumbers = identity.ReadNumbers
+
+// pageRows is how many rows a page of a list has.
+const pageRows = 50
+
+// names are those of the tenants of payments, each looked up once.
+func (v *visit) names(list []payments.Payment) (map[string]string, error) {
+	names := map[string]string{}
+	for _, p := range list {
+		if names[p.Tenant] != "" {
+			continue
+		}
+		t, err := v.console.Tenants.Get(v.ctx, p.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		names[p.Tenant] = t.Name
+	}
+	return names, nil
+}
+
+// rowsOf are payments as rows of a table. With names the first columns say whose they are.
+func (v *visit) rowsOf(list []payments.Payment, base string, names map[string]string) []page.Row {
+	rows := make([]page.Row, len(list))
+	for i, p := range list {
+		cells := []templ.Component{page.ID(p.Reference)}
+		if names != nil {
+			cells = append(cells, page.Text(names[p.Tenant]), page.Text(kindWords[p.Kind]))
+		}
+		cells = append(cells, page.Text(p.Channel), page.Text(v.account(p.Account)), page.Money(p.Amount), page.Mark(badgeOf(p)), page.Time(p.CreatedAt))
+		rows[i] = page.Row{Href: base + p.ID, Cells: cells}
+	}
+	return rows
+}
+
+// columnsOf are the columns of rowsOf.
+func columnsOf(all bool) []page.Column {
+	columns := []page.Column{{Name: "Reference"}}
+	if all {
+		columns = append(columns, page.Column{Name: "Account", Minor: true}, page.Column{Name: "Kind", Minor: true})
+	}
+	return append(columns, page.Column{Name: "Channel", Minor: true}, page.Column{Name: "Number", Minor: true}, page.Column{Name: "Amount", Right: true},
+		page.Column{Name: "State"}, page.Column{Name: "Accepted", Minor: true})
+}
+
+// opsFilters are the parameters of the list of all payments.
+var opsFilters = []string{"tenant", "kind", "status", "provider", "from", "to"}
+
+// narrow reads the filters of the list of all payments.
+func (v *visit) narrow() (payments.Narrow, error) {
+	from, to, err := v.days()
+	if !to.IsZero() {
+		to = to.AddDate(0, 0, 1)
+	}
+	return payments.Narrow{Tenant: v.param("tenant"), Kind: payments.Kind(v.param("kind")), Status: v.param("status"), Rail: v.param("provider"),
+		From: from, To: to, Before: v.param("before"), Limit: pageRows}, err
+}
+
+// allPayments is the list of all tenants' payments, newest first and without a total.
+func allPayments(v *visit) (answer, error) {
+	if since := v.param("newer"); since != "" {
+		return v.newer(func(ctx context.Context) (int64, error) { return v.console.Payments.Newer(ctx, since) })
+	}
+	narrow, err := v.narrow()
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := v.console.Payments.Latest(v.ctx, narrow)
+	if err != nil {
+		return answer{}, err
+	}
+	names, err := v.names(found.Payments)
+	if err != nil {
+		return answer{}, err
+	}
+	fields, err := v.opsFields()
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Payments", Filters: fields, Active: v.narrowed(opsFilters...), Clear: "/ops/payments", Columns: columnsOf(true), Rows: v.rowsOf(found.Payments, "/ops/payments/", names)}
+	if v.can(identity.ExportPayments) {
+		l.CSV = "/ops/payments.csv?" + v.filterQuery(opsFilters...)
+	}
+	v.pageByKey(&l, found)
+	if narrow.Before == "" && !l.Active {
+		newest := "0"
+		if len(found.Payments) > 0 {
+			newest = found.Payments[0].ID
+		}
+		l.Newer = "/ops/payments?newer=" + newest
+	}
+	l.Empty = page.Empty{Title: "No payments yet", Text: "Payments of all accounts appear here as they are accepted."}
+	if l.Active || narrow.Before != "" {
+		l.Empty = page.Empty{Title: "Nothing matches", Text: "No payment that was looked at passes these filters.", Href: "/ops/payments", Do: "Clear the filters"}
+	}
+	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// pageByKey adds the links of a list that goes on by key.
+func (v *visit) pageByKey(l *page.List, found payments.Found) {
+	if v.param("before") != "" {
+		l.Prev = v.query("before", "")
+	}
+	switch {
+	case found.More == "":
+	case len(found.Payments) == pageRows:
+		l.Next = v.query("before", found.More)
+	default:
+		l.Further = v.query("before", found.More)
+		l.Shown = "10,000 payments were looked at; there are older ones"
+	}
+}
+
+// opsFields are the filters as a form.
+func (v *visit) opsFields() ([]page.Field, error) {
+	tenants := []page.Option{{Value: "", Text: "Any"}}
+	all, err := v.console.Tenants.List(v.ctx, "", 200)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		tenants = append(tenants, page.Option{Value: t.ID, Text: t.Name})
+	}
+	providers := []page.Option{{Value: "", Text: "Any"}}
+	seen := map[string]bool{}
+	for _, r := range v.console.Routes.Rails() {
+		if !seen[r.Name] {
+			seen[r.Name] = true
+			providers = append(providers, page.Option{Value: r.Name, Text: providerName(r.Name)})
+		}
+	}
+	return append([]page.Field{
+		{Name: "tenant", Label: "Account", Options: tenants, Value: v.param("tenant")},
+		{Name: "kind", Label: "Kind", Options: anyKind, Value: v.param("kind")},
+		{Name: "status", Label: "State", Options: anyStatus, Value: v.param("status")},
+		{Name: "provider", Label: "Provider", Options: providers, Value: v.param("provider")},
+	}, v.dayFields()...), nil
+}
+
+// filterQuery is the query of some parameters.
+func (v *visit) filterQuery(names ...string) string {
+	q := url.Values{}
+	for _, name := range names {
+		if value := v.param(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q.Encode()
+}
+
+// newer answers the line that says how many rows came since a page was made.
+func (v *visit) newer(count func(context.Context) (int64, error)) (answer, error) {
+	n, err := count(v.ctx)
+	if err != nil || n == 0 {
+		return answer{same: true}, err
+	}
+	text := strconv.FormatInt(n, 10)
+	if n == payments.MaxNewer {
+		text += " or more"
+	}
+	if text == v.param("seen") {
+		return answer{same: true}, nil
+	}
+	poll := v.r.URL.Path + "?" + url.Values{"newer": {v.param("newer")}, "seen": {text}}.Encode()
+	return answer{part: page.Newer(poll, text, v.r.URL.Path, 5)}, nil
+}
+
+// tenantLists are the lists of a tenant's payments.
+var tenantLists = []struct {
+	path, title, key string
+	kind             payments.Kind
+	first            string // what there is to say before the first one
+}{
+	{"/collections", "Collections", "c", payments.KindCollection, "Money that your customers pay you by mobile money appears here."},
+	{"/payouts", "Payouts", "p", payments.KindPayout, "Money that you send to wallets and bank accounts appears here."},
+	{"/airtime", "Airtime", "a", payments.KindTopUp, "Airtime that you buy appears here."},
+	{"/data", "Data packages", "d", payments.KindBundle, "Data packages that you buy appear here."},
+}
+
+// tenantPayments is a list of one tenant's payments of one kind, with totals.
+func tenantPayments(n int) func(*visit) (answer, error) {
+	return func(v *visit) (answer, error) {
+		kind, base := tenantLists[n], "/app/"+v.tenant.ID
+		if since := v.param("newer"); since != "" {
+			return v.newer(func(ctx context.Context) (int64, error) {
+				had, err := strconv.ParseInt(since, 10, 64)
+				total, failed := v.console.Payments.Total(ctx, v.tenant.ID, kind.kind)
+				return min(max(total-had, 0), payments.MaxNewer), cmp.Or(failed, err)
+			})
+		}
+		f, err := v.historyFilter(kind.kind)
+		if err != nil {
+			return answer{}, err
+		}
+		found, err := v.console.Payments.History(v.ctx, v.tenant.ID, f)
+		if err != nil {
+			return answer{}, err
+		}
+		l := page.List{Title: kind.title, Active: v.narrowed("status", "from", "to"), Clear: base + kind.path, Columns: columnsOf(false),
+			Rows: v.rowsOf(found.Rows, base+"/payments/", nil)}
+		l.Filters = append([]page.Field{{Name: "status", Label: "State", Options: anyStatus, Value: f.Status}}, v.dayFields()...)
+		if v.can(identity.ExportPayments) {
+			l.Count = page.Grouped(strconv.FormatInt(found.Total, 10))
+			l.CSV = base + kind.path + ".csv?" + v.filterQuery("status", "from", "to")
+		}
+		v.pageByNumber(&l, found)
+		if found.Page == 1 && !l.Active {
+			l.Newer = base + kind.path + "?newer=" + strconv.FormatInt(found.Total, 10)
+		}
+		l.Empty = v.emptyList(found, l.Active, base+kind.path, kind.first)
+		return answer{title: kind.title, body: page.Listing(l)}, nil
+	}
+}
+
+func (v *visit) emptyList(found payments.Page, narrowed bool, clear, first string) page.Empty {
+	switch {
+	case found.Total > 0:
+		return page.Empty{Title: "Past the end", Text: fmt.Sprintf("There are %d pages.", found.LastPage), Href: v.query("page", ""), Do: "To the first page"}
+	case narrowed:
+		return page.Empty{Title: "Nothing matches", Text: "No payment passes these filters.", Href: clear, Do: "Clear the filters"}
+	}
+	return page.Empty{Title: "None yet", Text: first, Href: "/docs", Do: "Read how"}
+}
+
+// historyFilter reads the filters of a tenant's list.
+func (v *visit) historyFilter(kind payments.Kind) (payments.Filter, error) {
+	f := payments.Filter{Kind: kind, Status: v.param("status"), Size: pageRows, Page: 1}
+	var err error
+	if f.From, f.To, err = v.days(); err != nil {
+		return f, err
+	}
+	if text := v.param("page"); text != "" {
+		if f.Page, err = strconv.Atoi(text); err != nil || f.Page < 1 {
+			return f, problem.Field("page", "must be a number from 1")
+		}
+	}
+	return f, nil
+}
+
+// pageByNumber adds the links of a list with numbered pages.
+func (v *visit) pageByNumber(l *page.List, found payments.Page) {
+	if found.From > 0 {
+		l.Shown = page.Grouped(strconv.FormatInt(found.From, 10)) + " to " + page.Grouped(strconv.FormatInt(found.To, 10))
+		if v.can(identity.ExportPayments) {
+			l.Shown += " of " + page.Grouped(strconv.FormatInt(found.Total, 10))
+		}
+	}
+	if found.Page > 1 {
+		l.Prev = v.query("page", strconv.Itoa(found.Page-1))
+	}
+	if int64(found.Page) < found.LastPage {
+		l.Next = v.query("page", strconv.Itoa(found.Page+1))
+	}
+}

@@ -1,0 +1,396 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Check is what the last check of one of the books found.
+type Check struct {
+	Name   string
+	At     time.Time // zero: not yet
+	Faults int64
+}
+
+// search finds payments as `makola payouts find` does, of one tenant where the path names one.
+func search(v *visit) (answer, error) {
+	base := "/ops"
+	if v.route.Site == tenants {
+		base = "/app/" + v.tenant.ID
+	}
+	text := v.param("q")
+	l := page.List{Title: "Search", Columns: columnsOf(v.route.Site == operators)}
+	if text == "" {
+		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, or a part of a name."}
+		return answer{title: "Search", body: page.Listing(l)}, nil
+	}
+	found, err := v.console.Payments.Search(v.ctx, payments.Search{Text: text, Tenant: v.tenant.ID, Before: v.param("before"), Limit: pageRows})
+	if err != nil {
+		return answer{}, err
+	}
+	if len(found.Payments) == 1 && found.More == "" && v.param("before") == "" {
+		return answer{to: base + "/payments/" + found.Payments[0].ID}, nil
+	}
+	var names map[string]string
+	if v.route.Site == operators {
+		if names, err = v.names(found.Payments); err != nil {
+			return answer{}, err
+		}
+	}
+	l.Title = "Search: " + page.Visible(text)
+	l.Rows = v.rowsOf(found.Payments, base+"/payments/", names)
+	v.pageByKey(&l, found)
+	l.Empty = page.Empty{Title: "Nothing found", Text: "No payment that was looked at has this reference, number, amount or name."}
+	return answer{title: "Search", body: page.Listing(l)}, nil
+}
+
+// overview is the first page of the installation: what needs somebody.
+func overview(v *visit) (answer, error) {
+	o := overviewOf{}
+	var err error
+	if v.can(identity.ReadPayments) {
+		if o.stuck, err = v.console.Payments.Stuck(v.ctx); err != nil {
+			return answer{}, err
+		}
+		found, err := v.console.Payments.Latest(v.ctx, payments.Narrow{Limit: 8})
+		if err != nil {
+			return answer{}, err
+		}
+		names, err := v.names(found.Payments)
+		if err != nil {
+			return answer{}, err
+		}
+		o.latest = v.rowsOf(found.Payments, "/ops/payments/", names)
+	}
+	if o.providers, err = v.providers(); err != nil {
+		return answer{}, err
+	}
+	o.checks = v.console.Checks()
+	live, err := v.part("overview", 5, overviewPage(v, o))
+	return answer{title: "Overview", body: live}, err
+}
+
+// overviewOf is what the overview shows.
+type overviewOf struct {
+	stuck     []payments.Payment
+	latest    []page.Row
+	providers []providerLine
+	checks    []Check
+}
+
+// sum is what the stuck payments are worth.
+func (o overviewOf) sum() money.Pesewas {
+	var sum money.Pesewas
+	for _, p := range o.stuck {
+		sum += p.Amount
+	}
+	return sum
+}
+
+// ill counts the providers that are paused or failing.
+func (o overviewOf) ill() (n int) {
+	for _, p := range o.providers {
+		if p.ill {
+			n++
+		}
+	}
+	return n
+}
+
+// faults sums up what the last checks found.
+func (o overviewOf) faults() (n int64) {
+	for _, c := range o.checks {
+		n += c.Faults
+	}
+	return n
+}
+
+// stuck lists the payments that operators were called for, longest first.
+func stuck(v *visit) (answer, error) {
+	list, err := v.console.Payments.Stuck(v.ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	names, err := v.names(list)
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Stuck", Lead: "Open payments whose outcome nobody could find out, longest first. Their money is held; do not pay again.",
+		Count: strconv.Itoa(len(list)), Columns: columnsOf(true), Rows: v.rowsOf(list, "/ops/payments/", names)}
+	l.Empty = page.Empty{Title: "Nothing is stuck", Text: "Every payment is settled, or its provider still has time."}
+	live, err := v.part("stuck", 5, page.Listing(l))
+	return answer{title: "Stuck", body: live}, err
+}
+
+// tenantList lists the tenants.
+func tenantList(v *visit) (answer, error) {
+	list, err := v.console.Tenants.List(v.ctx, v.param("after"), pageRows+1)
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Accounts", Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
+		Empty: page.Empty{Title: "No accounts yet", Text: "Make one on the command line: makola tenant create."}}
+	if len(list) > pageRows {
+		list = list[:pageRows]
+		l.Next = v.query("after", list[pageRows-1].ID)
+	}
+	if v.param("after") != "" {
+		l.Prev = v.query("after", "")
+	}
+	for _, t := range list {
+		l.Rows = append(l.Rows, page.Row{Href: "/ops/tenants/" + t.ID, Cells: []templ.Component{
+			page.Text(t.Name), page.Text(string(t.Mode)), page.Text(onOff(t.CollectionsEnabled)), page.Mark(tenantBadge(t)), page.Time(t.CreatedAt)}})
+	}
+	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func tenantBadge(t tenant.Tenant) page.Badge {
+	switch {
+	case t.Blocked:
+		return page.Badge{Tone: page.Bad, Word: "Blocked"}
+	case t.PayoutsStopped:
+		return page.Badge{Tone: page.Open, Word: "Payouts stopped"}
+	}
+	return page.Badge{Tone: page.Good, Word: "Active"}
+}
+
+// tenantPage is one tenant with its settings and balances.
+func tenantPage(v *visit) (answer, error) {
+	t, err := v.console.Tenants.Get(v.ctx, v.r.PathValue("id"))
+	if problem.Is(err, problem.NotFound) {
+		err = errNoPage()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	facts := []page.Fact{{Name: "Id", Value: page.Copyable(t.ID)}, {Name: "Mode", Value: page.Text(string(t.Mode))}, {Name: "State", Value: page.Mark(tenantBadge(t))},
+		{Name: "Collections", Value: page.Text(onOff(t.CollectionsEnabled))}, {Name: "Payouts", Value: page.Text(onOff(!t.PayoutsStopped))},
+		{Name: "Limit of a payout to a wallet", Value: page.Money(t.PayoutLimitWallet)}, {Name: "Limit of a payout to a bank", Value: page.Money(t.PayoutLimitBank)},
+		{Name: "Fees of collections", Value: page.Text("borne by the " + string(t.FeeBearer))}, {Name: "Duplicate references", Value: page.Text(string(t.Duplicates))},
+		{Name: "Addresses are asked for", Value: page.Text(string(t.Listed))}, {Name: "Made", Value: page.Time(t.CreatedAt)}}
+	ips, err := v.console.Access.PayoutIPs(v.ctx, t.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, ip := range ips {
+		facts = append(facts, page.Fact{Name: "Payouts from", Value: page.ID(ip.String())})
+	}
+	var balances []page.Fact
+	if v.can(identity.ReadBalances) {
+		if balances, err = v.balances(t); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{title: t.Name, body: tenantView(v, t, facts, balances)}, nil
+}
+
+// balances are a tenant's money and credits.
+func (v *visit) balances(t tenant.Tenant) ([]page.Fact, error) {
+	wallet, err := v.console.Ledger.Balance(v.ctx, t.Wallet())
+	if err != nil {
+		return nil, err
+	}
+	credits, err := v.console.Ledger.Balance(v.ctx, t.SMSCredits())
+	return []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(page.Grouped(strconv.FormatInt(credits, 10)))}}, err
+}
+
+// tenantHome is the first page of a tenant.
+func tenantHome(v *visit) (answer, error) {
+	var balances []page.Fact
+	var err error
+	if v.can(identity.ReadBalances) {
+		if balances, err = v.balances(v.tenant); err != nil {
+			return answer{}, err
+		}
+	}
+	var latest []page.Row
+	if v.can(identity.ReadPayments) {
+		if latest, err = v.latestOfTenant(); err != nil {
+			return answer{}, err
+		}
+	}
+	live, err := v.part("home", 5, homePage(v, balances, latest))
+	return answer{title: v.tenant.Name, body: live}, err
+}
+
+// latestOfTenant are the newest payments of the tenant, of all kinds.
+func (v *visit) latestOfTenant() ([]page.Row, error) {
+	var all []payments.Payment
+	for _, kind := range tenantLists {
+		found, err := v.console.Payments.History(v.ctx, v.tenant.ID, payments.Filter{Kind: kind.kind, Size: 10})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found.Rows...)
+	}
+	slices.SortFunc(all, func(a, b payments.Payment) int { return cmp.Compare(b.ID, a.ID) })
+	return v.rowsOf(all[:min(len(all), 10)], "/app/"+v.tenant.ID+"/payments/", nil), nil
+}
+
+// providerLine is how one provider does one operation.
+type providerLine struct {
+	mode, provider, operation string
+	badge                     page.Badge
+	until                     time.Time
+	why                       string
+	ill                       bool
+}
+
+// providers are all providers and binds with their states.
+func (v *visit) providers() (lines []providerLine, err error) {
+	all, err := v.console.Routes.List(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		line := providerLine{mode: s.Mode, provider: providerName(s.Provider), operation: operationWord(string(s.Operation)), badge: worded(breakerBadges, s.Breaker), until: s.Until, why: s.Why}
+		if line.ill = s.Breaker != "closed"; s.Paused != nil {
+			line.badge, line.ill = page.Badge{Tone: page.Open, Word: "Paused"}, true
+			line.why = s.Paused.Actor + ": " + s.Paused.Reason
+		}
+		lines = append(lines, line)
+	}
+	binds, err := v.console.Messaging.Binds(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range binds {
+		state := b.State(v.console.Clock.Now())
+		lines = append(lines, providerLine{mode: string(b.Mode), provider: b.Name, operation: "SMS", badge: worded(breakerBadges, state), why: b.Why, ill: state != "bound"})
+	}
+	return lines, nil
+}
+
+// providerList lists the providers.
+func providerList(v *visit) (answer, error) {
+	lines, err := v.providers()
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Providers", Lead: "What each provider does for us, and whether it is given work now.",
+		Columns: []page.Column{{Name: "Provider"}, {Name: "Money", Minor: true}, {Name: "Operation"}, {Name: "State"}, {Name: "Until", Minor: true}, {Name: "Why", Minor: true}},
+		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
+	for _, p := range lines {
+		var until templ.Component = templ.NopComponent
+		if !p.until.IsZero() {
+			until = page.Time(p.until)
+		}
+		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(p.provider), page.Text(p.mode), page.Text(p.operation), page.Mark(p.badge), until, page.Text(p.why)}})
+	}
+	live, err := v.part("providers", 5, page.Listing(l))
+	return answer{title: l.Title, body: live}, err
+}
+
+// floats is what we hold at providers, by our own ledger.
+func floats(v *visit) (answer, error) {
+	l := page.List{Title: "Float", Lead: "What the ledger says that each provider holds for us.",
+		Columns: []page.Column{{Name: "Provider"}, {Name: "Money"}, {Name: "Held", Right: true}},
+		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
+	for _, r := range v.console.Routes.Rails() {
+		asset := tenant.Tenant{Mode: tenant.Mode(r.Mode)}.Money()
+		balance, err := v.console.Ledger.Balance(v.ctx, ledger.Key{Asset: asset, ID: ledger.Float(r.Name)})
+		if problem.Is(err, problem.NotFound) {
+			balance, err = 0, nil
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(providerName(r.Name)), page.Text(r.Mode), page.Money(money.Pesewas(-balance))}})
+	}
+	live, err := v.part("float", 5, page.Listing(l))
+	return answer{title: l.Title, body: live}, err
+}
+
+// checks says when the books were checked last.
+func checks(v *visit) (answer, error) {
+	l := page.List{Title: "Checks", Lead: "What this node's last check of each book found. makola ledger check makes all of them now.",
+		Columns: []page.Column{{Name: "Book"}, {Name: "Result"}, {Name: "Checked"}}}
+	for _, c := range v.console.Checks() {
+		badge := page.Badge{Tone: page.Good, Word: "Adds up"}
+		switch {
+		case c.At.IsZero():
+			badge = page.Badge{Word: "Not checked yet"}
+		case c.Faults > 0:
+			badge = page.Badge{Tone: page.Bad, Word: fmt.Sprintf("%d faults", c.Faults)}
+		}
+		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(checkWords[c.Name]), page.Mark(badge), page.Time(c.At)}})
+	}
+	live, err := v.part("checks", 5, page.Listing(l))
+	return answer{title: l.Title, body: live}, err
+}
+
+// campaigns lists a tenant's campaigns and one-time passwords.
+func campaigns(v *visit) (answer, error) {
+	list, err := v.console.Messaging.Campaigns(v.ctx, v.tenant.ID, v.param("before"), pageRows+1)
+	if err != nil {
+		return answer{}, err
+	}
+	base := "/app/" + v.tenant.ID + "/messages"
+	l := page.List{Title: "Messages", Columns: []page.Column{{Name: "Sent"}, {Name: "Kind", Minor: true}, {Name: "Sender"}, {Name: "Recipients", Right: true}, {Name: "Credits", Right: true, Minor: true}, {Name: "State"}},
+		Empty: page.Empty{Title: "None yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs", Do: "Read how"}}
+	if len(list) > pageRows {
+		list = list[:pageRows]
+		l.Next = v.query("before", list[pageRows-1].ID)
+	}
+	if v.param("before") != "" {
+		l.Prev = v.query("before", "")
+	}
+	for _, c := range list {
+		l.Rows = append(l.Rows, page.Row{Href: base + "/" + c.ID, Cells: []templ.Component{page.Text(page.When(c.CreatedAt)), page.Text(messageKinds[string(c.Kind)]), page.Text(c.Sender),
+			page.Text(strconv.FormatInt(c.Recipients, 10)), page.Text(strconv.FormatInt(c.Cost(), 10)), page.Mark(worded(campaignBadges, string(c.Status)))}})
+	}
+	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// campaign is one campaign with what became of its messages.
+func campaign(v *visit) (answer, error) {
+	number := int64(1)
+	if text := v.param("page"); text != "" {
+		var err error
+		if number, err = strconv.ParseInt(text, 10, 64); err != nil || number < 1 {
+			return answer{}, problem.Field("page", "must be a number from 1")
+		}
+	}
+	found, err := v.console.Messaging.CampaignMessages(v.ctx, v.tenant.ID, v.r.PathValue("id"), number, pageRows)
+	if problem.Is(err, problem.NotFound) {
+		err = errNoPage()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Recipients", Count: strconv.FormatInt(found.Total, 10),
+		Columns: []page.Column{{Name: "Number"}, {Name: "State"}, {Name: "Credits", Right: true, Minor: true}, {Name: "Submitted", Minor: true}, {Name: "Delivered", Minor: true}, {Name: "Why", Minor: true}},
+		Empty:   page.Empty{Title: "Past the end", Text: "This campaign has fewer pages.", Href: v.query("page", ""), Do: "To the first page"}}
+	for _, m := range found.Messages {
+		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(v.account(m.Recipient)), page.Mark(worded(messageBadges, string(m.Status))), page.Text(strconv.FormatInt(m.Credits, 10)),
+			page.Time(m.SubmittedAt), page.Time(m.DeliveredAt), page.Text(m.Error)}})
+	}
+	if number > 1 {
+		l.Prev = v.query("page", strconv.FormatInt(number-1, 10))
+	}
+	if number*pageRows < found.Total {
+		l.Next = v.query("page", strconv.FormatInt(number+1, 10))
+	}
+	live, err := v.part("campaign", 5, campaignPage(v, found.Campaign, l))
+	return answer{title: "Message " + found.Campaign.Sender, body: live}, err
+}

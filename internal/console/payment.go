@@ -1,0 +1,324 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// story is all that is known of a payment, as far as the visitor may see it.
+type story struct {
+	payment   payments.Payment
+	tenant    string // its name
+	base      string // of the site, such as /ops
+	exchanges []route.Exchange
+	transfers []ledger.Transfer
+	hooks     []delivered
+	audit     []access.Entry
+	next      time.Time // when the provider is asked next
+}
+
+// delivered is a webhook with its failed attempts.
+type delivered struct {
+	webhook.Delivery
+	tries []webhook.Attempt
+}
+
+// Bounds of what one page shows.
+const (
+	shownDeliveries = 20
+	shownEntries    = 50
+)
+
+// opsPayment is the page of any tenant's payment.
+func opsPayment(v *visit) (answer, error) {
+	p, err := v.payment()
+	if err != nil {
+		return answer{}, err
+	}
+	return v.paymentPage(p, "/ops")
+}
+
+// tenantPayment is the page of one of the tenant's own. Another's does not exist.
+func tenantPayment(v *visit) (answer, error) {
+	p, err := v.payment()
+	if err != nil {
+		return answer{}, err
+	}
+	return v.paymentPage(p, "/app/"+v.tenant.ID)
+}
+
+// payment finds the payment of the path, which must be the tenant's where the path names one.
+func (v *visit) payment() (payments.Payment, error) {
+	id := v.r.PathValue("id")
+	p, err := v.console.Payments.Find(v.ctx, id)
+	if err == nil && (v.route.Site == tenants && p.Tenant != v.tenant.ID) {
+		err = errNoPage()
+	}
+	if problem.Is(err, problem.NotFound) {
+		err = errNoPage()
+	}
+	return p, err
+}
+
+func (v *visit) paymentPage(p payments.Payment, base string) (answer, error) {
+	s, err := v.story(p, base)
+	if err != nil {
+		return answer{}, err
+	}
+	every := 5
+	if p.SettledAt.IsZero() {
+		every = 1
+	}
+	live, err := v.part("story", every, storyPage(v, s))
+	return answer{title: kindWords[p.Kind] + " " + p.Reference, body: live}, err
+}
+
+// story reads what the visitor may see.
+func (v *visit) story(p payments.Payment, base string) (s story, err error) {
+	c := v.console
+	s = story{payment: p, base: base, next: c.Payments.NextQuestion(p)}
+	t, err := c.Tenants.Get(v.ctx, p.Tenant)
+	if err != nil {
+		return s, err
+	}
+	s.tenant = t.Name
+	if v.route.Site == operators { // how often it was asked is told; what was said only where that is allowed
+		if s.exchanges, err = c.Routes.Exchanges(v.ctx, p.ID); err != nil {
+			return s, err
+		}
+	}
+	if v.can(identity.ReadTransfers) {
+		if s.transfers, err = c.Ledger.OfSubject(v.ctx, p.ID); err != nil {
+			return s, err
+		}
+	}
+	if v.can(identity.ReadWebhooks) {
+		if s.hooks, err = v.deliveries(p); err != nil {
+			return s, err
+		}
+	}
+	if v.can(identity.ReadAudit) {
+		s.audit, err = c.Access.AuditLog(v.ctx, access.AuditFilter{Tenant: p.Tenant, Subject: p.ID, Limit: shownEntries})
+	}
+	return s, err
+}
+
+func (v *visit) deliveries(p payments.Payment) (all []delivered, err error) {
+	list, err := v.console.Webhooks.List(v.ctx, webhook.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownDeliveries})
+	for _, d := range list {
+		tries, err := v.console.Webhooks.Attempts(v.ctx, p.Tenant, d.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, delivered{d, tries})
+	}
+	return all, err
+}
+
+// replay has a webhook of a payment delivered again.
+func replay(v *visit) (answer, error) {
+	p, err := v.payment()
+	if err != nil {
+		return answer{}, err
+	}
+	event := v.r.PathValue("event")
+	list, err := v.console.Webhooks.List(v.ctx, webhook.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownDeliveries})
+	if err != nil {
+		return answer{}, err
+	}
+	if !slices.ContainsFunc(list, func(d webhook.Delivery) bool { return d.ID == event }) {
+		return answer{}, errNoPage()
+	}
+	if _, err = v.console.Webhooks.Replay(v.ctx, p.Tenant, event); err != nil {
+		return answer{}, err
+	}
+	return answer{to: strings.TrimSuffix(v.r.URL.Path, "/webhooks/"+event+"/replay")}, nil
+}
+
+// asked says how often the provider was asked for the status.
+func (s story) asked() int {
+	n := 0
+	for _, x := range s.exchanges {
+		if strings.HasSuffix(x.Operation, "_status") {
+			n++
+		}
+	}
+	return n
+}
+
+// facts are what stands on the row.
+func (s story) facts(v *visit) []page.Fact {
+	p := s.payment
+	facts := []page.Fact{{Name: "Reference", Value: page.Copyable(p.Reference)}}
+	add := func(name string, value templ.Component, there bool) {
+		if there {
+			facts = append(facts, page.Fact{Name: name, Value: value})
+		}
+	}
+	ops := v.route.Site == operators
+	add("Account", page.Anchor("/ops/tenants/"+p.Tenant, s.tenant), ops)
+	add("Amount", page.Money(p.Amount), true)
+	add("Charges", page.Money(p.Charges), true)
+	add("Net amount", page.Money(p.Net()), p.Kind == payments.KindCollection)
+	add("Channel", page.Text(p.Channel), true)
+	add("Number", page.Text(v.account(p.Account)), p.Account != "")
+	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.can(seeNumbers))
+	add("Label", page.Text(p.Label), p.Label != "")
+	add("Provider", page.Text(providerName(p.Rail)), ops && p.Rail != "")
+	add("Our reference at the provider", page.Copyable(p.ProviderReference), p.ProviderReference != "")
+	add("Provider's own id", page.ID(p.UpstreamID), ops && p.UpstreamID != "")
+	add("Attempt", page.Text(fmt.Sprintf("%d, submitted %d times", p.Attempt, p.Posts)), ops && p.Rail != "")
+	add("Accepted", page.Time(p.CreatedAt), true)
+	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
+	add("Callback address", page.ID(p.CallbackURL), p.CallbackURL != "")
+	add("Paid by", page.Anchor(s.base+"/payments/"+p.Parent, "its collection"), p.Parent != "" && p.Kind == payments.KindTopUp)
+	add("Pays for", page.Anchor(s.base+"/payments/"+p.Child, "its airtime"), p.Child != "")
+	add("API key", page.ID(p.Key), ops && p.Key != "")
+	add("Id", page.Copyable(p.ID), true)
+	return facts
+}
+
+// note says what matters most now.
+func (s story) note() templ.Component {
+	p := s.payment
+	switch {
+	case unknown(p):
+		return page.Note(page.Unknown, "Outcome unknown, money held", s.unknownText())
+	case p.SettledAt.IsZero() && p.Kind == payments.KindCollection:
+		return page.Note(page.Open, "Waiting for the payer", "The payer was asked to approve. Nothing is held meanwhile."+s.nextText())
+	case p.SettledAt.IsZero() && p.Status == payments.StatusWaiting:
+		return page.Note(page.Open, "Waiting for its payment", "It is bought when the payer has paid. Nothing is held meanwhile.")
+	case p.SettledAt.IsZero():
+		return page.Note(page.Open, "On its way", fmt.Sprintf("%s is held until the provider says what became of it.", page.Cedis(p.Held()))+s.nextText())
+	case !p.TurnedAt.IsZero():
+		return page.Note(page.Bad, "The provider contradicted itself", "It said later that the opposite happened. An operator decides what becomes of the amount.")
+	case p.Reason != "":
+		return page.Note(page.Bad, statusBadges[p.Word()].Word, provider.Sentence(p.Reason))
+	}
+	return templ.NopComponent
+}
+
+// unknownText says why the money of a payment is held.
+func (s story) unknownText() string {
+	p := s.payment
+	text := "Nobody knows whether the provider did it. "
+	if p.Refusal != payments.RefusalNone {
+		text = "The provider refused it and has not confirmed that it has nothing of it. "
+	}
+	if n := s.asked(); n > 0 {
+		text += fmt.Sprintf("%s was asked %d times. ", providerName(p.Rail), n)
+	}
+	return strings.TrimSpace(text) + s.nextText() + " Do not pay again."
+}
+
+func (s story) nextText() string {
+	if s.next.IsZero() {
+		return ""
+	}
+	return " It is asked again at about " + s.next.UTC().Format("15:04:05") + "."
+}
+
+// steps is the timeline.
+func (s story) steps(v *visit) []page.Step {
+	p := s.payment
+	steps := []page.Step{{At: p.CreatedAt, Tone: page.Good, What: "Accepted", Text: fmt.Sprintf("%s %s, charges %s", kindWords[p.Kind], page.Cedis(p.Amount), page.Cedis(p.Charges))}}
+	for _, x := range s.exchanges {
+		steps = append(steps, exchangeStep(x, v.can(identity.ReadExchanges)))
+	}
+	if !p.RefusedAt.IsZero() {
+		steps = append(steps, page.Step{At: p.RefusedAt, Tone: page.Unknown, What: "The provider refused it, unconfirmed", Text: provider.Sentence(p.RefusalReason)})
+	}
+	if !p.EscalatedAt.IsZero() {
+		steps = append(steps, page.Step{At: p.EscalatedAt, Tone: page.Unknown, What: "Operators were called"})
+	}
+	if !p.SettledAt.IsZero() {
+		b := badgeOf(p)
+		steps = append(steps, page.Step{At: p.SettledAt, Tone: b.Tone, What: "Settled: " + strings.ToLower(b.Word), Text: cmp.Or(p.Note, provider.Sentence(p.Reason))})
+	}
+	if !p.TurnedAt.IsZero() {
+		steps = append(steps, page.Step{At: p.TurnedAt, Tone: page.Bad, What: "The provider contradicted itself"})
+	}
+	for _, d := range s.hooks {
+		steps = append(steps, d.steps(v.can(seeNumbers))...)
+	}
+	for _, e := range s.audit {
+		steps = append(steps, page.Step{At: e.At, What: e.Action, Text: e.Actor + ": " + e.Reason})
+	}
+	slices.SortStableFunc(steps, func(a, b page.Step) int { return a.At.Compare(b.At) })
+	return steps
+}
+
+// exchangeStep is what was said to a provider, and what it answered.
+func exchangeStep(x route.Exchange, whole bool) page.Step {
+	step := page.Step{At: x.At, What: providerName(x.Provider) + ": " + exchangeWord(x.Operation)}
+	took := x.Took.Round(time.Millisecond)
+	switch {
+	case x.Err != "" && x.Status == 0:
+		step.Tone, step.Text = page.Unknown, "no answer after "+took.String()
+	case x.Status >= 400:
+		step.Tone, step.Text = page.Bad, fmt.Sprintf("answered %d after %s", x.Status, took)
+	default:
+		step.Text = fmt.Sprintf("answered %d after %s", x.Status, took)
+	}
+	if whole {
+		step.Fold = "Exchange, redacted"
+		said := x.Method + " " + x.URL + "\n\n" + indented([]byte(x.Request))
+		step.More = page.Join(page.Pre("Request", said), page.Pre("Answer", cmp.Or(indented([]byte(x.Answer)), x.Err, "nothing")))
+	}
+	return step
+}
+
+// steps are what became of a webhook.
+func (d delivered) steps(whole bool) []page.Step {
+	queued := page.Step{At: d.CreatedAt, What: "Webhook: " + d.Delivery.URL}
+	if whole {
+		queued.Fold, queued.More = "Body", page.Pre("Body", indented([]byte(d.Body)))
+	}
+	steps := []page.Step{queued}
+	for _, t := range d.tries {
+		text := fmt.Sprintf("Attempt %d: answered %d", t.Number, t.Status)
+		if t.Status == 0 {
+			text = fmt.Sprintf("Attempt %d: no answer", t.Number)
+		}
+		steps = append(steps, page.Step{At: t.At, Tone: page.Bad, What: "Webhook not delivered", Text: strings.TrimSuffix(text+". "+t.Error, ". ")})
+	}
+	if d.State == webhook.Delivered {
+		steps = append(steps, page.Step{At: d.EndedAt, Tone: page.Good, What: "Webhook delivered", Text: fmt.Sprintf("answered %d", d.Status)})
+	}
+	return steps
+}
+
+// transferRows are the movements of a payment in the ledger.
+func (s story) transferRows() []page.Row {
+	var rows []page.Row
+	for _, t := range s.transfers {
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(t.Leg), page.ID(string(t.From)), page.ID(string(t.To)), page.Money(money.Pesewas(t.Amount)), page.Time(t.At)}})
+	}
+	return rows
+}
+
+// audited is the details of an entry as text.
+func audited(e access.Entry) string {
+	text, err := json.Marshal(e.Details)
+	if err != nil {
+		return ""
+	}
+	return indented(text)
+}
