@@ -132,7 +132,7 @@ func TestFaultsAndTheClockAreSwitchesOfThePage(t *testing.T) {
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
 	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"mtn"}, "fault": {"outage"}, "count": {"3"}})
-	b.want(http.StatusOK, "/sim", "mtn: outage × 3")
+	b.want(http.StatusOK, "/sim", "MTN: outage × 3")
 	b.do(http.MethodPost, "/sim/faults/clear", nil)
 	if p := b.want(http.StatusOK, "/sim"); strings.Contains(p.text, "outage × 3") {
 		t.Error("the faults are still there")

@@ -225,7 +225,7 @@ func collect(v *visit) (answer, error) {
 		return answer{}, cmp.Or(err, errNoPage())
 	}
 	form := v.r.PostForm
-	ask := payments.Collect{Reference: form.Get("reference"), Label: "Handset", CallbackURL: v.console.PublicURL + "/sim/hooks/" + t.ID}
+	ask := payments.Collect{Reference: form.Get("reference"), Label: t.Name, CallbackURL: v.console.PublicURL + "/sim/hooks/" + t.ID}
 	refused := page.Form{Fields: []page.Field{{Name: "amount", Value: form.Get("amount")}, {Name: "phone", Value: form.Get("phone")}}}
 	if ask.Amount, err = money.Parse(strings.TrimSpace(form.Get("amount"))); err != nil {
 		refused.Fields[0].Wrong = "must be an amount such as 12.50"

@@ -182,9 +182,9 @@ func (s story) facts(v *visit) []page.Fact {
 	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.can(seeNumbers))
 	add("Label", page.Text(p.Label), p.Label != "")
 	add("Provider", page.Text(providerName(p.Rail)), ops && p.Rail != "")
-	add("Our reference at the provider", page.Copyable(p.ProviderReference), p.ProviderReference != "")
+	add("Our reference", page.Copyable(p.ProviderReference), p.ProviderReference != "")
 	add("Provider's own id", page.ID(p.UpstreamID), ops && p.UpstreamID != "")
-	add("Attempt", page.Text(fmt.Sprintf("%d, submitted %d times", p.Attempt, p.Posts)), ops && p.Rail != "")
+	add("Attempt", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Posts))), ops && p.Rail != "")
 	add("Accepted", page.Time(p.CreatedAt), true)
 	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
 	add("Callback address", page.ID(p.CallbackURL), p.CallbackURL != "")
@@ -223,7 +223,7 @@ func (s story) unknownText() string {
 		text = "The provider refused it and has not confirmed that it has nothing of it. "
 	}
 	if n := s.asked(); n > 0 {
-		text += fmt.Sprintf("%s was asked %d times. ", providerName(p.Rail), n)
+		text += fmt.Sprintf("%s was asked %s. ", providerName(p.Rail), page.Times(n))
 	}
 	return strings.TrimSpace(text) + s.nextText() + " Do not pay again."
 }
@@ -309,7 +309,7 @@ func (d delivered) steps(whole bool) []page.Step {
 func (s story) transferRows() []page.Row {
 	var rows []page.Row
 	for _, t := range s.transfers {
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(t.Leg), page.ID(string(t.From)), page.ID(string(t.To)), page.Money(money.Pesewas(t.Amount)), page.Time(t.At)}})
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(strings.ReplaceAll(t.Leg, "_", " ")), page.Text(accountWord(t.From)), page.Text(accountWord(t.To)), page.Money(money.Pesewas(t.Amount)), page.Time(t.At)}})
 	}
 	return rows
 }

@@ -154,7 +154,7 @@ func storyPage(v *visit, s story) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Table("Transfers in the ledger", []page.Column{{Name: "Movement"}, {Name: "From"}, {Name: "To"}, {Name: "Amount", Right: true}, {Name: "At", Minor: true}}, s.transferRows()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Table("Transfers in the ledger", []page.Column{{Name: "Movement", Minor: true}, {Name: "From"}, {Name: "To"}, {Name: "Amount", Right: true}, {Name: "At", Minor: true}}, s.transferRows()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -252,7 +252,7 @@ func webhookOf(v *visit, s story, d delivered) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 string
-		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("%d attempts. ", d.Attempts))
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs("Tried " + page.Times(d.Attempts) + ". ")
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `payment.templ`, Line: 75, Col: 45}
 		}

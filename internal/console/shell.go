@@ -30,7 +30,7 @@ func (v *visit) shell(title string) page.Shell {
 	if !v.can(identity.ReadPayments) {
 		s.Search = ""
 	}
-	s.Query = v.r.URL.Query().Get("q")
+	s.Query = page.Visible(v.param("q"))
 	return s
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
@@ -137,3 +138,18 @@ var checkWords = map[string]string{"ledger": "Ledger", "payments": "Payments aga
 
 // messageKinds name the kinds of sends.
 var messageKinds = map[string]string{"campaign": "Campaign", "otp": "One-time password"}
+
+// accountWord names an account of the ledger.
+func accountWord(id ledger.AccountID) string {
+	name, of, _ := strings.Cut(string(id), "/")
+	if strings.HasPrefix(name, "wallet:") {
+		return "Wallet"
+	}
+	if of != "" {
+		return upper(name) + " at " + providerName(of)
+	}
+	return upper(strings.ReplaceAll(name, "_", " "))
+}
+
+// upper begins a word with a capital letter.
+func upper(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

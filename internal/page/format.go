@@ -1,6 +1,7 @@
 package page
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,17 @@ func When(t time.Time) string {
 		return "never"
 	}
 	return t.UTC().Format("2 Jan 2006, 15:04:05")
+}
+
+// Times says how often: once, twice, 3 times.
+func Times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return strconv.Itoa(n) + " times"
 }
 
 // Masked hides the middle of a phone or account number: 024 •••• 123.

@@ -1,0 +1,224 @@
+package app
+
+import (
+	"encoding/csv"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// another makes a second tenant.
+func (b *browsed) another() tenant.Tenant {
+	b.t.Helper()
+	var t tenant.Tenant
+	err := b.db.Write(b.t.Context(), func(tx *db.Tx) (err error) {
+		t, err = b.tenants.Create(tx, tenant.Tenant{ID: "11111111-1111-7111-8111-111111111111", Name: "Another Shop", Mode: tenant.Test})
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return t
+}
+
+// paid is a collection of the demo tenant, approved, with its webhook delivered.
+func (b *browsed) paid() string {
+	b.t.Helper()
+	b.signIn(b.nextLink())
+	b.ask("12.50", "0240000001", "handset-0000000001")
+	b.until("/sim", "Signature valid")
+	if err := b.routes.Flush(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.the("handset-0000000001")
+}
+
+func TestAPaymentsPageIsItsWholeStory(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	b.want(http.StatusOK, "/ops/payments/"+id, "handset-0000000001", "GHS 12.50", "Success", "the payer was asked", "Exchange, redacted", "Settled: success",
+		"Webhook delivered", "Transfers in the ledger", "Float at MTN", "233240000001", "Send again")
+	own := b.want(http.StatusOK, "/app/"+demoTenant+"/payments/"+id, "handset-0000000001", "Webhook delivered", "Transfers in the ledger")
+	if strings.Contains(own.text, "Exchange, redacted") || strings.Contains(own.text, "own id") {
+		t.Error("a tenant sees what was said to the provider")
+	}
+}
+
+func TestAWebhookIsSentAgainFromThePage(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	p := b.want(http.StatusOK, "/ops/payments/"+id)
+	_, rest, found := strings.Cut(p.text, `action="/ops/payments/`+id+`/webhooks/`)
+	event, _, _ := strings.Cut(rest, "/")
+	if !found {
+		t.Fatal("no button")
+	}
+	if p := b.do(http.MethodPost, "/ops/payments/"+id+"/webhooks/"+event+"/replay", nil); p.StatusCode != http.StatusSeeOther || p.Header.Get("Location") != "/ops/payments/"+id {
+		t.Fatalf("%d %s", p.StatusCode, p.text)
+	}
+	clocktest.Await(t, "the same webhook once more", func() bool { return strings.Count(b.get("/sim").text, "webhook-id: "+event) == 2 })
+}
+
+func TestAnotherTenantsIdsDoNotExist(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	other := b.another()
+	b.become("owner@another.example", identity.Membership{Tenant: other.ID, Role: identity.Owner})
+	b.want(http.StatusSeeOther, "/")
+	b.want(http.StatusOK, "/app/"+other.ID, "Another Shop")
+	b.want(http.StatusNotFound, "/app/"+other.ID+"/payments/"+id)
+	b.want(http.StatusNotFound, "/app/"+demoTenant)
+	b.want(http.StatusNotFound, "/app/"+demoTenant+"/payments/"+id)
+	b.want(http.StatusForbidden, "/ops")
+	if p := b.want(http.StatusOK, "/app/"+other.ID+"/search?q=handset-0000000001"); strings.Contains(p.text, id) {
+		t.Error("a search finds another tenant's payment")
+	}
+	if p := b.get("/app/" + other.ID + "/collections.csv"); strings.Contains(p.text, "handset") {
+		t.Error("a file has another tenant's payment")
+	}
+	if p := b.do(http.MethodPost, "/app/"+other.ID+"/payments/"+id+"/webhooks/x/replay", nil); p.StatusCode != http.StatusNotFound {
+		t.Errorf("a replay of another's: %d", p.StatusCode)
+	}
+}
+
+func TestAnOperatorWhoLooksAtATenantsPagesChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	b.become("ops@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Operations})
+	p := b.want(http.StatusOK, "/app/"+demoTenant+"/payments/"+id, "You are looking at the pages of Adom Stores", "233 •••• 001")
+	if strings.Contains(p.text, "Send again") || strings.Contains(p.text, "233240000001") {
+		t.Error("more than the auditor's rights")
+	}
+	if p := b.do(http.MethodPost, "/app/"+demoTenant+"/payments/"+id+"/webhooks/x/replay", nil); p.StatusCode != http.StatusNotFound {
+		t.Errorf("a write: %d", p.StatusCode)
+	}
+	b.become("sre@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.SRE})
+	b.want(http.StatusNotFound, "/app/"+demoTenant)
+}
+
+// Numbers are whole where the role allows it, on pages and in files.
+func TestNumbersAreMaskedWhereTheRoleHasNone(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	for role, whole := range map[identity.Role]bool{identity.Owner: true, identity.Operations: true, identity.Treasury: false, identity.Auditor: false, identity.Support: false} {
+		b.become(string(role)+"@example.com", identity.Membership{Tenant: identity.Installation, Role: role})
+		pages := []string{"/ops/payments", "/ops/payments/" + id, "/ops/search?q=12.50"}
+		if identity.Can(identity.InstallationSite, role, identity.ExportPayments) {
+			pages = append(pages, "/ops/payments.csv")
+		}
+		for _, path := range pages {
+			p := b.get(path)
+			shows := strings.Contains(p.text, "233240000001") || strings.Contains(p.text, "0240000001")
+			exchanges := strings.HasPrefix(path, "/ops/payments/") && strings.Contains(p.text, "Exchange, redacted")
+			if shows && !whole && !exchanges || !shows && whole && p.StatusCode == http.StatusOK {
+				t.Errorf("%s at %s: whole numbers %v", role, path, shows)
+			}
+		}
+	}
+}
+
+// What somebody else can fill in is text on pages and in files.
+func TestPlantedTextIsTextEverywhere(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	const markup, formula, turned = `<img src=x onerror=alert(1)>`, `=HYPERLINK("http://evil.example")`, "Kofi\u202eevil"
+	for i, name := range []string{markup, formula, turned} {
+		reference := "planted-000000" + string(rune('1'+i))
+		b.call("payment-api/send/mobilemoney", `{"amount":"1.00","channel":"MTN","account_number":"0240000001","client_reference":"`+reference+`","account_name":`+quoted(name)+`}`)
+		id := b.the(reference)
+		for _, path := range []string{"/ops/payments/" + id, "/app/" + demoTenant + "/payments/" + id, "/ops/payments.csv", "/app/" + demoTenant + "/payouts.csv", "/ops/search?q=" + reference} {
+			p := b.get(path)
+			if strings.Contains(p.text, "<img src=x") && !strings.Contains(p.Header.Get("Content-Type"), "csv") || strings.Contains(p.text, "\u202e") {
+				t.Errorf("%s: %q", path, name)
+			}
+			if !strings.Contains(p.Header.Get("Content-Type"), "csv") {
+				continue
+			}
+			rows, err := csv.NewReader(strings.NewReader(p.text)).ReadAll()
+			if err != nil || len(rows) < i+2 {
+				t.Fatalf("%s: %d rows, %v", path, len(rows), err)
+			}
+			for _, row := range rows {
+				for _, cell := range row {
+					if cell != "" && strings.ContainsAny(cell[:1], "=+-@\t\r") {
+						t.Errorf("%s: a formula %q", path, cell)
+					}
+				}
+			}
+		}
+	}
+	p := b.get("/ops/search?q=" + "%3Cscript%3Ealert(1)%3C/script%3E%E2%80%AE")
+	if strings.Contains(p.text, "<script>alert") || strings.Contains(p.text, "\u202e") {
+		t.Error("what was searched for is not text")
+	}
+}
+
+func quoted(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
+
+func TestAddressesThatAreWrongAreAnsweredWithAPage(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.paid()
+	app := "/app/" + demoTenant
+	long := strings.Repeat("9", 300)
+	for path, status := range map[string]int{
+		"/ops/payments/nothing": 404, "/ops/payments/" + long: 404, "/ops/payments/%00": 404, app + "/payments/%3Cscript%3E": 404, "/ops/tenants/nothing": 404, app + "/messages/nothing": 404,
+		"/app/nothing": 404, "/app/" + long: 404, "/ops/nothing": 404,
+		app + "/collections?page=999999": 200, app + "/collections?page=0": 422, app + "/collections?page=x": 422, app + "/collections?page=" + long: 422, app + "/messages?before=zzz": 200,
+		app + "/collections?status=lost": 422, app + "/collections?from=2026-13-01": 422, app + "/collections?from=2026-11-02&to=2026-11-01": 422, app + "/collections?status=success&status=failed": 422,
+		"/ops/payments?before=" + long: 422, "/ops/payments?kind=nothing": 200, "/ops/payments?tenant=nothing": 200, "/ops/payments?newer=zzz": 204, "/ops/search?q=": 200, "/ops/search?q=" + long: 422,
+		app + "/collections.csv?status=lost": 422, "/ops/payments.csv?from=x": 422, "/ops/payments?live=nothing": 204,
+	} {
+		if p := b.get(path); p.StatusCode != status {
+			t.Errorf("%s: %d, not %d", path, p.StatusCode, status)
+		}
+	}
+}
+
+// The word "newer" counts, and pages by number and by key go on.
+func TestListsSayWhatIsNewAndGoOn(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	app := "/app/" + demoTenant
+	poll := func(path string) string {
+		p := b.want(http.StatusOK, path)
+		_, rest, _ := strings.Cut(p.text, `id="newer"`)
+		_, rest, _ = strings.Cut(rest, `hx-get="`)
+		at, _, _ := strings.Cut(rest, `"`)
+		return at
+	}
+	all, own := poll("/ops/payments"), poll(app+"/collections")
+	b.want(http.StatusNoContent, all)
+	b.want(http.StatusNoContent, own)
+	b.ask("12.50", "0240000001", "handset-0000000001")
+	b.want(http.StatusOK, all, "1 new: show")
+	again := b.want(http.StatusOK, own, "1 new: show")
+	_, rest, _ := strings.Cut(again.text, `hx-get="`)
+	at, _, _ := strings.Cut(rest, `"`)
+	b.want(http.StatusNoContent, strings.ReplaceAll(at, "&amp;", "&"))
+	b.want(http.StatusOK, app+"/collections", "handset-0000000001")
+}
+
+func TestASessionWithoutUseIsOverThoughItsPagePolls(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	b.want(http.StatusOK, "/ops/payments")
+	b.clock.Advance(identity.IdleOperator - time.Minute)
+	b.get("/ops/payments?newer=0")
+	b.clock.Advance(2 * time.Minute)
+	b.want(http.StatusUnauthorized, "/ops/payments")
+}
