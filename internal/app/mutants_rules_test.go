@@ -516,7 +516,7 @@ func webhookRules() []mutant {
 // creditRules: what messages cost, and when they cost nothing.
 func creditRules() []mutant {
 	return []mutant{
-		{"sms-charge", "a campaign costs its price for each recipient", "internal/messaging/campaign_row.go",
+		{"sms-charge", "a campaign costs its price for each recipient", "internal/messaging/credit_transfers.go",
 			`Amount: c.Cost(), Subject: c.ID, Leg: "charge"`, `Amount: c.Credits, Subject: c.ID, Leg: "charge"`,
 			byTest("messaging", "TestSendChargesOnceAndDelivers/SQLite")},
 		{"sms-number-once", "a number that is given twice is charged once", "internal/messaging/campaign.go",
@@ -534,7 +534,7 @@ func creditRules() []mutant {
 		{"sms-retry-once", "an admission that is tried again charges once", "internal/messaging/admission.go",
 			`if before.tried[c.ID] {`, `if before.tried[c.ID] && c.ID == "" {`,
 			byTest("messaging", "TestAnAdmissionThatIsTriedAgainKnowsItself/SQLite")},
-		{"sms-refund-price", "what nobody took is given back at its price", "internal/messaging/refunds.go",
+		{"sms-refund-price", "what nobody took is given back at its price", "internal/messaging/credit_transfers.go",
 			`Amount: messages * c.Credits,`, `Amount: messages,`,
 			byTest("messaging", "TestWhatNobodyTookIsRefundedOnce/SQLite")},
 		{"sms-unknown-holds", "what may have been taken is not given back", "internal/messaging/message.go",
@@ -552,7 +552,7 @@ func creditRules() []mutant {
 		{"sms-never-twice", "what a dead node was sending is not sent again", "internal/messaging/chunk_takeover.go",
 			`to, why := StatusUnknown,`, `to, why := StatusQueued,`,
 			byTest("messaging", "TestANodeDiesWhileItSends/SQLite")},
-		{"sms-one-owner", "a chunk has one owner", "internal/messaging/chunk_step.go",
+		{"sms-one-owner", "a chunk has one owner", "internal/messaging/chunk_step_lane.go",
 			`case !there, at.turn != s.turn:`, `case !there:`,
 			byTest("messaging", "TestAStepOfAnOldTurnIsRefused/SQLite")},
 		{"sms-late-password", "a one-time password that is over is not sent", "internal/messaging/chunk_work.go",

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
@@ -36,36 +38,56 @@ type admitted struct {
 	known    bool // an earlier try wrote it
 }
 
+// admissionLane charges and stores campaigns, many in one transaction.
+type admissionLane struct {
+	db       *db.DB
+	ledger   *ledger.Ledger
+	jobs     *jobs.Queue
+	watch    *recovery.Watch
+	clock    *clock.Clock
+	log      *slog.Logger
+	metrics  metrics
+	tap      config.OTPTap
+	delivery *delivery
+	lane     *lane.Lane[*admission, admitted]
+}
+
+func newAdmissionLane(d Deps, deliver *delivery, counters metrics) *admissionLane {
+	l := &admissionLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, watch: d.Watch, clock: d.Clock, log: d.Log, metrics: counters, tap: d.OTPTap, delivery: deliver}
+	l.lane = lane.New(lane.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, l.admit)
+	return l
+}
+
 // acceptStaged accepts a large campaign. What can be refused before its chunks are stored is, so that
 // a tenant without credits does not fill the table; the lane decides again.
-func (m *Messaging) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
-	balance, err := m.ledger.Balance(ctx, a.tenant.SMSCredits())
+func (l *admissionLane) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
+	balance, err := l.ledger.Balance(ctx, a.tenant.SMSCredits())
 	if err != nil {
 		return Campaign{}, false, err
 	}
 	if balance < a.campaign.Cost() {
 		return Campaign{}, false, insufficient(balance, a.campaign.Cost())
 	}
-	if err := m.stage(ctx, a); err != nil {
+	if err := l.stage(ctx, a); err != nil {
 		return Campaign{}, false, err
 	}
-	c, replayed, err := m.accept(ctx, a)
+	c, replayed, err := l.accept(ctx, a)
 	if replayed || err != nil && !problem.Is(err, problem.Unavailable) {
-		m.unstage(ctx, a)
+		l.unstage(ctx, a)
 	}
 	return c, replayed, err
 }
 
 // stage stores the chunks of a large campaign in small transactions of their own, before it is
 // charged. Until then they are orphans that are swept after an hour.
-func (m *Messaging) stage(ctx context.Context, a *admission) error {
+func (l *admissionLane) stage(ctx context.Context, a *admission) error {
 	for i := range a.chunks {
 		a.chunks[i].State = chunkStaged
 		there := func(tx *db.Tx) (bool, error) {
 			var one int64
 			return tx.One(chunkThere, []any{a.campaign.Tenant, a.campaign.ID, a.chunks[i].No}, &one)
 		}
-		if err := m.db.WriteRecognising(db.Bulk(ctx, a.campaign.Tenant), there, func(tx *db.Tx) error {
+		if err := l.db.WriteRecognising(db.Bulk(ctx, a.campaign.Tenant), there, func(tx *db.Tx) error {
 			db.Insert(tx, "chunks", chunkColumns, a.chunks[i:i+1])
 			return nil
 		}); err != nil {
@@ -77,13 +99,13 @@ func (m *Messaging) stage(ctx context.Context, a *admission) error {
 }
 
 // unstage removes the chunks of a campaign that was refused. The sweep does it otherwise.
-func (m *Messaging) unstage(ctx context.Context, a *admission) {
-	err := m.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
+func (l *admissionLane) unstage(ctx context.Context, a *admission) {
+	err := l.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
 		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
 		return nil
 	})
 	if err != nil {
-		m.log.WarnContext(ctx, "the chunks of a refused campaign are left to the sweep", "campaign", a.campaign.ID, "error", err)
+		l.log.WarnContext(ctx, "the chunks of a refused campaign are left to the sweep", "campaign", a.campaign.ID, "error", err)
 	}
 }
 
@@ -122,10 +144,11 @@ type past struct {
 // queries look for earlier requests like those of a batch.
 func (p *past) queries(batch []*admission, rule config.OTPTap) []db.Query {
 	*p = past{taps: newTaps(rule), byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
-	var keyed, tried, codes []*admission
+	var keyed, tried []*admission
+	var codes []*otpRow
 	for _, a := range batch {
 		if a.otp != nil {
-			codes = append(codes, a)
+			codes = append(codes, a.otp)
 		}
 		if a.campaign.IdempotencyKey != "" {
 			keyed = append(keyed, a)
@@ -162,13 +185,13 @@ func (p *past) queries(batch []*admission, rule config.OTPTap) []db.Query {
 
 // earlier looks for the campaign that the caller's idempotency key made already, before anything else
 // is asked about the request: what it names may have gone since. The lane looks again.
-func (m *Messaging) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
+func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return Campaign{}, false, nil
 	}
 	asked := Campaign{Tenant: caller.Tenant, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash}
 	var before past
-	err = m.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, m.otpTap)...) })
+	err = l.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, l.tap)...) })
 	known, found := before.byKey[idempotencyKey{asked.Tenant, asked.IdempotencyKey}]
 	if err != nil || !found {
 		return Campaign{}, false, err
@@ -178,7 +201,7 @@ func (m *Messaging) earlier(ctx context.Context, caller idempotency.Caller) (c C
 }
 
 // admit charges and stores a batch of campaigns in one transaction; each gets its own verdict.
-func (m *Messaging) admit(ctx context.Context, batch []*admission) ([]lane.Verdict[admitted], error) {
+func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var verdicts []lane.Verdict[admitted]
 	landed := func(tx *db.Tx) (bool, error) {
 		for i, a := range batch {
@@ -189,18 +212,18 @@ func (m *Messaging) admit(ctx context.Context, batch []*admission) ([]lane.Verdi
 		}
 		return true, nil // nothing was written
 	}
-	err := m.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
+	err := l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
 		var err error
-		verdicts, err = m.admitIn(ctx, tx, batch)
+		verdicts, err = l.admitIn(ctx, tx, batch)
 		return err
 	})
 	return verdicts, err
 }
 
-func (m *Messaging) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
+func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var page ledger.Page
 	var before past
-	queries := append([]db.Query{m.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, m.otpTap)...)
+	queries := append([]db.Query{l.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, l.tap)...)
 	for _, a := range batch {
 		a.tried = true
 	}
@@ -210,23 +233,23 @@ func (m *Messaging) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) 
 	verdicts := make([]lane.Verdict[admitted], len(batch))
 	var accepted []*admission
 	for i, a := range batch {
-		verdicts[i] = m.verdict(a, &page, &before)
+		verdicts[i] = l.verdict(a, &page, &before)
 		if v := verdicts[i]; v.Err == nil && !v.Value.replayed && !v.Value.known {
 			accepted = append(accepted, a)
 			before.byKey[idempotencyKey{a.campaign.Tenant, a.campaign.IdempotencyKey}] = a.campaign
 		}
 	}
 	page.Post()
-	if err := m.store(tx, accepted); err != nil {
+	if err := l.store(tx, accepted); err != nil {
 		return nil, err
 	}
 	before.taps.write(tx)
-	tx.AfterCommit(func() { m.tapsClosed(ctx, before.taps) })
+	tx.AfterCommit(func() { l.tapsClosed(ctx, before.taps) })
 	return verdicts, nil
 }
 
 // verdict decides one admission on what the transaction has seen.
-func (m *Messaging) verdict(a *admission, page *ledger.Page, before *past) lane.Verdict[admitted] {
+func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *past) lane.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
 		return lane.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
@@ -234,7 +257,7 @@ func (m *Messaging) verdict(a *admission, page *ledger.Page, before *past) lane.
 	if known, ok := before.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
 		return replay(c, known)
 	}
-	now := m.clock.Now()
+	now := l.clock.Now()
 	if a.otp != nil {
 		if err := cmp.Or(before.taps.open(*a.otp, now), before.codes.take(*a.otp, now)); err != nil {
 			return lane.Verdict[admitted]{Err: err}
@@ -261,7 +284,7 @@ func replay(c, known Campaign) lane.Verdict[admitted] {
 }
 
 // store defers the rows of what was accepted, with a job for each chunk, and one for those that are marked.
-func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
+func (l *admissionLane) store(tx *db.Tx, accepted []*admission) error {
 	var campaigns []Campaign
 	var chunks []chunk
 	var messages []message
@@ -281,17 +304,17 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 				chunks = append(chunks, k)
 			}
 			if a.marked {
-				marked[a.campaign.Mode] = append(marked[a.campaign.Mode], m.fresh(a, k))
+				marked[a.campaign.Mode] = append(marked[a.campaign.Mode], l.delivery.otp.work(a.campaign, k, a.otp))
 				continue
 			}
-			job, err := m.chunkJob(a, k)
+			job, err := l.delivery.chunkJob(a.campaign, k, a.otp, a.staged)
 			if err != nil {
 				return err
 			}
 			waiting = append(waiting, job)
 		}
 		if a.otp != nil {
-			m.storeOTP(tx, *a.otp)
+			l.storeOTP(tx, *a.otp)
 		}
 	}
 	for mode, works := range marked {
@@ -303,11 +326,11 @@ func (m *Messaging) store(tx *db.Tx, accepted []*admission) error {
 	}
 	db.Insert(tx, "campaigns", campaignColumns, campaigns)
 	if n := len(campaigns); n > 0 {
-		m.watch.Commits(tx, 0, recovery.Campaign, campaigns[n-1].Tenant, campaigns[n-1].ID)
+		l.watch.Commits(tx, 0, recovery.Campaign, campaigns[n-1].Tenant, campaigns[n-1].ID)
 	}
 	db.Insert(tx, "chunks", chunkColumns, chunks)
 	db.Insert(tx, "messages", messageColumns, messages)
-	m.jobs.Add(tx, waiting...)
+	l.jobs.Add(tx, waiting...)
 	return nil
 }
 
@@ -320,30 +343,41 @@ func creditKeys(batch []*admission) []ledger.Key {
 }
 
 // accept runs an admission through the lane.
-func (m *Messaging) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
+func (l *admissionLane) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
 	rows := 2 + len(a.invalid)
 	if !a.staged {
 		rows += len(a.chunks)
 	}
-	if a.marked = m.mayMark(a); a.marked {
+	if a.marked = l.delivery.mayMark(a.campaign, a.chunks); a.marked {
 		a.campaign.turn, a.campaign.markedAt = newTurn(), a.campaign.CreatedAt
 	}
-	r, err := m.admissions.Do(ctx, a.campaign.Tenant, rows, a)
+	r, err := l.lane.Do(ctx, a.campaign.Tenant, rows, a)
 	if a.marked && (err != nil || r.replayed || r.known) {
-		m.marks.end(a.campaign.ID) // nobody submits it from here
+		l.delivery.marks.end(a.campaign.ID) // nobody submits it from here
 	}
 	return r.campaign, r.replayed, err
 }
 
-// chunkJob is the job of a chunk that is not marked yet.
-func (m *Messaging) chunkJob(a *admission, k chunk) (jobs.Job, error) {
-	kind := bulkKind(a.campaign.Mode)
-	if len(k.Recipients) <= smallChunk {
-		kind = smallKind(a.campaign.Mode)
+// tapsClosed logs and counts the taps that a transaction closed.
+func (l *admissionLane) tapsClosed(ctx context.Context, s taps) {
+	for _, k := range s.closing {
+		t := s.read[k]
+		l.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), prefixLength)]).Inc()
+		l.log.WarnContext(ctx, "too few one-time passwords to a range of numbers are verified: it is closed", "tenant", t.tenant, "range", maskedRange(t.prefix),
+			"sent", t.fullSent, "verified", t.fullVerified, slog.Time("until", t.closedUntil))
 	}
-	job, err := k.payload().job(kind)
-	if !a.staged { // the recipients of large campaigns do not wait in memory
-		job.Memo = m.fresh(a, k)
-	}
-	return job, err
+}
+
+const (
+	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
+	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at, tap_batch)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
+)
+
+// storeOTP defers the row of a code in the transaction that charges it.
+func (l *admissionLane) storeOTP(tx *db.Tx, o otpRow) {
+	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
+	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires, o.batch)
+	now := l.clock.Now()
+	tx.Defer(countOTP, -1, o.tenant, o.msisdn, sendsCounter, now, now.Add(-otpSendWindow), now.Add(otpSendWindow), otpSendsInWindow)
 }

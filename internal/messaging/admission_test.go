@@ -207,7 +207,7 @@ func TestKeysAreForgotten(t *testing.T) {
 			}
 			return nil
 		})
-		if err := h.forgetKeys(t.Context(), morning.Add(time.Second)); err != nil {
+		if err := h.retention().forgetKeys(t.Context(), morning.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if n, whole := h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> ''"), h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> '' AND created_at > $1", morning); n != young || whole != young {
@@ -409,7 +409,7 @@ func TestOrphansAreSwept(t *testing.T) {
 		for no := range int64(3) {
 			a.chunks = append(a.chunks, chunk{Tenant: "shop", Campaign: "dead", No: no, Recipients: []msisdn.MSISDN{"233241234567"}, CreatedAt: h.clock.Now()})
 		}
-		if err := h.stage(t.Context(), a); err != nil {
+		if err := h.admissions.stage(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		h.pass(sweepEvery)
@@ -462,7 +462,7 @@ func TestAnAdmissionThatIsTriedAgainKnowsItself(t *testing.T) {
 		c.Recipients, c.numbers = 1, []msisdn.MSISDN{"233241234567"}
 		a := &admission{tenant: h.tenant, campaign: c, chunks: []chunk{{Tenant: "shop", Campaign: c.ID, State: chunkReady, Recipients: c.numbers, Small: true}}}
 		for range 3 { // the lane runs a batch again whose answer it could not get
-			v, err := h.admit(t.Context(), []*admission{a})
+			v, err := h.admissions.admit(t.Context(), []*admission{a})
 			if err != nil || v[0].Err != nil || v[0].Value.campaign.ID != c.ID || v[0].Value.replayed {
 				t.Fatalf("%+v, %v", v, err)
 			}

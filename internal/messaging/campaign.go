@@ -30,18 +30,6 @@ const (
 	maxInvalid = 1_000
 )
 
-// The kinds. A one-time password is a campaign of one recipient whose text is never stored, only its
-// template.
-const (
-	KindOTP Kind = "otp"
-)
-
-// The states of a campaign: active -> done, or stopped by an operator.
-const (
-	CampaignStopped CampaignStatus = "stopped"
-	CampaignDone    CampaignStatus = "done"
-)
-
 // Send is one message to a list of numbers, to contact groups, or to both.
 type Send struct {
 	SenderID   string
@@ -59,10 +47,10 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	if err != nil {
 		return Campaign{}, false, err
 	}
-	if c, replayed, err = m.earlier(ctx, caller); replayed || err != nil {
+	if c, replayed, err = m.admissions.earlier(ctx, caller); replayed || err != nil {
 		return c, replayed, err
 	}
-	if held, err := m.held(ctx, caller.Tenant); err != nil || held {
+	if held, err := heldInRecovery(ctx, m.recovery, caller.Tenant); err != nil || held {
 		return Campaign{}, false, cmp.Or[error](err, errRecovering())
 	}
 	var bad problem.Fields
@@ -98,9 +86,9 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 		a.campaign.Left, a.campaign.numbers = 0, list.numbers
 	}
 	if len(list.numbers) <= smallCampaign {
-		return m.accept(ctx, &a)
+		return m.admissions.accept(ctx, &a)
 	}
-	return m.acceptStaged(ctx, &a)
+	return m.admissions.acceptStaged(ctx, &a)
 }
 
 // noRecipients is the contract's refusal of a send to nobody.

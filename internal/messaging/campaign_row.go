@@ -5,10 +5,21 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
+)
+
+// The kinds. A one-time password is a campaign of one recipient whose text is never stored, only its
+// template.
+const (
+	KindOTP Kind = "otp"
+)
+
+// The states of a campaign: active -> done, or stopped by an operator.
+const (
+	CampaignStopped CampaignStatus = "stopped"
+	CampaignDone    CampaignStatus = "done"
 )
 
 var campaignColumns = []db.Column[Campaign]{
@@ -122,12 +133,6 @@ type Campaign struct {
 
 // Cost is what the campaign takes from the tenant's credits.
 func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
-
-// charge is the transfer that pays for a campaign.
-func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
-	return ledger.Transfer{Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
-		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
-}
 
 const (
 	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`

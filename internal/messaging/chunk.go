@@ -75,3 +75,10 @@ func (p chunkPayload) job(kind string) (jobs.Job, error) {
 	}
 	return jobs.Job{ID: fmt.Sprintf("%s/%d", p.Campaign, p.Chunk), Kind: kind, Subject: p.Campaign, Payload: payload}, nil
 }
+
+const (
+	// bulkWorkers and smallWorkers are the chunks of one mode that are worked on at once. Single
+	// messages have workers of their own, so that a one-time password does not wait for a campaign.
+	bulkWorkers  = 16
+	smallWorkers = 256
+)

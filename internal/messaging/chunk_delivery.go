@@ -6,43 +6,58 @@ import (
 	"errors"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
 )
+
+// chunkJob is the job of a chunk that is not marked yet.
+func (d *delivery) chunkJob(c Campaign, k chunk, otp *otpRow, staged bool) (jobs.Job, error) {
+	kind := bulkKind(c.Mode)
+	if len(k.Recipients) <= smallChunk {
+		kind = smallKind(c.Mode)
+	}
+	job, err := k.payload().job(kind)
+	if !staged { // the recipients of large campaigns do not wait in memory
+		job.Memo = d.otp.work(c, k, otp)
+	}
+	return job, err
+}
 
 const (
 	// sliceSize is how many messages of a chunk are marked and not recorded at once, at most: a crash leaves no more of
 	// them unknown.
 	sliceSize = 100
-	// bulkWorkers and smallWorkers are the chunks of one mode that are worked on at once. Single
-	// messages have workers of their own, so that a one-time password does not wait for a campaign.
-	bulkWorkers  = 16
-	smallWorkers = 256
 	// noBindPause is how long a chunk waits when no operator is connected.
 	noBindPause = 2 * time.Second
-	// resubmitFor is how long a message that no operator took is offered again, from its first time.
-	resubmitFor = 30 * time.Minute
-	leastRetry  = 100 * time.Millisecond
-	mostRetry   = 10 * time.Second
-	// stepTries is how often a step is committed again whose error is not the database's absence.
-	stepTries = 5
 )
 
-// register says who works on chunks.
-func (m *Messaging) register() {
-	for _, mode := range []tenant.Mode{tenant.Test, tenant.Live} {
-		sender := m.sms[mode]
-		if sender == nil {
-			continue
-		}
-		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
-		m.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: m.deliver, Takes: takes})
-		m.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: m.deliver, Takes: takes})
-		m.jobs.Register(jobs.Handler{Kind: volleyKind(mode), Workers: smallWorkers, Run: m.fire, Takes: takes})
-	}
+// delivery delivers chunks.
+type delivery struct {
+	db        *db.DB
+	jobs      *jobs.Queue
+	clock     *clock.Clock
+	sms       map[tenant.Mode]provider.SMSSender
+	otp       otpKeys
+	recovery  *recovery.Recovery
+	owner     *chunkOwner
+	submitter *submitter
+	steps     *stepLane
+	marks     marks
+	states    *fresh.Cache[campaignKey, CampaignStatus]
+}
+
+func newDelivery(d Deps, otp otpKeys, receipts *receiptBook, counters metrics) *delivery {
+	made := &delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, otp: otp, recovery: d.Recovery,
+		owner:     &chunkOwner{db: d.DB, resend: d.Resend, otp: otp, receipts: receipts},
+		submitter: newSubmitter(d, receipts, counters), steps: newStepLane(d, receipts)}
+	made.states = fresh.New(d.Clock, freshness, cached, made.loadStatus)
+	return made
 }
 
 // chunkTenant puts the chunks of each tenant in a line of its own; the lines take turns.
@@ -58,22 +73,22 @@ func chunkTenant(j jobs.Job) string {
 }
 
 // deliver is the handler of a chunk.
-func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
+func (d *delivery) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	w, ok := job.Memo.(*work)
 	if !ok || w.stale {
 		var err error
-		if w, err = m.resume(ctx, job); err != nil {
+		if w, err = d.owner.resume(ctx, job); err != nil {
 			return jobs.Retry(err)
 		}
 		if w == nil {
 			return jobs.Done() // its chunk was ended before
 		}
 	}
-	if held, err := m.held(ctx, w.campaign.Tenant); w.until.IsZero() && (err != nil || held) {
+	if held, err := heldInRecovery(ctx, d.recovery, w.campaign.Tenant); w.until.IsZero() && (err != nil || held) {
 		return jobs.Later(recoveryPause)
 	}
 	w.stale = true // what a panic leaves is in the rows
-	wait, err := m.run(ctx, job.ID, w)
+	wait, err := d.run(ctx, job.ID, w)
 	w.stale = err != nil
 	switch {
 	case errors.Is(err, provider.ErrElsewhere):
@@ -91,16 +106,16 @@ func (m *Messaging) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 // run takes a chunk through its steps until it is over, or says how long to wait. Each step commits the results that
 // have come with the marks of what is sent next; what has no answer yet stays in flight, and the chunk does not end before
 // it has one.
-func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
-	f := m.newFlight(ctx, m.sms[w.campaign.Mode], w)
+func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
+	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
 	defer f.end()
 	var results []result
 	job := &chunkJob{id: jobID, left: 1}
 	for {
 		s := &step{job: job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
-		wait, blocked := m.plan(ctx, f.sender, w, s)
+		wait, blocked := d.plan(ctx, f.sender, w, s)
 		if !s.idle() {
-			done, err := m.commit(ctx, s)
+			done, err := d.steps.commit(ctx, s)
 			if err != nil || s.last || done.stopped {
 				return 0, err
 			}
@@ -126,7 +141,7 @@ func (m *Messaging) run(ctx context.Context, jobID string, w *work) (wait time.D
 // plan fills a step with what is to be sent next: recipients without a row first, then what was not
 // taken before, when its time has come. Otherwise it says why not, or how long to wait; with messages in flight 0 is
 // until one of them has an answer.
-func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
+func (d *delivery) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
 	room := sliceSize - s.inFlight
 	if ctx.Err() != nil || room <= 0 {
 		return 0, nil
@@ -136,13 +151,13 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 		s.last = s.inFlight == 0
 		return 0, nil
 	}
-	if s.inFlight > 0 && m.halted(ctx, w) {
+	if s.inFlight > 0 && d.halted(ctx, w) {
 		return 0, nil // the step after the last answer ends the chunk
 	}
-	now, passed := m.clock.Reading()
+	now, passed := d.clock.Reading()
 	expired := w.expired(now)
 	if err := sender.Ready(""); err != nil && !expired {
-		s.look = s.inFlight == 0 && m.halted(ctx, w)
+		s.look = s.inFlight == 0 && d.halted(ctx, w)
 		if errors.Is(err, provider.ErrElsewhere) {
 			blocked = err
 		}
@@ -162,28 +177,34 @@ func (m *Messaging) plan(ctx context.Context, sender provider.SMSSender, w *work
 			}
 		}
 	default:
-		s.look = s.inFlight == 0 && m.halted(ctx, w)
+		s.look = s.inFlight == 0 && d.halted(ctx, w)
 		return max(w.offerAt-passed, leastRetry), nil
 	}
 	return 0, nil
 }
 
-// commit runs a step until the database has it: what an operator answered is lost otherwise.
-func (m *Messaging) commit(ctx context.Context, s *step) (stepped, error) {
-	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.again)
-	for try := 0; ; try++ {
-		done, err := m.steps.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
-		away := errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
-		if err == nil || errors.Is(err, errTakenOver) || errors.Is(err, lane.ErrClosed) || !away && try >= stepTries {
-			return done, err
-		}
-		if try == 0 {
-			if missed, ok := m.uncommitted.May(m.clock.Now()); ok {
-				m.log.WarnContext(ctx, "a step of a chunk was not committed and is tried again", "campaign", s.work.campaign.ID, "error", err, "others", missed)
-			}
-		}
-		if m.clock.Sleep(ctx, min(leastRetry<<min(try, 8), mostRetry)) != nil {
-			return done, err
-		}
+// mayMark says that a campaign is marked with its charge: it is small, this node has a connection for it and
+// will run its job from memory at once, and few others wait.
+func (d *delivery) mayMark(c Campaign, chunks []chunk) bool {
+	if len(chunks) != 1 || !chunks[0].Small || d.sms[c.Mode].Ready("") != nil {
+		return false
 	}
+	queue := d.jobs.Counts()
+	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && d.marks.begin(d.clock, c.ID)
+}
+
+// halted says that an operator stopped a campaign, as it was at most a second ago.
+func (d *delivery) halted(ctx context.Context, w *work) bool {
+	status, err := d.states.Get(ctx, campaignKey{w.campaign.Tenant, w.campaign.ID})
+	return err == nil && status == CampaignStopped
+}
+
+const selectStatus = `SELECT status FROM campaigns WHERE tenant = $1 AND id = $2`
+
+func (d *delivery) loadStatus(ctx context.Context, k campaignKey) (status CampaignStatus, err error) {
+	err = d.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectStatus, []any{k.tenant, k.id}, &status)
+		return err
+	})
+	return status, err
 }

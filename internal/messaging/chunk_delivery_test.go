@@ -80,7 +80,7 @@ func TestAReceiptAtTheEndOfItsWindow(t *testing.T) {
 		}
 		sweep := func(after time.Duration) {
 			h.clock.Advance(after)
-			if err := h.sweep(t.Context()); err != nil {
+			if err := h.retention().sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -632,7 +632,7 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 		t.Helper()
 		var w *work
 		err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
-			w, err = h.readWork(tx, chunkPayload{1, c.Tenant, c.ID, 0, size <= smallChunk}, "")
+			w, err = h.delivery.owner.readWork(tx, chunkPayload{1, c.Tenant, c.ID, 0, size <= smallChunk}, "")
 			return err
 		})
 		if err != nil {
@@ -645,17 +645,17 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	}
 	here, there, other := read(first), read(first), read(second)
 	mine := mark(here)
-	if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
+	if v, err := h.delivery.steps.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
 		t.Fatal(v, err)
 	}
 	// Another owner read the chunk before, and stands in one batch with an honest step.
 	theirs := mark(other)
-	v, err := h.advance(t.Context(), []*step{mark(there), theirs})
+	v, err := h.delivery.steps.advance(t.Context(), []*step{mark(there), theirs})
 	if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
 		t.Errorf("an old turn: %v, %v", v, err)
 	}
 	// A step whose answer was lost comes again and changes nothing.
-	if v, err := h.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
+	if v, err := h.delivery.steps.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
 		t.Errorf("the same step again: %v, %v", v, err)
 	}
 	begun := "SELECT CAST(coalesce(sum(begun), 0) AS INTEGER) FROM chunks WHERE tenant = $1"
@@ -674,10 +674,10 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 		end.results = append(end.results, result{message: submitted})
 	}
 	stale := &step{job: &chunkJob{id: "none", left: 1}, work: there, turn: there.turn, next: newTurn(), last: true}
-	if v, err = h.advance(t.Context(), []*step{stale, end}); err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
+	if v, err = h.delivery.steps.advance(t.Context(), []*step{stale, end}); err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
 		t.Errorf("the end of an old turn: %v, %v", v, err)
 	}
-	if v, err = h.advance(t.Context(), []*step{end}); err != nil || v[0].Err != nil {
+	if v, err = h.delivery.steps.advance(t.Context(), []*step{end}); err != nil || v[0].Err != nil {
 		t.Errorf("the same end again: %v, %v", v, err)
 	}
 	h.wantStatus(second, fmt.Sprint(size, " submitted"))

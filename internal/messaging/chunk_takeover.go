@@ -13,33 +13,41 @@ const (
 	rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
 )
 
+// chunkOwner reads chunks and takes them over from owners that are gone.
+type chunkOwner struct {
+	db       *db.DB
+	resend   bool
+	otp      otpKeys
+	receipts *receiptBook
+}
+
 // resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
 // unknown from here on, or queued again where the installation resends campaigns. nil means that the
 // chunk is over.
-func (m *Messaging) resume(ctx context.Context, job jobs.Job) (*work, error) {
+func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	var payload chunkPayload
 	if err := json.Unmarshal(job.Payload, &payload); err != nil {
 		return nil, fmt.Errorf("the payload of a chunk: %w", err)
 	}
 	var w *work
-	err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
-		w, err = m.readWork(tx, payload, "")
+	err := o.db.Read(ctx, func(tx *db.Tx) (err error) {
+		w, err = o.readWork(tx, payload, "")
 		return err
 	})
 	if err != nil || w == nil || w.turn == 0 {
 		return w, err
 	}
-	err = m.db.Write(ctx, func(tx *db.Tx) (err error) {
-		if w, err = m.readWork(tx, payload, tx.ForUpdate()); err != nil || w == nil {
+	err = o.db.Write(ctx, func(tx *db.Tx) (err error) {
+		if w, err = o.readWork(tx, payload, tx.ForUpdate()); err != nil || w == nil {
 			return err
 		}
-		return m.takeOver(tx, w)
+		return o.takeOver(tx, w)
 	})
 	return w, err
 }
 
 // readWork reads a chunk; lock is empty or locks its row.
-func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
+func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
 	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Small: payload.Alone}}
 	var otp *otpRow
 	found := false
@@ -66,12 +74,12 @@ func (m *Messaging) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wor
 	if w.campaign.Kind == KindOTP && otp == nil {
 		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept: it is long over
 	}
-	m.render(w, otp)
+	o.otp.render(w, otp)
 	return w, nil
 }
 
 // takeOver ends what an earlier owner may still believe: what was marked and is not known of was being sent.
-func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
+func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 	w.turn = newTurn()
 	tx.Defer(w.chunk.row().take, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
 	known := map[int64]message{}
@@ -85,7 +93,7 @@ func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 		return err
 	}
 	to, why := StatusUnknown, "the node stopped while it was sent"
-	if m.resend && w.campaign.Kind == KindCampaign {
+	if o.resend && w.campaign.Kind == KindCampaign {
 		to, why = StatusQueued, ""
 	}
 	writes := newStepWrites()
@@ -95,7 +103,7 @@ func (m *Messaging) takeOver(tx *db.Tx, w *work) error {
 			msg = w.message(place, StatusSending, w.markedAt)
 		}
 		if msg.Status == StatusSending {
-			m.early.submitted(msg.SubmittedAt)
+			o.receipts.early.submitted(msg.SubmittedAt)
 			msg.Status, msg.Error = to, why
 			writes.result(result{message: msg})
 		}

@@ -4,6 +4,21 @@ import (
 	"time"
 )
 
+// work is what is to be done about a chunk that was just accepted.
+func (k otpKeys) work(c Campaign, part chunk, otp *otpRow) *work {
+	w := &work{campaign: c, chunk: part, turn: c.turn}
+	k.render(w, otp)
+	return w
+}
+
+// render makes the text that is sent.
+func (k otpKeys) render(w *work, otp *otpRow) {
+	w.text = w.campaign.Message
+	if otp != nil {
+		w.text, w.until = k.text(w.campaign, otp.length), otp.expires
+	}
+}
+
 // work is what a chunk's handler needs. Fresh jobs of small campaigns carry it in memory; any other is
 // read.
 type work struct {
@@ -17,21 +32,6 @@ type work struct {
 	again    []message     // have a row, were not sent, and are offered again
 	offerAt  time.Duration // when, by what has passed: the clock may be set
 	stale    bool          // a step failed: the rows are the truth
-}
-
-// fresh is what is to be done about a chunk that was just accepted.
-func (m *Messaging) fresh(a *admission, k chunk) *work {
-	w := &work{campaign: a.campaign, chunk: k, turn: a.campaign.turn}
-	m.render(w, a.otp)
-	return w
-}
-
-// render makes the text that is sent.
-func (m *Messaging) render(w *work, otp *otpRow) {
-	w.text = w.campaign.Message
-	if otp != nil {
-		w.text, w.until = m.otpText(w.campaign, otp.length), otp.expires
-	}
 }
 
 // expired says that the text must not be sent any more: a one-time password that is over.

@@ -6,17 +6,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Shortage is the Data of InsufficientCredits.
-type Shortage struct {
-	Balance int64 // credits
-	Cost    int64 // credits
-}
-
-func insufficient(balance, cost int64) error {
-	return &problem.Error{Kind: problem.InsufficientCredits, Code: "insufficient_sms_balance", Message: "Insufficient SMS balance",
-		Data: Shortage{Balance: balance, Cost: cost}}
-}
-
 // The most credits of one sale.
 const maxSale = 1_000_000_000
 

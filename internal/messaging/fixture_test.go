@@ -210,6 +210,11 @@ func (h *house) start() {
 	})
 }
 
+// retention is the sweep of the node.
+func (h *house) retention() *retention {
+	return &retention{db: h.d, clock: h.clock, receipts: h.receipts}
+}
+
 // open is a node with a tenant that has credits and an approved sender ID.
 func open(t *testing.T, d *db.DB, o options) *house {
 	t.Helper()

@@ -3,10 +3,13 @@ package messaging
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
@@ -21,10 +24,25 @@ const (
 	tornFor = time.Minute
 )
 
+// submitter is what all flights of a node share.
+type submitter struct {
+	clock    *clock.Clock
+	receipts *receiptBook
+	metrics  metrics
+	validity time.Duration
+	groups   atomic.Uint32 // numbers that join the segments of a message
+}
+
+func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
+	u := &submitter{clock: d.Clock, receipts: receipts, metrics: counters, validity: d.Validity}
+	u.groups.Store(rand.Uint32()) //nolint:gosec // not a secret
+	return u
+}
+
 // flight is what one owner of a chunk has at the operator: messages that are marked and whose ends are not recorded,
 // at most sliceSize of them. They come back one by one, so that one without an answer holds up no other.
 type flight struct {
-	m       *Messaging
+	by      *submitter
 	sender  provider.SMSSender
 	w       *work
 	encoded smstext.Message
@@ -40,8 +58,8 @@ type flight struct {
 	more     chan struct{}     // something has changed that collect waits for
 }
 
-func (m *Messaging) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
-	f := &flight{m: m, sender: sender, w: w, encoded: smstext.Encode(w.text), out: map[int64]message{}, more: make(chan struct{}, 1)}
+func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
+	f := &flight{by: u, sender: sender, w: w, encoded: smstext.Encode(w.text), out: map[int64]message{}, more: make(chan struct{}, 1)}
 	f.ctx, f.end = context.WithCancel(ctx)
 	return f
 }
@@ -67,8 +85,8 @@ func (f *flight) markedAt() (oldest time.Time) {
 
 // launch hands messages to the operator without waiting. One is never offered after its time: then it has failed.
 func (f *flight) launch(messages []message) {
-	begun, from := f.m.clock.Reading()
-	f.m.early.submitted(begun)
+	begun, from := f.by.clock.Reading()
+	f.by.receipts.early.submitted(begun)
 	shots := make([]*shot, 0, len(messages))
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +98,7 @@ func (f *flight) launch(messages []message) {
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
 			f.landed = append(f.landed, failed(msg, "no operator took it in time"))
 		default:
-			s := &shot{message: msg, group: uint16(f.m.groups.Add(1)), begun: begun, from: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} //nolint:gosec // comes round
+			s := &shot{message: msg, group: uint16(f.by.groups.Add(1)), begun: begun, from: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} //nolint:gosec // comes round
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
 			}
@@ -133,7 +151,7 @@ func (f *flight) offer(s *shot) {
 		done := func(o provider.Outcome) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			s.outcomes[p], s.answered = o, f.m.clock.Now()
+			s.outcomes[p], s.answered = o, f.by.clock.Now()
 			if o.Class == provider.NotSent {
 				s.pause = min(max(s.pause, o.RetryAfter, leastRetry), mostRetry)
 			}
@@ -141,7 +159,7 @@ func (f *flight) offer(s *shot) {
 				f.answered(s)
 			}
 		}
-		now := f.m.clock.Now()
+		now := f.by.clock.Now()
 		switch {
 		case f.ctx.Err() != nil:
 			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: f.ctx.Err().Error()})
@@ -150,7 +168,7 @@ func (f *flight) offer(s *shot) {
 			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "expired before it could be sent"})
 			continue
 		}
-		if segment.Validity = f.m.validity; !f.w.until.IsZero() {
+		if segment.Validity = f.by.validity; !f.w.until.IsZero() {
 			segment.Validity = max(f.w.until.Sub(now).Truncate(time.Second), time.Second)
 		}
 		f.sender.Submit(f.ctx, segment, done)
@@ -160,19 +178,19 @@ func (f *flight) offer(s *shot) {
 // answered takes a message back, or has its rest offered again: a message of which a part was written cannot be queued
 // as a whole. It is called under the lock.
 func (f *flight) answered(s *shot) {
-	if s.torn() && f.m.passed() <= s.from+tornFor && f.ctx.Err() == nil && !f.w.expired(f.m.clock.Now()) {
+	if s.torn() && passed(f.by.clock) <= s.from+tornFor && f.ctx.Err() == nil && !f.w.expired(f.by.clock.Now()) {
 		pause := s.pause
 		s.pause = 0
 		go func() {
 			defer f.guard()
-			_ = f.m.clock.Sleep(f.ctx, pause) // at its end the offer is refused
+			_ = f.by.clock.Sleep(f.ctx, pause) // at its end the offer is refused
 			f.offer(s)
 		}()
 		return
 	}
-	r := f.m.judge(s)
+	r := judge(s)
 	if r.message.Status == StatusQueued {
-		f.offerAt = max(f.offerAt, f.m.passed()+s.pause)
+		f.offerAt = max(f.offerAt, passed(f.by.clock)+s.pause)
 	}
 	f.landed = append(f.landed, r)
 	if n := len(f.landed); n == 1 || n == len(f.out) || f.worth() {
@@ -190,7 +208,7 @@ func (f *flight) worth() bool {
 func (f *flight) collect(most time.Duration) ([]result, error) {
 	var due, record <-chan struct{}
 	if most > 0 {
-		timer := f.m.clock.Timer(most)
+		timer := f.by.clock.Timer(most)
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -204,7 +222,7 @@ func (f *flight) collect(most time.Duration) ([]result, error) {
 			defer f.mu.Unlock()
 			return f.take(), nil
 		case n > 0 && record == nil:
-			timer := f.m.clock.Timer(recordWithin)
+			timer := f.by.clock.Timer(recordWithin)
 			defer timer.Stop()
 			record = timer.C
 		}
@@ -227,6 +245,6 @@ func (f *flight) take() []result {
 		delete(f.out, r.message.No)
 	}
 	f.w.offerAt = max(f.w.offerAt, f.offerAt)
-	f.m.metrics.submitted(results, f.encoded.Encoding)
+	f.by.metrics.submitted(results, f.encoded.Encoding)
 	return results
 }

@@ -268,7 +268,7 @@ func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
 		h.operator.keeps("233241000002")
 		sent := []Campaign{}
 		batch := []*admission{h.admission(nil, "233241000001", "233241000002", "233241000003"), h.admission(nil, msisdn.MSISDN("233241000004"))}
-		verdicts, err := h.admit(t.Context(), batch)
+		verdicts, err := h.admissions.admit(t.Context(), batch)
 		if err != nil {
 			t.Fatal(err)
 		}

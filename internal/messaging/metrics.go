@@ -78,7 +78,14 @@ func (m metrics) otpVerified(by msisdn.MSISDN, result string) {
 	m.verified.WithLabelValues(prefix(by), result).Inc()
 }
 
-// Collectors gives the metrics of this node for a registry.
-func (m *Messaging) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.metrics.messages, m.metrics.segments, m.metrics.receipts, m.metrics.reports, m.metrics.sent, m.metrics.verified, m.metrics.tapsClosed}
-}
+// took says what a receipt came to.
+type took string
+
+const (
+	tookPart took = "matched"
+)
+
+const (
+	tookRepeat took = "repeated"
+	tookEarly  took = "early"
+)

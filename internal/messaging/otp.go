@@ -14,17 +14,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The limits of one-time passwords.
-const (
-	OTPLeastLength   = 4 // digits; also the default
-	OTPMostLength    = 10
-	OTPLeastExpiry   = 2 * time.Minute
-	OTPMostExpiry    = 1440 * time.Minute
-	OTPDefaultExpiry = 5 * time.Minute
-	otpTries         = 5
-	otpNotOpen       = "The code is unknown, expired or used"
-)
-
 // OTP asks for a one-time password. Length is in digits; zero members take their default.
 type OTP struct {
 	SenderID string
@@ -51,7 +40,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	if c, replayed, err := m.earlier(ctx, caller); err != nil {
+	if c, replayed, err := m.admissions.earlier(ctx, caller); err != nil {
 		return OTPSent{}, false, err
 	} else if replayed {
 		return m.otpAgain(ctx, c)
@@ -67,7 +56,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	c.Kind, c.Message, c.Recipients, c.numbers = KindOTP, o.Message, 1, []msisdn.MSISDN{o.Phone}
 	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp.hashed(c.ID, m.otp.of(c.ID, o.Length)),
 		length: o.Length, created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
-	accepted, replayed, err := m.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
+	accepted, replayed, err := m.admissions.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
 		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Small: true}}})
 	if err != nil {
 		return OTPSent{}, false, err
@@ -119,19 +108,8 @@ func (o *OTP) check(bad *problem.Fields) {
 }
 
 const (
-	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
-	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at, tap_batch)
-		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
 	selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 )
-
-// storeOTP defers the row of a code in the transaction that charges it.
-func (m *Messaging) storeOTP(tx *db.Tx, o otpRow) {
-	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
-	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires, o.batch)
-	now := m.clock.Now()
-	tx.Defer(countOTP, -1, o.tenant, o.msisdn, sendsCounter, now, now.Add(-otpSendWindow), now.Add(otpSendWindow), otpSendsInWindow)
-}
 
 const (
 	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < 5 AND expires_at > $4`
@@ -220,4 +198,38 @@ func (m *Messaging) verify(ctx context.Context, caller idempotency.Caller, reque
 
 func noTry() error {
 	return problem.New(problem.Unauthenticated, "otp_not_open", otpNotOpen)
+}
+
+// count takes one of a number's allowance, exactly across nodes.
+func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
+	now := m.clock.Now()
+	var rows int64
+	begun := now
+	err := m.db.Write(ctx, func(tx *db.Tx) error {
+		var err error
+		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), now.Add(window), most)
+		if err == nil && rows == 0 {
+			var used int64
+			_, err = tx.One(readOTPCounter, []any{tenant, phone, name}, &begun, &used)
+		}
+		return err
+	})
+	if err == nil && rows == 0 {
+		err = tooOften(window - now.Sub(begun))
+	}
+	return err
+}
+
+// below refuses when the allowance is used up, without taking of it.
+func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
+	var begun time.Time
+	var used int64
+	err := m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(readOTPCounter, []any{tenant, string(phone), name}, &begun, &used)
+		return err
+	})
+	if age := m.clock.Since(begun); err == nil && used >= most && age.Abs() < window {
+		err = tooOften(window - age)
+	}
+	return err
 }

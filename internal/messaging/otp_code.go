@@ -12,6 +12,17 @@ import (
 	"time"
 )
 
+// The limits of one-time passwords.
+const (
+	OTPLeastLength   = 4 // digits; also the default
+	OTPMostLength    = 10
+	OTPLeastExpiry   = 2 * time.Minute
+	OTPMostExpiry    = 1440 * time.Minute
+	OTPDefaultExpiry = 5 * time.Minute
+	otpTries         = 5
+	otpNotOpen       = "The code is unknown, expired or used"
+)
+
 // Placeholder is where the code goes in a one-time password's message.
 const Placeholder = "<%otp_code%>"
 
@@ -54,9 +65,9 @@ func (k otpKeys) hashed(id, code string) string {
 // errNoSecret is a mistake of the program: a domain made without a secret was asked about codes.
 var errNoSecret = errors.New("messaging: one-time passwords need the installation's secret")
 
-// otpText is the message of a request with its code.
-func (m *Messaging) otpText(c Campaign, length int) string {
-	return strings.ReplaceAll(c.Message, Placeholder, m.otp.of(c.ID, length))
+// text is the message of a request with its code.
+func (k otpKeys) text(c Campaign, length int) string {
+	return strings.ReplaceAll(c.Message, Placeholder, k.of(c.ID, length))
 }
 
 const (

@@ -1,11 +1,9 @@
 package messaging
 
 import (
-	"context"
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -28,26 +26,6 @@ const (
 	readOTPCounter = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
 )
 
-// count takes one of a number's allowance, exactly across nodes.
-func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
-	now := m.clock.Now()
-	var rows int64
-	begun := now
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
-		var err error
-		rows, err = tx.Exec(countOTP, tenant, phone, name, now, now.Add(-window), now.Add(window), most)
-		if err == nil && rows == 0 {
-			var used int64
-			_, err = tx.One(readOTPCounter, []any{tenant, phone, name}, &begun, &used)
-		}
-		return err
-	})
-	if err == nil && rows == 0 {
-		err = tooOften(window - now.Sub(begun))
-	}
-	return err
-}
-
 // An allowance is what a number has used of how many one-time passwords may go to it.
 type allowance struct {
 	begun time.Time // of the window
@@ -64,13 +42,13 @@ const otpAllowances = `SELECT asked.of_tenant, asked.of_number,
 		COALESCE((SELECT c.used FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0)
 	FROM rows($1) AS asked`
 
-var numberColumns = []db.Column[*admission]{
-	{Name: "of_tenant", Text: func(a *admission) string { return a.otp.tenant }},
-	{Name: "of_number", Text: func(a *admission) string { return a.otp.msisdn }},
+var numberColumns = []db.Column[*otpRow]{
+	{Name: "of_tenant", Text: func(o *otpRow) string { return o.tenant }},
+	{Name: "of_number", Text: func(o *otpRow) string { return o.msisdn }},
 }
 
 // query reads what has been used.
-func (all allowances) query(codes []*admission) db.Query {
+func (all allowances) query(codes []*otpRow) db.Query {
 	return db.Query{SQL: otpAllowances, Args: []any{db.RowsOf(numberColumns, codes)}, Each: func(r *db.Row) error {
 		var of [2]string
 		var used allowance
@@ -95,20 +73,6 @@ func (all allowances) take(o otpRow, now time.Time) error {
 	a.used++
 	all[of] = a
 	return nil
-}
-
-// below refuses when the allowance is used up, without taking of it.
-func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
-	var begun time.Time
-	var used int64
-	err := m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(readOTPCounter, []any{tenant, string(phone), name}, &begun, &used)
-		return err
-	})
-	if age := m.clock.Since(begun); err == nil && used >= most && age.Abs() < window {
-		err = tooOften(window - age)
-	}
-	return err
 }
 
 func tooOften(wait time.Duration) error {

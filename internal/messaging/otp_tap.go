@@ -2,8 +2,6 @@ package messaging
 
 import (
 	"cmp"
-	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -144,9 +142,9 @@ func (t *otpTap) scan(r *db.Row) error {
 }
 
 // query reads the taps of some codes.
-func (s taps) query(codes []*admission) db.Query {
+func (s taps) query(codes []*otpRow) db.Query {
 	for _, a := range codes {
-		s.read[a.otp.tap()] = &otpTap{tapKey: a.otp.tap()}
+		s.read[a.tap()] = &otpTap{tapKey: a.tap()}
 	}
 	return db.Query{SQL: readTaps, Args: []any{db.RowsOf(tapKeyColumns, slices.Collect(maps.Keys(s.read)))}, Each: func(r *db.Row) error {
 		var t otpTap
@@ -200,16 +198,6 @@ func (s *taps) write(tx *db.Tx) {
 		rows[i] = s.read[k]
 	}
 	tx.Defer(writeTaps, int64(len(rows)), db.RowsOf(tapColumns, rows))
-}
-
-// tapsClosed logs and counts the taps that a transaction closed.
-func (m *Messaging) tapsClosed(ctx context.Context, s taps) {
-	for _, k := range s.closing {
-		t := s.read[k]
-		m.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), prefixLength)]).Inc()
-		m.log.WarnContext(ctx, "too few one-time passwords to a range of numbers are verified: it is closed", "tenant", t.tenant, "range", maskedRange(t.prefix),
-			"sent", t.fullSent, "verified", t.fullVerified, slog.Time("until", t.closedUntil))
-	}
 }
 
 // maskedRange writes a range as a number whose other digits are hidden.

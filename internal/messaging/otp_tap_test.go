@@ -71,7 +71,7 @@ func TestAPumpedRangeIsClosed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, tap: tapRule})
 		var log bytes.Buffer
-		h.log = slog.New(slog.NewTextHandler(&log, nil))
+		h.admissions.log = slog.New(slog.NewTextHandler(&log, nil))
 		other, name := h.customer("neighbour", 100, "Neighbour")
 		h.pump("233241", 0, 12, 0)
 		h.pass(tapRule.Wait - time.Second)

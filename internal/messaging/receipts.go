@@ -3,44 +3,50 @@ package messaging
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
 )
 
-const (
-	// repeatWindow is how long after its submit a closed part still takes the blame for a repeated
-	// receipt, so that it is not kept as an early one.
-	repeatWindow = 72 * time.Hour
-	// clockSkew is how far apart the clocks of two nodes may be. A receipt that was kept and is older than a
-	// submit by more is not of it, even if the operator uses an id again.
-	clockSkew = time.Minute
-)
+// receiptBook matches the receipts of operators with messages: it keeps those that come too early, and ends messages of
+// which no receipt or no answer came.
+type receiptBook struct {
+	db      *db.DB
+	ledger  *ledger.Ledger
+	clock   *clock.Clock
+	log     *slog.Logger
+	metrics metrics
+	early   earlyBird
+	lane    *lane.Lane[earlyReceipt, took]
+}
 
-// Receive stores an operator's receipt; it is committed when Receive returns, so that the operator may
+func newReceiptBook(d Deps, counters metrics) *receiptBook {
+	b := &receiptBook{db: d.DB, ledger: d.Ledger, clock: d.Clock, log: d.Log, metrics: counters}
+	b.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, b.takeReceipts)
+	return b
+}
+
+// receive stores an operator's receipt; it is committed when receive returns, so that the operator may
 // be told so. A receipt that says nothing final changes nothing; one that comes twice neither.
-func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) error {
+func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) error {
 	if r.State == provider.DeliveryPending {
 		return nil
 	}
 	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: label.Cut(r.Code, messageError), ReceivedAt: r.At}
-	took, err := m.receipts.Do(ctx, e.UpstreamID, 3, e)
+	took, err := b.lane.Do(ctx, e.UpstreamID, 3, e)
 	if err == nil {
-		m.metrics.received(r, took)
+		b.metrics.received(r, took)
 	}
 	return err
-}
-
-// may says that the receipt can be the part's. What comes now comes after what was submitted, also where a clock was
-// set back since.
-func (p part) may(e earlyReceipt) bool {
-	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
 }
 
 // What is found by the operator's ids is not put into the order of another index: a plan that was made while
@@ -108,29 +114,20 @@ var closedPartColumns = []db.Column[*part]{
 	{Name: "to_state", Text: func(p *part) string { return p.State }},
 }
 
-// took says what a receipt came to.
-type took string
-
-const (
-	tookPart   took = "matched"
-	tookRepeat took = "repeated"
-	tookEarly  took = "early"
-)
-
 // takeReceipts commits a batch of receipts. It may run twice after a lost answer: a part that is closed
 // stays closed.
-func (m *Messaging) takeReceipts(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[took], error) {
+func (b *receiptBook) takeReceipts(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[took], error) {
 	var verdicts []lane.Verdict[took]
-	err := m.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
+	err := b.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
 		var err error
-		verdicts, err = m.takeReceiptsIn(tx, batch)
+		verdicts, err = b.takeReceiptsIn(tx, batch)
 		return err
 	})
 	return verdicts, err
 }
 
-func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[took], error) {
-	parts, byMessage, err := m.findParts(tx, batch)
+func (b *receiptBook) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[took], error) {
+	parts, byMessage, err := b.findParts(tx, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +141,7 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verd
 		case !known:
 			verdicts[i].Value = tookEarly
 			if !e.stored {
-				e.ReceivedAt = m.early.since(e.ReceivedAt)
+				e.ReceivedAt = b.early.since(e.ReceivedAt)
 				early = append(early, e)
 			}
 			continue
@@ -168,7 +165,7 @@ func (m *Messaging) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verd
 		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(closingColumns, ends))
 	}
 	if len(early) > 0 {
-		m.early.note(m.clock.Now())
+		b.early.note(b.clock.Now())
 		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
 	}
 	forgetEarly(tx, used)
@@ -200,7 +197,7 @@ func closings(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part
 // findParts finds the parts that the receipts may mean, with all parts of their messages. Those of a message
 // with several are locked, because what the message comes to follows from all of them; for one that is alone
 // the guard of its change is enough.
-func (m *Messaging) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
+func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
 	ids := make([]string, 0, len(batch))
 	for _, e := range batch {
 		if e.UpstreamID != "" {
@@ -216,7 +213,7 @@ func (m *Messaging) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*pa
 	}
 	seen := map[messageKey]bool{}
 	var several []messageKey
-	args := []any{ids, m.clock.Now().Add(-repeatWindow)}
+	args := []any{ids, b.clock.Now().Add(-repeatWindow)}
 	err := tx.Gather(db.Query{SQL: singlesByID, Args: args, Each: func(r *db.Row) error {
 		p := part{Single: true}
 		err := p.scan(r)
@@ -266,4 +263,46 @@ func match(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 		}
 	}
 	return newest, known || newest != nil
+}
+
+// The pass over receipts that nobody knew when they came. A step and a receipt that are committed at once
+// miss each other; one of later passes finds both, also where the receipt repeats one that was not missed.
+const (
+	earlyPassEvery = 5 * time.Second
+	earlyAtOnce    = 500
+	// Those that match knows, and no others: one that it leaves would be found again and again, before the rest.
+	knownEarly = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
+		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND e.recipient IN ('', m.recipient)
+				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
+			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND e.recipient IN ('', p.recipient)
+				AND p.submitted_at <= e.received_at + $4 AND (p.state = 'open' OR e.recipient <> '' AND p.submitted_at > $3)))
+		ORDER BY e.received_at LIMIT $2`
+)
+
+// passEarly takes early receipts whose part is known by now.
+func (b *receiptBook) passEarly(ctx context.Context) error {
+	return b.takeEarly(ctx, b.clock.Now().Add(-earlyPassOver))
+}
+
+func (b *receiptBook) takeEarly(ctx context.Context, since time.Time) error {
+	for {
+		var list []earlyReceipt
+		err := b.db.Read(ctx, func(tx *db.Tx) error {
+			list = nil
+			return tx.Query(knownEarly, []any{since, earlyAtOnce, b.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
+				var e earlyReceipt
+				err := e.scan(r)
+				list = append(list, e)
+				return err
+			})
+		})
+		var verdicts []lane.Verdict[took]
+		if err == nil && len(list) > 0 {
+			verdicts, err = b.takeReceipts(ctx, list)
+		}
+		taken := slices.ContainsFunc(verdicts, func(v lane.Verdict[took]) bool { return v.Value != tookEarly })
+		if err != nil || !taken || len(list) < earlyAtOnce {
+			return err
+		}
+	}
 }

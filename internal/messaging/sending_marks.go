@@ -75,13 +75,3 @@ func (s *marks) drain(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
-
-// mayMark says that a campaign is marked with its charge: it is small, this node has a connection for it and
-// will run its job from memory at once, and few others wait.
-func (m *Messaging) mayMark(a *admission) bool {
-	if len(a.chunks) != 1 || !a.chunks[0].Small || m.sms[a.campaign.Mode].Ready("") != nil {
-		return false
-	}
-	queue := m.jobs.Counts()
-	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && m.marks.begin(m.clock, a.campaign.ID)
-}

@@ -64,7 +64,7 @@ func (h *house) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 func (h *house) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
 	h.t.Helper()
 	a := h.admission(otp, to...)
-	v, err := h.admit(h.t.Context(), []*admission{a})
+	v, err := h.admissions.admit(h.t.Context(), []*admission{a})
 	if err != nil || v[0].Err != nil {
 		h.t.Fatal(v, err)
 	}
@@ -90,7 +90,7 @@ func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
 			for place := range text.numbers {
 				late.results = append(late.results, result{message: late.work.message(place, StatusSubmitted, h.clock.Now())})
 			}
-			if v, err := dead.advance(t.Context(), []*step{late}); err != nil || resend != errors.Is(v[0].Err, errTakenOver) {
+			if v, err := dead.delivery.steps.advance(t.Context(), []*step{late}); err != nil || resend != errors.Is(v[0].Err, errTakenOver) {
 				t.Errorf("the answers of a dead node: %v, %v", v, err) // of a campaign that is over they mean nothing
 			}
 			h.operator.setReady(nil)

@@ -4,8 +4,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/provider"
+)
+
+const (
+	// resubmitFor is how long a message that no operator took is offered again, from its first time.
+	resubmitFor = 30 * time.Minute
+	leastRetry  = 100 * time.Millisecond
+	mostRetry   = 10 * time.Second
 )
 
 // messageError is how many characters are kept of an operator's word.
@@ -39,8 +47,8 @@ func (s *shot) torn() bool {
 }
 
 // passed is how much time has, whatever the machine's clock is set to.
-func (m *Messaging) passed() time.Duration {
-	_, passed := m.clock.Reading()
+func passed(c *clock.Clock) time.Duration {
+	_, passed := c.Reading()
 	return passed
 }
 
@@ -51,7 +59,7 @@ func failed(msg message, why string) result {
 
 // judge turns the outcomes of a message's segments into its status. One accepted segment counts as
 // accepted; what was written and not answered is unknown; a definite no is one; the rest was not sent.
-func (m *Messaging) judge(s *shot) result {
+func judge(s *shot) result {
 	r := result{message: s.message}
 	r.message.Error = "" // of an offer before
 	count := map[provider.Class]int{}
@@ -65,7 +73,7 @@ func (m *Messaging) judge(s *shot) result {
 	switch {
 	case r.message.Accepted > 0:
 		r.message.Status = StatusSubmitted
-		r.parts = m.parts(s)
+		r.parts = partsOf(s)
 		for _, p := range r.parts {
 			if p.State == partOpen {
 				r.message.Open++
@@ -90,7 +98,7 @@ func (m *Messaging) judge(s *shot) result {
 
 // parts are those of a message of which an operator took at least one segment. A segment that was
 // taken without an id will have no receipt and has no row.
-func (m *Messaging) parts(s *shot) []part {
+func partsOf(s *shot) []part {
 	var rows []part
 	for i, o := range s.outcomes {
 		row := part{UpstreamID: o.UpstreamID, Tenant: s.message.Tenant, Campaign: s.message.Campaign, Message: s.message.No, Part: int64(i + 1),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 )
@@ -16,7 +17,6 @@ const (
 	earlyAfter  = 24 * time.Hour
 	tapsKept    = 48 * time.Hour // longer than a code lives
 	otpsKept    = 7 * 24 * time.Hour
-	sweepAtOnce = 500
 )
 
 const (
@@ -27,32 +27,39 @@ const (
 	sweepCounts  = `DELETE FROM otp_counters WHERE window_start < $1`
 )
 
+// retention ends what rows have served for.
+type retention struct {
+	db       *db.DB
+	clock    *clock.Clock
+	receipts *receiptBook
+}
+
 // sweep removes what nobody needs, lets late receipts speak and gives back what none spoke for.
-func (m *Messaging) sweep(ctx context.Context) error {
-	now := m.clock.Now()
-	if err := m.takeEarly(ctx, time.Time{}); err != nil {
+func (r *retention) sweep(ctx context.Context) error {
+	now := r.clock.Now()
+	if err := r.receipts.takeEarly(ctx, time.Time{}); err != nil {
 		return err
 	}
 	for more := true; more; {
 		var err error
-		if more, err = m.believeStrangers(ctx, now.Add(-strangerAfter)); err != nil {
+		if more, err = r.receipts.believeStrangers(ctx, now.Add(-strangerAfter)); err != nil {
 			return err
 		}
 	}
 	for more := true; more; {
 		var err error
 		// What came at the end of the window has been believed by then.
-		if more, err = m.refundUnknown(ctx, now.Add(-receiptWindow-strangerAfter)); err != nil {
+		if more, err = r.receipts.refundUnknown(ctx, now.Add(-receiptWindow-strangerAfter)); err != nil {
 			return err
 		}
 	}
-	if err := m.tellStrays(ctx); err != nil {
+	if err := r.receipts.tellStrays(ctx); err != nil {
 		return err
 	}
-	if err := m.forgetKeys(ctx, now.Add(-idempotency.Window)); err != nil {
+	if err := r.forgetKeys(ctx, now.Add(-idempotency.Window)); err != nil {
 		return err
 	}
-	return m.db.Write(ctx, func(tx *db.Tx) error {
+	return r.db.Write(ctx, func(tx *db.Tx) error {
 		for _, s := range []struct {
 			sql  string
 			keep time.Duration
@@ -77,10 +84,10 @@ var keyOfCampaign = []db.Column[campaignKey]{
 
 // forgetKeys ends the idempotency keys of campaigns that were accepted before. No index tells the old ones from those
 // of a day, which are many: they are looked for without SQLite's one writer, who would wait, and ended in small sets.
-func (m *Messaging) forgetKeys(ctx context.Context, before time.Time) error {
+func (r *retention) forgetKeys(ctx context.Context, before time.Time) error {
 	for {
 		var old []campaignKey
-		err := m.db.Read(ctx, func(tx *db.Tx) error {
+		err := r.db.Read(ctx, func(tx *db.Tx) error {
 			old = nil
 			return tx.Query(oldKeys, []any{before, keysAtOnce}, func(r *db.Row) error {
 				var k campaignKey
@@ -93,7 +100,7 @@ func (m *Messaging) forgetKeys(ctx context.Context, before time.Time) error {
 			return err
 		}
 		for set := range slices.Chunk(old, sweepAtOnce) {
-			if err := m.db.Write(ctx, func(tx *db.Tx) error {
+			if err := r.db.Write(ctx, func(tx *db.Tx) error {
 				tx.Defer(dropKeys, -1, db.RowsOf(keyOfCampaign, set))
 				return nil
 			}); err != nil {

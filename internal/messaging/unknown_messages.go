@@ -10,6 +10,10 @@ import (
 )
 
 const (
+	sweepAtOnce = 500
+)
+
+const (
 	// Kept receipts are of a day.
 	strayReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
 		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
@@ -25,10 +29,10 @@ type Strays struct {
 	ID       string // the operator's, of one of them
 }
 
-// Strays counts the receipts that have matched no message for so long that none will come.
-func (m *Messaging) Strays(ctx context.Context) (s Strays, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(strayReceipts, []any{m.clock.Now().Add(-strangerAfter), MostStrays}, &s.Receipts, &s.Since, &s.ID)
+// strays counts the receipts that have matched no message for so long that none will come.
+func (b *receiptBook) strays(ctx context.Context) (s Strays, err error) {
+	err = b.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(strayReceipts, []any{b.clock.Now().Add(-strangerAfter), MostStrays}, &s.Receipts, &s.Since, &s.ID)
 		return err
 	})
 	return s, err
@@ -50,10 +54,10 @@ const (
 )
 
 // tellStrays logs that receipts match no message: one that was kept for a day says nothing else.
-func (m *Messaging) tellStrays(ctx context.Context) error {
-	s, err := m.Strays(ctx)
+func (b *receiptBook) tellStrays(ctx context.Context) error {
+	s, err := b.strays(ctx)
 	if err == nil && s.Receipts > 0 {
-		m.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
+		b.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
 	}
 	return err
 }
@@ -69,8 +73,8 @@ const (
 
 // refundUnknown gives messages back whose fate nobody told within the receipt window. more says that
 // there may be others.
-func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more bool, err error) {
-	err = m.db.Write(ctx, func(tx *db.Tx) error {
+func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more bool, err error) {
+	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		var keys []messageKey
 		counts := tallies{}
 		var refunds []ledger.Transfer
@@ -81,7 +85,7 @@ func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more b
 			keys = append(keys, k)
 			c.Tenant, c.ID = k.tenant, k.campaign
 			counts.of(k.tenant, k.campaign).back++
-			refunds = append(refunds, m.refund(c, 1, k.no))
+			refunds = append(refunds, refund(c, 1, k.no, b.clock.Now()))
 			return err
 		}); err != nil {
 			return err
@@ -90,7 +94,7 @@ func (m *Messaging) refundUnknown(ctx context.Context, before time.Time) (more b
 		if len(keys) == 0 {
 			return nil
 		}
-		if err := m.giveBack(tx, refunds); err != nil {
+		if err := giveBack(tx, b.ledger, refunds); err != nil {
 			return err
 		}
 		// The guards refuse a message that was told of meanwhile: the next sweep sees.
@@ -119,15 +123,15 @@ var toldColumns = append(slices.Clone(closingColumns), db.Column[closing]{Name: 
 // believeStrangers takes a receipt with an id that nobody knows for that of the oldest unknown message to
 // the same number: its submit was answered to nobody. An operator that reports on a segment has taken it,
 // and from then on its id is known, so that the same receipt again speaks for no second message.
-func (m *Messaging) believeStrangers(ctx context.Context, before time.Time) (more bool, err error) {
-	err = m.db.Write(ctx, func(tx *db.Tx) error {
+func (b *receiptBook) believeStrangers(ctx context.Context, before time.Time) (more bool, err error) {
+	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		told := map[messageKey]*closing{}
 		gone := map[[2]string]bool{}    // receipts, by upstream id and their own
 		claimed := map[[2]string]bool{} // segments, by upstream id and number
 		var used []earlyReceipt
 		var parts []part
 		rows := 0
-		if err := tx.Query(strangers, []any{before, sweepAtOnce, m.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
+		if err := tx.Query(strangers, []any{before, sweepAtOnce, b.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
 			var k messageKey
 			var e earlyReceipt
 			var segments int64

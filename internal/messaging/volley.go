@@ -50,10 +50,10 @@ func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 }
 
 // fire is the handler of a volley.
-func (m *Messaging) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
+func (d *delivery) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
 	v, ok := job.Memo.(*volley)
 	if !ok || v.fired {
-		return m.scatter(ctx, job)
+		return d.scatter(ctx, job)
 	}
 	v.fired = true
 	errs := make([]error, len(v.works))
@@ -62,7 +62,7 @@ func (m *Messaging) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			errs[i] = m.shoot(ctx, v, w)
+			errs[i] = d.shoot(ctx, v, w)
 		}()
 	}
 	group.Wait()
@@ -77,13 +77,13 @@ func (m *Messaging) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
 
 // shoot submits one campaign of a volley and commits what became of it: what has no answer in time has a step of its
 // own, and only the last one is the volley's.
-func (m *Messaging) shoot(ctx context.Context, v *volley, w *work) (err error) {
+func (d *delivery) shoot(ctx context.Context, v *volley, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	f := m.newFlight(ctx, m.sms[w.campaign.Mode], w)
+	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
 	defer f.end()
 	f.launch(w.claim(w.campaign.CreatedAt, sliceSize))
 	w.next = len(w.chunk.Recipients)
@@ -94,24 +94,15 @@ func (m *Messaging) shoot(ctx context.Context, v *volley, w *work) (err error) {
 		}
 		s := &step{job: v.job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
 		if s.inFlight == 0 {
-			m.marks.end(w.campaign.ID)
+			d.marks.end(w.campaign.ID)
 			s.last = len(w.again)+len(s.queued()) == 0
 			s.leaves = !s.last
 		}
-		if _, err = m.commit(ctx, s); err != nil || s.inFlight == 0 {
+		if _, err = d.steps.commit(ctx, s); err != nil || s.inFlight == 0 {
 			return err
 		}
 		w.turn, w.again = s.next, append(w.again, s.queued()...)
 	}
-}
-
-// rest is the job that goes on with a campaign of a volley after a step that was not its last.
-func (s *step) rest() (jobs.Job, error) {
-	w := *s.work
-	w.turn, w.again = s.next, append(w.again, s.queued()...)
-	job, err := w.chunk.payload().job(smallKind(w.campaign.Mode))
-	job.Memo = &w
-	return job, err
 }
 
 const volleyPayloads = `SELECT payload FROM jobs WHERE kind IN ('sms_volley_test', 'sms_volley_live')`
@@ -137,7 +128,7 @@ func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
 const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
 // scatter gives each campaign of a volley a job of its own, but for those that have one.
-func (m *Messaging) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
+func (d *delivery) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
 	var stored volleyPayload
 	if err := json.Unmarshal(job.Payload, &stored); err != nil {
 		return jobs.Retry(fmt.Errorf("the payload of a volley: %w", err))
@@ -152,7 +143,7 @@ func (m *Messaging) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
 			ids, missing[one.ID] = append(ids, one.ID), one
 		}
 	}
-	err := m.db.Write(ctx, func(tx *db.Tx) error {
+	err := d.db.Write(ctx, func(tx *db.Tx) error {
 		wanted := maps.Clone(missing)
 		if err := tx.Query(jobsThere, []any{ids}, func(r *db.Row) error {
 			var id string
@@ -162,8 +153,8 @@ func (m *Messaging) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
 		}); err != nil {
 			return err
 		}
-		m.jobs.Add(tx, slices.Collect(maps.Values(wanted))...)
-		m.jobs.Finish(tx, job.ID)
+		d.jobs.Add(tx, slices.Collect(maps.Values(wanted))...)
+		d.jobs.Finish(tx, job.ID)
 		return nil
 	})
 	if err != nil {

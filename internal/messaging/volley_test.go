@@ -17,7 +17,7 @@ func (h *house) volley(to ...msisdn.MSISDN) []Campaign {
 	for i, n := range to {
 		batch[i] = h.admission(nil, n)
 	}
-	verdicts, err := h.admit(h.t.Context(), batch)
+	verdicts, err := h.admissions.admit(h.t.Context(), batch)
 	if err != nil {
 		h.t.Fatal(err)
 	}

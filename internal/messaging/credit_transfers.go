@@ -4,11 +4,30 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
+
+// charge is the transfer that pays for a campaign.
+func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
+	return ledger.Transfer{Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
+		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
+}
+
+// Shortage is the Data of InsufficientCredits.
+type Shortage struct {
+	Balance int64 // credits
+	Cost    int64 // credits
+}
+
+func insufficient(balance, cost int64) error {
+	return &problem.Error{Kind: problem.InsufficientCredits, Code: "insufficient_sms_balance", Message: "Insufficient SMS balance",
+		Data: Shortage{Balance: balance, Cost: cost}}
+}
 
 const (
 	// A large campaign is done with its last chunk.
@@ -57,14 +76,14 @@ func (t tallies) post(tx *db.Tx) {
 
 // refund is the transfer that gives messages of a campaign back. The leg names the first of them: a
 // message is given back once, by the guard of its row, so that no two transfers name the same.
-func (m *Messaging) refund(c Campaign, messages, first int64) ledger.Transfer {
+func refund(c Campaign, messages, first int64, now time.Time) ledger.Transfer {
 	t := tenant.Tenant{ID: c.Tenant, Mode: c.Mode}
 	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant), Amount: messages * c.Credits,
-		Subject: c.ID, Leg: fmt.Sprintf("refund:%d", first), Kind: "sms_refund", At: m.clock.Now()}
+		Subject: c.ID, Leg: fmt.Sprintf("refund:%d", first), Kind: "sms_refund", At: now}
 }
 
 // giveBack posts refunds; only then are credits locked.
-func (m *Messaging) giveBack(tx *db.Tx, refunds []ledger.Transfer) error {
+func giveBack(tx *db.Tx, book *ledger.Ledger, refunds []ledger.Transfer) error {
 	if len(refunds) == 0 {
 		return nil
 	}
@@ -72,7 +91,7 @@ func (m *Messaging) giveBack(tx *db.Tx, refunds []ledger.Transfer) error {
 	for i, r := range refunds {
 		keys[i] = ledger.Key{Asset: r.Asset, ID: r.To}
 	}
-	page, err := m.ledger.Open(tx, keys...)
+	page, err := book.Open(tx, keys...)
 	if err != nil {
 		return err
 	}

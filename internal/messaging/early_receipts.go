@@ -1,14 +1,27 @@
 package messaging
 
 import (
-	"context"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/lane"
 )
+
+const (
+	// repeatWindow is how long after its submit a closed part still takes the blame for a repeated
+	// receipt, so that it is not kept as an early one.
+	repeatWindow = 72 * time.Hour
+	// clockSkew is how far apart the clocks of two nodes may be. A receipt that was kept and is older than a
+	// submit by more is not of it, even if the operator uses an id again.
+	clockSkew = time.Minute
+)
+
+// may says that the receipt can be the part's. What comes now comes after what was submitted, also where a clock was
+// set back since.
+func (p part) may(e earlyReceipt) bool {
+	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
+}
 
 // earlyReceipt is a receipt, stored only while no part is known that it may mean.
 type earlyReceipt struct {
@@ -148,45 +161,6 @@ func forgetEarly(tx *db.Tx, used []earlyReceipt) {
 	tx.Defer(dropEarly, -1, upstream, ids, slices.Min(ids), slices.Max(ids))
 }
 
-// The pass over receipts that nobody knew when they came. A step and a receipt that are committed at once
-// miss each other; one of later passes finds both, also where the receipt repeats one that was not missed.
 const (
-	earlyPassEvery = 5 * time.Second
-	earlyPassOver  = 10 * time.Minute // age of the receipts that a frequent pass looks at
-	earlyAtOnce    = 500
-	// Those that match knows, and no others: one that it leaves would be found again and again, before the rest.
-	knownEarly = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
-		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND e.recipient IN ('', m.recipient)
-				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
-			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND e.recipient IN ('', p.recipient)
-				AND p.submitted_at <= e.received_at + $4 AND (p.state = 'open' OR e.recipient <> '' AND p.submitted_at > $3)))
-		ORDER BY e.received_at LIMIT $2`
+	earlyPassOver = 10 * time.Minute // age of the receipts that a frequent pass looks at
 )
-
-// passEarly takes early receipts whose part is known by now.
-func (m *Messaging) passEarly(ctx context.Context) error {
-	return m.takeEarly(ctx, m.clock.Now().Add(-earlyPassOver))
-}
-
-func (m *Messaging) takeEarly(ctx context.Context, since time.Time) error {
-	for {
-		var list []earlyReceipt
-		err := m.db.Read(ctx, func(tx *db.Tx) error {
-			list = nil
-			return tx.Query(knownEarly, []any{since, earlyAtOnce, m.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
-				var e earlyReceipt
-				err := e.scan(r)
-				list = append(list, e)
-				return err
-			})
-		})
-		var verdicts []lane.Verdict[took]
-		if err == nil && len(list) > 0 {
-			verdicts, err = m.takeReceipts(ctx, list)
-		}
-		taken := slices.ContainsFunc(verdicts, func(v lane.Verdict[took]) bool { return v.Value != tookEarly })
-		if err != nil || !taken || len(list) < earlyAtOnce {
-			return err
-		}
-	}
-}

@@ -1,0 +1,215 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/ledger"
+)
+
+const (
+	// stepTries is how often a step is committed again whose error is not the database's absence.
+	stepTries = 5
+)
+
+// commit runs a step until the database has it: what an operator answered is lost otherwise.
+func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
+	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.again)
+	for try := 0; ; try++ {
+		done, err := l.lane.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
+		away := errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
+		if err == nil || errors.Is(err, errTakenOver) || errors.Is(err, lane.ErrClosed) || !away && try >= stepTries {
+			return done, err
+		}
+		if try == 0 {
+			if missed, ok := l.uncommitted.May(l.clock.Now()); ok {
+				l.log.WarnContext(ctx, "a step of a chunk was not committed and is tried again", "campaign", s.work.campaign.ID, "error", err, "others", missed)
+			}
+		}
+		if l.clock.Sleep(ctx, min(leastRetry<<min(try, 8), mostRetry)) != nil {
+			return done, err
+		}
+	}
+}
+
+// stepLane commits the steps of all chunks, many in one transaction.
+type stepLane struct {
+	db          *db.DB
+	ledger      *ledger.Ledger
+	jobs        *jobs.Queue
+	clock       *clock.Clock
+	log         *slog.Logger
+	receipts    *receiptBook
+	lane        *lane.Lane[*step, stepped]
+	uncommitted clock.Seldom // lines of the log about steps that are tried again
+}
+
+func newStepLane(d Deps, receipts *receiptBook) *stepLane {
+	l := &stepLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, clock: d.Clock, log: d.Log, receipts: receipts}
+	l.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
+	return l
+}
+
+// advance commits a batch of steps.
+func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[stepped], error) {
+	var verdicts []lane.Verdict[stepped]
+	landed := func(tx *db.Tx) (bool, error) { return stepLanded(tx, batch) }
+	try := func(trusting bool) error {
+		return l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
+			var err error
+			verdicts, err = l.advanceIn(tx, batch, trusting)
+			return err
+		})
+	}
+	// The owner of a chunk knows its row: the turn is guarded where the row changes, and looked at only
+	// when a guard says no, or a message has a row already.
+	err := try(true)
+	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
+		err = try(false)
+	}
+	return verdicts, err
+}
+
+// stepLanded recognises a batch by a chunk whose turn it must have changed. Where none tells, the batch
+// runs again, which finds out for each step.
+func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
+	for _, s := range batch {
+		key, sql, want := s.key(), s.row().turn, s.next
+		last := key.no
+		switch {
+		case s.guardedByRows():
+			sql, last, want = landedRows, s.turn, 1
+		case s.still(), s.last && s.row().goes():
+			continue
+		}
+		var turn int64
+		found, err := tx.One(sql, []any{key.tenant, key.campaign, last}, &turn)
+		if err != nil || found && turn == want {
+			return found && err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// advanceIn is one transaction. Trusting, it does not look at chunks of which their steps know enough.
+func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Verdict[stepped], error) {
+	// A run that comes again must find the results as they were.
+	outcomes := make([][]result, len(batch))
+	for i, s := range batch {
+		outcomes[i] = copyResults(s.results)
+	}
+	chunks, err := l.look(tx, batch, outcomes, trusting)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]lane.Verdict[stepped], len(batch))
+	counts := tallies{}
+	var refunds []ledger.Transfer
+	writes := newStepWrites()
+	for i, s := range batch {
+		at, there := chunks[s.key()]
+		switch {
+		case !there && s.last: // committed before, or another owner's end: over either way
+			writes.finish(s.job)
+			continue
+		case there && at.turn == s.next && !s.still(): // committed before
+			if s.leaves {
+				writes.finish(s.job)
+			}
+			continue
+		case !there, at.turn != s.turn:
+			verdicts[i].Err = errTakenOver
+			continue
+		}
+		c := s.work.campaign
+		halted := at.stopped && !s.last && s.inFlight == 0
+		verdicts[i].Value.stopped = halted
+		back, first := writes.add(s, outcomes[i], halted)
+		if s.leaves && !halted {
+			rest, err := s.rest()
+			if err != nil {
+				return nil, err
+			}
+			writes.rest = append(writes.rest, rest)
+		}
+		if back > 0 {
+			refunds = append(refunds, refund(c, back, first, l.clock.Now()))
+		}
+		if !s.row().goes() {
+			continue // the refunds are counted with the turn
+		}
+		t := counts.of(c.Tenant, c.ID)
+		t.back += back
+		if s.last || halted {
+			t.ended++
+		}
+	}
+	if err := giveBack(tx, l.ledger, refunds); err != nil {
+		return nil, err
+	}
+	writes.post(tx)
+	counts.post(tx)
+	l.jobs.Add(tx, writes.rest...)
+	l.jobs.Finish(tx, writes.finished...)
+	tx.AfterCommit(func() {
+		for job, ended := range writes.ended {
+			job.left -= ended
+		}
+	})
+	return verdicts, nil
+}
+
+func copyResults(results []result) []result {
+	copied := make([]result, len(results))
+	for i, r := range results {
+		copied[i] = result{message: r.message, parts: slices.Clone(r.parts)}
+	}
+	return copied
+}
+
+// look locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
+// receipts that were quicker than the answers. Trusting, it takes the word of steps that know enough.
+func (l *stepLane) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
+	chunks := map[chunkKey]lockedTurn{}
+	asked := map[*turnRow][]chunkKey{}
+	for _, s := range batch {
+		if trusting && (s.last || s.whole(l.clock.Now())) {
+			chunks[s.key()] = lockedTurn{turn: s.turn}
+		} else {
+			asked[s.row()] = append(asked[s.row()], s.key())
+		}
+	}
+	var queries []db.Query
+	for _, row := range turnRows {
+		if len(asked[row]) > 0 {
+			queries = append(queries, row.lock(asked[row], chunks))
+		}
+	}
+	byID := map[string][]openPart{}
+	for _, results := range outcomes {
+		for i := range results {
+			for p := range results[i].parts {
+				if id := results[i].parts[p].UpstreamID; id != "" {
+					byID[id] = append(byID[id], openPart{&results[i], p})
+				}
+			}
+		}
+	}
+	var used []earlyReceipt
+	if len(byID) > 0 && l.receipts.early.lately(l.clock.Now()) {
+		queries = append(queries, earlyQuery(byID, &used))
+	}
+	if len(queries) > 0 {
+		if err := tx.Gather(queries...); err != nil {
+			return nil, err
+		}
+	}
+	forgetEarly(tx, used)
+	return chunks, nil
+}
