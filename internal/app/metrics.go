@@ -260,7 +260,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		gauge(recoveryPhase, map[recovery.Phase]float64{recovery.PhaseClosed: 1, recovery.PhaseOpen: 2}[state.Phase])
 		gauge(recoverySeconds, lasted)
 	}
-	strays, err := s.app.messaging.Strays(ctx)
+	strays, err := s.app.messaging.OrphanReceipts(ctx)
 	s.complain(err)
 	if err == nil {
 		gauge(smsStrays, float64(strays.Receipts))

@@ -544,7 +544,7 @@ func creditRules() []mutant {
 			`receiptWindow = 48 * time.Hour`, `receiptWindow = 47 * time.Hour`,
 			byTest("messaging", "TestUnknownIsRefundedAfterTheReceiptWindowOnly/SQLite")},
 		{"sms-refund-once", "a message is given back once", "internal/messaging/unknown_messages.go",
-			"\t\ttx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))\n\t\tcounts.post(tx)", "\t\tcounts.post(tx)",
+			"\t\ttx.Defer(dropUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))\n\t\tcounts.deferAll(tx)", "\t\tcounts.deferAll(tx)",
 			byTest("messaging", "TestUnknownIsRefundedAfterTheReceiptWindowOnly/SQLite")},
 		{"sms-one-segment-counts", "a message of which one segment was taken is paid", "internal/messaging/submission.go",
 			`case r.message.Accepted > 0:`, `case r.message.Accepted == int64(len(s.outcomes)):`,

@@ -97,7 +97,7 @@ func (o *opened) messageCentres(ctx context.Context) ([]route.Status, error) {
 	if err != nil || len(binds) == 0 {
 		return nil, err
 	}
-	strays, err := m.Strays(ctx)
+	strays, err := m.OrphanReceipts(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -133,8 +133,8 @@ var idColumns = []db.Column[*admission]{
 // idempotencyKey finds an earlier campaign of a tenant.
 type idempotencyKey struct{ tenant, key string }
 
-// past is what a transaction has seen of earlier requests.
-type past struct {
+// earlierRequests is what a transaction has seen of earlier requests.
+type earlierRequests struct {
 	byKey map[idempotencyKey]Campaign
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
 	codes allowances      // of the numbers to which one-time passwords are to go
@@ -142,8 +142,8 @@ type past struct {
 }
 
 // queries look for earlier requests like those of a batch.
-func (p *past) queries(batch []*admission, rule config.OTPTap) []db.Query {
-	*p = past{taps: newTaps(rule), byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
+func (p *earlierRequests) queries(batch []*admission, rule config.OTPTap) []db.Query {
+	*p = earlierRequests{taps: newTaps(rule), byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
 	var keyed, tried []*admission
 	var codes []*otpRow
 	for _, a := range batch {
@@ -190,7 +190,7 @@ func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) 
 		return Campaign{}, false, nil
 	}
 	asked := Campaign{Tenant: caller.Tenant, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash}
-	var before past
+	var before earlierRequests
 	err = l.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, l.tap)...) })
 	known, found := before.byKey[idempotencyKey{asked.Tenant, asked.IdempotencyKey}]
 	if err != nil || !found {
@@ -222,7 +222,7 @@ func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]lane.V
 
 func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var page ledger.Page
-	var before past
+	var before earlierRequests
 	queries := append([]db.Query{l.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, l.tap)...)
 	for _, a := range batch {
 		a.tried = true
@@ -243,13 +243,13 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 	if err := l.store(tx, accepted); err != nil {
 		return nil, err
 	}
-	before.taps.write(tx)
+	before.taps.deferAll(tx)
 	tx.AfterCommit(func() { l.tapsClosed(ctx, before.taps) })
 	return verdicts, nil
 }
 
 // verdict decides one admission on what the transaction has seen.
-func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *past) lane.Verdict[admitted] {
+func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlierRequests) lane.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
 		return lane.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
@@ -353,7 +353,7 @@ func (l *admissionLane) accept(ctx context.Context, a *admission) (Campaign, boo
 	}
 	r, err := l.lane.Do(ctx, a.campaign.Tenant, rows, a)
 	if a.marked && (err != nil || r.replayed || r.known) {
-		l.delivery.marks.end(a.campaign.ID) // nobody submits it from here
+		l.delivery.sendingMarks.end(a.campaign.ID) // nobody submits it from here
 	}
 	return r.campaign, r.replayed, err
 }

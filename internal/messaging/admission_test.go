@@ -207,7 +207,7 @@ func TestKeysAreForgotten(t *testing.T) {
 			}
 			return nil
 		})
-		if err := h.retention().forgetKeys(t.Context(), morning.Add(time.Second)); err != nil {
+		if err := h.retention().dropOldKeys(t.Context(), morning.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if n, whole := h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> ''"), h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> '' AND created_at > $1", morning); n != young || whole != young {
@@ -416,7 +416,7 @@ func TestOrphansAreSwept(t *testing.T) {
 		if n := h.count("SELECT count(*) FROM chunks"); n != 3 {
 			t.Errorf("%d of 3 chunks are left that may still be charged", n)
 		}
-		h.pass(orphanAfter)
+		h.pass(stagedFor)
 		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d orphans were not swept", n)
 		}

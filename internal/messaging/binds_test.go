@@ -46,16 +46,16 @@ func TestReceiptsThatMatchNothingAreCounted(t *testing.T) {
 		begun := h.clock.Now()
 		h.receipt("id-000001", "233241000001", delivered)
 		h.receipt("1a2b", "233241000002", delivered)
-		strays := func(want int64) Strays {
+		strays := func(want int64) OrphanReceipts {
 			t.Helper()
-			s, err := h.Strays(t.Context())
+			s, err := h.OrphanReceipts(t.Context())
 			if err != nil || s.Receipts != want {
 				t.Fatalf("%+v, %v; expected %d", s, err, want)
 			}
 			return s
 		}
 		strays(0) // its message may still come
-		h.pass(strangerAfter + time.Second)
+		h.pass(orphanAfter + time.Second)
 		if s := strays(1); s.ID != "1a2b" || s.Since.Before(begun) {
 			t.Errorf("%+v", s)
 		}

@@ -131,7 +131,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 		return err
 	}
 	if missing(rows, from, end) {
-		if err := p.unborn(tx, rows, from, end); err != nil {
+		if err := p.addUnstarted(tx, rows, from, end); err != nil {
 			return err
 		}
 		if missing(rows, from, end) { // their chunk ended between the two questions
@@ -146,7 +146,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 			no = c.Recipients - place - 1
 		}
 		if msg, ok := rows[no]; ok {
-			p.Messages = append(p.Messages, c.tell(msg))
+			p.Messages = append(p.Messages, c.render(msg))
 		}
 	}
 	return nil
@@ -162,8 +162,8 @@ func missing(rows map[int64]message, from, end int64) bool {
 	return false
 }
 
-// unborn fills in the recipients between two places that have no row yet.
-func (p *MessagePage) unborn(tx *db.Tx, rows map[int64]message, from, end int64) error {
+// addUnstarted fills in the recipients between two places that have no row yet.
+func (p *MessagePage) addUnstarted(tx *db.Tx, rows map[int64]message, from, end int64) error {
 	add := func(place int64, n msisdn.MSISDN) {
 		if _, ok := rows[place]; !ok && place >= from && place < end {
 			rows[place] = message{No: place, Recipient: string(n), Status: StatusQueued}
@@ -188,8 +188,8 @@ func (p *MessagePage) unborn(tx *db.Tx, rows map[int64]message, from, end int64)
 	})
 }
 
-// tell renders a row for its tenant, who does not care about our marks.
-func (c Campaign) tell(msg message) Message {
+// render renders a row for its tenant, who does not care about our marks.
+func (c Campaign) render(msg message) Message {
 	t := Message{Recipient: msg.Recipient, Status: msg.Status, Segments: c.Segments, Encoding: c.Encoding, Credits: c.Credits,
 		SubmittedAt: msg.SubmittedAt, DeliveredAt: msg.DeliveredAt, Error: msg.Error}
 	switch {

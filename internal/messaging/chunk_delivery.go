@@ -39,17 +39,17 @@ const (
 
 // delivery delivers chunks.
 type delivery struct {
-	db        *db.DB
-	jobs      *jobs.Queue
-	clock     *clock.Clock
-	sms       map[tenant.Mode]provider.SMSSender
-	otp       otpKeys
-	recovery  *recovery.Recovery
-	owner     *chunkOwner
-	submitter *submitter
-	steps     *stepLane
-	marks     marks
-	states    *fresh.Cache[campaignKey, CampaignStatus]
+	db           *db.DB
+	jobs         *jobs.Queue
+	clock        *clock.Clock
+	sms          map[tenant.Mode]provider.SMSSender
+	otp          otpKeys
+	recovery     *recovery.Recovery
+	owner        *chunkOwner
+	submitter    *submitter
+	steps        *stepLane
+	sendingMarks sendingMarks
+	states       *fresh.Cache[campaignKey, CampaignStatus]
 }
 
 func newDelivery(d Deps, otp otpKeys, receipts *receiptBook, counters metrics) *delivery {
@@ -119,15 +119,15 @@ func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Du
 			if err != nil || s.last || done.stopped {
 				return 0, err
 			}
-			if !s.still() {
+			if !s.empty() {
 				w.turn = s.next
 			}
 			w.next += len(s.claim)
-			w.again = append(w.again[len(s.again):], s.queued()...)
+			w.retry = append(w.retry[len(s.retry):], s.queued()...)
 		}
-		switch sent := len(s.claim) + len(s.again); {
+		switch sent := len(s.claim) + len(s.retry); {
 		case sent > 0:
-			f.launch(append(append([]message(nil), s.again...), s.claim...))
+			f.submit(append(append([]message(nil), s.retry...), s.claim...))
 			wait = 0
 		case s.inFlight == 0: // where nothing blocks it the node stops: the next owner goes on
 			return max(wait, leastRetry), blocked
@@ -147,17 +147,17 @@ func (d *delivery) plan(ctx context.Context, sender provider.SMSSender, w *work,
 		return 0, nil
 	}
 	fresh := w.next < len(w.chunk.Recipients)
-	if !fresh && len(w.again)+len(s.queued()) == 0 {
+	if !fresh && len(w.retry)+len(s.queued()) == 0 {
 		s.last = s.inFlight == 0
 		return 0, nil
 	}
-	if s.inFlight > 0 && d.halted(ctx, w) {
+	if s.inFlight > 0 && d.stopped(ctx, w) {
 		return 0, nil // the step after the last answer ends the chunk
 	}
 	now, passed := d.clock.Reading()
 	expired := w.expired(now)
 	if err := sender.Ready(""); err != nil && !expired {
-		s.look = s.inFlight == 0 && d.halted(ctx, w)
+		s.checkStopped = s.inFlight == 0 && d.stopped(ctx, w)
 		if errors.Is(err, provider.ErrElsewhere) {
 			blocked = err
 		}
@@ -169,15 +169,15 @@ func (d *delivery) plan(ctx context.Context, sender provider.SMSSender, w *work,
 		if s.markedAt.IsZero() || now.Before(s.markedAt) {
 			s.markedAt = now
 		}
-	case len(w.again) > 0 && (expired || w.offerAt <= passed):
-		s.again = w.again[:min(len(w.again), room)]
-		for i := range s.again {
-			if s.again[i].SubmittedAt.IsZero() {
-				s.again[i].SubmittedAt = now
+	case len(w.retry) > 0 && (expired || w.offerAt <= passed):
+		s.retry = w.retry[:min(len(w.retry), room)]
+		for i := range s.retry {
+			if s.retry[i].SubmittedAt.IsZero() {
+				s.retry[i].SubmittedAt = now
 			}
 		}
 	default:
-		s.look = s.inFlight == 0 && d.halted(ctx, w)
+		s.checkStopped = s.inFlight == 0 && d.stopped(ctx, w)
 		return max(w.offerAt-passed, leastRetry), nil
 	}
 	return 0, nil
@@ -190,11 +190,11 @@ func (d *delivery) mayMark(c Campaign, chunks []chunk) bool {
 		return false
 	}
 	queue := d.jobs.Counts()
-	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && d.marks.begin(d.clock, c.ID)
+	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && d.sendingMarks.begin(d.clock, c.ID)
 }
 
-// halted says that an operator stopped a campaign, as it was at most a second ago.
-func (d *delivery) halted(ctx context.Context, w *work) bool {
+// stopped says that an operator stopped a campaign, as it was at most a second ago.
+func (d *delivery) stopped(ctx context.Context, w *work) bool {
 	status, err := d.states.Get(ctx, campaignKey{w.campaign.Tenant, w.campaign.ID})
 	return err == nil && status == CampaignStopped
 }

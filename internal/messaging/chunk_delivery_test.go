@@ -86,7 +86,7 @@ func TestAReceiptAtTheEndOfItsWindow(t *testing.T) {
 		}
 		sweep(receiptWindow - time.Second)
 		h.receipt("an id that nobody told us", "233241000001", delivered)
-		sweep(strangerAfter)
+		sweep(orphanAfter)
 		h.wantStatus(c, "2 unknown")
 		h.wantBalance(8)
 		sweep(time.Minute)
@@ -199,7 +199,7 @@ func TestTheRestOfAMessageIsOfferedUnderTheSameNumber(t *testing.T) {
 }
 
 // work lets the clock run until something is so, for handlers that wait by it.
-func (h *house) work(until func() bool) {
+func (h *fixture) work(until func() bool) {
 	h.t.Helper()
 	clocktest.Await(h.t, "what the clock brings", func() bool {
 		if until() {

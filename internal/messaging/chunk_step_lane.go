@@ -20,7 +20,7 @@ const (
 
 // commit runs a step until the database has it: what an operator answered is lost otherwise.
 func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
-	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.again)
+	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.retry)
 	for try := 0; ; try++ {
 		done, err := l.lane.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
 		away := errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
@@ -59,7 +59,7 @@ func newStepLane(d Deps, receipts *receiptBook) *stepLane {
 // advance commits a batch of steps.
 func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[stepped], error) {
 	var verdicts []lane.Verdict[stepped]
-	landed := func(tx *db.Tx) (bool, error) { return stepLanded(tx, batch) }
+	landed := func(tx *db.Tx) (bool, error) { return stepCommitted(tx, batch) }
 	try := func(trusting bool) error {
 		return l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
 			var err error
@@ -76,16 +76,16 @@ func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[s
 	return verdicts, err
 }
 
-// stepLanded recognises a batch by a chunk whose turn it must have changed. Where none tells, the batch
+// stepCommitted recognises a batch by a chunk whose turn it must have changed. Where none tells, the batch
 // runs again, which finds out for each step.
-func stepLanded(tx *db.Tx, batch []*step) (bool, error) {
+func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
 		key, sql, want := s.key(), s.row().turn, s.next
 		last := key.no
 		switch {
 		case s.guardedByRows():
-			sql, last, want = landedRows, s.turn, 1
-		case s.still(), s.last && s.row().goes():
+			sql, last, want = committedRows, s.turn, 1
+		case s.empty(), s.last && s.row().goes():
 			continue
 		}
 		var turn int64
@@ -104,7 +104,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 	for i, s := range batch {
 		outcomes[i] = copyResults(s.results)
 	}
-	chunks, err := l.look(tx, batch, outcomes, trusting)
+	chunks, err := l.lockChunks(tx, batch, outcomes, trusting)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 		case !there && s.last: // committed before, or another owner's end: over either way
 			writes.finish(s.job)
 			continue
-		case there && at.turn == s.next && !s.still(): // committed before
+		case there && at.turn == s.next && !s.empty(): // committed before
 			if s.leaves {
 				writes.finish(s.job)
 			}
@@ -153,8 +153,8 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 	if err := giveBack(tx, l.ledger, refunds); err != nil {
 		return nil, err
 	}
-	writes.post(tx)
-	counts.post(tx)
+	writes.deferAll(tx)
+	counts.deferAll(tx)
 	l.jobs.Add(tx, writes.rest...)
 	l.jobs.Finish(tx, writes.finished...)
 	tx.AfterCommit(func() {
@@ -173,13 +173,13 @@ func copyResults(results []result) []result {
 	return copied
 }
 
-// look locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
+// lockChunks locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
 // receipts that were quicker than the answers. Trusting, it takes the word of steps that know enough.
-func (l *stepLane) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
+func (l *stepLane) lockChunks(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
 	chunks := map[chunkKey]lockedTurn{}
 	asked := map[*turnRow][]chunkKey{}
 	for _, s := range batch {
-		if trusting && (s.last || s.whole(l.clock.Now())) {
+		if trusting && (s.last || s.marksAll(l.clock.Now())) {
 			chunks[s.key()] = lockedTurn{turn: s.turn}
 		} else {
 			asked[s.row()] = append(asked[s.row()], s.key())
@@ -202,14 +202,14 @@ func (l *stepLane) look(tx *db.Tx, batch []*step, outcomes [][]result, trusting 
 		}
 	}
 	var used []earlyReceipt
-	if len(byID) > 0 && l.receipts.early.lately(l.clock.Now()) {
-		queries = append(queries, earlyQuery(byID, &used))
+	if len(byID) > 0 && l.receipts.times.mayWait(l.clock.Now()) {
+		queries = append(queries, earlyReceiptsQuery(byID, &used))
 	}
 	if len(queries) > 0 {
 		if err := tx.Gather(queries...); err != nil {
 			return nil, err
 		}
 	}
-	forgetEarly(tx, used)
+	dropEarlyReceipts(tx, used)
 	return chunks, nil
 }

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	landedRows = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
+	committedRows = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
 		WHERE c.tenant = $1 AND c.id = $2 AND c.turn = $3`
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why, upstream_id = r.to_upstream FROM rows($1) AS r
@@ -42,9 +42,9 @@ func newStepWrites() *stepWrites {
 type stepWrites struct {
 	results  []message
 	parts    []part
-	born     []message
-	again    []message
-	unsure   []message
+	inserted []message
+	retry    []message
+	unknown  []message
 	moved    map[*turnRow][]chunkTurn
 	over     map[*turnRow][]chunkTurn
 	rest     []jobs.Job
@@ -79,15 +79,15 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 	}
 	turn, over := chunkTurn{chunkKey: s.key(), was: s.turn, turn: s.next, markedAt: s.markedAt}, halted || s.last
 	if halted {
-		w.halt(s, refund)
+		w.failUnsent(s, refund)
 	} else {
-		turn.begin, w.again = int64(len(s.claim)), append(w.again, s.again...)
+		turn.begin, w.retry = int64(len(s.claim)), append(w.retry, s.retry...)
 	}
 	if turn.back = back; over || s.leaves {
 		w.finish(s.job)
 	}
 	switch {
-	case !over && s.still(), s.guardedByRows():
+	case !over && s.empty(), s.guardedByRows():
 	case over:
 		w.over[s.row()] = append(w.over[s.row()], turn)
 	default:
@@ -101,7 +101,7 @@ func (w *stepWrites) result(r result) {
 	if r.message.stored {
 		w.results = append(w.results, r.message)
 	} else {
-		w.born = append(w.born, r.message)
+		w.inserted = append(w.inserted, r.message)
 	}
 	for _, p := range r.parts {
 		if !p.Single {
@@ -109,16 +109,16 @@ func (w *stepWrites) result(r result) {
 		}
 	}
 	if r.message.Status == StatusUnknown && r.message.Accepted == 0 {
-		w.unsure = append(w.unsure, r.message)
+		w.unknown = append(w.unknown, r.message)
 	}
 }
 
 const whyStopped = "the campaign was stopped"
 
-// halt ends what a stopped campaign has not begun: rows that wait, and recipients without a row.
-func (w *stepWrites) halt(s *step, refund func(message)) {
-	for _, msg := range s.work.again {
-		w.again = append(w.again, msg)
+// failUnsent ends what a stopped campaign has not begun: rows that wait, and recipients without a row.
+func (w *stepWrites) failUnsent(s *step, refund func(message)) {
+	for _, msg := range s.work.retry {
+		w.retry = append(w.retry, msg)
 		msg.Status, msg.Error = StatusFailed, whyStopped
 		w.results = append(w.results, msg)
 		refund(msg)
@@ -126,12 +126,12 @@ func (w *stepWrites) halt(s *step, refund func(message)) {
 	for place := s.work.next; place < len(s.work.chunk.Recipients); place++ {
 		msg := s.work.message(place, StatusFailed, s.work.chunk.CreatedAt)
 		msg.Error = whyStopped
-		w.born = append(w.born, msg)
+		w.inserted = append(w.inserted, msg)
 		refund(msg)
 	}
 }
 
-func (w *stepWrites) post(tx *db.Tx) {
+func (w *stepWrites) deferAll(tx *db.Tx) {
 	guarded := func(sql string, columns []db.Column[message], rows []message) {
 		if len(rows) > 0 {
 			tx.Defer(sql, int64(len(rows)), db.RowsOf(columns, rows))
@@ -141,9 +141,9 @@ func (w *stepWrites) post(tx *db.Tx) {
 	for _, row := range turnRows {
 		row.moveAll(tx, w.moved[row], w.over[row])
 	}
-	guarded(markAgain, againColumns, w.again)
+	guarded(markAgain, againColumns, w.retry)
 	guarded(recordResults, resultColumns, w.results)
 	db.Insert(tx, "parts", partColumns, w.parts)
-	db.Insert(tx, "unsure", unsureColumns, w.unsure)
-	db.Insert(tx, "messages", messageColumns, w.born)
+	db.Insert(tx, "unsure", unknownColumns, w.unknown)
+	db.Insert(tx, "messages", messageColumns, w.inserted)
 }

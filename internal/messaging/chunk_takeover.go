@@ -103,14 +103,14 @@ func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 			msg = w.message(place, StatusSending, w.markedAt)
 		}
 		if msg.Status == StatusSending {
-			o.receipts.early.submitted(msg.SubmittedAt)
+			o.receipts.times.submitted(msg.SubmittedAt)
 			msg.Status, msg.Error = to, why
 			writes.result(result{message: msg})
 		}
 		if msg.stored = true; msg.Status == StatusQueued {
-			w.again = append(w.again, msg)
+			w.retry = append(w.retry, msg)
 		}
 	}
-	writes.post(tx)
+	writes.deferAll(tx)
 	return nil
 }

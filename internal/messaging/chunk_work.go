@@ -29,7 +29,7 @@ type work struct {
 	turn     int64         // of the last step
 	next     int           // place of the first recipient that is not marked
 	markedAt time.Time     // when those before it were marked that have no row
-	again    []message     // have a row, were not sent, and are offered again
+	retry    []message     // have a row, were not sent, and are offered again
 	offerAt  time.Duration // when, by what has passed: the clock may be set
 	stale    bool          // a step failed: the rows are the truth
 }

@@ -35,7 +35,7 @@ func TestASendNeedsAnApprovedSenderID(t *testing.T) {
 }
 
 // sendAs sends under any sender ID.
-func (h *house) sendAs(sender string) (Campaign, error) {
+func (h *fixture) sendAs(sender string) (Campaign, error) {
 	c, _, err := h.Send(h.t.Context(), h.caller(), Send{SenderID: sender, Message: "hello", Recipients: []string{"0241234567"}})
 	return c, err
 }

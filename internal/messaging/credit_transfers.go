@@ -60,7 +60,7 @@ func (t tallies) of(tenant, campaign string) *tally {
 	return t[campaign]
 }
 
-func (t tallies) post(tx *db.Tx) {
+func (t tallies) deferAll(tx *db.Tx) {
 	var changed []*tally
 	for _, one := range t {
 		if one.ended > 0 || one.back > 0 {

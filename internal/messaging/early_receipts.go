@@ -17,9 +17,9 @@ const (
 	clockSkew = time.Minute
 )
 
-// may says that the receipt can be the part's. What comes now comes after what was submitted, also where a clock was
+// fits says that the receipt can be the part's. What comes now comes after what was submitted, also where a clock was
 // set back since.
-func (p part) may(e earlyReceipt) bool {
+func (p part) fits(e earlyReceipt) bool {
 	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
 }
 
@@ -66,10 +66,10 @@ type openPart struct {
 	part int
 }
 
-// earlyQuery applies the receipts that were quicker than the answers to the parts of one transaction, by
+// earlyReceiptsQuery applies the receipts that were quicker than the answers to the parts of one transaction, by
 // their ids, and notes which it used. One that came twice is used up with the first: what is kept would
 // be taken for the receipt of another message to that number, whose answer was lost.
-func earlyQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
+func earlyReceiptsQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 	ids := make([]string, 0, len(byID))
 	for id := range byID {
 		ids = append(ids, id)
@@ -83,7 +83,7 @@ func earlyQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 		for _, candidate := range byID[e.UpstreamID] {
 			p := &candidate.of.parts[candidate.part]
 			switch {
-			case !p.may(e):
+			case !p.fits(e):
 			case p.State == partOpen:
 				candidate.of.receive(p, e)
 				*used = append(*used, e)
@@ -119,38 +119,38 @@ func (r *result) receive(p *part, e earlyReceipt) {
 	}
 }
 
-// earlyBird is when this node last kept a receipt that was quicker than the answer to its submit. Receipts come
+// earlyReceiptTimes is when this node last kept a receipt that was quicker than the answer to its submit. Receipts come
 // to the node that submits, so that without one nothing need be looked for; what another node has kept, the
 // pass over early receipts finds.
-type earlyBird struct {
-	at   atomic.Int64
-	sent atomic.Int64 // the latest time of a submit
+type earlyReceiptTimes struct {
+	keptAt      atomic.Int64
+	submittedAt atomic.Int64 // the latest time of a submit
 }
 
-func (e *earlyBird) note(now time.Time) { e.at.Store(db.Micros(now)) }
+func (e *earlyReceiptTimes) kept(now time.Time) { e.keptAt.Store(db.Micros(now)) }
 
-func (e *earlyBird) submitted(at time.Time) {
+func (e *earlyReceiptTimes) submitted(at time.Time) {
 	for now := db.Micros(at); ; {
-		last := e.sent.Load()
-		if last >= now || e.sent.CompareAndSwap(last, now) {
+		last := e.submittedAt.Load()
+		if last >= now || e.submittedAt.CompareAndSwap(last, now) {
 			return
 		}
 	}
 }
 
-// since gives the time under which a receipt is kept that comes now. It is after all that was submitted, also where a
+// receivedAt gives the time under which a receipt is kept that comes now. It is after all that was submitted, also where a
 // clock was set back since: only by these times is it known later what it may be of.
-func (e *earlyBird) since(at time.Time) time.Time {
-	return db.FromMicros(max(db.Micros(at), e.sent.Load()))
+func (e *earlyReceiptTimes) receivedAt(at time.Time) time.Time {
+	return db.FromMicros(max(db.Micros(at), e.submittedAt.Load()))
 }
 
-// lately says that one may still wait for its part.
-func (e *earlyBird) lately(now time.Time) bool {
-	at := e.at.Load()
+// mayWait says that one may still wait for its part.
+func (e *earlyReceiptTimes) mayWait(now time.Time) bool {
+	at := e.keptAt.Load()
 	return at > 0 && now.Sub(db.FromMicros(at)) < earlyPassOver
 }
 
-func forgetEarly(tx *db.Tx, used []earlyReceipt) {
+func dropEarlyReceipts(tx *db.Tx, used []earlyReceipt) {
 	if len(used) == 0 {
 		return
 	}

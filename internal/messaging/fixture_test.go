@@ -130,8 +130,8 @@ var (
 	silence   = provider.Outcome{Class: provider.Unknown, Message: "no answer to the submit"}
 )
 
-// house is one node with everything that messaging stands on.
-type house struct {
+// fixture is one node with everything that messaging stands on.
+type fixture struct {
 	lost *recovery.Recovery
 	*Messaging
 	t        *testing.T
@@ -155,7 +155,7 @@ type options struct {
 	tap     config.OTPTap
 }
 
-func node(t *testing.T, d *db.DB, o options) *house {
+func node(t *testing.T, d *db.DB, o options) *fixture {
 	t.Helper()
 	if o.rail == nil {
 		o.rail = newOperator()
@@ -164,16 +164,16 @@ func node(t *testing.T, d *db.DB, o options) *house {
 }
 
 // nodeWith is another node of a house, with a rail of its own.
-func nodeWith(t *testing.T, h *house, rail provider.SMSSender) *house {
+func nodeWith(t *testing.T, h *fixture, rail provider.SMSSender) *fixture {
 	t.Helper()
 	other := nodeOn(t, h.d, options{node: "another", at: h.clock}, rail)
 	other.tenant, other.sender = h.tenant, h.sender
 	return other
 }
 
-func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
+func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *fixture {
 	t.Helper()
-	h := &house{t: t, d: d, clock: o.at, operator: o.rail}
+	h := &fixture{t: t, d: d, clock: o.at, operator: o.rail}
 	if h.clock == nil {
 		h.clock = clock.NewManual(morning)
 	}
@@ -198,7 +198,7 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *house {
 	return h
 }
 
-func (h *house) start() {
+func (h *fixture) start() {
 	h.t.Helper()
 	if err := h.queue.Start(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -211,19 +211,19 @@ func (h *house) start() {
 }
 
 // retention is the sweep of the node.
-func (h *house) retention() *retention {
+func (h *fixture) retention() *retention {
 	return &retention{db: h.d, clock: h.clock, receipts: h.receipts}
 }
 
 // open is a node with a tenant that has credits and an approved sender ID.
-func open(t *testing.T, d *db.DB, o options) *house {
+func open(t *testing.T, d *db.DB, o options) *fixture {
 	t.Helper()
 	h := node(t, d, o)
 	h.tenant, h.sender = h.customer("shop", o.credits, "Kejetia")
 	return h
 }
 
-func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant, senderid.Sender) {
+func (h *fixture) customer(id string, credits int64, sender string) (tenant.Tenant, senderid.Sender) {
 	h.t.Helper()
 	var made tenant.Tenant
 	h.write(func(tx *db.Tx) (err error) {
@@ -247,24 +247,24 @@ func (h *house) customer(id string, credits int64, sender string) (tenant.Tenant
 	return made, s
 }
 
-func (h *house) write(fn func(*db.Tx) error) {
+func (h *fixture) write(fn func(*db.Tx) error) {
 	h.t.Helper()
 	if err := h.d.Write(h.t.Context(), fn); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) caller() idempotency.Caller {
+func (h *fixture) caller() idempotency.Caller {
 	return idempotency.Caller{Tenant: h.tenant.ID, Key: "key"}
 }
 
-func (h *house) send(text string, to ...string) (Campaign, error) {
+func (h *fixture) send(text string, to ...string) (Campaign, error) {
 	c, _, err := h.Send(h.t.Context(), h.caller(), Send{SenderID: h.sender.ID, Message: text, Recipients: to})
 	return c, err
 }
 
 // mustSend sends and lets the node work until nothing is due.
-func (h *house) mustSend(text string, to ...string) Campaign {
+func (h *fixture) mustSend(text string, to ...string) Campaign {
 	h.t.Helper()
 	c, err := h.send(text, to...)
 	if err != nil {
@@ -274,7 +274,7 @@ func (h *house) mustSend(text string, to ...string) Campaign {
 	return c
 }
 
-func (h *house) quiet() {
+func (h *fixture) quiet() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
@@ -284,13 +284,13 @@ func (h *house) quiet() {
 }
 
 // pass lets time go by, and the node work.
-func (h *house) pass(d time.Duration) {
+func (h *fixture) pass(d time.Duration) {
 	h.t.Helper()
 	h.clock.Advance(d)
 	h.quiet()
 }
 
-func (h *house) balance() int64 {
+func (h *fixture) balance() int64 {
 	h.t.Helper()
 	n, err := h.ledger.Balance(h.t.Context(), h.tenant.SMSCredits())
 	if err != nil {
@@ -299,7 +299,7 @@ func (h *house) balance() int64 {
 	return n
 }
 
-func (h *house) wantBalance(want int64) {
+func (h *fixture) wantBalance(want int64) {
 	h.t.Helper()
 	if n := h.balance(); n != want {
 		h.t.Errorf("%d credits are left, expected %d", n, want)
@@ -307,7 +307,7 @@ func (h *house) wantBalance(want int64) {
 }
 
 // messages gives every row that the tenant sees of a campaign.
-func (h *house) messages(c Campaign) []Message {
+func (h *fixture) messages(c Campaign) []Message {
 	h.t.Helper()
 	var all []Message
 	for page := int64(1); ; page++ {
@@ -326,7 +326,7 @@ func (h *house) messages(c Campaign) []Message {
 }
 
 // wantStatus says what became of a campaign's messages, in order: "2 delivered, 1 invalid".
-func (h *house) wantStatus(c Campaign, want string) {
+func (h *fixture) wantStatus(c Campaign, want string) {
 	h.t.Helper()
 	var got []string
 	n := 0
@@ -343,7 +343,7 @@ func (h *house) wantStatus(c Campaign, want string) {
 	}
 }
 
-func (h *house) status(c Campaign) CampaignStatus {
+func (h *fixture) status(c Campaign) CampaignStatus {
 	h.t.Helper()
 	found, err := h.Campaign(h.t.Context(), c.Tenant, c.ID)
 	if err != nil {
@@ -353,7 +353,7 @@ func (h *house) status(c Campaign) CampaignStatus {
 }
 
 // sound holds everything against everything else.
-func (h *house) sound() {
+func (h *fixture) sound() {
 	h.t.Helper()
 	r, err := h.Check(h.t.Context())
 	if err != nil {
@@ -372,7 +372,7 @@ func (h *house) sound() {
 }
 
 // receipt reports on an id.
-func (h *house) receipt(id, to string, state provider.Delivery) {
+func (h *fixture) receipt(id, to string, state provider.Delivery) {
 	h.t.Helper()
 	if err := h.Receive(h.t.Context(), provider.Receipt{UpstreamID: id, State: state, Code: "000", At: h.clock.Now(), To: msisdn.MSISDN(to)}); err != nil {
 		h.t.Fatal(err)
@@ -410,7 +410,7 @@ const (
 	undelivered = provider.DeliveryFailed
 )
 
-func (h *house) count(sql string, args ...any) (n int64) {
+func (h *fixture) count(sql string, args ...any) (n int64) {
 	h.t.Helper()
 	err := h.d.Read(h.t.Context(), func(tx *db.Tx) error {
 		_, err := tx.One(sql, args, &n)
@@ -422,7 +422,7 @@ func (h *house) count(sql string, args ...any) (n int64) {
 	return n
 }
 
-func (h *house) group(tenant string, phones ...string) Group {
+func (h *fixture) group(tenant string, phones ...string) Group {
 	h.t.Helper()
 	g, _, err := h.AddGroup(h.t.Context(), idempotency.Caller{Tenant: tenant}, "customers", "")
 	if err != nil {

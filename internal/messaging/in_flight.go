@@ -18,10 +18,10 @@ import (
 const (
 	// recordWithin is how long an answer waits for others before a step records it.
 	recordWithin = time.Second
-	// landedShare to one is the proportion of answered to unanswered messages that is worth a step at once.
-	landedShare = 3
-	// tornFor is how long the rest of a message is offered of which an operator took a part.
-	tornFor = time.Minute
+	// answeredShare to one is the proportion of answered to unanswered messages that is worth a step at once.
+	answeredShare = 3
+	// restFor is how long the rest of a message is offered of which an operator took a part.
+	restFor = time.Minute
 )
 
 // submitter is what all flights of a node share.
@@ -42,24 +42,24 @@ func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
 // flight is what one owner of a chunk has at the operator: messages that are marked and whose ends are not recorded,
 // at most sliceSize of them. They come back one by one, so that one without an answer holds up no other.
 type flight struct {
-	by      *submitter
-	sender  provider.SMSSender
-	w       *work
-	encoded smstext.Message
-	ctx     context.Context // its end keeps back what was not handed over
-	end     context.CancelFunc
+	submitter *submitter
+	sender    provider.SMSSender
+	w         *work
+	encoded   smstext.Message
+	ctx       context.Context // its end keeps back what was not handed over
+	end       context.CancelFunc
 
-	mu       sync.Mutex
-	out      map[int64]message // by number: marked, not collected
-	landed   []result          // of these, what is answered
-	offering int               // calls of launch whose messages are not all handed over
-	offerAt  time.Duration     // when what was not taken is offered again
-	failed   error             // a panic of the rail
-	more     chan struct{}     // something has changed that collect waits for
+	mu         sync.Mutex
+	unrecorded map[int64]message // by number: marked, not collected
+	answered   []result          // of these, what is answered
+	submitting int               // calls of launch whose messages are not all handed over
+	offerAt    time.Duration     // when what was not taken is offered again
+	failed     error             // a panic of the rail
+	changed    chan struct{}     // something has changed that collect waits for
 }
 
 func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
-	f := &flight{by: u, sender: sender, w: w, encoded: smstext.Encode(w.text), out: map[int64]message{}, more: make(chan struct{}, 1)}
+	f := &flight{submitter: u, sender: sender, w: w, encoded: smstext.Encode(w.text), unrecorded: map[int64]message{}, changed: make(chan struct{}, 1)}
 	f.ctx, f.end = context.WithCancel(ctx)
 	return f
 }
@@ -68,14 +68,14 @@ func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w 
 func (f *flight) size() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.out)
+	return len(f.unrecorded)
 }
 
 // markedAt is when the oldest was marked that has no row; zero: all have one.
 func (f *flight) markedAt() (oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, msg := range f.out {
+	for _, msg := range f.unrecorded {
 		if !msg.stored && (oldest.IsZero() || msg.SubmittedAt.Before(oldest)) {
 			oldest = msg.SubmittedAt
 		}
@@ -83,61 +83,61 @@ func (f *flight) markedAt() (oldest time.Time) {
 	return oldest
 }
 
-// launch hands messages to the operator without waiting. One is never offered after its time: then it has failed.
-func (f *flight) launch(messages []message) {
-	begun, from := f.by.clock.Reading()
-	f.by.receipts.early.submitted(begun)
-	shots := make([]*shot, 0, len(messages))
+// submit hands messages to the operator without waiting. One is never offered after its time: then it has failed.
+func (f *flight) submit(messages []message) {
+	begun, from := f.submitter.clock.Reading()
+	f.submitter.receipts.times.submitted(begun)
+	shots := make([]*submission, 0, len(messages))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, msg := range messages {
-		f.out[msg.No] = msg
+		f.unrecorded[msg.No] = msg
 		switch {
 		case f.w.expired(begun):
-			f.landed = append(f.landed, failed(msg, "expired before it could be sent"))
+			f.answered = append(f.answered, failed(msg, "expired before it could be sent"))
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
-			f.landed = append(f.landed, failed(msg, "no operator took it in time"))
+			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
 		default:
-			s := &shot{message: msg, group: uint16(f.by.groups.Add(1)), begun: begun, from: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} //nolint:gosec // comes round
+			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} //nolint:gosec // comes round
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
 			}
 			shots = append(shots, s)
 		}
 	}
-	f.offering++
+	f.submitting++
 	go func() {
-		defer f.guard()
+		defer f.recoverPanic()
 		for _, s := range shots {
-			f.offer(s)
+			f.submitSegments(s)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.offering--
-		f.wake()
+		f.submitting--
+		f.signalLocked()
 	}()
 }
 
-// guard is deferred: what a panic leaves is in the rows, and the next owner reads them.
-func (f *flight) guard() {
+// recoverPanic is deferred: what a panic leaves is in the rows, and the next owner reads them.
+func (f *flight) recoverPanic() {
 	if p := recover(); p != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.failed = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		f.wake()
+		f.signalLocked()
 	}
 }
 
-// wake has collect look again. It is called under the lock.
-func (f *flight) wake() {
+// signalLocked has collect look again. It is called under the lock.
+func (f *flight) signalLocked() {
 	select {
-	case f.more <- struct{}{}:
+	case f.changed <- struct{}{}:
 	default:
 	}
 }
 
-// offer submits every segment of a message that was not sent yet. It waits for the operator's window, and for no answer.
-func (f *flight) offer(s *shot) {
+// submitSegments submits every segment of a message that was not sent yet. It waits for the operator's window, and for no answer.
+func (f *flight) submitSegments(s *submission) {
 	var waiting []int
 	for p, o := range s.outcomes {
 		if o.Class == provider.NotSent {
@@ -151,15 +151,15 @@ func (f *flight) offer(s *shot) {
 		done := func(o provider.Outcome) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			s.outcomes[p], s.answered = o, f.by.clock.Now()
+			s.outcomes[p], s.answered = o, f.submitter.clock.Now()
 			if o.Class == provider.NotSent {
 				s.pause = min(max(s.pause, o.RetryAfter, leastRetry), mostRetry)
 			}
 			if left--; left == 0 {
-				f.answered(s)
+				f.completeLocked(s)
 			}
 		}
-		now := f.by.clock.Now()
+		now := f.submitter.clock.Now()
 		switch {
 		case f.ctx.Err() != nil:
 			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: f.ctx.Err().Error()})
@@ -168,39 +168,39 @@ func (f *flight) offer(s *shot) {
 			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "expired before it could be sent"})
 			continue
 		}
-		if segment.Validity = f.by.validity; !f.w.until.IsZero() {
+		if segment.Validity = f.submitter.validity; !f.w.until.IsZero() {
 			segment.Validity = max(f.w.until.Sub(now).Truncate(time.Second), time.Second)
 		}
 		f.sender.Submit(f.ctx, segment, done)
 	}
 }
 
-// answered takes a message back, or has its rest offered again: a message of which a part was written cannot be queued
+// completeLocked takes a message back, or has its rest offered again: a message of which a part was written cannot be queued
 // as a whole. It is called under the lock.
-func (f *flight) answered(s *shot) {
-	if s.torn() && passed(f.by.clock) <= s.from+tornFor && f.ctx.Err() == nil && !f.w.expired(f.by.clock.Now()) {
+func (f *flight) completeLocked(s *submission) {
+	if s.partlyWritten() && passed(f.submitter.clock) <= s.begunPassed+restFor && f.ctx.Err() == nil && !f.w.expired(f.submitter.clock.Now()) {
 		pause := s.pause
 		s.pause = 0
 		go func() {
-			defer f.guard()
-			_ = f.by.clock.Sleep(f.ctx, pause) // at its end the offer is refused
-			f.offer(s)
+			defer f.recoverPanic()
+			_ = f.submitter.clock.Sleep(f.ctx, pause) // at its end the offer is refused
+			f.submitSegments(s)
 		}()
 		return
 	}
 	r := judge(s)
 	if r.message.Status == StatusQueued {
-		f.offerAt = max(f.offerAt, passed(f.by.clock)+s.pause)
+		f.offerAt = max(f.offerAt, passed(f.submitter.clock)+s.pause)
 	}
-	f.landed = append(f.landed, r)
-	if n := len(f.landed); n == 1 || n == len(f.out) || f.worth() {
-		f.wake()
+	f.answered = append(f.answered, r)
+	if n := len(f.answered); n == 1 || n == len(f.unrecorded) || f.worthAStepLocked() {
+		f.signalLocked()
 	}
 }
 
-// worth says that so much has been answered that the rest is not waited for.
-func (f *flight) worth() bool {
-	return f.offering == 0 && len(f.landed) >= landedShare*(len(f.out)-len(f.landed))
+// worthAStepLocked says that so much has been answered that the rest is not waited for.
+func (f *flight) worthAStepLocked() bool {
+	return f.submitting == 0 && len(f.answered) >= answeredShare*(len(f.unrecorded)-len(f.answered))
 }
 
 // collect waits until answers are worth a step, and takes them; it comes back with none after most, where that is not
@@ -208,27 +208,27 @@ func (f *flight) worth() bool {
 func (f *flight) collect(most time.Duration) ([]result, error) {
 	var due, record <-chan struct{}
 	if most > 0 {
-		timer := f.by.clock.Timer(most)
+		timer := f.submitter.clock.Timer(most)
 		defer timer.Stop()
 		due = timer.C
 	}
 	for over := false; ; {
 		f.mu.Lock()
-		switch n := len(f.landed); {
+		switch n := len(f.answered); {
 		case f.failed != nil:
 			defer f.mu.Unlock()
 			return nil, f.failed
-		case over, n == len(f.out), n > 0 && f.worth():
+		case over, n == len(f.unrecorded), n > 0 && f.worthAStepLocked():
 			defer f.mu.Unlock()
-			return f.take(), nil
+			return f.takeLocked(), nil
 		case n > 0 && record == nil:
-			timer := f.by.clock.Timer(recordWithin)
+			timer := f.submitter.clock.Timer(recordWithin)
 			defer timer.Stop()
 			record = timer.C
 		}
 		f.mu.Unlock()
 		select {
-		case <-f.more:
+		case <-f.changed:
 		case <-record:
 			over = true
 		case <-due:
@@ -237,14 +237,14 @@ func (f *flight) collect(most time.Duration) ([]result, error) {
 	}
 }
 
-// take gives what is answered, under the lock.
-func (f *flight) take() []result {
-	results := f.landed
-	f.landed = nil
+// takeLocked gives what is answered, under the lock.
+func (f *flight) takeLocked() []result {
+	results := f.answered
+	f.answered = nil
 	for _, r := range results {
-		delete(f.out, r.message.No)
+		delete(f.unrecorded, r.message.No)
 	}
 	f.w.offerAt = max(f.w.offerAt, f.offerAt)
-	f.by.metrics.submitted(results, f.encoded.Encoding)
+	f.submitter.metrics.submitted(results, f.encoded.Encoding)
 	return results
 }

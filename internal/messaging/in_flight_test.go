@@ -20,7 +20,7 @@ const (
 )
 
 // awaitRecorded waits until so many messages of a campaign have their rows.
-func (h *house) awaitRecorded(c Campaign, want int64) {
+func (h *fixture) awaitRecorded(c Campaign, want int64) {
 	h.t.Helper()
 	clocktest.Await(h.t, fmt.Sprintf("%d messages to be recorded", want), func() bool { return h.count(recorded, c.ID) == want })
 }
@@ -96,7 +96,7 @@ func TestAtMostASliceIsInFlight(t *testing.T) {
 }
 
 // advanceUntil lets the clock run until something is so.
-func (h *house) advanceUntil(until func() bool) {
+func (h *fixture) advanceUntil(until func() bool) {
 	h.t.Helper()
 	clocktest.Await(h.t, "what the clock brings", func() bool {
 		h.clock.Advance(recordWithin)

@@ -39,7 +39,7 @@ func (m *Messaging) register() {
 		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
 		m.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: m.delivery.deliver, Takes: takes})
 		m.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: m.delivery.deliver, Takes: takes})
-		m.jobs.Register(jobs.Handler{Kind: volleyKind(mode), Workers: smallWorkers, Run: m.delivery.fire, Takes: takes})
+		m.jobs.Register(jobs.Handler{Kind: volleyKind(mode), Workers: smallWorkers, Run: m.delivery.deliverVolley, Takes: takes})
 	}
 }
 
@@ -80,7 +80,7 @@ func New(d Deps) *Messaging {
 	swept := &retention{db: d.DB, clock: d.Clock, receipts: m.receipts}
 	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
 	m.jobs.Periodic("contacts-sweep", groupsSweepEvery, m.sweepGroups)
-	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.passEarly)
+	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.matchRecentReceipts)
 	return m
 }
 
@@ -89,8 +89,10 @@ func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) error {
 	return m.receipts.receive(ctx, r)
 }
 
-// Strays counts the receipts that have matched no message for so long that none will come.
-func (m *Messaging) Strays(ctx context.Context) (Strays, error) { return m.receipts.strays(ctx) }
+// OrphanReceipts counts the receipts that have matched no message for so long that none will come.
+func (m *Messaging) OrphanReceipts(ctx context.Context) (OrphanReceipts, error) {
+	return m.receipts.orphanReceipts(ctx)
+}
 
 // Drain ends the marks with the charge and waits for those that were made to be submitted, as long as ctx
 // lasts and drainFor. It comes when nothing is accepted any more, and before the queue's Stop, which begins
@@ -98,7 +100,7 @@ func (m *Messaging) Strays(ctx context.Context) (Strays, error) { return m.recei
 func (m *Messaging) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainFor)
 	defer cancel()
-	m.delivery.marks.drain(ctx)
+	m.delivery.sendingMarks.drain(ctx)
 }
 
 // Close waits for the transactions that are under way. It comes after the queue's Stop and after the

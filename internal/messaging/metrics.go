@@ -60,9 +60,9 @@ func (m metrics) submitted(results []result, encoding smstext.Encoding) {
 	}
 }
 
-func (m metrics) received(r provider.Receipt, t took) {
+func (m metrics) received(r provider.Receipt, t receiptMatch) {
 	m.reports.WithLabelValues(string(t)).Inc()
-	if t != tookRepeat {
+	if t != matchedRepeat {
 		m.receipts.WithLabelValues(network(r.To), partStates[r.State]).Inc()
 	}
 }
@@ -78,14 +78,14 @@ func (m metrics) otpVerified(by msisdn.MSISDN, result string) {
 	m.verified.WithLabelValues(prefix(by), result).Inc()
 }
 
-// took says what a receipt came to.
-type took string
+// receiptMatch says what a receipt came to.
+type receiptMatch string
 
 const (
-	tookPart took = "matched"
+	matchedPart receiptMatch = "matched"
 )
 
 const (
-	tookRepeat took = "repeated"
-	tookEarly  took = "early"
+	matchedRepeat receiptMatch = "repeated"
+	matchedNone   receiptMatch = "early"
 )

@@ -26,7 +26,7 @@ type asked struct {
 func told[T any](made T, replayed bool, err error) asked { return asked{made, replayed, err} }
 
 // requests are everything but campaigns that an Idempotency-Key may come with, on a house of their own.
-func requests(h *house) map[string]func(idempotency.Caller) asked {
+func requests(h *fixture) map[string]func(idempotency.Caller) asked {
 	ctx := h.t.Context()
 	group := h.group("shop")
 	sent, code := h.mustOTP(OTP{})

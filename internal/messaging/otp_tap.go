@@ -184,9 +184,9 @@ func (s *taps) count(o *otpRow, now time.Time) {
 	}
 }
 
-// write defers the rows that have changed. They come after the codes', as for a verification, so that neither waits
+// deferAll defers the rows that have changed. They come after the codes', as for a verification, so that neither waits
 // for the other in a ring.
-func (s *taps) write(tx *db.Tx) {
+func (s *taps) deferAll(tx *db.Tx) {
 	if len(s.changed) == 0 {
 		return
 	}

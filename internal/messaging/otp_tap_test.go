@@ -22,7 +22,7 @@ import (
 var tapRule = config.OTPTap{Sends: 10, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}
 
 // ask asks for a code to a number and verifies it where it should be.
-func (h *house) ask(phone msisdn.MSISDN, verify bool) error {
+func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
 	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: phone, Expiry: time.Hour})
 	if err == nil && verify {
 		h.verifies(phone, sent)
@@ -30,7 +30,7 @@ func (h *house) ask(phone msisdn.MSISDN, verify bool) error {
 	return err
 }
 
-func (h *house) verifies(phone msisdn.MSISDN, sent OTPSent) {
+func (h *fixture) verifies(phone msisdn.MSISDN, sent OTPSent) {
 	h.t.Helper()
 	if _, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp.of(sent.RequestID, OTPLeastLength)); err != nil {
 		h.t.Fatal(err)
@@ -43,7 +43,7 @@ func inRange(prefix string, n int) msisdn.MSISDN {
 }
 
 // pump asks for codes to n numbers of a range, every share-th of which is verified.
-func (h *house) pump(prefix string, from, n, share int) {
+func (h *fixture) pump(prefix string, from, n, share int) {
 	h.t.Helper()
 	for i := range n {
 		if err := h.ask(inRange(prefix, from+i), share > 0 && i%share == 0); err != nil {
@@ -52,7 +52,7 @@ func (h *house) pump(prefix string, from, n, share int) {
 	}
 }
 
-func (h *house) wantTapClosed(phone msisdn.MSISDN, wait time.Duration) {
+func (h *fixture) wantTapClosed(phone msisdn.MSISDN, wait time.Duration) {
 	h.t.Helper()
 	p := wantKind(h.t, h.ask(phone, false), problem.RateLimited)
 	if p.Code != "otp_range_closed" || p.RetryAfter != wait {
@@ -60,7 +60,7 @@ func (h *house) wantTapClosed(phone msisdn.MSISDN, wait time.Duration) {
 	}
 }
 
-func (h *house) wantTapOpen(phone msisdn.MSISDN) {
+func (h *fixture) wantTapOpen(phone msisdn.MSISDN) {
 	h.t.Helper()
 	if err := h.ask(phone, false); err != nil {
 		h.t.Errorf("a code to %s: %v", phone, err)
@@ -181,7 +181,7 @@ func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.Postgres), options{credits: 1_000, tap: tapRule})
 	other := nodeOn(t, h.d, options{node: "another", at: h.clock, tap: tapRule}, h.operator)
 	other.tenant, other.sender = h.tenant, h.sender
-	nodes := []*house{h, other}
+	nodes := []*fixture{h, other}
 	var group sync.WaitGroup
 	for i := range 40 {
 		group.Go(func() {

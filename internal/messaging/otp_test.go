@@ -19,7 +19,7 @@ import (
 
 const ama = msisdn.MSISDN("233241234567")
 
-func (h *house) otp(o OTP) (OTPSent, error) {
+func (h *fixture) otp(o OTP) (OTPSent, error) {
 	if o.SenderID == "" {
 		o.SenderID = h.sender.ID
 	}
@@ -34,7 +34,7 @@ func (h *house) otp(o OTP) (OTPSent, error) {
 	return sent, err
 }
 
-func (h *house) mustOTP(o OTP) (sent OTPSent, code string) {
+func (h *fixture) mustOTP(o OTP) (sent OTPSent, code string) {
 	h.t.Helper()
 	sent, err := h.otp(o)
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *house) mustOTP(o OTP) (sent OTPSent, code string) {
 
 var digits = regexp.MustCompile(`\d+`)
 
-func (h *house) lastCode() string {
+func (h *fixture) lastCode() string {
 	h.t.Helper()
 	all := h.operator.all()
 	if len(all) == 0 {
@@ -54,12 +54,12 @@ func (h *house) lastCode() string {
 	return digits.FindString(all[len(all)-1].text)
 }
 
-func (h *house) verify(sent OTPSent, code string) error {
+func (h *fixture) verify(sent OTPSent, code string) error {
 	_, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
 	return err
 }
 
-func (h *house) wantVerify(sent OTPSent, code string, want problem.Kind) {
+func (h *fixture) wantVerify(sent OTPSent, code string, want problem.Kind) {
 	h.t.Helper()
 	err := h.verify(sent, code)
 	if want == "" && err != nil || want != "" && !problem.Is(err, want) {
@@ -295,7 +295,7 @@ func TestOTPCodeIsNowhere(t *testing.T) {
 }
 
 // findNowhere searches every column of every table.
-func (h *house) findNowhere(needle string) {
+func (h *fixture) findNowhere(needle string) {
 	h.t.Helper()
 	tables := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
 	if h.d.Engine() == db.Postgres {

@@ -25,13 +25,13 @@ type receiptBook struct {
 	clock   *clock.Clock
 	log     *slog.Logger
 	metrics metrics
-	early   earlyBird
-	lane    *lane.Lane[earlyReceipt, took]
+	times   earlyReceiptTimes
+	lane    *lane.Lane[earlyReceipt, receiptMatch]
 }
 
 func newReceiptBook(d Deps, counters metrics) *receiptBook {
 	b := &receiptBook{db: d.DB, ledger: d.Ledger, clock: d.Clock, log: d.Log, metrics: counters}
-	b.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, b.takeReceipts)
+	b.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, b.match)
 	return b
 }
 
@@ -85,8 +85,8 @@ var messageKeyColumns = []db.Column[messageKey]{
 	{Name: "of_no", Int: func(k messageKey) int64 { return k.no }},
 }
 
-// closing is the end of a message by its receipts.
-type closing struct {
+// messageEnd is the end of a message by its receipts.
+type messageEnd struct {
 	messageKey
 	open   int64
 	status Status
@@ -96,14 +96,14 @@ type closing struct {
 	upstream string // of a text of one segment that was unknown
 }
 
-var closingColumns = []db.Column[closing]{
-	{Name: "of_tenant", Text: func(c closing) string { return c.tenant }},
-	{Name: "of_campaign", Text: func(c closing) string { return c.campaign }},
-	{Name: "of_no", Int: func(c closing) int64 { return c.no }},
-	{Name: "to_open", Int: func(c closing) int64 { return c.open }},
-	{Name: "to_status", Text: func(c closing) string { return string(c.status) }},
-	{Name: "at", Int: func(c closing) int64 { return db.Micros(c.at) }},
-	{Name: "why", Text: func(c closing) string { return c.why }},
+var messageEndColumns = []db.Column[messageEnd]{
+	{Name: "of_tenant", Text: func(c messageEnd) string { return c.tenant }},
+	{Name: "of_campaign", Text: func(c messageEnd) string { return c.campaign }},
+	{Name: "of_no", Int: func(c messageEnd) int64 { return c.no }},
+	{Name: "to_open", Int: func(c messageEnd) int64 { return c.open }},
+	{Name: "to_status", Text: func(c messageEnd) string { return string(c.status) }},
+	{Name: "at", Int: func(c messageEnd) int64 { return db.Micros(c.at) }},
+	{Name: "why", Text: func(c messageEnd) string { return c.why }},
 }
 
 var closedPartColumns = []db.Column[*part]{
@@ -114,41 +114,41 @@ var closedPartColumns = []db.Column[*part]{
 	{Name: "to_state", Text: func(p *part) string { return p.State }},
 }
 
-// takeReceipts commits a batch of receipts. It may run twice after a lost answer: a part that is closed
+// match commits a batch of receipts. It may run twice after a lost answer: a part that is closed
 // stays closed.
-func (b *receiptBook) takeReceipts(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[took], error) {
-	var verdicts []lane.Verdict[took]
+func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[receiptMatch], error) {
+	var verdicts []lane.Verdict[receiptMatch]
 	err := b.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
 		var err error
-		verdicts, err = b.takeReceiptsIn(tx, batch)
+		verdicts, err = b.matchIn(tx, batch)
 		return err
 	})
 	return verdicts, err
 }
 
-func (b *receiptBook) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[took], error) {
+func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[receiptMatch], error) {
 	parts, byMessage, err := b.findParts(tx, batch)
 	if err != nil {
 		return nil, err
 	}
-	verdicts := make([]lane.Verdict[took], len(batch))
+	verdicts := make([]lane.Verdict[receiptMatch], len(batch))
 	var closed []*part
 	var early, used []earlyReceipt
 	last := map[messageKey]earlyReceipt{}
 	for i, e := range batch {
-		p, known := match(parts[e.UpstreamID], e)
+		p, known := partOf(parts[e.UpstreamID], e)
 		switch {
 		case !known:
-			verdicts[i].Value = tookEarly
+			verdicts[i].Value = matchedNone
 			if !e.stored {
-				e.ReceivedAt = b.early.since(e.ReceivedAt)
+				e.ReceivedAt = b.times.receivedAt(e.ReceivedAt)
 				early = append(early, e)
 			}
 			continue
 		case p == nil:
-			verdicts[i].Value = tookRepeat
+			verdicts[i].Value = matchedRepeat
 		default:
-			verdicts[i].Value = tookPart
+			verdicts[i].Value = matchedPart
 			p.State = e.State
 			if last[p.key()] = e; !p.Single {
 				closed = append(closed, p)
@@ -158,25 +158,25 @@ func (b *receiptBook) takeReceiptsIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Ve
 			used = append(used, e)
 		}
 	}
-	if ends := closings(last, byMessage); len(ends) > 0 {
+	if ends := messageEnds(last, byMessage); len(ends) > 0 {
 		if len(closed) > 0 {
 			tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
 		}
-		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(closingColumns, ends))
+		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(messageEndColumns, ends))
 	}
 	if len(early) > 0 {
-		b.early.note(b.clock.Now())
+		b.times.kept(b.clock.Now())
 		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
 	}
-	forgetEarly(tx, used)
+	dropEarlyReceipts(tx, used)
 	return verdicts, nil
 }
 
-// closings says what the messages come to whose parts got receipts.
-func closings(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part) []closing {
-	ends := make([]closing, 0, len(last))
+// messageEnds says what the messages come to whose parts got receipts.
+func messageEnds(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part) []messageEnd {
+	ends := make([]messageEnd, 0, len(last))
 	for key, e := range last {
-		c := closing{messageKey: key, at: e.ReceivedAt}
+		c := messageEnd{messageKey: key, at: e.ReceivedAt}
 		var states []string
 		for _, p := range byMessage[key] {
 			states = append(states, p.State)
@@ -190,7 +190,7 @@ func closings(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part
 		}
 		ends = append(ends, c)
 	}
-	slices.SortFunc(ends, func(a, b closing) int { return a.messageKey.compare(b.messageKey) })
+	slices.SortFunc(ends, func(a, b messageEnd) int { return a.messageKey.compare(b.messageKey) })
 	return ends
 }
 
@@ -249,11 +249,11 @@ func (p *part) scan(r *db.Row) error {
 
 func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
 
-// match finds the part that a receipt means: the newest open one of that id and recipient. known with
+// partOf finds the part that a receipt means: the newest open one of that id and recipient. known with
 // no part says that it repeats what is known.
-func match(candidates []*part, e earlyReceipt) (newest *part, known bool) {
+func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	for _, p := range candidates {
-		if !p.may(e) {
+		if !p.fits(e) {
 			continue
 		}
 		if p.State != partOpen {
@@ -279,12 +279,12 @@ const (
 		ORDER BY e.received_at LIMIT $2`
 )
 
-// passEarly takes early receipts whose part is known by now.
-func (b *receiptBook) passEarly(ctx context.Context) error {
-	return b.takeEarly(ctx, b.clock.Now().Add(-earlyPassOver))
+// matchRecentReceipts takes early receipts whose part is known by now.
+func (b *receiptBook) matchRecentReceipts(ctx context.Context) error {
+	return b.matchEarlyReceipts(ctx, b.clock.Now().Add(-earlyPassOver))
 }
 
-func (b *receiptBook) takeEarly(ctx context.Context, since time.Time) error {
+func (b *receiptBook) matchEarlyReceipts(ctx context.Context, since time.Time) error {
 	for {
 		var list []earlyReceipt
 		err := b.db.Read(ctx, func(tx *db.Tx) error {
@@ -296,11 +296,11 @@ func (b *receiptBook) takeEarly(ctx context.Context, since time.Time) error {
 				return err
 			})
 		})
-		var verdicts []lane.Verdict[took]
+		var verdicts []lane.Verdict[receiptMatch]
 		if err == nil && len(list) > 0 {
-			verdicts, err = b.takeReceipts(ctx, list)
+			verdicts, err = b.match(ctx, list)
 		}
-		taken := slices.ContainsFunc(verdicts, func(v lane.Verdict[took]) bool { return v.Value != tookEarly })
+		taken := slices.ContainsFunc(verdicts, func(v lane.Verdict[receiptMatch]) bool { return v.Value != matchedNone })
 		if err != nil || !taken || len(list) < earlyAtOnce {
 			return err
 		}

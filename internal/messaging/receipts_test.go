@@ -281,7 +281,7 @@ func TestAReceiptBeforeTheAnswerAndALostCommit(t *testing.T) {
 }
 
 // keep stores receipts as a transaction does that missed the step of their message.
-func (h *house) keep(list ...earlyReceipt) {
+func (h *fixture) keep(list ...earlyReceipt) {
 	h.t.Helper()
 	for i := range list {
 		list[i].ID = fmt.Sprintf("%s %s %d", list[i].UpstreamID, list[i].Recipient, i)
@@ -306,7 +306,7 @@ func TestEarlyReceiptsHoldUpNoOthers(t *testing.T) {
 				earlyReceipt{UpstreamID: s.outcome.UpstreamID, Recipient: s.to, ReceivedAt: morning.Add(-5 * time.Minute)})
 		}
 		h.keep(list...)
-		if err := h.receipts.passEarly(t.Context()); err != nil {
+		if err := h.receipts.matchRecentReceipts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		h.wantStatus(c, fmt.Sprintf("%d submitted", messages))
@@ -315,7 +315,7 @@ func TestEarlyReceiptsHoldUpNoOthers(t *testing.T) {
 			list = append(list, earlyReceipt{UpstreamID: s.outcome.UpstreamID, Recipient: s.to, ReceivedAt: morning.Add(time.Millisecond)})
 		}
 		h.keep(list...)
-		if err := h.receipts.passEarly(t.Context()); err != nil {
+		if err := h.receipts.matchRecentReceipts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		h.wantStatus(c, fmt.Sprintf("%d delivered", messages))

@@ -18,8 +18,8 @@ const (
 	drainFor = 10 * time.Second
 )
 
-// marks are the campaigns that were marked with their charge and that this node has not submitted yet.
-type marks struct {
+// sendingMarks are the campaigns that were marked with their charge and that this node has not submitted yet.
+type sendingMarks struct {
 	mu     sync.Mutex
 	at     map[string]time.Time // by campaign
 	closed bool
@@ -27,7 +27,7 @@ type marks struct {
 }
 
 // begin notes a campaign, or says that there is no room for it.
-func (s *marks) begin(c *clock.Clock, campaign string) bool {
+func (s *sendingMarks) begin(c *clock.Clock, campaign string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := c.Now()
@@ -48,7 +48,7 @@ func (s *marks) begin(c *clock.Clock, campaign string) bool {
 	return true
 }
 
-func (s *marks) end(campaign string) {
+func (s *sendingMarks) end(campaign string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.at, campaign)
@@ -59,7 +59,7 @@ func (s *marks) end(campaign string) {
 }
 
 // drain takes no more and waits for the last.
-func (s *marks) drain(ctx context.Context) {
+func (s *sendingMarks) drain(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
 	if len(s.at) > 0 && s.empty == nil {

@@ -46,7 +46,7 @@ func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
 }
 
 // admission is a text to numbers that is marked with its charge.
-func (h *house) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
+func (h *fixture) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 	h.t.Helper()
 	c, err := h.newCampaign(h.t.Context(), h.tenant, h.caller(), "sender_id", h.sender.ID, "hello", problem.Fields{})
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *house) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 }
 
 // marked accepts a text to numbers as a node does that dies before it submits: marked with the charge.
-func (h *house) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
+func (h *fixture) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
 	h.t.Helper()
 	a := h.admission(otp, to...)
 	v, err := h.admissions.admit(h.t.Context(), []*admission{a})
@@ -151,7 +151,7 @@ func TestAGracefulStopWaitsForWhatIsMarked(t *testing.T) {
 }
 
 func TestMarksAreFew(t *testing.T) {
-	var s marks
+	var s sendingMarks
 	c := clock.NewManual(morning)
 	for i := range marksAtOnce {
 		if !s.begin(c, fmt.Sprint(i)) {

@@ -19,19 +19,19 @@ const (
 // messageError is how many characters are kept of an operator's word.
 const messageError = 120
 
-// shot is a message on its way to the operator: one outcome a segment.
-type shot struct {
-	message  message
-	group    uint16
-	begun    time.Time     // when it was offered first
-	from     time.Duration // the same, by what has passed
-	outcomes []provider.Outcome
-	answered time.Time     // the last of them
-	pause    time.Duration // before the next offer of what was not sent
+// submission is a message on its way to the operator: one outcome a segment.
+type submission struct {
+	message     message
+	group       uint16
+	begun       time.Time     // when it was offered first
+	begunPassed time.Duration // the same, by what has passed
+	outcomes    []provider.Outcome
+	answered    time.Time     // the last of them
+	pause       time.Duration // before the next offer of what was not sent
 }
 
-// torn says that some segments were written and others not: the message cannot be queued as a whole.
-func (s *shot) torn() bool {
+// partlyWritten says that some segments were written and others not: the message cannot be queued as a whole.
+func (s *submission) partlyWritten() bool {
 	waiting, gone := false, false
 	for _, o := range s.outcomes {
 		switch o.Class {
@@ -59,7 +59,7 @@ func failed(msg message, why string) result {
 
 // judge turns the outcomes of a message's segments into its status. One accepted segment counts as
 // accepted; what was written and not answered is unknown; a definite no is one; the rest was not sent.
-func judge(s *shot) result {
+func judge(s *submission) result {
 	r := result{message: s.message}
 	r.message.Error = "" // of an offer before
 	count := map[provider.Class]int{}
@@ -98,7 +98,7 @@ func judge(s *shot) result {
 
 // parts are those of a message of which an operator took at least one segment. A segment that was
 // taken without an id will have no receipt and has no row.
-func partsOf(s *shot) []part {
+func partsOf(s *submission) []part {
 	var rows []part
 	for i, o := range s.outcomes {
 		row := part{UpstreamID: o.UpstreamID, Tenant: s.message.Tenant, Campaign: s.message.Campaign, Message: s.message.No, Part: int64(i + 1),

@@ -12,19 +12,19 @@ import (
 
 // The times after which rows have served.
 const (
-	sweepEvery  = 10 * time.Minute
-	orphanAfter = time.Hour
-	earlyAfter  = 24 * time.Hour
-	tapsKept    = 48 * time.Hour // longer than a code lives
-	otpsKept    = 7 * 24 * time.Hour
+	sweepEvery = 10 * time.Minute
+	stagedFor  = time.Hour
+	earlyAfter = 24 * time.Hour
+	tapsKept   = 48 * time.Hour // longer than a code lives
+	otpsKept   = 7 * 24 * time.Hour
 )
 
 const (
-	sweepOrphans = `DELETE FROM chunks WHERE state = 'staged' AND created_at < $1`
-	sweepEarly   = `DELETE FROM early_receipts WHERE received_at < $1`
-	sweepOTPs    = `DELETE FROM otps WHERE expires_at < $1`
-	sweepTaps    = `DELETE FROM otp_taps WHERE began < $1 AND closed_until < $1`
-	sweepCounts  = `DELETE FROM otp_counters WHERE window_start < $1`
+	sweepStaged = `DELETE FROM chunks WHERE state = 'staged' AND created_at < $1`
+	sweepEarly  = `DELETE FROM early_receipts WHERE received_at < $1`
+	sweepOTPs   = `DELETE FROM otps WHERE expires_at < $1`
+	sweepTaps   = `DELETE FROM otp_taps WHERE began < $1 AND closed_until < $1`
+	sweepCounts = `DELETE FROM otp_counters WHERE window_start < $1`
 )
 
 // retention ends what rows have served for.
@@ -37,33 +37,33 @@ type retention struct {
 // sweep removes what nobody needs, lets late receipts speak and gives back what none spoke for.
 func (r *retention) sweep(ctx context.Context) error {
 	now := r.clock.Now()
-	if err := r.receipts.takeEarly(ctx, time.Time{}); err != nil {
+	if err := r.receipts.matchEarlyReceipts(ctx, time.Time{}); err != nil {
 		return err
 	}
 	for more := true; more; {
 		var err error
-		if more, err = r.receipts.believeStrangers(ctx, now.Add(-strangerAfter)); err != nil {
+		if more, err = r.receipts.matchOrphanReceipts(ctx, now.Add(-orphanAfter)); err != nil {
 			return err
 		}
 	}
 	for more := true; more; {
 		var err error
 		// What came at the end of the window has been believed by then.
-		if more, err = r.receipts.refundUnknown(ctx, now.Add(-receiptWindow-strangerAfter)); err != nil {
+		if more, err = r.receipts.refundUnknown(ctx, now.Add(-receiptWindow-orphanAfter)); err != nil {
 			return err
 		}
 	}
-	if err := r.receipts.tellStrays(ctx); err != nil {
+	if err := r.receipts.logOrphanReceipts(ctx); err != nil {
 		return err
 	}
-	if err := r.forgetKeys(ctx, now.Add(-idempotency.Window)); err != nil {
+	if err := r.dropOldKeys(ctx, now.Add(-idempotency.Window)); err != nil {
 		return err
 	}
 	return r.db.Write(ctx, func(tx *db.Tx) error {
 		for _, s := range []struct {
 			sql  string
 			keep time.Duration
-		}{{sweepOrphans, orphanAfter}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
+		}{{sweepStaged, stagedFor}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
 			tx.Defer(s.sql, -1, now.Add(-s.keep))
 		}
 		return nil
@@ -82,9 +82,9 @@ var keyOfCampaign = []db.Column[campaignKey]{
 	{Name: "of_id", Text: func(k campaignKey) string { return k.id }},
 }
 
-// forgetKeys ends the idempotency keys of campaigns that were accepted before. No index tells the old ones from those
+// dropOldKeys ends the idempotency keys of campaigns that were accepted before. No index tells the old ones from those
 // of a day, which are many: they are looked for without SQLite's one writer, who would wait, and ended in small sets.
-func (r *retention) forgetKeys(ctx context.Context, before time.Time) error {
+func (r *retention) dropOldKeys(ctx context.Context, before time.Time) error {
 	for {
 		var old []campaignKey
 		err := r.db.Read(ctx, func(tx *db.Tx) error {

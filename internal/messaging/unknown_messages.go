@@ -15,30 +15,30 @@ const (
 
 const (
 	// Kept receipts are of a day.
-	strayReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
+	countOrphanReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
 		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
 )
 
-// MostStrays is how many receipts Strays counts at most.
-const MostStrays = 10_000
+// MostOrphanReceipts is how many receipts Strays counts at most.
+const MostOrphanReceipts = 10_000
 
-// Strays are receipts of the last day that match no message.
-type Strays struct {
+// OrphanReceipts are receipts of the last day that match no message.
+type OrphanReceipts struct {
 	Receipts int64 // at most MostStrays
 	Since    time.Time
 	ID       string // the operator's, of one of them
 }
 
-// strays counts the receipts that have matched no message for so long that none will come.
-func (b *receiptBook) strays(ctx context.Context) (s Strays, err error) {
+// orphanReceipts counts the receipts that have matched no message for so long that none will come.
+func (b *receiptBook) orphanReceipts(ctx context.Context) (s OrphanReceipts, err error) {
 	err = b.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(strayReceipts, []any{b.clock.Now().Add(-strangerAfter), MostStrays}, &s.Receipts, &s.Since, &s.ID)
+		_, err := tx.One(countOrphanReceipts, []any{b.clock.Now().Add(-orphanAfter), MostOrphanReceipts}, &s.Receipts, &s.Since, &s.ID)
 		return err
 	})
 	return s, err
 }
 
-var unsureColumns = []db.Column[message]{
+var unknownColumns = []db.Column[message]{
 	{Name: "tenant", Text: func(m message) string { return m.Tenant }},
 	{Name: "campaign", Text: func(m message) string { return m.Campaign }},
 	{Name: "message", Int: func(m message) int64 { return m.No }},
@@ -48,14 +48,14 @@ var unsureColumns = []db.Column[message]{
 
 const (
 	receiptWindow = 48 * time.Hour
-	// strangerAfter is the age from which a receipt with an unknown id may speak for a message that is
+	// orphanAfter is the age from which a receipt with an unknown id may speak for a message that is
 	// unknown: younger, its own message may still be on its way into the table.
-	strangerAfter = 2 * time.Minute
+	orphanAfter = 2 * time.Minute
 )
 
-// tellStrays logs that receipts match no message: one that was kept for a day says nothing else.
-func (b *receiptBook) tellStrays(ctx context.Context) error {
-	s, err := b.strays(ctx)
+// logOrphanReceipts logs that receipts match no message: one that was kept for a day says nothing else.
+func (b *receiptBook) logOrphanReceipts(ctx context.Context) error {
+	s, err := b.orphanReceipts(ctx)
 	if err == nil && s.Receipts > 0 {
 		b.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
 	}
@@ -63,12 +63,12 @@ func (b *receiptBook) tellStrays(ctx context.Context) error {
 }
 
 const (
-	unsureMessages = `SELECT u.tenant, u.campaign, u.message, c.mode, c.credits FROM unsure u
+	unknownMessages = `SELECT u.tenant, u.campaign, u.message, c.mode, c.credits FROM unsure u
 		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign WHERE u.since < $1 ORDER BY u.since LIMIT $2`
-	failUnsure = `UPDATE messages SET status = 'failed', error = 'no receipt came' FROM rows($1) AS r
+	failUnknown = `UPDATE messages SET status = 'failed', error = 'no receipt came' FROM rows($1) AS r
 		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
 		AND messages.status = 'unknown' AND messages.accepted = 0`
-	dropUnsure = `DELETE FROM unsure WHERE (tenant, campaign, message) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
+	dropUnknown = `DELETE FROM unsure WHERE (tenant, campaign, message) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
 )
 
 // refundUnknown gives messages back whose fate nobody told within the receipt window. more says that
@@ -78,7 +78,7 @@ func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more
 		var keys []messageKey
 		counts := tallies{}
 		var refunds []ledger.Transfer
-		if err := tx.Query(unsureMessages, []any{before, sweepAtOnce}, func(r *db.Row) error {
+		if err := tx.Query(unknownMessages, []any{before, sweepAtOnce}, func(r *db.Row) error {
 			var k messageKey
 			c := Campaign{}
 			err := r.Scan(&k.tenant, &k.campaign, &k.no, &c.Mode, &c.Credits)
@@ -98,40 +98,40 @@ func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more
 			return err
 		}
 		// The guards refuse a message that was told of meanwhile: the next sweep sees.
-		tx.Defer(failUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
-		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
-		counts.post(tx)
+		tx.Defer(failUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		tx.Defer(dropUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		counts.deferAll(tx)
 		return nil
 	})
 	return more, err
 }
 
 const (
-	strangers = `SELECT u.tenant, u.campaign, u.message, u.since, c.segments, ` + earlyFields + ` FROM unsure u
+	orphanMatches = `SELECT u.tenant, u.campaign, u.message, u.since, c.segments, ` + earlyFields + ` FROM unsure u
 		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign
 		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
 		WHERE e.upstream_id = '' OR NOT EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND p.recipient = e.recipient AND p.submitted_at > $3)
 			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND m.recipient = e.recipient AND m.submitted_at > $3)
 		ORDER BY u.since, e.received_at LIMIT $2`
-	tellUnsure = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
+	endUnknown = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
 		error = r.why, upstream_id = r.upstream FROM rows($1) AS r WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
 		AND messages.status = 'unknown' AND messages.accepted = 0`
 )
 
-var toldColumns = append(slices.Clone(closingColumns), db.Column[closing]{Name: "upstream", Text: func(c closing) string { return c.upstream }})
+var unknownEndColumns = append(slices.Clone(messageEndColumns), db.Column[messageEnd]{Name: "upstream", Text: func(c messageEnd) string { return c.upstream }})
 
-// believeStrangers takes a receipt with an id that nobody knows for that of the oldest unknown message to
+// matchOrphanReceipts takes a receipt with an id that nobody knows for that of the oldest unknown message to
 // the same number: its submit was answered to nobody. An operator that reports on a segment has taken it,
 // and from then on its id is known, so that the same receipt again speaks for no second message.
-func (b *receiptBook) believeStrangers(ctx context.Context, before time.Time) (more bool, err error) {
+func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
-		told := map[messageKey]*closing{}
+		told := map[messageKey]*messageEnd{}
 		gone := map[[2]string]bool{}    // receipts, by upstream id and their own
 		claimed := map[[2]string]bool{} // segments, by upstream id and number
 		var used []earlyReceipt
 		var parts []part
 		rows := 0
-		if err := tx.Query(strangers, []any{before, sweepAtOnce, b.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
+		if err := tx.Query(orphanMatches, []any{before, sweepAtOnce, b.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
 			var k messageKey
 			var e earlyReceipt
 			var segments int64
@@ -153,7 +153,7 @@ func (b *receiptBook) believeStrangers(ctx context.Context, before time.Time) (m
 				return nil
 			}
 			if c == nil {
-				c = &closing{messageKey: k, status: StatusDelivered}
+				c = &messageEnd{messageKey: k, status: StatusDelivered}
 				told[k] = c
 			}
 			c.open++ // here: the segments that were told of
@@ -174,16 +174,16 @@ func (b *receiptBook) believeStrangers(ctx context.Context, before time.Time) (m
 			return err
 		}
 		more = rows == sweepAtOnce
-		ends := make([]closing, 0, len(told))
+		ends := make([]messageEnd, 0, len(told))
 		keys := make([]messageKey, 0, len(told))
 		for k, c := range told {
 			ends, keys = append(ends, *c), append(keys, k)
 		}
-		slices.SortFunc(ends, func(a, b closing) int { return a.compare(b.messageKey) })
-		tx.Defer(tellUnsure, int64(len(ends)), db.RowsOf(toldColumns, ends))
-		tx.Defer(dropUnsure, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
+		slices.SortFunc(ends, func(a, b messageEnd) int { return a.compare(b.messageKey) })
+		tx.Defer(endUnknown, int64(len(ends)), db.RowsOf(unknownEndColumns, ends))
+		tx.Defer(dropUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		db.Insert(tx, "parts", partColumns, parts)
-		forgetEarly(tx, used)
+		dropEarlyReceipts(tx, used)
 		return nil
 	})
 	return more, err

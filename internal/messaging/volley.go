@@ -22,7 +22,7 @@ import (
 type volley struct {
 	job   *chunkJob
 	works []*work
-	fired bool // what is left of it is in the rows
+	begun bool // what is left of it is in the rows
 }
 
 // volleyKind is the kind of a volley's job, a permanent name.
@@ -49,20 +49,20 @@ func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	return jobs.Job{ID: v.job.id, Kind: volleyKind(mode), Payload: payload, Memo: v}, nil
 }
 
-// fire is the handler of a volley.
-func (d *delivery) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
+// deliverVolley is the handler of a volley.
+func (d *delivery) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
 	v, ok := job.Memo.(*volley)
-	if !ok || v.fired {
-		return d.scatter(ctx, job)
+	if !ok || v.begun {
+		return d.splitVolley(ctx, job)
 	}
-	v.fired = true
+	v.begun = true
 	errs := make([]error, len(v.works))
 	var group sync.WaitGroup
 	for i, w := range v.works {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			errs[i] = d.shoot(ctx, v, w)
+			errs[i] = d.deliverMarked(ctx, v, w)
 		}()
 	}
 	group.Wait()
@@ -75,9 +75,9 @@ func (d *delivery) fire(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// shoot submits one campaign of a volley and commits what became of it: what has no answer in time has a step of its
+// deliverMarked submits one campaign of a volley and commits what became of it: what has no answer in time has a step of its
 // own, and only the last one is the volley's.
-func (d *delivery) shoot(ctx context.Context, v *volley, w *work) (err error) {
+func (d *delivery) deliverMarked(ctx context.Context, v *volley, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -85,7 +85,7 @@ func (d *delivery) shoot(ctx context.Context, v *volley, w *work) (err error) {
 	}()
 	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
 	defer f.end()
-	f.launch(w.claim(w.campaign.CreatedAt, sliceSize))
+	f.submit(w.claim(w.campaign.CreatedAt, sliceSize))
 	w.next = len(w.chunk.Recipients)
 	for {
 		results, err := f.collect(0)
@@ -94,14 +94,14 @@ func (d *delivery) shoot(ctx context.Context, v *volley, w *work) (err error) {
 		}
 		s := &step{job: v.job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
 		if s.inFlight == 0 {
-			d.marks.end(w.campaign.ID)
-			s.last = len(w.again)+len(s.queued()) == 0
+			d.sendingMarks.end(w.campaign.ID)
+			s.last = len(w.retry)+len(s.queued()) == 0
 			s.leaves = !s.last
 		}
 		if _, err = d.steps.commit(ctx, s); err != nil || s.inFlight == 0 {
 			return err
 		}
-		w.turn, w.again = s.next, append(w.again, s.queued()...)
+		w.turn, w.retry = s.next, append(w.retry, s.queued()...)
 	}
 }
 
@@ -127,8 +127,8 @@ func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
 
 const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
-// scatter gives each campaign of a volley a job of its own, but for those that have one.
-func (d *delivery) scatter(ctx context.Context, job jobs.Job) jobs.Outcome {
+// splitVolley gives each campaign of a volley a job of its own, but for those that have one.
+func (d *delivery) splitVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
 	var stored volleyPayload
 	if err := json.Unmarshal(job.Payload, &stored); err != nil {
 		return jobs.Retry(fmt.Errorf("the payload of a volley: %w", err))

@@ -11,7 +11,7 @@ import (
 )
 
 // volley accepts a text to each number in one transaction, marked with its charge.
-func (h *house) volley(to ...msisdn.MSISDN) []Campaign {
+func (h *fixture) volley(to ...msisdn.MSISDN) []Campaign {
 	h.t.Helper()
 	batch := make([]*admission, len(to))
 	for i, n := range to {
