@@ -164,7 +164,8 @@ func (a *App) watchDatabase(ctx context.Context) error {
 	}
 	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.watch = recovery.NewWatch(a.recovery, recovery.WatchOptions{
-		Node: a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt}, Accounts: a.accounts(),
+		Began: jobs.EndLeases,
+		Node:  a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt}, Accounts: a.accounts(),
 	})
 	if err := a.watch.Start(ctx); err != nil {
 		return err

@@ -85,6 +85,7 @@ func catalogue(t *testing.T, api *client, path string, status int) []string {
 type asked struct {
 	*product
 	reference string
+	n         int    // what its body was made with
 	external  string // our provider reference; a data package is asked for by it
 	refused   bool
 }
@@ -116,7 +117,7 @@ func (l *everything) take(p *product) bool {
 
 func (l *everything) ask(p *product, reference string, n int) {
 	a := l.insist(p.path, p.body(reference, n))
-	one := asked{product: p, reference: reference}
+	one := asked{product: p, reference: reference, n: n}
 	switch a.status {
 	case http.StatusOK:
 		if one.external = field(a.data, "ext_transaction_id"); one.external == "" {

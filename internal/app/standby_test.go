@@ -317,7 +317,13 @@ func TestAPromotedStandbyLacksWhatItDidNotGet(t *testing.T) {
 	if !pay("before-the-freeze") {
 		t.Fatal("no payout before the freeze")
 	}
+	open := held(t, api, in)
 	c.freeze()
+	// It ends in the time that is lost: the node has forgotten it, and the promoted standby has its job.
+	(&client{base: sim.ready.SimURL, http: api.http}).post(t, "/transactions/"+open, map[string]any{"action": "succeed"})
+	clocktest.Await(t, "the open payout to be paid", func() bool {
+		return c.ask(c.primary, "makola", "SELECT status FROM payments WHERE provider_reference = '"+open+"'") == "success"
+	})
 	if !pay("after-the-freeze") || !there(c.primary, "after-the-freeze") {
 		t.Fatal("no payout after the freeze")
 	}
@@ -335,8 +341,27 @@ func TestAPromotedStandbyLacksWhatItDidNotGet(t *testing.T) {
 	if phase := c.ask(c.standby, "makola", "SELECT phase FROM recovery"); phase != "open" {
 		t.Errorf("the recovery is %q", phase)
 	}
-	clocktest.Await(t, "it to be settled", func() bool { return openTransfers(t, api) == 0 })
+	clocktest.Await(t, "all to be settled", func() bool { return openTransfers(t, api) == 0 })
 	api.settledOnce(t, sim, "/payment-api/checkstatus/after-the-freeze")
+	api.settledOnce(t, sim, "/payment-api/checkstatus/open-at-the-freeze")
+}
+
+// held makes a payout that stays open until the simulator is told, and gives its provider reference.
+func held(t *testing.T, api *client, in *inbox) (reference string) {
+	t.Helper()
+	a, err := api.call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{"amount": "0.50", "account_number": "0240000003",
+		"channel": "MTN", "client_reference": "open-at-the-freeze", "callback_url": in.server.URL})
+	if err != nil || a.status != http.StatusOK {
+		t.Fatalf("an open payout: %v %+v", err, a)
+	}
+	return field(a.data, "transaction_id")
+}
+
+func (c *client) post(t *testing.T, path string, body any) {
+	t.Helper()
+	if a, err := c.call(http.MethodPost, path, body); err != nil || a.status != http.StatusOK {
+		t.Fatalf("POST %s: %v %+v", path, err, a)
+	}
 }
 
 // A synchronous standby lacks nothing that was acknowledged.

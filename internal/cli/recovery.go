@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/recovery"
@@ -175,7 +176,10 @@ type recoveryBegin struct {
 // Run begins a recovery, closed.
 func (c *recoveryBegin) Run(e *env) error {
 	return c.run(e, access.Entry{Action: "recovery.begin"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
-		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, actor(), audit)
+		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, actor(), audit, func(tx *db.Tx) error {
+			jobs.EndLeases(tx)
+			return nil
+		})
 	})
 }
 

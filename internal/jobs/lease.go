@@ -27,6 +27,14 @@ const (
 	sqlPruneDead = `DELETE FROM job_leases WHERE expires_at = 0 AND epoch < now_micros() - $1`
 )
 
+const sqlEndLeases = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0`
+
+// EndLeases ends the lease of every node, for a database that went back in time: what
+// the nodes remember of their jobs is of another past. Jobs that they finished are there
+// again, and jobs that they run may not be. Each node begins a new epoch with its next
+// heartbeat, and takes the jobs from their rows.
+func EndLeases(tx *db.Tx) { tx.Defer(sqlEndLeases, -1) }
+
 // leaseKept is how long the row of a dead lease stays to be looked at, counted
 // from its start. A lease without a row is as dead.
 const leaseKept = 7 * 24 * time.Hour

@@ -43,6 +43,9 @@ type WatchOptions struct {
 	Synchronous bool
 	Restored    Restore   // the last one of this database; zero: there was none
 	Accounts    []Account // the node's, which are remembered
+	// Began runs in the transaction in which a node begins a recovery; nil for nothing. It
+	// ends what nodes that run on remember of the past that is gone.
+	Began func(*db.Tx)
 }
 
 // lanesWatched is how many lanes of one kind are told apart. A lane's commits follow each other, so that its last row
@@ -253,6 +256,9 @@ func (w *Watch) note(ctx context.Context, now standing, tokens []string, rows []
 		phase := PhaseClosed
 		if f.opens {
 			phase = PhaseOpen
+		}
+		if w.o.Began != nil {
+			w.o.Began(tx)
 		}
 		return w.r.begin(tx, State{Phase: phase, Cause: f.cause, Since: f.since, Actor: "node " + w.o.Node}, life)
 	})

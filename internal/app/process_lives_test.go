@@ -1,0 +1,249 @@
+//go:build !race
+
+// The program under test is built as it ships, as in the other tests of processes.
+
+package app_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+)
+
+// Parts of a first life: each is so many answers long, and ends with other routes and a backup.
+const (
+	partsOfALife     = 3
+	answersOfPart    = 80
+	answersOfTrouble = 10
+)
+
+// troubles are the faults of providers that strike in both lives. None makes a provider lie about what it did: what
+// then has to be decided by hand has tests of its own.
+var troubles = []map[string]any{
+	{"fault": "answer_lost"}, {"fault": "request_lost"}, {"fault": "error_before"}, {"fault": "error_after"}, {"fault": "slow", "delay_s": 1},
+	{"fault": "malformed"}, {"fault": "throttle"}, {"fault": "unauthorized"}, {"fault": "callback_duplicate"}, {"fault": "callback_missing"},
+	{"fault": "outage", "seconds": 1}, {"fault": "status_hang"}, {"fault": "status_not_found"},
+}
+
+// life is one life of a database: a server under load whose providers have troubles.
+type life struct {
+	t       *testing.T
+	where   site
+	server  *process
+	sim     *process
+	control *client // of sim
+	random  *rand.Rand
+	mu      sync.Mutex // of random
+}
+
+func (l *life) pick(n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.random.IntN(n)
+}
+
+// trouble lets a fault strike some of the requests to one provider.
+func (l *life) trouble() {
+	fault := maps.Clone(troubles[l.pick(len(troubles))])
+	fault["provider"] = []string{"mtn", "hubtel"}[l.pick(2)]
+	if fault["seconds"] == nil {
+		fault["count"] = 1 + l.pick(3)
+	}
+	if a, err := l.control.call(http.MethodPost, "/faults", fault); err != nil || a.status != http.StatusOK {
+		l.t.Errorf("a fault: %v %+v", err, a)
+	}
+}
+
+// turmoil strikes once for every few answers until it is stopped: where nothing is answered, because a breaker is open, the
+// provider is left in peace.
+func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		last := answers.Load()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+				if now := answers.Load(); now >= last+answersOfTrouble {
+					last = now
+					l.trouble()
+				}
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-done
+		if _, err := l.control.call(http.MethodDelete, "/faults", nil); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+// turn chooses another route or pauses, so that what one rail had the other one would get.
+func (l *life) turn() {
+	l.t.Helper()
+	route := func(providers ...string) {
+		l.where.command(l.t, append(append([]string{"providers", "route", "disburse_wallet", "MTN"}, providers...), "--reason", "a test")...)
+	}
+	pause := func(verb string) {
+		l.where.command(l.t, "providers", verb, "mtn", "--mode", "test", "--operation", "disburse_wallet", "--reason", "a test")
+	}
+	switch l.pick(4) {
+	case 0:
+		route("mtn", "hubtel")
+	case 1:
+		route("hubtel", "mtn")
+	case 2:
+		route("mtn", "hubtel")
+		pause("pause")
+	default:
+		pause("resume")
+	}
+}
+
+// later moves the clock of the server and the simulator.
+func (l *life) later(d time.Duration) {
+	l.t.Helper()
+	a, err := newClient(l.server.ready.SimURL, "").call(http.MethodPost, "/clock", map[string]any{"advance_s": int(d.Seconds())})
+	if err != nil || a.status != http.StatusOK {
+		l.t.Fatalf("the clock: %v %+v", err, a)
+	}
+}
+
+// sendText sends a campaign, or a one-time password.
+func sendText(api *client, sender string, n int) (answer, error) {
+	if n%2 == 0 {
+		return api.call(http.MethodPost, "/sms-api/otp/send", map[string]any{"phoneNumber": fmt.Sprintf("02440%05d", n), "senderId": sender, "message": "<%otp_code%>"})
+	}
+	return api.call(http.MethodPost, "/sms-api/send", map[string]any{"sender_id": sender, "message": "A text", "recipients": []string{fmt.Sprintf("02450%05d", n)}})
+}
+
+// A database that goes back in time under every kind of load, with providers in trouble, other routes and pauses in both
+// lives: one of its backups is restored, and clients send all again in another order, while new requests come, too.
+func TestTwoLivesOfARestorePayNothingTwice(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			where := newSite(t, engine)
+			where.environment = []string{"MAKOLA_MASTER_KEY=" + strings.Repeat("7e", 32)}
+			folder := filepath.Join(t.TempDir(), "backups")
+			var backups []string
+			twoLives(t, where, uint64(engine), func(l *life, part int) {
+				if part < partsOfALife {
+					var made struct{ File string }
+					decode(t, where.command(t, "backup", "create", "--folder", folder, "-o", "json"), &made)
+					backups = append(backups, made.File)
+				}
+			}, func(l *life) {
+				l.server.kill()
+				l.where = where.beside(t)
+				l.where.command(t, "restore", backups[l.pick(len(backups))])
+				l.server = l.where.serve(t, "the second life", l.sim)
+				l.where.command(t, "recovery", "open", "--reason", "no acts are missed")
+			})
+		})
+	}
+}
+
+// The same with an asynchronous standby that is promoted: it lacks what the primary committed since the standby got nothing
+// more. The server runs on.
+func TestTwoLivesOfAStandbyPayNothingTwice(t *testing.T) {
+	t.Parallel()
+	c := startCouple(t)
+	where := site{engine: db.Postgres, data: t.TempDir(), url: c.url()}
+	twoLives(t, where, 3, func(_ *life, part int) {
+		if part == partsOfALife-1 {
+			c.freeze()
+		}
+	}, func(*life) {
+		c.killPrimary()
+		c.promote()
+		clocktest.Await(t, "a recovery", func() bool { return c.ask(c.standby, "makola", "SELECT phase FROM recovery") == "open" })
+	})
+}
+
+// twoLives lives both: partOver is called at the end of each part of the first, forget between the two. Everything that a client
+// sent is done once where it succeeded and never where it failed, and the floats agree with the providers' books.
+func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part int), forget func(*life)) {
+	l := &life{t: t, where: where, sim: startSim(t), random: rand.New(rand.NewPCG(13, seed))}
+	l.server = where.serve(t, "the first life", l.sim)
+	l.control = newClient(l.sim.ready.SimURL, "")
+	key, sender, tenant := l.server.ready.APIKey, l.server.ready.SenderID, l.server.ready.TenantID
+	api := newClient(l.server.ready.APIURL, key)
+	gap := floats(t, where, l.sim, api)
+	where.command(t, "wallet", "fund", tenant, "100000.00", "--reason", "load", "--reference", "load")
+	opening := balance(t, api)
+
+	crowd := startEverything(t, fmt.Sprintf("lives-%d", seed), everyProduct(t, l.server), api)
+	grows := func() {
+		t.Helper()
+		before := crowd.sent.Load()
+		clocktest.Await(t, "the load to get answers", func() bool { return crowd.sent.Load() >= before+answersOfPart })
+	}
+	calm := l.turmoil(&crowd.sent)
+	for part := range partsOfALife + 1 {
+		grows()
+		for n := range 4 {
+			if a, err := sendText(api, sender, 10*part+n); err != nil || a.status != http.StatusOK {
+				t.Errorf("a text: %v %+v", err, a)
+			}
+		}
+		l.turn()
+		partOver(l, part)
+	}
+	forget(l)
+
+	api = newClient(l.server.ready.APIURL, key)
+	crowd.target.Store(api) // those who had no answer send again, and others come
+	l.turn()
+	if a, err := sendText(api, sender, 1); err != nil || a.status != http.StatusServiceUnavailable {
+		t.Errorf("a campaign of a customer that is not let through: %v %+v", err, a)
+	}
+	l.where.command(t, "recovery", "allow", tenant, "--reason", "campaigns may come twice")
+	l.later(301 * time.Second) // from now on "not known" counts
+	grows()
+	l.where.command(t, "providers", "route", "disburse_wallet", "MTN", "hubtel", "mtn", "--reason", "a test")
+	all := crowd.end()
+	errands := make([]errand, len(all))
+	for i, one := range all {
+		errands[i] = errand{one.product, one.reference, one.n}
+	}
+	l.random.Shuffle(len(errands), func(i, j int) { errands[i], errands[j] = errands[j], errands[i] })
+	for range 3 { // there is no load any more that they could follow
+		l.trouble()
+	}
+	sendAll(t, api, errands)
+	calm()
+	decide(t, l.where, l.sim, l.server)
+	judge(t, l.sim, api, all, opening)
+	if now := floats(t, l.where, l.sim, api); !maps.Equal(now, gap) {
+		t.Errorf("the floats differ by %v, before by %v", now, gap)
+	}
+	l.where.command(t, "recovery", "end", "--reason", "all sent again", "--sign-floats", "the simulator's book")
+	l.where.command(t, "ledger", "check")
+}
+
+// everyProduct is products, and payouts by the rail that tells a repeated request.
+func everyProduct(t *testing.T, server *process) []product {
+	t.Helper()
+	return append(products(t, server), product{"payout", "/payment-api/send/mobilemoney", "/payment-api/checkstatus/", math.MaxInt64, -60, func(reference string, n int) map[string]any {
+		return map[string]any{"amount": "0.50", "channel": "MTN", "account_number": outcomes[n%len(outcomes)], "client_reference": reference}
+	}})
+}
