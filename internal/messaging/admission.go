@@ -18,20 +18,20 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// admission is a campaign on its way in. Everything that is written is made before the first try, so
-// that a run after a lost answer writes the same rows, and knows those of the run before.
+// admission is a campaign that is being accepted. All ids are made before the first try, so that another try after a
+// lost answer writes the same rows and recognises those of the first.
 type admission struct {
 	tenant   tenant.Tenant
 	campaign Campaign
 	chunks   []chunk
 	invalid  []string
-	staged   bool // the chunks have rows already
-	marked   bool // its messages are marked with the charge
+	staged   bool // the chunks have rows
+	marked   bool // the messages are marked with the charge
 	tried    bool // a transaction may have written it
 	otp      *otpRow
 }
 
-// admitted is the verdict.
+// admitted is the verdict on an admission.
 type admitted struct {
 	campaign Campaign
 	replayed bool
@@ -58,8 +58,8 @@ func newAdmissionLane(d Deps, deliver *delivery, counters metrics) *admissionLan
 	return l
 }
 
-// acceptStaged accepts a large campaign. What can be refused before its chunks are stored is, so that
-// a tenant without credits does not fill the table; the lane decides again.
+// acceptStaged accepts a large campaign. It refuses early where it can, so that a tenant without credits does not
+// fill the table of chunks; the lane decides again.
 func (l *admissionLane) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
 	balance, err := l.ledger.Balance(ctx, a.tenant.SMSCredits())
 	if err != nil {
@@ -78,8 +78,8 @@ func (l *admissionLane) acceptStaged(ctx context.Context, a *admission) (Campaig
 	return c, replayed, err
 }
 
-// stage stores the chunks of a large campaign in small transactions of their own, before it is
-// charged. Until then they are orphans that are swept after an hour.
+// stage stores the chunks of a large campaign in small transactions, before the charge. Without a charge, they are
+// swept after an hour.
 func (l *admissionLane) stage(ctx context.Context, a *admission) error {
 	for i := range a.chunks {
 		a.chunks[i].State = chunkStaged
@@ -98,7 +98,7 @@ func (l *admissionLane) stage(ctx context.Context, a *admission) error {
 	return nil
 }
 
-// unstage removes the chunks of a campaign that was refused. The sweep does it otherwise.
+// unstage removes the chunks of a refused campaign. Where it fails, the sweep removes them.
 func (l *admissionLane) unstage(ctx context.Context, a *admission) {
 	err := l.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
 		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
@@ -110,8 +110,8 @@ func (l *admissionLane) unstage(ctx context.Context, a *admission) {
 }
 
 const (
-	// Each is looked for by itself: a join that was planned while there were few campaigns, or few with a key,
-	// reads all of an index.
+	// Each campaign is looked up by itself: a join that was planned while there were few campaigns, or few with a
+	// key, reads a whole index.
 	byIdempotency = `WITH found AS MATERIALIZED (SELECT asked.of_tenant, (SELECT x.id FROM campaigns x
 			WHERE x.tenant = asked.of_tenant AND x.idempotency_key = asked.of_key AND x.idempotency_key <> '') AS id FROM rows($1) AS asked)
 		SELECT ` + campaignFields + ` FROM found JOIN campaigns c ON c.tenant IN (found.of_tenant) AND c.id = found.id`
@@ -130,18 +130,18 @@ var idColumns = []db.Column[*admission]{
 	{Name: "of_id", Text: func(a *admission) string { return a.campaign.ID }},
 }
 
-// idempotencyKey finds an earlier campaign of a tenant.
+// idempotencyKey identifies an earlier campaign of a tenant.
 type idempotencyKey struct{ tenant, key string }
 
-// earlierRequests is what a transaction has seen of earlier requests.
+// earlierRequests is what a transaction has read of earlier requests.
 type earlierRequests struct {
 	byKey map[idempotencyKey]Campaign
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
 	codes allowances      // of the numbers to which one-time passwords are to go
-	taps  taps
+	taps  taps            // of the ranges of these numbers
 }
 
-// queries look for earlier requests like those of a batch.
+// queries gives the queries for earlier requests that concern a batch.
 func (p *earlierRequests) queries(batch []*admission, rule config.OTPTap) []db.Query {
 	*p = earlierRequests{taps: newTaps(rule), byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
 	var keyed, tried []*admission
@@ -183,8 +183,8 @@ func (p *earlierRequests) queries(batch []*admission, rule config.OTPTap) []db.Q
 	return queries
 }
 
-// earlier looks for the campaign that the caller's idempotency key made already, before anything else
-// is asked about the request: what it names may have gone since. The lane looks again.
+// earlier finds the campaign that the caller's idempotency key made. It comes before the checks of the request,
+// because what the request names may have been deleted since. The lane checks again.
 func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return Campaign{}, false, nil
@@ -200,7 +200,7 @@ func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) 
 	return v.Value.campaign, v.Value.replayed, v.Err
 }
 
-// admit charges and stores a batch of campaigns in one transaction; each gets its own verdict.
+// admit charges and stores a batch of campaigns in one transaction; each has its own verdict.
 func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]lane.Verdict[admitted], error) {
 	var verdicts []lane.Verdict[admitted]
 	landed := func(tx *db.Tx) (bool, error) {
@@ -248,7 +248,7 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 	return verdicts, nil
 }
 
-// verdict decides one admission on what the transaction has seen.
+// verdict decides on one admission from what the transaction has read.
 func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlierRequests) lane.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
@@ -275,7 +275,7 @@ func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlier
 	return lane.Verdict[admitted]{Value: admitted{campaign: c}}
 }
 
-// replay answers a request whose idempotency key was used before.
+// replay answers a request whose idempotency key was used.
 func replay(c, known Campaign) lane.Verdict[admitted] {
 	if known.IdempotencyHash != c.IdempotencyHash {
 		return lane.Verdict[admitted]{Err: idempotency.Mismatch()}
@@ -283,7 +283,8 @@ func replay(c, known Campaign) lane.Verdict[admitted] {
 	return lane.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
 }
 
-// store defers the rows of what was accepted, with a job for each chunk, and one for those that are marked.
+// store defers the rows of accepted campaigns, a job for each chunk, and one job for all campaigns of a mode that are
+// marked.
 func (l *admissionLane) store(tx *db.Tx, accepted []*admission) error {
 	var campaigns []Campaign
 	var chunks []chunk
@@ -339,10 +340,10 @@ func creditKeys(batch []*admission) []ledger.Key {
 	for i, a := range batch {
 		keys[i] = a.tenant.SMSCredits()
 	}
-	return keys // the ledger sorts them and leaves out what is twice
+	return keys // the ledger sorts them and drops duplicates
 }
 
-// accept runs an admission through the lane.
+// accept has the lane decide on an admission.
 func (l *admissionLane) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
 	rows := 2 + len(a.invalid)
 	if !a.staged {
@@ -353,7 +354,7 @@ func (l *admissionLane) accept(ctx context.Context, a *admission) (Campaign, boo
 	}
 	r, err := l.lane.Do(ctx, a.campaign.Tenant, rows, a)
 	if a.marked && (err != nil || r.replayed || r.known) {
-		l.delivery.sendingMarks.end(a.campaign.ID) // nobody submits it from here
+		l.delivery.sendingMarks.end(a.campaign.ID) // it has no job on this node
 	}
 	return r.campaign, r.replayed, err
 }
@@ -374,7 +375,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
 )
 
-// storeOTP defers the row of a code in the transaction that charges it.
+// storeOTP defers the row of a code, in the transaction that charges it.
 func (l *admissionLane) storeOTP(tx *db.Tx, o otpRow) {
 	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
 	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires, o.batch)

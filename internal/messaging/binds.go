@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Bind is how one account with a message centre stands, as the node said that holds its connections.
+// Bind is the state of one account with a message centre, as reported by the node that has its connections.
 type Bind struct {
 	Mode        tenant.Mode
 	Name        string
@@ -25,13 +25,13 @@ const (
 	BindUp     = "bound"
 	BindPartly = "partly bound"
 	BindDown   = "not bound"
-	BindSilent = "not heard of" // no node has said anything for a while
+	BindSilent = "not heard of" // no node has reported for a while
 )
 
-// bindHeard is how long the word of a node about its binds holds: it comes every minute.
+// bindHeard is how long a node's report holds; nodes report every minute.
 const bindHeard = 3 * time.Minute
 
-// State says how the bind stands at a time.
+// State is the state of the bind at a time.
 func (b Bind) State(now time.Time) string {
 	switch {
 	case now.Sub(b.SeenAt) > bindHeard:
@@ -59,7 +59,7 @@ var bindColumns = []db.Column[Bind]{
 	{Name: "seen_at", Time: func(b Bind) time.Time { return b.SeenAt }},
 }
 
-// NoteBinds keeps what the node that holds a mode's connections says of them, instead of what was said before.
+// NoteBinds replaces the reports about a mode's binds by those of the node that has its connections.
 func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bind) error {
 	rows := make([]Bind, len(binds))
 	for i, b := range binds {

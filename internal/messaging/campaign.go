@@ -24,13 +24,13 @@ const (
 	MaxRecipients = 100_000
 	// MaxGroups is the most contact groups of one request.
 	MaxGroups = 100
-	// MaxRead is the most contacts that one request reads, those that are in several groups each time.
+	// MaxRead is the most contacts that one request reads; a contact in several groups counts for each.
 	MaxRead = 200_000
-	// maxInvalid is how many recipients that are no numbers are kept for the report.
+	// maxInvalid is how many invalid recipients of a campaign are kept for its report.
 	maxInvalid = 1_000
 )
 
-// Send is one message to a list of numbers, to contact groups, or to both.
+// Send is a message to numbers, to contact groups, or to both.
 type Send struct {
 	SenderID   string
 	Message    string
@@ -38,10 +38,10 @@ type Send struct {
 	Groups     []string
 }
 
-// Send accepts a campaign: it is charged, stored and committed when Send returns; delivery follows.
-// replayed says that the caller's idempotency key had accepted it before. Errors: Invalid (sender_id,
-// message, recipients, group_id_list, an idempotency key with another body), Forbidden (a group that is
-// not the caller's), InsufficientCredits with Shortage as Data, Unavailable (no SMS rail).
+// Send accepts a campaign: it is charged and stored when Send returns, and delivered afterwards. replayed means that
+// the caller's idempotency key had accepted it before. Errors: Invalid (sender_id, message, recipients,
+// group_id_list, an idempotency key with another body), Forbidden (a group of another tenant), InsufficientCredits
+// with Shortage as Data, Unavailable (no SMS rail).
 func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send) (c Campaign, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
@@ -91,11 +91,11 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	return m.admissions.acceptStaged(ctx, &a)
 }
 
-// noRecipients is the contract's refusal of a send to nobody.
+// noRecipients is the contract's refusal of a request without recipients.
 const noRecipients = "At least one of recipients or group must be present"
 
-// newCampaign checks what every message needs, a text that can be sent and an approved sender ID, and
-// refuses all that is bad at once, what the caller found before included.
+// newCampaign checks the text and the sender ID, which every message needs. It refuses all bad fields at once, with
+// those in bad that the caller found before.
 func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller idempotency.Caller, senderField, senderID, text string, bad problem.Fields) (Campaign, error) {
 	encoding, segments := checkText(text, &bad)
 	sender, err := m.senders.Usable(ctx, senderField, t.ID, senderID)
@@ -121,7 +121,7 @@ func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller ide
 	}, nil
 }
 
-// checkText adds to bad what keeps a text from being sent.
+// checkText adds to bad why a text cannot be sent.
 func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' }
 	switch {
@@ -141,7 +141,8 @@ func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
 	return "", 0
 }
 
-// oneSentence makes a text that is a sentence the whole message when it is the only one: clients show it.
+// oneSentence makes noRecipients the whole message of a refusal without other bad fields, because clients show the
+// message.
 func oneSentence(err error) error {
 	p := problem.From(err)
 	if texts := p.Fields["recipients"]; len(p.Fields) == 1 && len(texts) == 1 && texts[0] == noRecipients {

@@ -8,13 +8,12 @@ import (
 	"github.com/makola/makola/internal/recovery"
 )
 
-// recoveryPause is how long what is held in a recovery waits until it comes again.
+// recoveryPause is how long a chunk that a recovery keeps back waits until its next try.
 const recoveryPause = 30 * time.Second
 
-// heldInRecovery says whether a tenant's campaigns wait: the database may have forgotten that
-// they were sent, and no operator's message centre can be asked. An operator lets a
-// tenant's through (makola recovery allow). One-time passwords are not held: nobody
-// is harmed by a second one.
+// heldInRecovery reports whether a tenant's campaigns wait. After a restore the database may have forgotten that they
+// were sent, and a message centre cannot be asked about them. An operator lets a tenant's campaigns through (makola
+// recovery allow). One-time passwords do not wait: a second one does no harm.
 func heldInRecovery(ctx context.Context, r *recovery.Recovery, tenant string) (bool, error) {
 	if r == nil {
 		return false, nil

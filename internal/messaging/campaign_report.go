@@ -10,19 +10,19 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// Message is what became of one recipient of a campaign.
+// Message is the state of one recipient of a campaign.
 type Message struct {
-	Recipient   string // the number in its 233 form; of an invalid one what was given
+	Recipient   string // a number in its 233 form, or the text of an invalid one
 	Status      Status
-	Segments    int64 // as operators count
+	Segments    int64 // by the operators' count
 	Encoding    smstext.Encoding
-	Credits     int64 // charged and kept; 0 of what was refunded or never charged
+	Credits     int64 // charged and kept; 0 after a refund, and for an invalid recipient
 	SubmittedAt time.Time
 	DeliveredAt time.Time
 	Error       string
 }
 
-// MessagePage is a page of a campaign's messages. Total counts all pages.
+// MessagePage is a page of a campaign's messages. Total is their number on all pages.
 type MessagePage struct {
 	Campaign Campaign
 	Messages []Message
@@ -38,7 +38,7 @@ const (
 
 const maxMessagesPage = 100
 
-// Campaign gives one campaign; an unknown or foreign one is NotFound.
+// Campaign reads one campaign of a tenant; an unknown or foreign one is NotFound.
 func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, error) {
 	var c Campaign
 	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaign, []any{tenant, id}, c.scan) })
@@ -48,7 +48,7 @@ func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, 
 	return c, err
 }
 
-// CampaignOf gives one campaign of anybody, for operators.
+// CampaignOf reads a campaign of any tenant, for operators.
 func (m *Messaging) CampaignOf(ctx context.Context, id string) (Campaign, error) {
 	var c Campaign
 	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaignAnywhere, []any{id}, c.scan) })
@@ -64,8 +64,8 @@ func noCampaign() error {
 
 const listCampaigns = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND ($2 = '' OR c.id < $2) ORDER BY c.id DESC LIMIT $3`
 
-// Campaigns gives at most limit campaigns of a tenant, newest first, before the one with the id before
-// (empty: from the newest).
+// Campaigns reads at most limit campaigns of a tenant, newest first: those older than the campaign with the id
+// before, or the newest when before is empty.
 func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit int) ([]Campaign, error) {
 	var all []Campaign
 	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
@@ -80,10 +80,9 @@ func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit 
 	return all, err
 }
 
-// CampaignMessages gives a page of what became of a campaign's recipients, in the order in which they
-// were given, those that are no numbers last. Pages count from 1 and hold 1 to 100 rows; one past the
-// end is empty. A recipient whose turn has not come reads queued. At most maxInvalid invalid recipients
-// are kept and counted.
+// CampaignMessages reads a page of a campaign's recipients in the order of the request, invalid ones last. Pages
+// count from 1 and have 1 to 100 rows; a page past the end is empty. A recipient whose chunk has not reached it reads
+// queued. At most maxInvalid invalid recipients are kept and counted.
 func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, page, size int64) (MessagePage, error) {
 	size = min(max(size, 1), maxMessagesPage)
 	page = max(page, 1)
@@ -106,7 +105,7 @@ func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, pag
 	return p, err
 }
 
-// fill reads the messages at places from to to, without the latter.
+// fill reads the messages from place from up to, and without, place to.
 func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 	c := p.Campaign
 	rows := map[int64]message{}
@@ -125,7 +124,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 	if err := read(from, end); err != nil {
 		return err
 	}
-	// The place behind the recipients is the invalid one with the number -1.
+	// Invalid recipients follow the others; their numbers are -1, -2 and so on.
 	first, last := max(from, c.Recipients)-c.Recipients, to-c.Recipients
 	if err := read(-last, -first); err != nil {
 		return err
@@ -134,7 +133,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 		if err := p.addUnstarted(tx, rows, from, end); err != nil {
 			return err
 		}
-		if missing(rows, from, end) { // their chunk ended between the two questions
+		if missing(rows, from, end) { // their chunk ended between the two queries
 			if err := read(from, end); err != nil {
 				return err
 			}
@@ -152,7 +151,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 	return nil
 }
 
-// missing says that a recipient between two places has no row.
+// missing reports whether a recipient between two places has no row.
 func missing(rows map[int64]message, from, end int64) bool {
 	for place := from; place < end; place++ {
 		if _, ok := rows[place]; !ok {
@@ -162,7 +161,7 @@ func missing(rows map[int64]message, from, end int64) bool {
 	return false
 }
 
-// addUnstarted fills in the recipients between two places that have no row yet.
+// addUnstarted adds the recipients between two places that have no row yet.
 func (p *MessagePage) addUnstarted(tx *db.Tx, rows map[int64]message, from, end int64) error {
 	add := func(place int64, n msisdn.MSISDN) {
 		if _, ok := rows[place]; !ok && place >= from && place < end {
@@ -188,7 +187,7 @@ func (p *MessagePage) addUnstarted(tx *db.Tx, rows map[int64]message, from, end 
 	})
 }
 
-// render renders a row for its tenant, who does not care about our marks.
+// render gives a row as its tenant sees it: a message that is marked or offered again reads queued.
 func (c Campaign) render(msg message) Message {
 	t := Message{Recipient: msg.Recipient, Status: msg.Status, Segments: c.Segments, Encoding: c.Encoding, Credits: c.Credits,
 		SubmittedAt: msg.SubmittedAt, DeliveredAt: msg.DeliveredAt, Error: msg.Error}

@@ -10,17 +10,71 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The kinds. A one-time password is a campaign of one recipient whose text is never stored, only its
-// template.
+// Kind says what a campaign row is.
+type Kind string
+
+// The kinds of a campaign. A one-time password is a campaign of one recipient; its template is stored, never its
+// text.
 const (
-	KindOTP Kind = "otp"
+	KindCampaign Kind = "campaign"
+	KindOTP      Kind = "otp"
 )
+
+// CampaignStatus is the state of a campaign. Stored; never renamed.
+type CampaignStatus string
 
 // The states of a campaign: active -> done, or stopped by an operator.
 const (
+	CampaignActive  CampaignStatus = "active"
 	CampaignStopped CampaignStatus = "stopped"
 	CampaignDone    CampaignStatus = "done"
 )
+
+const (
+	// chunkSize is the most recipients of a chunk; every chunk but the last has that many.
+	chunkSize = 1_000
+	// smallCampaign is the most recipients that are stored in the transaction that charges them. A larger list is
+	// stored before, so that its transaction delays no other.
+	smallCampaign = chunkSize
+	// smallChunk is the most recipients of a small campaign, which needs no row for its chunk. Chunks of that size
+	// are delivered beside the bulk.
+	smallChunk = 10
+)
+
+// Campaign is one accepted request to send.
+type Campaign struct {
+	Tenant          string
+	ID              string
+	Mode            tenant.Mode
+	Kind            Kind
+	SenderID        string
+	Sender          string // the name as sent
+	Message         string // of a one-time password: the template
+	Encoding        smstext.Encoding
+	Segments        int64 // of one recipient
+	Credits         int64 // of one recipient
+	Recipients      int64 // charged
+	Invalid         int64 // recipients that are not numbers
+	Excluded        int64 // by the opt-out list
+	Status          CampaignStatus
+	Key             string // access key of the request
+	IdempotencyKey  string
+	IdempotencyHash string
+	CreatedAt       time.Time
+	Left            int64 // chunks that are not done; 1 or 0 when a small campaign is read
+	Refunded        int64 // messages whose credits were given back
+
+	// The chunk of a small campaign.
+	numbers  []msisdn.MSISDN
+	turn     int64 // of its delivery
+	markedAt time.Time
+}
+
+// Cost is the charge of the campaign in credits.
+func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
+
+// campaignKey finds a campaign.
+type campaignKey struct{ tenant, id string }
 
 var campaignColumns = []db.Column[Campaign]{
 	{Name: "tenant", Text: func(c Campaign) string { return c.Tenant }},
@@ -48,7 +102,7 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
 }
 
-// waitingOfSmall says how many recipients of a small campaign c are not over: they have no message row yet, or
+// waitingOfSmall is the number of recipients of a small campaign c without an end: they have no message row yet, or
 // one that is offered again.
 const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
 	AND x.status NOT IN ('queued', 'sending'))`
@@ -74,71 +128,11 @@ func (c *Campaign) scan(r *db.Row) error {
 }
 
 const (
-	campaignThere = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
-)
-
-const (
-	// chunkSize is the most recipients of a chunk; every chunk but the last has so many.
-	chunkSize = 1_000
-	// smallCampaign is the most recipients that are stored in the transaction that charges them; a
-	// larger list is staged before, so that it stalls nobody.
-	smallCampaign = chunkSize
-	// smallChunk is the most recipients of a chunk that goes with the single messages, past the bulk, and of
-	// a campaign that needs no row for its chunk.
-	smallChunk = 10
-)
-
-// Kind says what a campaign row is.
-type Kind string
-
-const (
-	KindCampaign Kind = "campaign"
-)
-
-// CampaignStatus is where a campaign is. Stored; never renamed.
-type CampaignStatus string
-
-const (
-	CampaignActive CampaignStatus = "active"
-)
-
-// Campaign is one accepted send.
-type Campaign struct {
-	Tenant          string
-	ID              string
-	Mode            tenant.Mode
-	Kind            Kind
-	SenderID        string
-	Sender          string // the name as sent
-	Message         string // of a one-time password: the template
-	Encoding        smstext.Encoding
-	Segments        int64 // of one recipient
-	Credits         int64 // of one recipient
-	Recipients      int64 // that are charged
-	Invalid         int64 // recipients that are no numbers
-	Excluded        int64 // by the opt-out list
-	Status          CampaignStatus
-	Key             string // access key that asked
-	IdempotencyKey  string
-	IdempotencyHash string
-	CreatedAt       time.Time
-	Left            int64 // chunks that are not done; of a small campaign as it is read: 1 until it is done
-	Refunded        int64 // messages whose credits were given back
-
-	// Of a small campaign, which is a chunk by itself.
-	numbers  []msisdn.MSISDN
-	turn     int64 // of its delivery
-	markedAt time.Time
-}
-
-// Cost is what the campaign takes from the tenant's credits.
-func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
-
-const (
+	campaignThere  = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
 	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
 )
 
-// writeList writes recipients as they are stored.
+// writeList renders recipients as they are stored.
 func writeList(recipients []msisdn.MSISDN) string {
 	var text strings.Builder
 	text.Grow(len(recipients) * 13)
@@ -151,7 +145,7 @@ func writeList(recipients []msisdn.MSISDN) string {
 	return text.String()
 }
 
-// parseList reads what writeList wrote.
+// parseList reads the text of writeList.
 func parseList(text string) []msisdn.MSISDN {
 	if text == "" {
 		return nil
@@ -163,6 +157,3 @@ func parseList(text string) []msisdn.MSISDN {
 	}
 	return list
 }
-
-// campaignKey finds a campaign.
-type campaignKey struct{ tenant, id string }

@@ -8,23 +8,23 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	At        time.Time
-	Campaigns int64 // looked at
-	Messages  int64 // looked at
+	Campaigns int64 // checked
+	Messages  int64 // checked
 	Problems  []string
 }
 
-// OK says that nothing is wrong.
+// OK reports whether nothing is wrong.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
-// problemsShown bounds a report.
+// problemsShown is the most problems of a report.
 const problemsShown = 100
 
 const (
 	checkCounts = `SELECT (SELECT count(*) FROM campaigns), (SELECT count(*) FROM messages)`
-	// Each campaign was charged once, exactly its cost, and its refunds are those that it counts.
+	// Each campaign was charged its cost once, and its refunds are those that its row counts.
 	checkCharges = `SELECT c.id, 'was charged ' || coalesce(charge.amount, 0) || ' credits and given ' || coalesce(back.amount, 0) || ' back, not ' ||
 			(c.credits * c.recipients) || ' and ' || (c.credits * c.refunded)
 		FROM campaigns c
@@ -32,12 +32,13 @@ const (
 			AND charge.from_account = 'credits:' || c.tenant AND charge.to_account = 'used'
 		LEFT JOIN (SELECT subject, sum(amount) AS amount FROM transfers WHERE kind = 'sms_refund' AND from_account = 'used' GROUP BY subject) back ON back.subject = c.id
 		WHERE coalesce(charge.amount, 0) <> c.credits * c.recipients OR coalesce(back.amount, 0) <> c.credits * c.refunded LIMIT 100`
-	// What was given back is what no operator took, message by message.
+	// Refunds are those of messages that no operator accepted.
 	checkRefunds = `SELECT c.id, 'counts ' || c.refunded || ' refunded messages, its rows are ' || coalesce(m.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 AND accepted = 0 AND status IN ('failed', 'rejected')
 			GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
 		WHERE c.refunded <> coalesce(m.n, 0) LIMIT 100`
-	// Every recipient has one row, or waits in a chunk; of a small campaign in its own row, as long as it has a job.
+	// Every recipient has a row or waits in a chunk; a recipient of a small campaign waits in the campaign's row,
+	// which has a job.
 	checkRows = `SELECT c.id, 'has ' || c.recipients || ' recipients, ' || coalesce(m.n, 0) || ' rows, and ' || coalesce(k.waiting, 0) || ' in chunks'
 		FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
@@ -66,14 +67,14 @@ const (
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM unsure GROUP BY tenant, campaign, message) u
 			ON u.tenant = m.tenant AND u.campaign = m.campaign AND u.message = m.no
 		WHERE (m.status = 'unknown' AND m.accepted = 0) <> (coalesce(u.n, 0) = 1) LIMIT 100`
-	// A set, because SQLite would look for each by itself, and campaigns have no index by id alone.
+	// A set difference: a lookup of each subject would scan campaigns, which have no index by id alone.
 	checkStrays = `SELECT x.subject, 'has transfers and no row' FROM (
 		SELECT subject FROM transfers WHERE kind IN ('sms_charge', 'sms_refund') EXCEPT SELECT id FROM campaigns) AS x LIMIT 100`
 )
 
-// Check reads all campaigns and messages on one snapshot, holds them against the ledger and themselves,
-// and says what does not agree: each campaign charged once, refunds those of messages that no operator
-// took, counters equal to rows.
+// Check compares all campaigns and messages with the ledger and with themselves on one snapshot, and reports what
+// does not agree: each campaign charged once, refunds for messages that no operator accepted alone, counters equal to
+// rows.
 func (m *Messaging) Check(ctx context.Context) (Report, error) {
 	r := Report{At: m.clock.Now()}
 	err := m.db.ReadWhole(ctx, func(tx *db.Tx) error {

@@ -11,13 +11,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The states of a chunk: staged -> ready, with the charge. One that is over is deleted.
-const (
-	chunkStaged = "staged"
-	chunkReady  = "ready"
-)
-
-// chunk is a part of a campaign's recipients, and the unit of its delivery.
+// chunk is a part of a campaign's recipients, the unit of delivery.
 type chunk struct {
 	Tenant     string
 	Campaign   string
@@ -25,10 +19,16 @@ type chunk struct {
 	State      string
 	Recipients []msisdn.MSISDN
 	CreatedAt  time.Time
-	// Small says that it is all of a small campaign. It has no row: its recipients, its turn and its mark are in
-	// the campaign's.
+	// Small marks the only chunk of a small campaign. It has no row of its own: its recipients, turn and mark are in
+	// the campaign's row.
 	Small bool
 }
+
+// The states of a chunk: staged -> ready, with the charge. A chunk that is over is deleted.
+const (
+	chunkStaged = "staged"
+	chunkReady  = "ready"
+)
 
 var chunkColumns = []db.Column[chunk]{
 	{Name: "tenant", Text: func(c chunk) string { return c.Tenant }},
@@ -49,8 +49,15 @@ const (
 	dropStaged  = `DELETE FROM chunks WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
 )
 
-// The kinds of a chunk's job, permanent names. Modes are apart, because the connections of a mode are on
-// one node.
+const (
+	// bulkWorkers and smallWorkers are how many chunks of one mode are delivered at once. Single messages have their
+	// own workers, so that a one-time password does not wait for a campaign.
+	bulkWorkers  = 16
+	smallWorkers = 256
+)
+
+// The kinds of a chunk's job are permanent names. Each mode has its own, because the connections of a mode are on one
+// node.
 func bulkKind(mode tenant.Mode) string { return "sms_bulk_" + string(mode) }
 
 func smallKind(mode tenant.Mode) string { return "sms_small_" + string(mode) }
@@ -64,10 +71,10 @@ type chunkPayload struct {
 	Alone    bool   `json:"alone,omitempty"`
 }
 
-// payload says in a job which chunk is meant.
+// payload names the chunk in a job.
 func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campaign, k.No, k.Small} }
 
-// job is a job of the chunk.
+// job makes the chunk's job.
 func (p chunkPayload) job(kind string) (jobs.Job, error) {
 	payload, err := json.Marshal(p)
 	if err != nil {
@@ -75,10 +82,3 @@ func (p chunkPayload) job(kind string) (jobs.Job, error) {
 	}
 	return jobs.Job{ID: fmt.Sprintf("%s/%d", p.Campaign, p.Chunk), Kind: kind, Subject: p.Campaign, Payload: payload}, nil
 }
-
-const (
-	// bulkWorkers and smallWorkers are the chunks of one mode that are worked on at once. Single
-	// messages have workers of their own, so that a one-time password does not wait for a campaign.
-	bulkWorkers  = 16
-	smallWorkers = 256
-)

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// chunkJob is the job of a chunk that is not marked yet.
+// chunkJob makes the job of a chunk that is not marked yet.
 func (d *delivery) chunkJob(c Campaign, k chunk, otp *otpRow, staged bool) (jobs.Job, error) {
 	kind := bulkKind(c.Mode)
 	if len(k.Recipients) <= smallChunk {
@@ -30,14 +30,14 @@ func (d *delivery) chunkJob(c Campaign, k chunk, otp *otpRow, staged bool) (jobs
 }
 
 const (
-	// sliceSize is how many messages of a chunk are marked and not recorded at once, at most: a crash leaves no more of
-	// them unknown.
+	// sliceSize is the most messages of a chunk that are marked and not recorded. A crash leaves at most that many
+	// unknown.
 	sliceSize = 100
-	// noBindPause is how long a chunk waits when no operator is connected.
+	// noBindPause is how long a chunk waits while no operator is connected.
 	noBindPause = 2 * time.Second
 )
 
-// delivery delivers chunks.
+// delivery runs the jobs that deliver chunks.
 type delivery struct {
 	db           *db.DB
 	jobs         *jobs.Queue
@@ -60,7 +60,7 @@ func newDelivery(d Deps, otp otpKeys, receipts *receiptBook, counters metrics) *
 	return made
 }
 
-// chunkTenant puts the chunks of each tenant in a line of its own; the lines take turns.
+// chunkTenant is the line of a chunk in the queue: tenants take turns.
 func chunkTenant(j jobs.Job) string {
 	if w, ok := j.Memo.(*work); ok {
 		return w.campaign.Tenant
@@ -72,7 +72,7 @@ func chunkTenant(j jobs.Job) string {
 	return payload.Tenant
 }
 
-// deliver is the handler of a chunk.
+// deliver handles the job of one chunk.
 func (d *delivery) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	w, ok := job.Memo.(*work)
 	if !ok || w.stale {
@@ -81,13 +81,13 @@ func (d *delivery) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 			return jobs.Retry(err)
 		}
 		if w == nil {
-			return jobs.Done() // its chunk was ended before
+			return jobs.Done() // the chunk is over
 		}
 	}
 	if held, err := heldInRecovery(ctx, d.recovery, w.campaign.Tenant); w.until.IsZero() && (err != nil || held) {
 		return jobs.Later(recoveryPause)
 	}
-	w.stale = true // what a panic leaves is in the rows
+	w.stale = true // after a panic only the rows are right
 	wait, err := d.run(ctx, job.ID, w)
 	w.stale = err != nil
 	switch {
@@ -103,9 +103,9 @@ func (d *delivery) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// run takes a chunk through its steps until it is over, or says how long to wait. Each step commits the results that
-// have come with the marks of what is sent next; what has no answer yet stays in flight, and the chunk does not end before
-// it has one.
+// run delivers a chunk step by step until it is over, or returns how long to wait. Each step commits the results that
+// have come together with the marks of the messages that are submitted next. Messages without an answer stay in
+// flight, and the chunk does not end before each of them has one.
 func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
 	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
 	defer f.end()
@@ -129,7 +129,7 @@ func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Du
 		case sent > 0:
 			f.submit(append(append([]message(nil), s.retry...), s.claim...))
 			wait = 0
-		case s.inFlight == 0: // where nothing blocks it the node stops: the next owner goes on
+		case s.inFlight == 0: // unless something blocks it, the node stops and the next owner goes on
 			return max(wait, leastRetry), blocked
 		}
 		if results, err = f.collect(wait); err != nil {
@@ -138,9 +138,9 @@ func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Du
 	}
 }
 
-// plan fills a step with what is to be sent next: recipients without a row first, then what was not
-// taken before, when its time has come. Otherwise it says why not, or how long to wait; with messages in flight 0 is
-// until one of them has an answer.
+// plan fills a step with the messages that are submitted next: recipients without a row first, then messages to be
+// offered again whose time has come. Otherwise it returns what blocks the chunk, or how long to wait; while messages
+// are in flight, 0 waits for the next answer.
 func (d *delivery) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
 	room := sliceSize - s.inFlight
 	if ctx.Err() != nil || room <= 0 {
@@ -183,8 +183,8 @@ func (d *delivery) plan(ctx context.Context, sender provider.SMSSender, w *work,
 	return 0, nil
 }
 
-// mayMark says that a campaign is marked with its charge: it is small, this node has a connection for it and
-// will run its job from memory at once, and few others wait.
+// mayMark reports whether a campaign is marked in the transaction that charges it: it is small, this node has a
+// connection and will run the job from memory at once, and few others wait.
 func (d *delivery) mayMark(c Campaign, chunks []chunk) bool {
 	if len(chunks) != 1 || !chunks[0].Small || d.sms[c.Mode].Ready("") != nil {
 		return false
@@ -193,7 +193,7 @@ func (d *delivery) mayMark(c Campaign, chunks []chunk) bool {
 	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && d.sendingMarks.begin(d.clock, c.ID)
 }
 
-// stopped says that an operator stopped a campaign, as it was at most a second ago.
+// stopped reports whether an operator stopped the campaign, as of at most a second ago.
 func (d *delivery) stopped(ctx context.Context, w *work) bool {
 	status, err := d.states.Get(ctx, campaignKey{w.campaign.Tenant, w.campaign.ID})
 	return err == nil && status == CampaignStopped

@@ -14,11 +14,29 @@ import (
 )
 
 const (
-	// stepTries is how often a step is committed again whose error is not the database's absence.
+	// stepTries is how often a step is tried again after an error that is not the absence of the database.
 	stepTries = 5
 )
 
-// commit runs a step until the database has it: what an operator answered is lost otherwise.
+// stepLane commits the steps of all chunks, many in one transaction.
+type stepLane struct {
+	db          *db.DB
+	ledger      *ledger.Ledger
+	jobs        *jobs.Queue
+	clock       *clock.Clock
+	log         *slog.Logger
+	receipts    *receiptBook
+	lane        *lane.Lane[*step, stepped]
+	uncommitted clock.Seldom // log lines about steps that are tried again
+}
+
+func newStepLane(d Deps, receipts *receiptBook) *stepLane {
+	l := &stepLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, clock: d.Clock, log: d.Log, receipts: receipts}
+	l.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
+	return l
+}
+
+// commit runs a step until the database has it, because the operators' answers are kept nowhere else.
 func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
 	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.retry)
 	for try := 0; ; try++ {
@@ -38,24 +56,6 @@ func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
 	}
 }
 
-// stepLane commits the steps of all chunks, many in one transaction.
-type stepLane struct {
-	db          *db.DB
-	ledger      *ledger.Ledger
-	jobs        *jobs.Queue
-	clock       *clock.Clock
-	log         *slog.Logger
-	receipts    *receiptBook
-	lane        *lane.Lane[*step, stepped]
-	uncommitted clock.Seldom // lines of the log about steps that are tried again
-}
-
-func newStepLane(d Deps, receipts *receiptBook) *stepLane {
-	l := &stepLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, clock: d.Clock, log: d.Log, receipts: receipts}
-	l.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
-	return l
-}
-
 // advance commits a batch of steps.
 func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[stepped], error) {
 	var verdicts []lane.Verdict[stepped]
@@ -67,8 +67,8 @@ func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[s
 			return err
 		})
 	}
-	// The owner of a chunk knows its row: the turn is guarded where the row changes, and looked at only
-	// when a guard says no, or a message has a row already.
+	// The owner of a chunk knows its turn, and the writes are guarded by it. The row is read and locked only
+	// when a guard refuses, or a message has a row already.
 	err := try(true)
 	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
 		err = try(false)
@@ -76,8 +76,8 @@ func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[s
 	return verdicts, err
 }
 
-// stepCommitted recognises a batch by a chunk whose turn it must have changed. Where none tells, the batch
-// runs again, which finds out for each step.
+// stepCommitted recognises a committed batch by the turn of one chunk. Where no step can tell, the batch runs again,
+// which decides for each step.
 func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
 		key, sql, want := s.key(), s.row().turn, s.next
@@ -97,9 +97,10 @@ func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 	return false, nil
 }
 
-// advanceIn is one transaction. Trusting, it does not look at chunks of which their steps know enough.
+// advanceIn commits a batch in one transaction. When trusting is set, it does not lock the chunks of steps that are
+// guarded by their writes.
 func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Verdict[stepped], error) {
-	// A run that comes again must find the results as they were.
+	// The transaction may run again and must find the results unchanged.
 	outcomes := make([][]result, len(batch))
 	for i, s := range batch {
 		outcomes[i] = copyResults(s.results)
@@ -115,7 +116,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 	for i, s := range batch {
 		at, there := chunks[s.key()]
 		switch {
-		case !there && s.last: // committed before, or another owner's end: over either way
+		case !there && s.last: // committed before, or ended by another owner
 			writes.finish(s.job)
 			continue
 		case there && at.turn == s.next && !s.empty(): // committed before
@@ -142,7 +143,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 			refunds = append(refunds, refund(c, back, first, l.clock.Now()))
 		}
 		if !s.row().goes() {
-			continue // the refunds are counted with the turn
+			continue // the turn's write counts the refunds
 		}
 		t := counts.of(c.Tenant, c.ID)
 		t.back += back
@@ -173,8 +174,8 @@ func copyResults(results []result) []result {
 	return copied
 }
 
-// lockChunks locks the chunks of a batch, reads which campaigns were stopped, and applies to the results the
-// receipts that were quicker than the answers. Trusting, it takes the word of steps that know enough.
+// lockChunks locks the chunks of a batch, reads which campaigns are stopped, and applies receipts that came before
+// their answers to the results. When trusting is set, steps that are guarded by their writes are not locked.
 func (l *stepLane) lockChunks(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
 	chunks := map[chunkKey]lockedTurn{}
 	asked := map[*turnRow][]chunkKey{}

@@ -5,6 +5,24 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
+// stepWrites collects the rows that a batch of steps writes.
+type stepWrites struct {
+	results  []message
+	parts    []part
+	inserted []message
+	retry    []message
+	unknown  []message
+	moved    map[*turnRow][]chunkTurn
+	over     map[*turnRow][]chunkTurn
+	rest     []jobs.Job
+	ended    map[*chunkJob]int // how many chunks of each job end
+	finished []string          // jobs whose last chunk ends
+}
+
+func newStepWrites() *stepWrites {
+	return &stepWrites{moved: map[*turnRow][]chunkTurn{}, over: map[*turnRow][]chunkTurn{}, ended: map[*chunkJob]int{}}
+}
+
 const (
 	committedRows = `SELECT 1 FROM campaigns c JOIN messages m ON m.tenant = c.tenant AND m.campaign = c.id AND m.no = 0
 		WHERE c.tenant = $1 AND c.id = $2 AND c.turn = $3`
@@ -34,33 +52,15 @@ var resultColumns = append(append([]db.Column[message]{}, keyOfMessage...),
 	db.Column[message]{Name: "to_upstream", Text: func(m message) string { return m.UpstreamID }},
 )
 
-func newStepWrites() *stepWrites {
-	return &stepWrites{moved: map[*turnRow][]chunkTurn{}, over: map[*turnRow][]chunkTurn{}, ended: map[*chunkJob]int{}}
-}
-
-// stepWrites collects the rows of a batch.
-type stepWrites struct {
-	results  []message
-	parts    []part
-	inserted []message
-	retry    []message
-	unknown  []message
-	moved    map[*turnRow][]chunkTurn
-	over     map[*turnRow][]chunkTurn
-	rest     []jobs.Job
-	ended    map[*chunkJob]int // chunks of each job that are over with this
-	finished []string          // jobs of which that are all
-}
-
-// finish ends a job for one of its chunks.
+// finish ends one chunk of a job, and the job with its last chunk.
 func (w *stepWrites) finish(job *chunkJob) {
 	if w.ended[job]++; w.ended[job] == job.left {
 		w.finished = append(w.finished, job.id)
 	}
 }
 
-// add takes one step and says how many messages it gives back and the first of them: those that nobody
-// took, and of a stopped campaign those that were not begun.
+// add adds a step's rows. It returns how many messages are refunded and the number of the first: messages that no
+// operator accepted, and the unsent ones of a stopped campaign.
 func (w *stepWrites) add(s *step, results []result, halted bool) (back, first int64) {
 	refund := func(msg message) {
 		if back == 0 {
@@ -96,7 +96,7 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 	return back, first
 }
 
-// result notes what became of a message, which is born with that unless it was queued before.
+// result records the result of a message: its row is inserted, or updated where the message was queued before.
 func (w *stepWrites) result(r result) {
 	if r.message.stored {
 		w.results = append(w.results, r.message)
@@ -115,7 +115,8 @@ func (w *stepWrites) result(r result) {
 
 const whyStopped = "the campaign was stopped"
 
-// failUnsent ends what a stopped campaign has not begun: rows that wait, and recipients without a row.
+// failUnsent fails the messages of a stopped campaign that were not submitted: queued rows, and recipients without a
+// row.
 func (w *stepWrites) failUnsent(s *step, refund func(message)) {
 	for _, msg := range s.work.retry {
 		w.retry = append(w.retry, msg)
@@ -137,7 +138,7 @@ func (w *stepWrites) deferAll(tx *db.Tx) {
 			tx.Defer(sql, int64(len(rows)), db.RowsOf(columns, rows))
 		}
 	}
-	// The chunks first, as whoever takes one over does: nobody waits for the other in a ring.
+	// The rows of turns are locked first, as in takeOver, so that no two transactions wait for each other.
 	for _, row := range turnRows {
 		row.moveAll(tx, w.moved[row], w.over[row])
 	}

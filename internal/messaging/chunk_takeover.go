@@ -13,7 +13,7 @@ const (
 	rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
 )
 
-// chunkOwner reads chunks and takes them over from owners that are gone.
+// chunkOwner reads chunks, and takes them over from owners that are gone.
 type chunkOwner struct {
 	db       *db.DB
 	resend   bool
@@ -21,9 +21,8 @@ type chunkOwner struct {
 	receipts *receiptBook
 }
 
-// resume reads a chunk. One that an earlier owner had begun is taken from it: what it was sending is
-// unknown from here on, or queued again where the installation resends campaigns. nil means that the
-// chunk is over.
+// resume reads a chunk, and takes it over when an earlier owner had begun it: the messages that this owner was
+// sending become unknown, or queued where the installation resends campaigns. nil means that the chunk is over.
 func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	var payload chunkPayload
 	if err := json.Unmarshal(job.Payload, &payload); err != nil {
@@ -46,7 +45,7 @@ func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	return w, err
 }
 
-// readWork reads a chunk; lock is empty or locks its row.
+// readWork reads a chunk; lock is empty, or the clause that locks its row.
 func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
 	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Small: payload.Alone}}
 	var otp *otpRow
@@ -72,13 +71,14 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 		return nil, fmt.Errorf("chunk %d has no campaign %s", payload.Chunk, payload.Campaign)
 	}
 	if w.campaign.Kind == KindOTP && otp == nil {
-		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept: it is long over
+		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept, therefore expired
 	}
 	o.otp.render(w, otp)
 	return w, nil
 }
 
-// takeOver ends what an earlier owner may still believe: what was marked and is not known of was being sent.
+// takeOver replaces the turn, so that every step of the earlier owner is refused. A message that is marked and has no
+// result was being sent.
 func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 	w.turn = newTurn()
 	tx.Defer(w.chunk.row().take, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)

@@ -9,25 +9,25 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// One owner at a time delivers a chunk. The chunk's turn is a random number that each step of the delivery replaces: a
-// step counts only while the turn is the one that its owner left. A later owner takes the chunk by replacing the turn,
-// and every step of the owner before is refused.
+// One owner at a time delivers a chunk. The chunk's turn is a random number that each step replaces, and a step
+// counts only while the turn is the one that its owner knows. A later owner takes the chunk over by replacing the
+// turn; every step of the earlier owner is then refused.
 
-// newTurn makes a turn that no other step has.
+// newTurn draws a turn.
 func newTurn() int64 { return rand.Int64N(1<<62) + 1 } //nolint:gosec // not a secret
 
-// turnRow is the row in which the turn of a chunk stands: the chunk's own, or, of a small campaign, the campaign's. It
-// says how that row is read, locked, taken and moved on.
+// turnRow is the row that has the turn of a chunk: the chunk's own, or the campaign's where the campaign is small.
+// Its members are the statements on that row.
 type turnRow struct {
-	read   string // turn, recipients begun, when they were marked, recipients, when accepted; of one that is not over
-	locked string // locks those of a set: key, turn, the campaign's status, done where the chunk is over
-	turn   string // turn of one
+	read   string // reads one that is not over: turn, recipients begun, their mark, recipients, time of acceptance
+	locked string // locks a set and reads key, turn and the campaign's status; done: the chunk is over
+	turn   string // reads the turn of one
 	take   string // replaces the turn of one
-	move   string // moves the turns of a set on
-	end    string // ends those of a set; empty: the last step moves the turn, too
+	move   string // replaces the turns of a set
+	end    string // ends a set; empty: the row stays, and the last step replaces its turn
 }
 
-// The rows are locked, so that the turn that is read is still the last one at the end of the transaction.
+// The rows are locked, so that the turn is the same at the end of the transaction.
 var chunksRow = &turnRow{
 	read: `SELECT turn, begun, marked_at, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`,
 	locked: `SELECT k.tenant, k.campaign, k.no, k.turn,
@@ -38,16 +38,16 @@ var chunksRow = &turnRow{
 	take: `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`,
 	move: `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
 		WHERE chunks.tenant IN (r.of_tenant) AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`,
-	// The range is what an index finds, whatever the plan makes of the set. Chunks that are over have no row, so
-	// that it holds few others.
+	// An index finds the range of campaigns, whatever the plan makes of the set. The range holds few other rows,
+	// because chunks that are over have none.
 	end: `DELETE FROM chunks WHERE tenant IN (SELECT value FROM texts($2)) AND campaign BETWEEN $3 AND $4 AND state = 'ready'
 		AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`,
 }
 
-// A small campaign is one chunk, all of which is marked at once. It is over when each recipient has a message that has
-// an end, and its turn moves with the last step, too. The turn alone guards that, a small campaign has no other owner
-// after its end: asked for left_over as well, PostgreSQL believes in a young table that few rows are so, and holds each
-// of them against the whole set.
+// A small campaign is one chunk, whose recipients are all marked at once. It is over when each recipient has a
+// message with an end; its row stays, and the last step also replaces the turn. The guard is the turn alone, because
+// a small campaign that is over has no other owner. With left_over in the guard, PostgreSQL expects few such rows in
+// a young table and compares each with the whole set.
 var campaignsRow = &turnRow{
 	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at FROM campaigns c
 		WHERE c.tenant = $1 AND c.id = $2 AND $3 >= 0 AND ` + waitingOfSmall + ` > 0`,
@@ -59,10 +59,10 @@ var campaignsRow = &turnRow{
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`,
 }
 
-// turnRows are in the order in which their rows are locked and changed, so that no two transactions wait for each other.
+// turnRows are in the order in which transactions lock and change their rows, so that no two wait for each other.
 var turnRows = []*turnRow{chunksRow, campaignsRow}
 
-// row is where the chunk's turn stands.
+// row is the row that has the chunk's turn.
 func (k chunk) row() *turnRow {
 	if k.Small {
 		return campaignsRow
@@ -70,10 +70,10 @@ func (k chunk) row() *turnRow {
 	return chunksRow
 }
 
-// goes says that the row goes with the chunk's end.
+// goes reports whether the row is deleted at the chunk's end.
 func (r *turnRow) goes() bool { return r.end != "" }
 
-// chunkKey finds a chunk.
+// chunkKey identifies a chunk.
 type chunkKey struct {
 	tenant, campaign string
 	no               int64
@@ -81,13 +81,13 @@ type chunkKey struct {
 
 func (k chunk) key() chunkKey { return chunkKey{k.Tenant, k.Campaign, k.No} }
 
-// chunkTurn is a chunk with its last turn and the next one, and what is marked with it.
+// chunkTurn is a change of a chunk's turn, with what the step marks and refunds.
 type chunkTurn struct {
 	chunkKey
 	was, turn int64
-	begin     int64 // more recipients than before
+	begin     int64 // how many recipients the step begins
 	markedAt  time.Time
-	back      int64 // messages whose credits go back; a large campaign counts them for all of its chunks
+	back      int64 // refunded messages; a large campaign counts them in its own row
 }
 
 var chunkTurnColumns = []db.Column[chunkTurn]{
@@ -101,13 +101,13 @@ var chunkTurnColumns = []db.Column[chunkTurn]{
 	{Name: "back", Int: func(c chunkTurn) int64 { return c.back }},
 }
 
-// lockedTurn is what a transaction has read of a chunk that it locked.
+// lockedTurn is the state of a locked chunk.
 type lockedTurn struct {
 	turn    int64
 	stopped bool // an operator stopped the campaign
 }
 
-// lock locks chunks, and reads those that are not over into locked.
+// lock locks chunks and reads those that are not over into locked.
 func (r *turnRow) lock(keys []chunkKey, locked map[chunkKey]lockedTurn) db.Query {
 	asked := make([]chunkTurn, len(keys))
 	for i, k := range keys {
@@ -125,7 +125,8 @@ func (r *turnRow) lock(keys []chunkKey, locked map[chunkKey]lockedTurn) db.Query
 	}}
 }
 
-// moveAll defers the turns of steps, the last ones of their chunks apart. Each row must still have the turn before.
+// moveAll defers the replacement of turns, and the ends of chunks. Each row must still have the turn that the step
+// names.
 func (r *turnRow) moveAll(tx *db.Tx, moved, ended []chunkTurn) {
 	if !r.goes() {
 		moved, ended = append(moved, ended...), nil
@@ -143,8 +144,8 @@ func (r *turnRow) moveAll(tx *db.Tx, moved, ended []chunkTurn) {
 	}
 }
 
-// chunkJob is the job under which chunks are delivered: one, or, in a volley, several. It ends with the last of them.
+// chunkJob is the job of one chunk, or of the several chunks of a volley. It ends with the last of them.
 type chunkJob struct {
 	id   string
-	left int // chunks that are not over; only the lane of the steps changes it
+	left int // chunks that are not over; changed by the lane of steps alone
 }

@@ -4,14 +4,29 @@ import (
 	"time"
 )
 
-// work is what is to be done about a chunk that was just accepted.
+// work is the state of one chunk's delivery. The job of a fresh small chunk carries it in memory; otherwise it is
+// read from the rows.
+type work struct {
+	campaign Campaign
+	chunk    chunk
+	text     string        // with the code of a one-time password
+	until    time.Time     // the text is not sent later; zero: no end
+	turn     int64         // that the last step left
+	next     int           // place of the first recipient without a mark
+	markedAt time.Time     // mark of the recipients before next that have no row
+	retry    []message     // messages with a row that were not sent and are offered again
+	offerAt  time.Duration // time of the next offer on the monotonic clock
+	stale    bool          // a step failed: only the rows are right
+}
+
+// work makes the work of a chunk that was just accepted.
 func (k otpKeys) work(c Campaign, part chunk, otp *otpRow) *work {
 	w := &work{campaign: c, chunk: part, turn: c.turn}
 	k.render(w, otp)
 	return w
 }
 
-// render makes the text that is sent.
+// render sets the text, and of a one-time password the time until which it is sent.
 func (k otpKeys) render(w *work, otp *otpRow) {
 	w.text = w.campaign.Message
 	if otp != nil {
@@ -19,25 +34,10 @@ func (k otpKeys) render(w *work, otp *otpRow) {
 	}
 }
 
-// work is what a chunk's handler needs. Fresh jobs of small campaigns carry it in memory; any other is
-// read.
-type work struct {
-	campaign Campaign
-	chunk    chunk
-	text     string        // what is sent
-	until    time.Time     // it is not sent later than this; zero: no end
-	turn     int64         // of the last step
-	next     int           // place of the first recipient that is not marked
-	markedAt time.Time     // when those before it were marked that have no row
-	retry    []message     // have a row, were not sent, and are offered again
-	offerAt  time.Duration // when, by what has passed: the clock may be set
-	stale    bool          // a step failed: the rows are the truth
-}
-
-// expired says that the text must not be sent any more: a one-time password that is over.
+// expired reports whether a one-time password is too old to be sent.
 func (w *work) expired(now time.Time) bool { return !w.until.IsZero() && !now.Before(w.until) }
 
-// claim are the next messages that are marked, at most so many.
+// claim gives the next messages to mark, at most most of them.
 func (w *work) claim(now time.Time, most int) []message {
 	var slice []message
 	for place := w.next; place < len(w.chunk.Recipients) && len(slice) < most; place++ {
@@ -46,7 +46,7 @@ func (w *work) claim(now time.Time, most int) []message {
 	return slice
 }
 
-// message is one to a recipient who has no row yet.
+// message makes the message of a recipient that has no row yet.
 func (w *work) message(place int, status Status, now time.Time) message {
 	return message{Tenant: w.campaign.Tenant, Campaign: w.campaign.ID, No: w.chunk.No*chunkSize + int64(place),
 		Recipient: string(w.chunk.Recipients[place]), Status: status, SubmittedAt: now}

@@ -36,11 +36,11 @@ const (
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
 )
 
-// tally is what a transaction changes about one campaign.
+// tally is what a transaction changes in the row of one large campaign.
 type tally struct {
 	tenant, campaign string
-	ended            int64 // chunks
-	back             int64 // messages whose credits go back
+	ended            int64 // chunks that end
+	back             int64 // refunded messages
 }
 
 var tallyColumns = []db.Column[*tally]{
@@ -74,15 +74,15 @@ func (t tallies) deferAll(tx *db.Tx) {
 	tx.Defer(countCampaigns, int64(len(changed)), db.RowsOf(tallyColumns, changed))
 }
 
-// refund is the transfer that gives messages of a campaign back. The leg names the first of them: a
-// message is given back once, by the guard of its row, so that no two transfers name the same.
+// refund is the transfer that gives the credits of messages back. Its leg names the first of them: a message is
+// refunded once, by the guard of its row, so that no two transfers have the same leg.
 func refund(c Campaign, messages, first int64, now time.Time) ledger.Transfer {
 	t := tenant.Tenant{ID: c.Tenant, Mode: c.Mode}
 	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant), Amount: messages * c.Credits,
 		Subject: c.ID, Leg: fmt.Sprintf("refund:%d", first), Kind: "sms_refund", At: now}
 }
 
-// giveBack posts refunds; only then are credits locked.
+// giveBack posts refunds in the ledger. It locks the tenants' credits, which a step without refunds does not.
 func giveBack(tx *db.Tx, book *ledger.Ledger, refunds []ledger.Transfer) error {
 	if len(refunds) == 0 {
 		return nil

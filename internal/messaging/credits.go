@@ -6,17 +6,16 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The most credits of one sale.
+// maxSale is the most credits of one sale.
 const maxSale = 1_000_000_000
 
-// SellCredits gives a tenant credits in tx, where the caller also writes the audit entry, with the price.
-// sale is an id that the caller makes before the transaction; it is booked once. The balance after it is
-// returned.
+// SellCredits adds credits of a tenant in tx, where the caller also writes the audit entry, with the price. The
+// caller makes sale, an id, before the transaction; a sale is booked once. The result is the balance afterwards.
 func (m *Messaging) SellCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
 	return m.book(tx, tenantID, sale, "sms_sale", credits)
 }
 
-// TakeCredits takes back credits of a tenant that were sold by mistake, as far as they are there.
+// TakeCredits takes credits back that were sold by mistake, at most the balance.
 func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
 	return m.book(tx, tenantID, sale, "sms_sale_reversed", credits)
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// Rate is a price in hundredths of a pesewa: operators bill segments in fractions of one.
+// Rate is a price in hundredths of a pesewa, because operators bill segments in fractions of one.
 type Rate int64
 
-// Prices are what the house pays operators for a segment and takes for a credit.
+// Prices are what operators charge for a segment, and what the installation charges for a credit.
 type Prices struct {
 	Credit   Rate
 	Segment  Rate
-	Networks map[msisdn.Network]Rate // where an operator's segment costs something else
+	Networks map[msisdn.Network]Rate // of a segment to these networks
 }
 
 // segment is the price of one segment to a network.
@@ -30,33 +30,33 @@ func (p Prices) segment(n msisdn.Network) Rate {
 	return p.Segment
 }
 
-// times is the amount of n units, rounded half up.
+// times is the price of n units, rounded half up.
 func (r Rate) times(n int64) money.Pesewas { return money.Pesewas((int64(r)*n + 50) / 100) }
 
-// UseLine is what one network was sent in one encoding. Messages are recipients; of them Accepted were
-// taken by an operator, and of these Delivered, Failed (expired and rejected ones among them) and Unsure
-// (reported as unknown) are over, the rest waits for a receipt. Undecided were written and never answered.
+// UseLine is the use of one network in one encoding. Messages counts recipients. Accepted were accepted by an
+// operator; of these, Delivered, Failed (including expired and rejected ones) and Unsure (reported as unknown) are
+// over, and the others wait for a receipt. Undecided were written and never answered.
 type UseLine struct {
-	Network   string // by the number's range; OTHER where it tells none
+	Network   string // by the number's range; OTHER where the range tells none
 	Encoding  smstext.Encoding
 	Messages  int64
 	Accepted  int64
 	Delivered int64
 	Failed    int64
 	Unsure    int64
-	Refused   int64 // nobody took it: refunded
+	Refused   int64 // accepted by no operator, and refunded
 	Undecided int64
 	Credits   int64 // charged and kept
-	Segments  int64 // that operators took, and bill
+	Segments  int64 // that operators accepted and bill
 	Paid      money.Pesewas
 	Cost      money.Pesewas
 }
 
-// Margin is what is left of what was paid for the credits.
+// Margin is what was paid for the credits, less the operators' charges.
 func (l UseLine) Margin() money.Pesewas { return l.Paid - l.Cost }
 
-// DeliveryRate is the part of the messages that are over and were delivered, in hundredths of a per cent;
-// -1 when none is over.
+// DeliveryRate is the share of delivered messages among those that are over, in hundredths of a per cent; -1 when
+// none is over.
 func (l UseLine) DeliveryRate() int64 {
 	over := l.Delivered + l.Failed + l.Unsure
 	if over == 0 {
@@ -70,9 +70,8 @@ const useOf = `SELECT substr(m.recipient, 1, 5), c.encoding, m.status, m.accepte
 	WHERE ($1 = '' OR c.tenant = $1) AND c.mode = $2 AND c.created_at >= $3 AND c.created_at < $4 AND m.no >= 0
 	GROUP BY substr(m.recipient, 1, 5), c.encoding, m.status, m.accepted > 0`
 
-// Use reports credits, segments and encodings side by side, with cost, margin and deliveries, of the
-// campaigns of a mode that were accepted from from until before to; of one tenant, or of all with an
-// empty tenant. It reads all their messages.
+// Use reports credits, segments, cost, margin and deliveries of the campaigns of a mode that were accepted from from
+// and before to, of one tenant, or of all when tenant is empty. It reads all their messages.
 func (m *Messaging) Use(ctx context.Context, tenant, mode string, from, to time.Time, prices Prices) ([]UseLine, error) {
 	var lines map[useKey]*UseLine
 	err := m.db.ReadWhole(ctx, func(tx *db.Tx) error {

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// freshness is how old what is cached may be.
+	// freshness is the greatest age of a cached value.
 	freshness = time.Second
-	// cached is how many of each a node remembers.
+	// cached is the number of values that each cache holds.
 	cached = 10_000
 )
 
-// Deps is what messaging stands on.
+// Deps is everything that the domain needs.
 type Deps struct {
 	DB      *db.DB
 	Ledger  *ledger.Ledger
@@ -32,28 +32,30 @@ type Deps struct {
 	Jobs    *jobs.Queue
 	Answers *idempotency.Answers
 	Senders *senderid.Store
-	Watch   *recovery.Watch // nil: nobody watches (commands, tests)
+	Watch   *recovery.Watch // is told of commits; nil in commands and tests
 	Clock   *clock.Clock
 	Log     *slog.Logger
 	Secret  config.Secret // the keys of one-time passwords are derived from it
-	// SMS are the rails by mode. A tenant of a mode without one is refused with Unavailable. A rail whose
-	// connection another node has says provider.ErrElsewhere: that node delivers what is accepted here.
+	// SMS are the rails by mode. A tenant of a mode without a rail is refused as Unavailable. A rail whose
+	// connections are on another node answers provider.ErrElsewhere, and that node delivers the messages that are
+	// accepted here.
 	SMS map[tenant.Mode]provider.SMSSender
-	// Resend says that campaign messages whose fate a crash left unknown are sent again, so that some
-	// may come twice. One-time passwords never are.
+	// Resend has campaign messages that a crash left unknown sent again, so that some may arrive twice. One-time
+	// passwords are never sent again.
 	Resend bool
-	// Validity is how long operators try to deliver a message of a campaign; 0: as long as they like. A one-time
-	// password is tried until it expires.
+	// Validity is how long operators try to deliver a campaign's message; 0 sets no end. A one-time password is tried
+	// until it expires.
 	Validity time.Duration
 	// Quotas bound what one tenant stores; a member of 0 is no bound.
 	Quotas config.Quotas
 	// OTPTap closes ranges of numbers to which too few one-time passwords are verified; Sends of 0: never.
 	OTPTap config.OTPTap
-	// Recovery holds campaigns back while the database may have forgotten what was sent; nil: it never does (tests).
+	// Recovery keeps campaigns back while the database may have forgotten what was sent; nil in tests that have no
+	// recovery.
 	Recovery *recovery.Recovery
 }
 
-// systemic errors are nobody's fault in the batch.
+// systemic errors concern the database and not a request of the batch: splitting the batch would not help.
 func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }

@@ -8,22 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-const (
-	// repeatWindow is how long after its submit a closed part still takes the blame for a repeated
-	// receipt, so that it is not kept as an early one.
-	repeatWindow = 72 * time.Hour
-	// clockSkew is how far apart the clocks of two nodes may be. A receipt that was kept and is older than a
-	// submit by more is not of it, even if the operator uses an id again.
-	clockSkew = time.Minute
-)
-
-// fits says that the receipt can be the part's. What comes now comes after what was submitted, also where a clock was
-// set back since.
-func (p part) fits(e earlyReceipt) bool {
-	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
-}
-
-// earlyReceipt is a receipt, stored only while no part is known that it may mean.
+// earlyReceipt is a receipt. It is stored while it matches no part.
 type earlyReceipt struct {
 	UpstreamID string
 	ID         string
@@ -32,6 +17,12 @@ type earlyReceipt struct {
 	Code       string
 	ReceivedAt time.Time
 	stored     bool // it has a row
+}
+
+// fits reports whether the receipt can be the part's. A receipt that comes now is later than every submit, also after
+// the clock was set back.
+func (p part) fits(e earlyReceipt) bool {
+	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
 }
 
 const earlyFields = `e.upstream_id, e.id, e.recipient, e.state, e.code, e.received_at`
@@ -51,11 +42,21 @@ var earlyColumns = []db.Column[earlyReceipt]{
 }
 
 const (
+	// repeatWindow is how long after its submit a closed part is matched with repeated receipts, so that these are
+	// not kept as early ones.
+	repeatWindow = 72 * time.Hour
+	// clockSkew is the greatest difference between the clocks of two nodes. A kept receipt that is older than a
+	// submit by more belongs to an earlier message, whose id the operator used again.
+	clockSkew     = time.Minute
+	earlyPassOver = 10 * time.Minute // age of the receipts that a frequent pass looks at
+)
+
+const (
 	earlyReceipts = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.upstream_id IN (SELECT value FROM texts($1)) ORDER BY e.received_at + 0`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
-	// An id of ours says by itself which is meant. Ids grow with time: their range is a part of the look-up
-	// where many receipts have no upstream_id, and id || '' keeps the set from being one.
+	// Our id alone identifies the row. Ids grow with time, so their range narrows the search where many receipts have
+	// no upstream_id; id || '' keeps the planner from using the set instead.
 	dropEarly = `DELETE FROM early_receipts WHERE upstream_id IN (SELECT value FROM texts($1))
 		AND id BETWEEN $3 AND $4 AND id || '' IN (SELECT value FROM texts($2))`
 )
@@ -66,9 +67,9 @@ type openPart struct {
 	part int
 }
 
-// earlyReceiptsQuery applies the receipts that were quicker than the answers to the parts of one transaction, by
-// their ids, and notes which it used. One that came twice is used up with the first: what is kept would
-// be taken for the receipt of another message to that number, whose answer was lost.
+// earlyReceiptsQuery applies early receipts to the parts of a transaction by their ids, and adds the applied ones to
+// used. A repeated receipt is used up, too: if it were kept, it would match another message to that number whose
+// answer was lost.
 func earlyReceiptsQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 	ids := make([]string, 0, len(byID))
 	for id := range byID {
@@ -119,12 +120,12 @@ func (r *result) receive(p *part, e earlyReceipt) {
 	}
 }
 
-// earlyReceiptTimes is when this node last kept a receipt that was quicker than the answer to its submit. Receipts come
-// to the node that submits, so that without one nothing need be looked for; what another node has kept, the
-// pass over early receipts finds.
+// earlyReceiptTimes is when this node last kept an early receipt and last submitted. Receipts come to the node that
+// submits: while it has kept none, steps need not look for one. matchRecentReceipts finds those that another node
+// kept.
 type earlyReceiptTimes struct {
 	keptAt      atomic.Int64
-	submittedAt atomic.Int64 // the latest time of a submit
+	submittedAt atomic.Int64 // of the latest submit
 }
 
 func (e *earlyReceiptTimes) kept(now time.Time) { e.keptAt.Store(db.Micros(now)) }
@@ -138,13 +139,13 @@ func (e *earlyReceiptTimes) submitted(at time.Time) {
 	}
 }
 
-// receivedAt gives the time under which a receipt is kept that comes now. It is after all that was submitted, also where a
-// clock was set back since: only by these times is it known later what it may be of.
+// receivedAt is the time under which a receipt is kept that comes now. It is not before any submit, also after the
+// clock was set back, because these times decide later which message it may belong to.
 func (e *earlyReceiptTimes) receivedAt(at time.Time) time.Time {
 	return db.FromMicros(max(db.Micros(at), e.submittedAt.Load()))
 }
 
-// mayWait says that one may still wait for its part.
+// mayWait reports whether a kept receipt may still wait for its part.
 func (e *earlyReceiptTimes) mayWait(now time.Time) bool {
 	at := e.keptAt.Load()
 	return at > 0 && now.Sub(db.FromMicros(at)) < earlyPassOver
@@ -160,7 +161,3 @@ func dropEarlyReceipts(tx *db.Tx, used []earlyReceipt) {
 	}
 	tx.Defer(dropEarly, -1, upstream, ids, slices.Min(ids), slices.Max(ids))
 }
-
-const (
-	earlyPassOver = 10 * time.Minute // age of the receipts that a frequent pass looks at
-)

@@ -18,9 +18,9 @@ import (
 const (
 	// recordWithin is how long an answer waits for others before a step records it.
 	recordWithin = time.Second
-	// answeredShare to one is the proportion of answered to unanswered messages that is worth a step at once.
+	// answeredShare is how many answered messages for each unanswered one make a step at once.
 	answeredShare = 3
-	// restFor is how long the rest of a message is offered of which an operator took a part.
+	// restFor is how long the other segments of a message are offered after an operator accepted some.
 	restFor = time.Minute
 )
 
@@ -39,23 +39,23 @@ func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
 	return u
 }
 
-// flight is what one owner of a chunk has at the operator: messages that are marked and whose ends are not recorded,
-// at most sliceSize of them. They come back one by one, so that one without an answer holds up no other.
+// flight is the messages in flight of one chunk: marked, at most sliceSize, without a recorded end. Their answers
+// come one by one, so that a missing answer delays no other message.
 type flight struct {
 	submitter *submitter
 	sender    provider.SMSSender
 	w         *work
 	encoded   smstext.Message
-	ctx       context.Context // its end keeps back what was not handed over
+	ctx       context.Context // when it ends, segments that were not submitted are not sent
 	end       context.CancelFunc
 
 	mu         sync.Mutex
-	unrecorded map[int64]message // by number: marked, not collected
-	answered   []result          // of these, what is answered
-	submitting int               // calls of launch whose messages are not all handed over
-	offerAt    time.Duration     // when what was not taken is offered again
-	failed     error             // a panic of the rail
-	changed    chan struct{}     // something has changed that collect waits for
+	unrecorded map[int64]message // by number: marked and not collected
+	answered   []result          // results of those that are answered
+	submitting int               // calls of submit that are not done
+	offerAt    time.Duration     // time of the next offer on the monotonic clock
+	failed     error             // after a panic of the rail
+	changed    chan struct{}     // wakes collect
 }
 
 func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
@@ -71,7 +71,7 @@ func (f *flight) size() int {
 	return len(f.unrecorded)
 }
 
-// markedAt is when the oldest was marked that has no row; zero: all have one.
+// markedAt is the mark of the oldest message without a row; zero when all have one.
 func (f *flight) markedAt() (oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,11 +83,11 @@ func (f *flight) markedAt() (oldest time.Time) {
 	return oldest
 }
 
-// submit hands messages to the operator without waiting. One is never offered after its time: then it has failed.
+// submit submits messages without waiting for answers. A message past its time is not submitted and has failed.
 func (f *flight) submit(messages []message) {
 	begun, from := f.submitter.clock.Reading()
 	f.submitter.receipts.times.submitted(begun)
-	shots := make([]*submission, 0, len(messages))
+	submissions := make([]*submission, 0, len(messages))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, msg := range messages {
@@ -102,13 +102,13 @@ func (f *flight) submit(messages []message) {
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
 			}
-			shots = append(shots, s)
+			submissions = append(submissions, s)
 		}
 	}
 	f.submitting++
 	go func() {
 		defer f.recoverPanic()
-		for _, s := range shots {
+		for _, s := range submissions {
 			f.submitSegments(s)
 		}
 		f.mu.Lock()
@@ -118,7 +118,7 @@ func (f *flight) submit(messages []message) {
 	}()
 }
 
-// recoverPanic is deferred: what a panic leaves is in the rows, and the next owner reads them.
+// recoverPanic is deferred. It fails the flight, so that the next owner reads the rows.
 func (f *flight) recoverPanic() {
 	if p := recover(); p != nil {
 		f.mu.Lock()
@@ -128,7 +128,7 @@ func (f *flight) recoverPanic() {
 	}
 }
 
-// signalLocked has collect look again. It is called under the lock.
+// signalLocked wakes collect.
 func (f *flight) signalLocked() {
 	select {
 	case f.changed <- struct{}{}:
@@ -136,7 +136,8 @@ func (f *flight) signalLocked() {
 	}
 }
 
-// submitSegments submits every segment of a message that was not sent yet. It waits for the operator's window, and for no answer.
+// submitSegments submits the segments of a message that were not sent yet. It waits for room in the operator's
+// window, and for no answer.
 func (f *flight) submitSegments(s *submission) {
 	var waiting []int
 	for p, o := range s.outcomes {
@@ -175,15 +176,15 @@ func (f *flight) submitSegments(s *submission) {
 	}
 }
 
-// completeLocked takes a message back, or has its rest offered again: a message of which a part was written cannot be queued
-// as a whole. It is called under the lock.
+// completeLocked adds a message to the answered ones, or offers its other segments again: a message that is partly
+// written cannot be queued as a whole.
 func (f *flight) completeLocked(s *submission) {
 	if s.partlyWritten() && passed(f.submitter.clock) <= s.begunPassed+restFor && f.ctx.Err() == nil && !f.w.expired(f.submitter.clock.Now()) {
 		pause := s.pause
 		s.pause = 0
 		go func() {
 			defer f.recoverPanic()
-			_ = f.submitter.clock.Sleep(f.ctx, pause) // at its end the offer is refused
+			_ = f.submitter.clock.Sleep(f.ctx, pause) // when f.ctx ends, submitSegments sends nothing
 			f.submitSegments(s)
 		}()
 		return
@@ -198,13 +199,13 @@ func (f *flight) completeLocked(s *submission) {
 	}
 }
 
-// worthAStepLocked says that so much has been answered that the rest is not waited for.
+// worthAStepLocked reports whether enough messages are answered to record them now.
 func (f *flight) worthAStepLocked() bool {
 	return f.submitting == 0 && len(f.answered) >= answeredShare*(len(f.unrecorded)-len(f.answered))
 }
 
-// collect waits until answers are worth a step, and takes them; it comes back with none after most, where that is not
-// 0. All of the flight have answered when size is 0 afterwards.
+// collect waits until enough messages are answered for a step, at the longest most unless that is 0, and returns the
+// results that there are. The flight is complete when size is 0 afterwards.
 func (f *flight) collect(most time.Duration) ([]result, error) {
 	var due, record <-chan struct{}
 	if most > 0 {
@@ -237,7 +238,7 @@ func (f *flight) collect(most time.Duration) ([]result, error) {
 	}
 }
 
-// takeLocked gives what is answered, under the lock.
+// takeLocked removes and returns the results of answered messages.
 func (f *flight) takeLocked() []result {
 	results := f.answered
 	f.answered = nil

@@ -7,13 +7,13 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Status is what became of one message. Stored; never renamed.
+// Status is the state of one message. Stored; never renamed.
 type Status string
 
-// The states of a message: submitted -> delivered, failed, expired, rejected or unknown. queued is a message
-// that was certainly not sent and will be offered again; a recipient without a row is queued, too. sending is
-// a queued one that is offered again, committed before the first octet leaves, as the mark of a chunk is for
-// those without a row. A node that dies leaves both, and they become unknown.
+// The states of a message: submitted -> delivered, failed, expired, rejected or unknown. A queued message was
+// certainly not sent and is offered again; a recipient without a row reads queued, too. sending is the mark of a
+// queued message that is offered again, committed before the first octet leaves; recipients without a row are marked
+// in their chunk. Marked messages of a node that dies become unknown.
 const (
 	StatusQueued    Status = "queued"
 	StatusSending   Status = "sending"
@@ -33,12 +33,12 @@ type message struct {
 	No          int64
 	Recipient   string
 	Status      Status
-	Accepted    int64 // segments that an operator took
-	Open        int64 // of these, without a final receipt
+	Accepted    int64 // segments that an operator accepted
+	Open        int64 // accepted segments without a final receipt
 	SubmittedAt time.Time
 	DeliveredAt time.Time
 	Error       string
-	UpstreamID  string // of a text of one segment, which is its own part
+	UpstreamID  string // of a message of one segment, whose row is its part
 	stored      bool   // it has a row
 }
 
@@ -56,7 +56,7 @@ var messageColumns = []db.Column[message]{
 	{Name: "upstream_id", Text: func(m message) string { return m.UpstreamID }},
 }
 
-// part is one segment that an operator took.
+// part is one segment that an operator accepted.
 type part struct {
 	UpstreamID  string
 	Tenant      string
@@ -66,12 +66,12 @@ type part struct {
 	Recipient   string
 	State       string
 	SubmittedAt time.Time
-	Single      bool // the message has no other part, and is its row
+	Single      bool // the message has no other part, and its row is the part's
 }
 
 const partOpen = "open"
 
-// partStates are the stored words of what a receipt says; what is on its way stays open.
+// partStates are the stored words of receipts; a segment that is on its way stays open.
 var partStates = map[provider.Delivery]string{
 	provider.DeliveryPending: partOpen, provider.Delivered: "delivered", provider.DeliveryFailed: "failed",
 	provider.DeliveryExpired: "expired", provider.DeliveryRejected: "rejected", provider.DeliveryUnknown: "unknown",
@@ -88,7 +88,7 @@ var partColumns = []db.Column[part]{
 	{Name: "submitted_at", Time: func(p part) time.Time { return p.SubmittedAt }},
 }
 
-// unaccepted says that no operator took any of it and none will: its credits go back.
+// unaccepted reports whether no operator accepted any segment and none will, so that the credits are refunded.
 func (m message) unaccepted() bool {
 	return m.Accepted == 0 && (m.Status == StatusRejected || m.Status == StatusFailed)
 }
@@ -96,7 +96,7 @@ func (m message) unaccepted() bool {
 // worse orders the ends of parts: a message is delivered only when all of its parts are.
 var worse = map[string]int{"delivered": 0, "unknown": 1, "expired": 2, "rejected": 3, "failed": 4}
 
-// worst gives the end of a message from the ends of its parts.
+// worst derives the end of a message from the ends of its parts.
 func worst(states ...string) Status {
 	end := "delivered"
 	for _, s := range states {
@@ -107,7 +107,7 @@ func worst(states ...string) Status {
 	return Status(end)
 }
 
-// result is what became of one message's submit.
+// result is the outcome of one message's submission.
 type result struct {
 	message message
 	parts   []part

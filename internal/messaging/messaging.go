@@ -1,14 +1,38 @@
-// Package messaging sends texts for tenants: it keeps their contacts and the numbers that want no
-// messages, prices and charges campaigns and one-time passwords in SMS credits, hands each segment to
-// an operator through an SMS rail, and knows what became of it.
+// Package messaging sends texts for tenants: it prices and charges campaigns and one-time passwords in SMS credits,
+// hands each segment to a mobile operator through an SMS rail, and matches the operators' receipts. Contacts and
+// sender IDs are packages of their own.
 //
-// A campaign is accepted in one transaction (its row, its recipients in chunks, the charge, the jobs),
-// delivered chunk by chunk with a mark before each submit, and refunded once for what no operator
-// accepted. A small one, such as a single message, is a chunk by itself, in its own row, and where it can
-// be submitted at once it is marked in the transaction that charges it. SMPP has no idempotency key:
-// what was written and not answered is unknown and is sent again only where a setting says so, a one-time
-// password never. One owner at a time delivers a chunk: each of its transactions names the turn that the
-// one before left, and a node that was taken for dead finds another there and stops.
+// A campaign is accepted in one transaction: its row, its recipients in chunks, the charge and the jobs. Each
+// chunk is delivered by a job; the messages that are submitted next are marked in the database before the first octet
+// leaves. Messages that no operator accepted are refunded once. A small campaign, such as a single message, is one
+// chunk, which is stored in the campaign's row; where this node can submit it at once, the transaction that charges
+// it also marks it. SMPP has no idempotency key: a message that was written and not answered is unknown. Only a
+// setting (Deps.Resend) has such a message sent again, and a one-time password never is. One owner at a time delivers
+// a chunk, because every step names the turn that the step before it left.
+//
+// Files, from the transport down:
+//
+//	campaign.go, otp.go               Send, SendOTP and VerifyOTP: checks, recipients, the text
+//	admission.go                      the transaction that charges and stores campaigns
+//	otp_code.go, otp_limits.go        codes, and their limits for each number
+//	otp_tap.go, otp_tap_operator.go   ranges of numbers that are closed: too few codes are verified
+//	chunk_delivery.go, volley.go      the jobs: one chunk, or several small campaigns
+//	sending_marks.go                  how many campaigns may be marked with their charge
+//	chunk_takeover.go                 a chunk whose owner is gone
+//	in_flight.go, submission.go       messages at the operator, and the judge of its answers
+//	chunk_step*.go                    one commit of a delivery, many in one transaction
+//	chunk_turn.go                     the turn of the owner: how it is locked, moved and ended
+//	chunk.go, chunk_work.go           a chunk's row and jobs; its delivery in memory
+//	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
+//	unknown_messages.go               messages without an answer, receipts without a message
+//	stopped_campaigns.go              campaigns that an operator stopped
+//	campaign_recovery.go              campaigns that a recovery keeps back
+//	credit_transfers.go, credits.go   charges and refunds; sales
+//	campaign_report.go                campaigns and their messages, for tenants and operators
+//	credits_report.go, check.go       credits and costs; the books of messages
+//	binds.go, metrics.go              connections with message centres; what a node counts
+//	campaign_row.go, message.go       the rows
+//	sweep.go, quota.go, deps.go       retention; quotas; what New needs
 package messaging
 
 import (
@@ -29,7 +53,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// register says who works on chunks.
+// register registers the handlers of each mode that has a rail. A chunk is taken by the node that has the connections
+// of its mode.
 func (m *Messaging) register() {
 	for _, mode := range []tenant.Mode{tenant.Test, tenant.Live} {
 		sender := m.sms[mode]
@@ -94,17 +119,17 @@ func (m *Messaging) OrphanReceipts(ctx context.Context) (OrphanReceipts, error) 
 	return m.receipts.orphanReceipts(ctx)
 }
 
-// Drain ends the marks with the charge and waits for those that were made to be submitted, as long as ctx
-// lasts and drainFor. It comes when nothing is accepted any more, and before the queue's Stop, which begins
-// no job: what is marked and never submitted would be unknown to the next owner.
+// Drain stops marking campaigns with their charge, and waits until the marked ones are submitted, at most drainFor or
+// until ctx ends. It is called when no request is accepted any more and before the queue's Stop, which begins no job:
+// a campaign that is marked and never submitted would be unknown to its next owner.
 func (m *Messaging) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainFor)
 	defer cancel()
 	m.delivery.sendingMarks.drain(ctx)
 }
 
-// Close waits for the transactions that are under way. It comes after the queue's Stop and after the
-// rails, whose receipts come in to the end.
+// Close waits for the transactions that are under way. It is called after the queue's Stop and after the rails are
+// closed, because receipts come in until then.
 func (m *Messaging) Close() {
 	m.admissions.lane.Close()
 	m.delivery.steps.lane.Close()

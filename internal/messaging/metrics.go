@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count what this node sees. The labels are few and fixed: never a tenant, never a number.
+// metrics count the messages and codes of this node. The labels are few and fixed: never a tenant, never a number.
 type metrics struct {
 	messages *prometheus.CounterVec
 	segments *prometheus.CounterVec
@@ -42,7 +42,16 @@ const (
 	otpClosed = "closed"
 )
 
-// network is the label of a number; it follows the number's range.
+// receiptMatch is the result of matching a receipt.
+type receiptMatch string
+
+const (
+	matchedPart   receiptMatch = "matched"
+	matchedRepeat receiptMatch = "repeated"
+	matchedNone   receiptMatch = "early"
+)
+
+// network is the label of a number, by the number's range.
 func network(n msisdn.MSISDN) string {
 	if likely, ok := n.LikelyNetwork(); ok {
 		return string(likely)
@@ -77,15 +86,3 @@ func (m metrics) otpSent(to msisdn.MSISDN) { m.sent.WithLabelValues(prefix(to)).
 func (m metrics) otpVerified(by msisdn.MSISDN, result string) {
 	m.verified.WithLabelValues(prefix(by), result).Inc()
 }
-
-// receiptMatch says what a receipt came to.
-type receiptMatch string
-
-const (
-	matchedPart receiptMatch = "matched"
-)
-
-const (
-	matchedRepeat receiptMatch = "repeated"
-	matchedNone   receiptMatch = "early"
-)

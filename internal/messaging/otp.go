@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// OTP asks for a one-time password. Length is in digits; zero members take their default.
+// OTP is a request for a one-time password. Length is in digits; zero members take their default.
 type OTP struct {
 	SenderID string
 	Message  string // with the Placeholder
@@ -26,12 +26,12 @@ type OTP struct {
 // OTPSent is an accepted one-time password.
 type OTPSent struct {
 	RequestID string
-	Prefix    string // shown to the user, so that codes and requests are not mixed up
+	Prefix    string // shown to the user beside the code, which tells requests apart
 }
 
-// SendOTP makes a code, charges and sends it. A request for the same number before becomes void.
-// Errors: Invalid (senderId, message, length, expiry, an idempotency key with another body),
-// InsufficientCredits with Shortage as Data, RateLimited, Unavailable (no SMS rail).
+// SendOTP makes a code, charges and sends it. It voids an earlier open code for the same number. Errors: Invalid
+// (senderId, message, length, expiry, an idempotency key with another body), InsufficientCredits with Shortage as
+// Data, RateLimited (the number, or its range), Unavailable (no SMS rail).
 func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OTP) (sent OTPSent, replayed bool, err error) {
 	if m.otp.code == nil {
 		return OTPSent{}, false, errNoSecret
@@ -47,7 +47,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	}
 	var bad problem.Fields
 	o.check(&bad)
-	// The digits do not matter to what the checks see; the code follows from the id that is made there.
+	// The checks need only the length of the code; the code itself follows from the id that newCampaign makes.
 	text := strings.ReplaceAll(o.Message, Placeholder, strings.Repeat("0", min(max(o.Length, OTPLeastLength), OTPMostLength)))
 	c, err := m.newCampaign(ctx, t, caller, "senderId", o.SenderID, text, bad)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	return OTPSent{RequestID: accepted.ID, Prefix: row.prefix}, false, nil
 }
 
-// otpAgain answers a request whose idempotency key was used before with what it made then.
+// otpAgain answers a request whose idempotency key was used with what it made then.
 func (m *Messaging) otpAgain(ctx context.Context, c Campaign) (sent OTPSent, replayed bool, err error) {
 	err = m.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(selectPrefix, []any{c.Tenant, c.ID}, &sent.Prefix)
@@ -78,8 +78,8 @@ func (m *Messaging) otpAgain(ctx context.Context, c Campaign) (sent OTPSent, rep
 	return sent, true, err
 }
 
-// CheckTemplate refuses the message of a one-time password that has no Placeholder. One that is empty is
-// refused elsewhere, as every message is.
+// CheckTemplate refuses the message of a one-time password without a Placeholder. An empty message is refused with
+// the other checks of a text.
 func CheckTemplate(message string) error {
 	if message == "" || strings.Contains(message, Placeholder) {
 		return nil
@@ -87,7 +87,7 @@ func CheckTemplate(message string) error {
 	return problem.Field("message", "must contain the placeholder "+Placeholder)
 }
 
-// check completes the request and adds what is wrong with it.
+// check applies defaults and adds to bad what is wrong with the request.
 func (o *OTP) check(bad *problem.Fields) {
 	if o.Length == 0 {
 		o.Length = OTPLeastLength
@@ -117,10 +117,10 @@ const (
 	useOTP  = `UPDATE otps SET status = 'used' WHERE tenant = $1 AND id = $2 AND status = 'open'`
 )
 
-// VerifyOTP compares a code. A wrong one is Invalid; a request that is unknown, of another number,
-// expired, used, void or out of tries is Unauthenticated. The try is committed before the comparison,
-// so that no number of connections at once gives a sixth. A client that lost the answer may ask again with
-// the same Idempotency-Key: a code that was right stays right for it, and replayed is true.
+// VerifyOTP compares a code. A wrong code is Invalid; a request that is unknown, of another number, expired, used,
+// void or out of tries is Unauthenticated. The try is committed before the comparison, so that concurrent requests
+// have no sixth. A client that lost the answer may repeat the request with the same Idempotency-Key: a right code
+// stays right for it, and replayed is true.
 func (m *Messaging) VerifyOTP(ctx context.Context, caller idempotency.Caller, requestID string, phone msisdn.MSISDN, code string) (replayed bool, err error) {
 	if m.otp.hash == nil {
 		return false, errNoSecret
@@ -133,7 +133,7 @@ func (m *Messaging) VerifyOTP(ctx context.Context, caller idempotency.Caller, re
 	}
 	err = m.verify(ctx, caller, requestID, phone, code)
 	if problem.Is(err, problem.Unauthenticated) {
-		// Perhaps the same request was right meanwhile.
+		// The same request may have been right meanwhile.
 		if replayed, err := m.verified(ctx, caller); replayed || err != nil {
 			return replayed, err
 		}
@@ -141,7 +141,7 @@ func (m *Messaging) VerifyOTP(ctx context.Context, caller idempotency.Caller, re
 	return false, err
 }
 
-// verified says whether a code was right that came with the caller's Idempotency-Key.
+// verified reports whether a right code came with the caller's Idempotency-Key before.
 func (m *Messaging) verified(ctx context.Context, caller idempotency.Caller) (right bool, err error) {
 	_, right, err = idempotency.Recall[struct{}](ctx, m.answers, caller)
 	return right, err
@@ -200,7 +200,7 @@ func noTry() error {
 	return problem.New(problem.Unauthenticated, "otp_not_open", otpNotOpen)
 }
 
-// count takes one of a number's allowance, exactly across nodes.
+// count uses one of a number's allowance, exactly across nodes.
 func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
 	now := m.clock.Now()
 	var rows int64
@@ -220,7 +220,7 @@ func (m *Messaging) count(ctx context.Context, tenant string, phone msisdn.MSISD
 	return err
 }
 
-// below refuses when the allowance is used up, without taking of it.
+// below refuses when a number's allowance is used up, and uses none of it.
 func (m *Messaging) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
 	var begun time.Time
 	var used int64

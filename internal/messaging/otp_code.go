@@ -23,7 +23,7 @@ const (
 	otpNotOpen       = "The code is unknown, expired or used"
 )
 
-// Placeholder is where the code goes in a one-time password's message.
+// Placeholder is the place of the code in a one-time password's message.
 const Placeholder = "<%otp_code%>"
 
 const (
@@ -31,7 +31,7 @@ const (
 	otpPrefixLength  = 3
 )
 
-// otpRow is what is stored: a keyed hash, never the code.
+// otpRow is the row of a code: it has a keyed hash, never the code.
 type otpRow struct {
 	tenant, id, msisdn, prefix, hash string
 	length                           int
@@ -42,9 +42,8 @@ type otpRow struct {
 // otpKeys are derived from the installation's secret, which is not in the database.
 type otpKeys struct{ code, hash []byte }
 
-// code gives the code of a request. It is derived from the request's id, so that it need not be kept
-// anywhere and yet whoever delivers the message can write it; without the key the digits are as good as
-// drawn.
+// of gives the code of a request. It is derived from the request's id, so that the node that delivers the message can
+// write it and it is stored nowhere. Without the key its digits cannot be told from random ones.
 func (k otpKeys) of(id string, length int) string {
 	mac := hmac.New(sha256.New, k.code)
 	mac.Write([]byte(id))
@@ -55,14 +54,14 @@ func (k otpKeys) of(id string, length int) string {
 	return fmt.Sprintf("%0*d", length, binary.BigEndian.Uint64(mac.Sum(nil))%limit)
 }
 
-// hashed binds a code to its request.
+// hashed is the stored hash of a code, which holds for one request.
 func (k otpKeys) hashed(id, code string) string {
 	mac := hmac.New(sha256.New, k.hash)
 	mac.Write([]byte(id + "\x00" + code))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// errNoSecret is a mistake of the program: a domain made without a secret was asked about codes.
+// errNoSecret is a mistake of the program: a domain without a secret was asked for codes.
 var errNoSecret = errors.New("messaging: one-time passwords need the installation's secret")
 
 // text is the message of a request with its code.
@@ -74,7 +73,7 @@ const (
 	selectOTP = `SELECT length, expires_at FROM otps WHERE tenant = $1 AND id = $2`
 )
 
-// letters draws a prefix.
+// letters draws the prefix of a request.
 func letters() string {
 	var octets [otpPrefixLength]byte
 	rand.Read(octets[:]) // never fails

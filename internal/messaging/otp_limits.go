@@ -16,7 +16,7 @@ const (
 	failsCounter     = "failed"
 )
 
-// A window that begins more than its length from now was begun by a clock that ran ahead, and is over, too.
+// A window that begins more than its length in the future predates a clock correction and is over, too.
 const (
 	countOTP = `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used) VALUES ($1, $2, $3, $4, 1)
 		ON CONFLICT (tenant, msisdn, name) DO UPDATE SET
@@ -26,17 +26,17 @@ const (
 	readOTPCounter = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
 )
 
-// An allowance is what a number has used of how many one-time passwords may go to it.
+// allowance is how many one-time passwords to a number are used in a window.
 type allowance struct {
 	begun time.Time // of the window
 	used  int64
 }
 
-// allowances are those of the numbers of one tenant each, by tenant and number. The lock of the tenant's
-// credits, which comes before, keeps them as they are.
+// allowances are those of a transaction's numbers, by tenant and number. The lock of each tenant's credits, which the
+// transaction has, keeps them unchanged.
 type allowances map[[2]string]allowance
 
-// Each is looked for by itself, as in byIdempotency.
+// Each row is looked up by itself, as in byIdempotency.
 const otpAllowances = `SELECT asked.of_tenant, asked.of_number,
 		COALESCE((SELECT c.window_start FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0),
 		COALESCE((SELECT c.used FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0)
@@ -47,7 +47,7 @@ var numberColumns = []db.Column[*otpRow]{
 	{Name: "of_number", Text: func(o *otpRow) string { return o.msisdn }},
 }
 
-// query reads what has been used.
+// query reads the allowances of some codes' numbers.
 func (all allowances) query(codes []*otpRow) db.Query {
 	return db.Query{SQL: otpAllowances, Args: []any{db.RowsOf(numberColumns, codes)}, Each: func(r *db.Row) error {
 		var of [2]string
@@ -58,8 +58,8 @@ func (all allowances) query(codes []*otpRow) db.Query {
 	}}
 }
 
-// take counts one more password, or refuses it. It is for the requests of one transaction; countOTP does the
-// same for all others.
+// take counts one more password, or refuses it, among the requests of one transaction. countOTP writes the same
+// count.
 func (all allowances) take(o otpRow, now time.Time) error {
 	of := [2]string{o.tenant, o.msisdn}
 	a := all[of]

@@ -13,20 +13,20 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A tap is the flow of one tenant's one-time passwords to one range of numbers. Traffic pumping sends codes to numbers
-// that never verify them, because somebody earns on each message. So codes are counted in batches of a fixed number;
-// each full batch gets some time for its codes to be verified, and when too few were, the tap closes for a while.
-// A batch that is not full in time is dropped, so that a small flow is never judged.
+// A tap is the flow of one tenant's one-time passwords to one range of numbers. Traffic pumping asks for codes to
+// numbers that never verify them, because its author is paid for each message. Codes are therefore counted in batches
+// of a fixed number. A full batch gets some time for its codes to be verified; when too few are, the tap closes for a
+// while. A batch that does not fill in time is dropped, so that a small flow is never judged.
 //
-// All changes but counting a verification happen under the lock of the tenant's credits: each node sees the batches as
-// the node before it left them.
+// Every change but the count of a verification is made under the lock of the tenant's credits, so that each node sees
+// the batches as the one before left them.
 
 // tapRange is how many digits of a number in its 233 form make a range.
 const tapRange = 6
 
 func rangeOf(n string) string { return n[:min(len(n), tapRange)] }
 
-// RangeOf gives the range of a number as people write it; what is no whole number is a range already.
+// RangeOf gives the range of a number as people write it; a text that is not a whole number is taken for a range.
 func RangeOf(text string) string {
 	if n, err := msisdn.Parse(text); err == nil {
 		return rangeOf(string(n))
@@ -34,7 +34,7 @@ func RangeOf(text string) string {
 	return text
 }
 
-// tapKey finds a tap.
+// tapKey identifies a tap.
 type tapKey struct{ tenant, prefix string }
 
 func (o otpRow) tap() tapKey { return tapKey{o.tenant, rangeOf(o.msisdn)} }
@@ -42,9 +42,9 @@ func (o otpRow) tap() tapKey { return tapKey{o.tenant, rangeOf(o.msisdn)} }
 // otpTap is the row of a tap.
 type otpTap struct {
 	tapKey
-	batch, sent, verified             int64 // the batch that is being filled
+	batch, sent, verified             int64 // of the batch that is filling
 	began                             time.Time
-	fullBatch, fullSent, fullVerified int64 // the last that was filled
+	fullBatch, fullSent, fullVerified int64 // of the last full batch
 	fullAt                            time.Time
 	closedAt, closedUntil             time.Time
 }
@@ -54,14 +54,14 @@ func (t *otpTap) begin(now time.Time) {
 	t.batch, t.began, t.sent, t.verified = t.batch+1, now, 0, 0
 }
 
-// judge looks at the full batch once its codes had their time, and says whether the tap closes with it.
+// judge judges the full batch once its codes had their time, and reports whether the tap closes.
 func (t *otpTap) judge(rule config.OTPTap, now time.Time) (closes bool) {
 	age := now.Sub(t.fullAt)
 	if t.fullAt.IsZero() || age >= 0 && age < rule.Wait {
 		return false
 	}
 	t.fullAt = time.Time{}
-	if age < 0 || (t.fullSent-t.fullVerified)*100 < t.fullSent*rule.Unverified { // age: a clock was set back
+	if age < 0 || (t.fullSent-t.fullVerified)*100 < t.fullSent*rule.Unverified { // age below 0: the clock was set back
 		return false
 	}
 	t.closedAt, t.closedUntil = now, now.Add(rule.Closed)
@@ -69,7 +69,7 @@ func (t *otpTap) judge(rule config.OTPTap, now time.Time) (closes bool) {
 	return true
 }
 
-// closed says how long the tap stays closed; a time in the future predates a clock correction.
+// closed is how long the tap stays closed. A time in the future predates a clock correction.
 func (t *otpTap) closed(now time.Time) time.Duration {
 	if t.closedAt.After(now) {
 		return 0
@@ -77,7 +77,7 @@ func (t *otpTap) closed(now time.Time) time.Duration {
 	return max(t.closedUntil.Sub(now), 0)
 }
 
-// count adds a code to the batch that is being filled, and gives the batch's number.
+// count adds a code to the batch that is filling, and gives the batch's number.
 func (t *otpTap) count(rule config.OTPTap, now time.Time) (batch int64) {
 	if age := now.Sub(t.began); t.batch == 0 || age < 0 || age >= rule.Within {
 		t.begin(now)
@@ -106,7 +106,8 @@ func newTaps(rule config.OTPTap) taps {
 const (
 	tapFields = `t.tenant, t.prefix, t.batch, t.began, t.sent, t.verified, t.full_batch, t.full_at, t.full_sent, t.full_verified, t.closed_at, t.closed_until`
 	readTaps  = `SELECT ` + tapFields + ` FROM rows($1) AS asked JOIN otp_taps t ON t.tenant IN (asked.of_tenant) AND t.prefix = asked.of_prefix`
-	// Verifications are counted meanwhile: those of a batch that stays, or becomes the full one, are the row's.
+	// Verifications are counted meanwhile, so the counts of a batch that stays, or becomes the full one, are taken
+	// from the row.
 	writeTaps = `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent, full_verified, closed_at, closed_until)
 		SELECT r.of_tenant, r.of_prefix, r.batch, r.began, r.sent, 0, r.full_batch, r.full_at, r.full_sent, 0, r.closed_at, r.closed_until FROM rows($1) AS r WHERE true
 		ON CONFLICT (tenant, prefix) DO UPDATE SET batch = excluded.batch, began = excluded.began, sent = excluded.sent,
@@ -154,7 +155,7 @@ func (s taps) query(codes []*otpRow) db.Query {
 	}}
 }
 
-// open refuses a code whose tap is closed, or closes with what is known now.
+// open refuses a code whose tap is closed, or closes it after judging its full batch.
 func (s *taps) open(o otpRow, now time.Time) error {
 	t := s.read[o.tap()]
 	if t == nil {
@@ -184,8 +185,8 @@ func (s *taps) count(o *otpRow, now time.Time) {
 	}
 }
 
-// deferAll defers the rows that have changed. They come after the codes', as for a verification, so that neither waits
-// for the other in a ring.
+// deferAll defers the changed rows. They are locked after the rows of codes, as in a verification, so that no two
+// transactions wait for each other.
 func (s *taps) deferAll(tx *db.Tx) {
 	if len(s.changed) == 0 {
 		return
@@ -200,7 +201,7 @@ func (s *taps) deferAll(tx *db.Tx) {
 	tx.Defer(writeTaps, int64(len(rows)), db.RowsOf(tapColumns, rows))
 }
 
-// maskedRange writes a range as a number whose other digits are hidden.
+// maskedRange renders a range as a number with its other digits hidden.
 func maskedRange(prefix string) string { return prefix + "******" }
 
 func tapClosed(wait time.Duration) error {

@@ -12,7 +12,7 @@ const (
 	closedTaps = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.closed_until > $1 AND t.closed_at <= $1 ORDER BY t.closed_until, t.tenant, t.prefix`
 	countTaps  = `SELECT count(*) FROM otp_taps WHERE closed_until > $1 AND closed_at <= $1`
 	selectTap  = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.tenant = $1 AND t.prefix = $2`
-	// What was sent before is judged no more.
+	// The batches before are not judged any more.
 	reopenTap = `UPDATE otp_taps SET closed_until = 0, full_at = 0, batch = batch + 1, began = $3, sent = 0, verified = 0
 		WHERE tenant = $1 AND prefix = $2 AND closed_until > $3`
 )
@@ -22,7 +22,7 @@ type ClosedRange struct {
 	Tenant   string
 	Prefix   string // first digits of the numbers, in the 233 form
 	Sent     int64  // in the batch that closed it
-	Verified int64  // of these, by now
+	Verified int64  // of these, until now
 	At       time.Time
 	Until    time.Time
 }
@@ -31,7 +31,7 @@ func (t *otpTap) closedRange() ClosedRange {
 	return ClosedRange{Tenant: t.tenant, Prefix: t.prefix, Sent: t.fullSent, Verified: t.fullVerified, At: t.closedAt, Until: t.closedUntil}
 }
 
-// ClosedRanges lists the ranges that are closed now, the one that opens first before.
+// ClosedRanges lists the ranges that are closed now, in the order in which they open.
 func (m *Messaging) ClosedRanges(ctx context.Context) (all []ClosedRange, err error) {
 	err = m.db.Read(ctx, func(tx *db.Tx) error {
 		all = nil
@@ -54,14 +54,14 @@ func (m *Messaging) CountClosedRanges(ctx context.Context) (n int64, err error) 
 	return n, err
 }
 
-// ReopenRange opens a range before its time, in tx, where the caller also writes the audit entry. It counts anew from
-// there. One that is not closed is NotFound.
+// ReopenRange opens a closed range, in tx, where the caller also writes the audit entry. Counting starts anew. A
+// range that is not closed is NotFound.
 func (m *Messaging) ReopenRange(tx *db.Tx, tenantID, prefix string) (ClosedRange, error) {
 	t, err := m.tenants.Locked(tx, tenantID)
 	if err != nil {
 		return ClosedRange{}, err
 	}
-	if _, err := m.ledger.Open(tx, t.SMSCredits()); err != nil { // as who sends a code does
+	if _, err := m.ledger.Open(tx, t.SMSCredits()); err != nil { // the lock under which taps change
 		return ClosedRange{}, err
 	}
 	var tap otpTap

@@ -10,8 +10,9 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// What a tenant stores for nothing, or faster than operators take it, has a quota (config.Quotas). It is counted before
-// the rows are written and not locked: requests that come at once may go beyond it, each by what one of them may add.
+// Rows that a tenant stores for free, or faster than operators accept messages, have a quota (config.Quotas). Rows
+// are counted before others are added and are not locked: concurrent requests may exceed a quota, each by what one of
+// them may add.
 
 const (
 	countContacts = `SELECT coalesce(sum(contacts), 0) FROM contact_groups WHERE tenant = $1`
@@ -34,7 +35,8 @@ func roomForGroup(tx *db.Tx, tenantID string, most int64) error {
 		problem.Field("name", fmt.Sprintf("cannot be given: an account may have at most %d contact groups", most)))
 }
 
-// roomForCampaign is asked for a campaign that has chunks of its own: single messages are bounded by their credits.
+// roomForCampaign refuses a campaign beyond the quota of large campaigns under way. Small campaigns are bounded by
+// their credits.
 func (m *Messaging) roomForCampaign(ctx context.Context, t tenant.Tenant) error {
 	most := t.Quotas.Over(m.quotas).Campaigns
 	if most == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// receiptBook matches the receipts of operators with messages: it keeps those that come too early, and ends messages of
-// which no receipt or no answer came.
+// receiptBook matches operators' receipts with messages, keeps receipts that come before their message is recorded,
+// and ends messages that have neither an answer nor a receipt.
 type receiptBook struct {
 	db      *db.DB
 	ledger  *ledger.Ledger
@@ -35,8 +35,8 @@ func newReceiptBook(d Deps, counters metrics) *receiptBook {
 	return b
 }
 
-// receive stores an operator's receipt; it is committed when receive returns, so that the operator may
-// be told so. A receipt that says nothing final changes nothing; one that comes twice neither.
+// receive stores an operator's receipt; it is committed when receive returns, so that it can be acknowledged. A
+// receipt without a final state, and a repeated one, change nothing.
 func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) error {
 	if r.State == provider.DeliveryPending {
 		return nil
@@ -49,10 +49,10 @@ func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) error {
 	return err
 }
 
-// What is found by the operator's ids is not put into the order of another index: a plan that was made while
-// the table was empty would read all of that for its order.
+// The results are not sorted by another index: a plan that was made while the table was empty would read all of that
+// index.
 const (
-	// The message of one segment is the row of its part. A message that waits for its receipt is submitted.
+	// A message of one segment is the row of its part. A message that waits for its receipt is submitted.
 	singlesByID = `SELECT m.upstream_id, m.tenant, m.campaign, m.no, 1, m.recipient, CASE WHEN m.open > 0 THEN 'open' ELSE m.status END, m.submitted_at
 		FROM messages m WHERE m.upstream_id IN (SELECT value FROM texts($1)) AND (m.open > 0 OR m.submitted_at > $2)`
 	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at`
@@ -69,7 +69,7 @@ const (
 		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.open > 0`
 )
 
-// messageKey finds a message.
+// messageKey identifies a message.
 type messageKey struct {
 	tenant, campaign string
 	no               int64
@@ -85,7 +85,7 @@ var messageKeyColumns = []db.Column[messageKey]{
 	{Name: "of_no", Int: func(k messageKey) int64 { return k.no }},
 }
 
-// messageEnd is the end of a message by its receipts.
+// messageEnd is the state of a message after receipts for its parts.
 type messageEnd struct {
 	messageKey
 	open   int64
@@ -93,7 +93,7 @@ type messageEnd struct {
 	at     time.Time
 	why    string
 
-	upstream string // of a text of one segment that was unknown
+	upstream string // of an unknown message of one segment
 }
 
 var messageEndColumns = []db.Column[messageEnd]{
@@ -114,8 +114,7 @@ var closedPartColumns = []db.Column[*part]{
 	{Name: "to_state", Text: func(p *part) string { return p.State }},
 }
 
-// match commits a batch of receipts. It may run twice after a lost answer: a part that is closed
-// stays closed.
+// match matches a batch of receipts. It may run twice after a lost answer, because a closed part stays closed.
 func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[receiptMatch], error) {
 	var verdicts []lane.Verdict[receiptMatch]
 	err := b.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
@@ -172,7 +171,7 @@ func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[r
 	return verdicts, nil
 }
 
-// messageEnds says what the messages come to whose parts got receipts.
+// messageEnds derives the states of the messages whose parts got receipts.
 func messageEnds(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part) []messageEnd {
 	ends := make([]messageEnd, 0, len(last))
 	for key, e := range last {
@@ -194,9 +193,8 @@ func messageEnds(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*p
 	return ends
 }
 
-// findParts finds the parts that the receipts may mean, with all parts of their messages. Those of a message
-// with several are locked, because what the message comes to follows from all of them; for one that is alone
-// the guard of its change is enough.
+// findParts reads the parts that the receipts may mean, with all parts of their messages. The parts of a message with
+// several are locked, because its state follows from all of them; a single part is guarded by its update.
 func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
 	ids := make([]string, 0, len(batch))
 	for _, e := range batch {
@@ -249,8 +247,8 @@ func (p *part) scan(r *db.Row) error {
 
 func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
 
-// partOf finds the part that a receipt means: the newest open one of that id and recipient. known with
-// no part says that it repeats what is known.
+// partOf finds the part that a receipt means: the newest open part with that id and recipient. known without a part
+// means that the receipt is a repeat.
 func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	for _, p := range candidates {
 		if !p.fits(e) {
@@ -265,12 +263,13 @@ func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	return newest, known || newest != nil
 }
 
-// The pass over receipts that nobody knew when they came. A step and a receipt that are committed at once
-// miss each other; one of later passes finds both, also where the receipt repeats one that was not missed.
+// Receipts that matched no message are matched again later. A step and a receipt that are committed at the same time
+// do not see each other; a later pass sees both.
 const (
 	earlyPassEvery = 5 * time.Second
 	earlyAtOnce    = 500
-	// Those that match knows, and no others: one that it leaves would be found again and again, before the rest.
+	// The query finds exactly the receipts that match would match. A receipt that match leaves would be found again
+	// each time, before the others.
 	knownEarly = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
 		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND e.recipient IN ('', m.recipient)
 				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
@@ -279,7 +278,7 @@ const (
 		ORDER BY e.received_at LIMIT $2`
 )
 
-// matchRecentReceipts takes early receipts whose part is known by now.
+// matchRecentReceipts matches the early receipts of the last minutes whose part is recorded by now.
 func (b *receiptBook) matchRecentReceipts(ctx context.Context) error {
 	return b.matchEarlyReceipts(ctx, b.clock.Now().Add(-earlyPassOver))
 }

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// marksAtOnce is how many small campaigns may be marked with their charge and not yet submitted: as many
-	// as have a worker. A crash leaves no more of them unknown than of those that a worker marks.
+	// marksAtOnce is how many small campaigns may be marked with their charge and not yet submitted: as many as have
+	// a worker. A crash leaves no more of them unknown than of campaigns that a worker marks.
 	marksAtOnce = smallWorkers
-	// marksKept is after what time a mark stands in nobody's way any more whose job this node has lost.
+	// marksKept is the age from which a mark counts no more: this node has lost its job.
 	marksKept = time.Minute
-	// drainFor bounds the wait for marked campaigns at the end.
+	// drainFor bounds the wait for marked campaigns when the node stops.
 	drainFor = 10 * time.Second
 )
 
-// sendingMarks are the campaigns that were marked with their charge and that this node has not submitted yet.
+// sendingMarks are the campaigns that are marked with their charge and that this node has not submitted yet.
 type sendingMarks struct {
 	mu     sync.Mutex
 	at     map[string]time.Time // by campaign
 	closed bool
-	empty  chan struct{} // closed when the last has ended, for drain
+	empty  chan struct{} // closed when the last mark ends
 }
 
-// begin notes a campaign, or says that there is no room for it.
+// begin adds a campaign, or returns false when there is no room.
 func (s *sendingMarks) begin(c *clock.Clock, campaign string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *sendingMarks) end(campaign string) {
 	}
 }
 
-// drain takes no more and waits for the last.
+// drain refuses further marks and waits until the last ends.
 func (s *sendingMarks) drain(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true

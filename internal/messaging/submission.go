@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// resubmitFor is how long a message that no operator took is offered again, from its first time.
+	// resubmitFor is how long a message that no operator accepted is offered again, from its first offer.
 	resubmitFor = 30 * time.Minute
 	leastRetry  = 100 * time.Millisecond
 	mostRetry   = 10 * time.Second
 )
 
-// messageError is how many characters are kept of an operator's word.
+// messageError is the most characters that are kept of an operator's error.
 const messageError = 120
 
-// submission is a message on its way to the operator: one outcome a segment.
+// submission is a message that is being submitted, with an outcome for each segment.
 type submission struct {
 	message     message
 	group       uint16
-	begun       time.Time     // when it was offered first
-	begunPassed time.Duration // the same, by what has passed
+	begun       time.Time     // time of its first offer
+	begunPassed time.Duration // the same on the monotonic clock
 	outcomes    []provider.Outcome
-	answered    time.Time     // the last of them
-	pause       time.Duration // before the next offer of what was not sent
+	answered    time.Time     // time of the last outcome
+	pause       time.Duration // before unsent segments are offered again
 }
 
-// partlyWritten says that some segments were written and others not: the message cannot be queued as a whole.
+// partlyWritten reports whether some segments were written and others not, so that the message cannot be queued as a
+// whole.
 func (s *submission) partlyWritten() bool {
 	waiting, gone := false, false
 	for _, o := range s.outcomes {
@@ -38,7 +39,7 @@ func (s *submission) partlyWritten() bool {
 		case provider.NotSent:
 			waiting = true
 		case provider.Rejected:
-			return false // refused: the rest is of no use
+			return false // a refused message is not completed
 		default:
 			gone = true
 		}
@@ -46,7 +47,7 @@ func (s *submission) partlyWritten() bool {
 	return waiting && gone
 }
 
-// passed is how much time has, whatever the machine's clock is set to.
+// passed reads the monotonic clock, which no correction of the machine's clock changes.
 func passed(c *clock.Clock) time.Duration {
 	_, passed := c.Reading()
 	return passed
@@ -57,11 +58,12 @@ func failed(msg message, why string) result {
 	return result{message: msg}
 }
 
-// judge turns the outcomes of a message's segments into its status. One accepted segment counts as
-// accepted; what was written and not answered is unknown; a definite no is one; the rest was not sent.
+// judge derives a message's status from the outcomes of its segments. A message with an accepted segment is accepted;
+// otherwise one with an unanswered segment is unknown, one with a refused segment is rejected, and any other was not
+// sent.
 func judge(s *submission) result {
 	r := result{message: s.message}
-	r.message.Error = "" // of an offer before
+	r.message.Error = "" // clears the error of an earlier offer
 	count := map[provider.Class]int{}
 	for _, o := range s.outcomes {
 		count[o.Class]++
@@ -88,7 +90,7 @@ func judge(s *submission) result {
 		r.message.Status = StatusRejected
 	default:
 		r.message.Status = StatusQueued
-		return r // it keeps the time at which it was offered first
+		return r // SubmittedAt stays the time of the first offer
 	}
 	if r.message.SubmittedAt = s.answered; r.message.Status == StatusUnknown {
 		r.message.SubmittedAt = s.begun // a receipt may have come before the answer was given up
@@ -96,8 +98,8 @@ func judge(s *submission) result {
 	return r
 }
 
-// parts are those of a message of which an operator took at least one segment. A segment that was
-// taken without an id will have no receipt and has no row.
+// partsOf gives the parts of a message of which an operator accepted a segment. A segment that was accepted without
+// an id can have no receipt and gets no row.
 func partsOf(s *submission) []part {
 	var rows []part
 	for i, o := range s.outcomes {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 )
 
-// The times after which rows have served.
+// How long rows are kept.
 const (
 	sweepEvery = 10 * time.Minute
 	stagedFor  = time.Hour
@@ -27,14 +27,14 @@ const (
 	sweepCounts = `DELETE FROM otp_counters WHERE window_start < $1`
 )
 
-// retention ends what rows have served for.
+// retention deletes rows that are no longer needed.
 type retention struct {
 	db       *db.DB
 	clock    *clock.Clock
 	receipts *receiptBook
 }
 
-// sweep removes what nobody needs, lets late receipts speak and gives back what none spoke for.
+// sweep deletes rows that are too old, matches orphan receipts, and refunds unknown messages without one.
 func (r *retention) sweep(ctx context.Context) error {
 	now := r.clock.Now()
 	if err := r.receipts.matchEarlyReceipts(ctx, time.Time{}); err != nil {
@@ -48,7 +48,7 @@ func (r *retention) sweep(ctx context.Context) error {
 	}
 	for more := true; more; {
 		var err error
-		// What came at the end of the window has been believed by then.
+		// Receipts from the end of the window have been matched by then.
 		if more, err = r.receipts.refundUnknown(ctx, now.Add(-receiptWindow-orphanAfter)); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (r *retention) sweep(ctx context.Context) error {
 }
 
 const (
-	// keysAtOnce is how many keys one look for old ones finds: it reads those of a day.
+	// keysAtOnce is the most keys that one query for old ones reads: those of a day.
 	keysAtOnce = 10_000
 	oldKeys    = `SELECT tenant, id FROM campaigns WHERE idempotency_key <> '' AND created_at < $1 LIMIT $2`
 	dropKeys   = `UPDATE campaigns SET idempotency_key = '' FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
@@ -82,8 +82,9 @@ var keyOfCampaign = []db.Column[campaignKey]{
 	{Name: "of_id", Text: func(k campaignKey) string { return k.id }},
 }
 
-// dropOldKeys ends the idempotency keys of campaigns that were accepted before. No index tells the old ones from those
-// of a day, which are many: they are looked for without SQLite's one writer, who would wait, and ended in small sets.
+// dropOldKeys removes the idempotency keys of campaigns that were accepted before a time. No index tells old keys
+// from the many of the last day: they are read outside SQLite's one writer, which would be blocked, and removed in
+// small sets.
 func (r *retention) dropOldKeys(ctx context.Context, before time.Time) error {
 	for {
 		var old []campaignKey

@@ -10,57 +10,12 @@ import (
 )
 
 const (
+	receiptWindow = 48 * time.Hour
+	// orphanAfter is the age from which a receipt with an unknown id may be matched with an unknown message. Before,
+	// its own message may not be recorded yet.
+	orphanAfter = 2 * time.Minute
 	sweepAtOnce = 500
 )
-
-const (
-	// Kept receipts are of a day.
-	countOrphanReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
-		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
-)
-
-// MostOrphanReceipts is how many receipts Strays counts at most.
-const MostOrphanReceipts = 10_000
-
-// OrphanReceipts are receipts of the last day that match no message.
-type OrphanReceipts struct {
-	Receipts int64 // at most MostStrays
-	Since    time.Time
-	ID       string // the operator's, of one of them
-}
-
-// orphanReceipts counts the receipts that have matched no message for so long that none will come.
-func (b *receiptBook) orphanReceipts(ctx context.Context) (s OrphanReceipts, err error) {
-	err = b.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countOrphanReceipts, []any{b.clock.Now().Add(-orphanAfter), MostOrphanReceipts}, &s.Receipts, &s.Since, &s.ID)
-		return err
-	})
-	return s, err
-}
-
-var unknownColumns = []db.Column[message]{
-	{Name: "tenant", Text: func(m message) string { return m.Tenant }},
-	{Name: "campaign", Text: func(m message) string { return m.Campaign }},
-	{Name: "message", Int: func(m message) int64 { return m.No }},
-	{Name: "recipient", Text: func(m message) string { return m.Recipient }},
-	{Name: "since", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }},
-}
-
-const (
-	receiptWindow = 48 * time.Hour
-	// orphanAfter is the age from which a receipt with an unknown id may speak for a message that is
-	// unknown: younger, its own message may still be on its way into the table.
-	orphanAfter = 2 * time.Minute
-)
-
-// logOrphanReceipts logs that receipts match no message: one that was kept for a day says nothing else.
-func (b *receiptBook) logOrphanReceipts(ctx context.Context) error {
-	s, err := b.orphanReceipts(ctx)
-	if err == nil && s.Receipts > 0 {
-		b.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
-	}
-	return err
-}
 
 const (
 	unknownMessages = `SELECT u.tenant, u.campaign, u.message, c.mode, c.credits FROM unsure u
@@ -71,8 +26,16 @@ const (
 	dropUnknown = `DELETE FROM unsure WHERE (tenant, campaign, message) IN (SELECT r.of_tenant, r.of_campaign, r.of_no FROM rows($1) AS r)`
 )
 
-// refundUnknown gives messages back whose fate nobody told within the receipt window. more says that
-// there may be others.
+var unknownColumns = []db.Column[message]{
+	{Name: "tenant", Text: func(m message) string { return m.Tenant }},
+	{Name: "campaign", Text: func(m message) string { return m.Campaign }},
+	{Name: "message", Int: func(m message) int64 { return m.No }},
+	{Name: "recipient", Text: func(m message) string { return m.Recipient }},
+	{Name: "since", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }},
+}
+
+// refundUnknown fails and refunds unknown messages without a receipt in the receipt window. more means that there may
+// be others.
 func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		var keys []messageKey
@@ -97,7 +60,7 @@ func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more
 		if err := giveBack(tx, b.ledger, refunds); err != nil {
 			return err
 		}
-		// The guards refuse a message that was told of meanwhile: the next sweep sees.
+		// A message that got a receipt meanwhile fails the guards; the next sweep sees its state.
 		tx.Defer(failUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		tx.Defer(dropUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		counts.deferAll(tx)
@@ -120,9 +83,9 @@ const (
 
 var unknownEndColumns = append(slices.Clone(messageEndColumns), db.Column[messageEnd]{Name: "upstream", Text: func(c messageEnd) string { return c.upstream }})
 
-// matchOrphanReceipts takes a receipt with an id that nobody knows for that of the oldest unknown message to
-// the same number: its submit was answered to nobody. An operator that reports on a segment has taken it,
-// and from then on its id is known, so that the same receipt again speaks for no second message.
+// matchOrphanReceipts matches a receipt with an unknown id with the oldest unknown message to the same number: the
+// answer to its submit, which had the id, was lost. An operator that reports on a segment has accepted it. The id is
+// recorded with the match, so that a repeat of the receipt matches no second message.
 func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		told := map[messageKey]*messageEnd{}
@@ -145,7 +108,7 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 			switch {
 			case gone[receipt]:
 				return nil
-			case e.UpstreamID != "" && claimed[segment]: // the same again
+			case e.UpstreamID != "" && claimed[segment]: // a repeat
 				gone[receipt] = true
 				used = append(used, e)
 				return nil
@@ -156,7 +119,7 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 				c = &messageEnd{messageKey: k, status: StatusDelivered}
 				told[k] = c
 			}
-			c.open++ // here: the segments that were told of
+			c.open++ // here: segments with a receipt
 			c.at = e.ReceivedAt
 			if c.status = worst(string(c.status), e.State); e.State != string(StatusDelivered) {
 				c.why = e.Code
@@ -187,4 +150,38 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 		return nil
 	})
 	return more, err
+}
+
+// MostOrphanReceipts is the most receipts that OrphanReceipts counts.
+const MostOrphanReceipts = 10_000
+
+// OrphanReceipts are receipts of the last day that match no message.
+type OrphanReceipts struct {
+	Receipts int64 // at most MostOrphanReceipts
+	Since    time.Time
+	ID       string // the operator's id of one of them
+}
+
+const (
+	// Receipts are kept for a day.
+	countOrphanReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
+		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
+)
+
+// orphanReceipts counts the receipts that are too old to find their message.
+func (b *receiptBook) orphanReceipts(ctx context.Context) (s OrphanReceipts, err error) {
+	err = b.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countOrphanReceipts, []any{b.clock.Now().Add(-orphanAfter), MostOrphanReceipts}, &s.Receipts, &s.Since, &s.ID)
+		return err
+	})
+	return s, err
+}
+
+// logOrphanReceipts logs that receipts match no message.
+func (b *receiptBook) logOrphanReceipts(ctx context.Context) error {
+	s, err := b.orphanReceipts(ctx)
+	if err == nil && s.Receipts > 0 {
+		b.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
+	}
+	return err
 }

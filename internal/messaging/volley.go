@@ -16,13 +16,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// volley is the small campaigns that one transaction marked with their charges. They share a job, which ends with
-// the last of them, and each goes its own way to the operator and has its own step. What has to be offered again
-// gets a job of its own with that step, and so does each of a volley whose node died.
+// volley is the small campaigns that one transaction marked with their charges. They share a job, which ends with the
+// last of them; each is submitted and recorded by itself. A campaign with messages to be offered again leaves the
+// volley and gets a job of its own, and so does every campaign of a volley whose node died.
 type volley struct {
 	job   *chunkJob
 	works []*work
-	begun bool // what is left of it is in the rows
+	begun bool // a later run reads the rows
 }
 
 // volleyKind is the kind of a volley's job, a permanent name.
@@ -35,7 +35,7 @@ type volleyPayload struct {
 	Campaigns map[string][]string `json:"campaigns"` // ids by tenant
 }
 
-// volleyJob is the job of small campaigns of one mode that are marked with their charges.
+// volleyJob makes the job of small campaigns of one mode that are marked with their charges.
 func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	v := &volley{job: &chunkJob{id: works[0].campaign.ID + "/volley", left: len(works)}, works: works}
 	stored := volleyPayload{Version: 1, Mode: mode, Campaigns: map[string][]string{}}
@@ -49,7 +49,7 @@ func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	return jobs.Job{ID: v.job.id, Kind: volleyKind(mode), Payload: payload, Memo: v}, nil
 }
 
-// deliverVolley is the handler of a volley.
+// deliverVolley handles the job of a volley.
 func (d *delivery) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
 	v, ok := job.Memo.(*volley)
 	if !ok || v.begun {
@@ -75,8 +75,8 @@ func (d *delivery) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome
 	return jobs.Done()
 }
 
-// deliverMarked submits one campaign of a volley and commits what became of it: what has no answer in time has a step of its
-// own, and only the last one is the volley's.
+// deliverMarked submits one campaign of a volley and commits its results. Answers that come late have a step of their
+// own; the last step ends the volley's part in the campaign.
 func (d *delivery) deliverMarked(ctx context.Context, v *volley, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -107,7 +107,7 @@ func (d *delivery) deliverMarked(ctx context.Context, v *volley, w *work) (err e
 
 const volleyPayloads = `SELECT payload FROM jobs WHERE kind IN ('sms_volley_test', 'sms_volley_live')`
 
-// campaignsOfVolleys gives the ids of the campaigns that some volley's job has.
+// campaignsOfVolleys reads the ids of the campaigns in the jobs of volleys.
 func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
 	ids := []string{}
 	err := tx.Query(volleyPayloads, nil, func(r *db.Row) error {
@@ -127,7 +127,7 @@ func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
 
 const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
-// splitVolley gives each campaign of a volley a job of its own, but for those that have one.
+// splitVolley gives each campaign of a volley that has no job a job of its own.
 func (d *delivery) splitVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
 	var stored volleyPayload
 	if err := json.Unmarshal(job.Payload, &stored); err != nil {
