@@ -75,7 +75,7 @@ func TestPriceIsByCharactersNotSegments(t *testing.T) {
 	h.sound()
 }
 
-func TestSendRefusesWithoutCredits(t *testing.T) {
+func TestASendBeyondTheCreditsIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3})
 		_, err := h.send(strings.Repeat("a", 161), "0241234567", "0241234568")
@@ -125,7 +125,7 @@ func TestCreditsAreNeverOverdrawnByManyAtOnce(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKey(t *testing.T) {
+func TestACampaignUnderAKeyIsChargedOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})
 		caller := h.caller()
@@ -145,7 +145,7 @@ func TestIdempotencyKey(t *testing.T) {
 		if p := wantKind(t, err, problem.Invalid); p.Code != "idempotency_key_mismatch" {
 			t.Errorf("another body is refused as %s", p.Code)
 		}
-		// Staged campaigns replay, too, and leave no chunks behind.
+		// A staged campaign is replayed, too, and leaves no chunks behind.
 		caller.IdempotencyKey = "key-2"
 		large := Send{SenderID: h.sender.ID, Message: "hello", Recipients: numbers(1_500)}
 		one, _, err := h.Send(t.Context(), caller, large)
@@ -156,7 +156,7 @@ func TestIdempotencyKey(t *testing.T) {
 		if err != nil || !replayed || one.ID != two.ID {
 			t.Errorf("again: %s, %v, %v; first %s", two.ID, replayed, err, one.ID)
 		}
-		// So does one whose group is gone since.
+		// So is a campaign whose group was deleted since.
 		caller.IdempotencyKey = "key-3"
 		g := h.group(h.tenant.ID, "0241234567")
 		grouped := Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{g.ID}}
@@ -175,7 +175,7 @@ func TestIdempotencyKey(t *testing.T) {
 		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d chunks are left", n)
 		}
-		// After a day the key means nothing any more.
+		// After a day the key is free.
 		h.pass(idempotency.Window + sweepEvery)
 		caller.IdempotencyKey = "key-1"
 		late, replayed, err := h.Send(t.Context(), caller, small)
@@ -187,8 +187,8 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
-// Keys end when their day is over, however many there are.
-func TestKeysAreForgotten(t *testing.T) {
+// Keys end after a day, however many there are.
+func TestIdempotencyKeysEndAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{})
 		const old, young = keysAtOnce + 10, 20
@@ -248,7 +248,7 @@ func TestOneKeyAtOnceIsOneCampaign(t *testing.T) {
 	})
 }
 
-func TestRecipientsInvalidAndOptedOut(t *testing.T) {
+func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.write(func(tx *db.Tx) error { h.OptOut(tx, "shop", "asked us", "233241000002"); return nil })
@@ -322,7 +322,7 @@ func TestSendRefusesBadRequests(t *testing.T) {
 	}
 }
 
-func TestSendToGroups(t *testing.T) {
+func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.customer("other", 0, "Bantama")
@@ -379,10 +379,10 @@ func TestAGroupIsReadWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestLargeCampaignIsStaged(t *testing.T) {
+func TestALargeCampaignIsStoredBeforeItsCharge(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
-		// Refused before anything is stored.
+		// The request is refused before anything is stored.
 		_, err := h.send("hello", numbers(3_001)...)
 		wantKind(t, err, problem.InsufficientCredits)
 		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
@@ -401,10 +401,10 @@ func TestLargeCampaignIsStaged(t *testing.T) {
 	})
 }
 
-func TestOrphansAreSwept(t *testing.T) {
+func TestStagedChunksWithoutAChargeAreSwept(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
-		// What a node leaves that dies between the staging and the charge.
+		// The rows of a node that dies between the staging and the charge.
 		a := &admission{tenant: h.tenant, campaign: Campaign{Tenant: "shop", ID: "dead"}}
 		for no := range int64(3) {
 			a.chunks = append(a.chunks, chunk{Tenant: "shop", Campaign: "dead", No: no, Recipients: []msisdn.MSISDN{"233241234567"}, CreatedAt: h.clock.Now()})
@@ -472,7 +472,7 @@ func TestAnAdmissionThatIsTriedAgainKnowsItself(t *testing.T) {
 	})
 }
 
-func TestNoRailRefuses(t *testing.T) {
+func TestASendWithoutARailIsRefused(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.sms = nil
 	_, err := h.send("hello", "0241234567")
@@ -480,7 +480,7 @@ func TestNoRailRefuses(t *testing.T) {
 	h.wantBalance(10)
 }
 
-func TestSellAndTakeCredits(t *testing.T) {
+func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sell := func(fn func(*db.Tx, string, string, int64) (int64, error), id string, credits int64) (n int64, err error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// instant is a rail that takes everything at once, and reports it delivered when told to.
+// instant is a rail that accepts every segment at once, and reports it delivered where told is set.
 type instant struct {
 	mu   sync.Mutex
 	n    int

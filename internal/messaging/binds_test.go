@@ -38,7 +38,7 @@ func TestBindsAreAsTheirNodeSaidLast(t *testing.T) {
 	})
 }
 
-// An operator that writes ids in another base in its receipts leaves every one of them behind.
+// All receipts are orphans when an operator writes ids in another base in its receipts.
 func TestReceiptsThatMatchNothingAreCounted(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})

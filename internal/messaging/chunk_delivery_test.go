@@ -51,7 +51,7 @@ func TestUnknownIsRefundedAfterTheReceiptWindowOnly(t *testing.T) {
 		c := h.mustSend("hello", "0241000001", "0241000002", "0241000003")
 		h.wantStatus(c, "3 unknown")
 		h.wantBalance(7)
-		// An operator that reports on a number has taken the message, under whatever id.
+		// An operator that reports on a number has accepted the message, whatever the id.
 		h.pass(time.Minute)
 		h.receipt("an id that nobody told us", "233241000002", delivered)
 		h.pass(47*time.Hour + 30*time.Minute)
@@ -69,8 +69,8 @@ func TestUnknownIsRefundedAfterTheReceiptWindowOnly(t *testing.T) {
 	})
 }
 
-// A receipt that came within the window is heard before the message is given back, however late in it.
-func TestAReceiptAtTheEndOfItsWindow(t *testing.T) {
+// A receipt in the window is matched before the refund, however late in the window it comes.
+func TestAReceiptAtTheEndOfItsWindowIsMatchedBeforeTheRefund(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
@@ -96,7 +96,7 @@ func TestAReceiptAtTheEndOfItsWindow(t *testing.T) {
 	})
 }
 
-func TestThrottledIsOfferedAgain(t *testing.T) {
+func TestAThrottledMessageIsOfferedAgain(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 500})
 		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
@@ -198,7 +198,7 @@ func TestTheRestOfAMessageIsOfferedUnderTheSameNumber(t *testing.T) {
 	})
 }
 
-// work lets the clock run until something is so, for handlers that wait by it.
+// work advances the clock until something is true, for handlers that wait by it.
 func (h *fixture) work(until func() bool) {
 	h.t.Helper()
 	clocktest.Await(h.t, "what the clock brings", func() bool {
@@ -227,7 +227,7 @@ func TestLongMessagesToOneNumberAreKeptApart(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestAStoppedCampaignFailsAndRefundsWhatIsUnsent(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})
 		seen := make(chan struct{})
@@ -330,7 +330,7 @@ func TestWithoutAConnectionMessagesWait(t *testing.T) {
 	})
 }
 
-// kill ends the lease of a node, as its death does some seconds later.
+// kill ends a node's lease, as its death does some seconds later.
 func kill(t *testing.T, d *db.DB, name string) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -345,9 +345,9 @@ func kill(t *testing.T, d *db.DB, name string) {
 	}
 }
 
-// TestANodeDiesWhileItSends lets a node be taken for dead with a slice at the operator. Another takes over;
-// then the first comes back with its answers and must not touch anything.
-func TestANodeDiesWhileItSends(t *testing.T) {
+// A node is taken for dead while a slice is in flight. Another takes over; then the first comes back with its
+// answers, and its steps are refused.
+func TestMessagesOfANodeThatDiedAreUnknownUnlessTheyAreResent(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			for _, resend := range []bool{false, true} {
@@ -389,7 +389,7 @@ func TestANodeDiesWhileItSends(t *testing.T) {
 					t.Errorf("%d recipients, %d doubles", len(twice), doubles)
 				}
 				h.sound()
-				// A report on what the dead node sent finds its message, not its id.
+				// A receipt for a message of the dead node matches by the number, not by the id.
 				h.pass(time.Minute)
 				h.receipt("old-000120", "233240000119", delivered)
 				other.pass(2 * sweepEvery)
@@ -436,9 +436,8 @@ func TestAGracefulStopLosesNothing(t *testing.T) {
 	})
 }
 
-// TestEveryLostCommitOfADelivery loses the answer to each commit in turn, and the connection at each
-// exchange: nothing is sent twice and nothing is lost.
-func TestEveryLostCommitOfADelivery(t *testing.T) {
+// The answer to each commit is lost in turn, and the connection at each exchange.
+func TestALostCommitOfADeliverySendsNothingTwice(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100_000})
 		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
@@ -571,7 +570,7 @@ func TestAConnectionThatIsLostPassesItsWork(t *testing.T) {
 func TestOneTimePasswordsPassACampaign(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 100_000})
 	goOn, sent := make(chan struct{}), make(chan struct{})
-	// An operator that answers no campaign: each Submit of one blocks.
+	// The operator answers no submit of a campaign.
 	blocking := &blockingRail{otp: sent, goOn: goOn}
 	h2 := nodeWith(t, h, blocking)
 	for range bulkWorkers + 1 { // each keeps a worker busy
@@ -592,7 +591,7 @@ func TestOneTimePasswordsPassACampaign(t *testing.T) {
 	h2.sound()
 }
 
-// blockingRail lets nothing through but texts to one number, until it may go on.
+// blockingRail blocks every submit but those to one number, until goOn is closed.
 type blockingRail struct {
 	otp, goOn chan struct{}
 	mu        sync.Mutex
@@ -648,13 +647,13 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	if v, err := h.delivery.steps.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
 		t.Fatal(v, err)
 	}
-	// Another owner read the chunk before, and stands in one batch with an honest step.
+	// An earlier owner is in one batch with the present owner.
 	theirs := mark(other)
 	v, err := h.delivery.steps.advance(t.Context(), []*step{mark(there), theirs})
 	if err != nil || !errors.Is(v[0].Err, errTakenOver) || v[1].Err != nil {
 		t.Errorf("an old turn: %v, %v", v, err)
 	}
-	// A step whose answer was lost comes again and changes nothing.
+	// A step that is repeated after a lost answer changes nothing.
 	if v, err := h.delivery.steps.advance(t.Context(), []*step{mine}); err != nil || v[0].Err != nil {
 		t.Errorf("the same step again: %v, %v", v, err)
 	}
@@ -665,8 +664,8 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	if n := h.count(begun, name); n != int64(2*size) {
 		t.Errorf("%d messages are marked, expected %d", n, 2*size)
 	}
-	// The end of a chunk is not looked at before: one of an old turn is refused all the same, the honest
-	// one beside it stands, and comes again for nothing.
+	// The last step is not locked before its write: one of an old turn is refused all the same, the valid one beside
+	// it is committed, and its repeat changes nothing.
 	end := &step{job: &chunkJob{id: "none", left: 1}, work: other, turn: theirs.next, next: newTurn(), last: true}
 	for place := range size {
 		submitted := other.message(place, StatusSubmitted, h.clock.Now())

@@ -199,7 +199,7 @@ func TestImport(t *testing.T) {
 	})
 }
 
-func TestUse(t *testing.T) {
+func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
@@ -243,7 +243,7 @@ func TestUse(t *testing.T) {
 	})
 }
 
-func TestCampaignPages(t *testing.T) {
+func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 5_000})
 	h.operator.setReady(provider.ErrElsewhere)
 	to := append(numbers(2_150), "bad one", "bad two")

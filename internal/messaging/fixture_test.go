@@ -28,13 +28,12 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// patience is reached by a failing test only.
+// patience is the longest wait of a test; only a failing test reaches it.
 const patience = 3 * time.Minute
 
 var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// operator is an SMS rail whose every answer the test decides. It notes what it was given, so that a
-// test can say how often a text may have left.
+// operator is an SMS rail whose answers a test decides. It records the segments that it was offered.
 type operator struct {
 	mu     sync.Mutex
 	answer func(n int, s provider.Segment) provider.Outcome // n counts the offers of this part from 1
@@ -43,7 +42,7 @@ type operator struct {
 	last   int
 	keep   func(s provider.Segment) bool // says that the answer does not come before let; nil: none is kept
 	kept   []func()
-	// The queue asks under its lock, which must not wait for an answer that a test keeps back.
+	// The queue reads it under its own lock, which must not wait for an answer that a test delays.
 	ready atomic.Pointer[error]
 }
 
@@ -62,7 +61,7 @@ func newOperator() *operator {
 	return o
 }
 
-// accept makes an id. It is called by answers, under the lock.
+// accept makes an accepted outcome with a new id. Answers call it under the lock.
 func (o *operator) accept() provider.Outcome {
 	o.last++
 	return provider.Outcome{Class: provider.Accepted, UpstreamID: fmt.Sprintf("id-%06d", o.last)}
@@ -99,14 +98,14 @@ func (o *operator) Submit(_ context.Context, s provider.Segment, done func(provi
 	}
 }
 
-// keeps has the answers to some numbers wait for let.
+// keeps delays the answers to some numbers until let.
 func (o *operator) keeps(numbers ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keep = func(s provider.Segment) bool { return slices.Contains(numbers, string(s.To)) }
 }
 
-// let gives the answers that were kept.
+// let gives the delayed answers.
 func (o *operator) let() {
 	o.mu.Lock()
 	kept := o.kept
@@ -123,14 +122,14 @@ func (o *operator) all() []sms {
 	return append([]sms(nil), o.texts...)
 }
 
-// outcomes that tests give.
+// The outcomes that tests give.
 var (
 	refused   = provider.Outcome{Class: provider.Rejected, Code: "0x0000000b"}
 	throttled = provider.Outcome{Class: provider.NotSent, Code: "0x00000058", RetryAfter: time.Second}
 	silence   = provider.Outcome{Class: provider.Unknown, Message: "no answer to the submit"}
 )
 
-// fixture is one node with everything that messaging stands on.
+// fixture is one node with everything that messaging needs.
 type fixture struct {
 	lost *recovery.Recovery
 	*Messaging
@@ -163,7 +162,7 @@ func node(t *testing.T, d *db.DB, o options) *fixture {
 	return nodeOn(t, d, o, o.rail)
 }
 
-// nodeWith is another node of a house, with a rail of its own.
+// nodeWith is another node on the fixture's database, with a rail of its own.
 func nodeWith(t *testing.T, h *fixture, rail provider.SMSSender) *fixture {
 	t.Helper()
 	other := nodeOn(t, h.d, options{node: "another", at: h.clock}, rail)
@@ -215,7 +214,7 @@ func (h *fixture) retention() *retention {
 	return &retention{db: h.d, clock: h.clock, receipts: h.receipts}
 }
 
-// open is a node with a tenant that has credits and an approved sender ID.
+// open makes a node with a tenant that has credits and an approved sender ID.
 func open(t *testing.T, d *db.DB, o options) *fixture {
 	t.Helper()
 	h := node(t, d, o)
@@ -263,7 +262,7 @@ func (h *fixture) send(text string, to ...string) (Campaign, error) {
 	return c, err
 }
 
-// mustSend sends and lets the node work until nothing is due.
+// mustSend sends, and lets the node work until nothing is due.
 func (h *fixture) mustSend(text string, to ...string) Campaign {
 	h.t.Helper()
 	c, err := h.send(text, to...)
@@ -283,7 +282,7 @@ func (h *fixture) quiet() {
 	}
 }
 
-// pass lets time go by, and the node work.
+// pass advances the clock and lets the node work until nothing is due.
 func (h *fixture) pass(d time.Duration) {
 	h.t.Helper()
 	h.clock.Advance(d)
@@ -306,7 +305,7 @@ func (h *fixture) wantBalance(want int64) {
 	}
 }
 
-// messages gives every row that the tenant sees of a campaign.
+// messages reads all rows that the tenant sees of a campaign.
 func (h *fixture) messages(c Campaign) []Message {
 	h.t.Helper()
 	var all []Message
@@ -325,7 +324,7 @@ func (h *fixture) messages(c Campaign) []Message {
 	}
 }
 
-// wantStatus says what became of a campaign's messages, in order: "2 delivered, 1 invalid".
+// wantStatus checks the states of a campaign's messages in order, as "2 delivered, 1 invalid".
 func (h *fixture) wantStatus(c Campaign, want string) {
 	h.t.Helper()
 	var got []string
@@ -352,7 +351,7 @@ func (h *fixture) status(c Campaign) CampaignStatus {
 	return found.Status
 }
 
-// sound holds everything against everything else.
+// sound checks the books of messages and of the ledger.
 func (h *fixture) sound() {
 	h.t.Helper()
 	r, err := h.Check(h.t.Context())
@@ -371,7 +370,7 @@ func (h *fixture) sound() {
 	}
 }
 
-// receipt reports on an id.
+// receipt delivers a receipt for an id.
 func (h *fixture) receipt(id, to string, state provider.Delivery) {
 	h.t.Helper()
 	if err := h.Receive(h.t.Context(), provider.Receipt{UpstreamID: id, State: state, Code: "000", At: h.clock.Now(), To: msisdn.MSISDN(to)}); err != nil {
@@ -402,7 +401,7 @@ func each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
 	dbtest.Each(t, fn)
 }
 
-// Receipted is what a receipt says, in the words of these tests.
+// Receipted is the state in a receipt.
 type Receipted = provider.Delivery
 
 const (

@@ -15,7 +15,7 @@ import (
 
 const (
 	recorded = "SELECT count(*) FROM messages WHERE campaign = $1 AND status NOT IN ('queued', 'sending')"
-	// At most one slice of a chunk may be unknown after a crash.
+	// The messages of a chunk that a crash now would leave unknown.
 	unrecorded = "SELECT begun - (SELECT count(*) FROM messages m WHERE m.tenant = k.tenant AND m.campaign = k.campaign) FROM chunks k WHERE campaign = $1"
 )
 
@@ -25,7 +25,7 @@ func (h *fixture) awaitRecorded(c Campaign, want int64) {
 	clocktest.Await(h.t, fmt.Sprintf("%d messages to be recorded", want), func() bool { return h.count(recorded, c.ID) == want })
 }
 
-// wantOnce says that each of so many numbers was offered to the operators once.
+// wantOnce checks that each of so many numbers was offered once.
 func wantOnce(t *testing.T, numbers int, rails ...*operator) {
 	t.Helper()
 	offered := map[string]int{}
@@ -69,7 +69,7 @@ func TestASubmitWithoutAnAnswerHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// Answers that never come fill the slice, and not more: what a crash leaves unknown stays bounded.
+// Missing answers fill at most a slice, so that a crash leaves a bounded number of messages unknown.
 func TestAtMostASliceIsInFlight(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
@@ -95,7 +95,7 @@ func TestAtMostASliceIsInFlight(t *testing.T) {
 	})
 }
 
-// advanceUntil lets the clock run until something is so.
+// advanceUntil advances the clock until something is true.
 func (h *fixture) advanceUntil(until func() bool) {
 	h.t.Helper()
 	clocktest.Await(h.t, "what the clock brings", func() bool {
@@ -104,7 +104,7 @@ func (h *fixture) advanceUntil(until func() bool) {
 	})
 }
 
-func TestANodeDiesWithOneAnswerMissing(t *testing.T) {
+func TestOnlyTheMessageWithoutAnAnswerIsUnknownAfterANodeDied(t *testing.T) {
 	for _, size := range []int{3, 151} { // a campaign in its own row, and one with a chunk
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			each(t, func(t *testing.T, d *db.DB) { diesWithOneMissing(t, d, size) })
@@ -134,7 +134,7 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 		t.Errorf("the message is unknown since %d, and left before %d", since, db.Micros(left))
 	}
 	h.sound()
-	// It is given back after its window, once.
+	// It is refunded once, after its window.
 	other.pass(receiptWindow + sweepEvery)
 	other.pass(sweepEvery)
 	h.wantStatus(c, fmt.Sprintf("1 submitted, 1 failed, %d submitted", size-2))
@@ -142,9 +142,9 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 	h.sound()
 }
 
-// TestANodeDiesAtEachStep lets a node be taken for dead at each of many messages of a campaign, with answers missing
-// before. The first node's answers come when another has taken over.
-func TestANodeDiesAtEachStep(t *testing.T) {
+// A node is taken for dead at each of many messages of a campaign, with answers missing. They come when another node
+// has taken over.
+func TestNothingIsSentTwiceWhereverANodeDies(t *testing.T) {
 	for _, at := range []int{1, 2, 60, 99, 100, 101, 140, 197, 198, 240, 250} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			each(t, func(t *testing.T, d *db.DB) { diesAt(t, d, at) })
@@ -290,9 +290,8 @@ func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
 	})
 }
 
-// TestEveryLostCommitWithAnswersMissing loses the answer to each commit in turn, and the connection at each exchange, while
-// answers come late: nothing is sent twice and nothing is lost.
-func TestEveryLostCommitWithAnswersMissing(t *testing.T) {
+// The answer to each commit is lost in turn, and the connection at each exchange, while answers come late.
+func TestALostCommitWithAnswersMissingSendsNothingTwice(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100_000})
 		want := 0
@@ -320,7 +319,7 @@ func TestEveryLostCommitWithAnswersMissing(t *testing.T) {
 	})
 }
 
-func TestHowLongAnOperatorTries(t *testing.T) {
+func TestAnOperatorTriesACodeUntilItExpiresAndAMessageForItsValidity(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, valid: 6 * time.Hour})
 		h.mustSend("hello", "0241000001")

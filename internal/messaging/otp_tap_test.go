@@ -18,10 +18,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tapRule is a rule that a test reaches with few messages.
+// tapRule closes a tap after few messages.
 var tapRule = config.OTPTap{Sends: 10, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}
 
-// ask asks for a code to a number and verifies it where it should be.
+// ask sends a code to a number, and verifies it where verify is set.
 func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
 	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: phone, Expiry: time.Hour})
 	if err == nil && verify {
@@ -42,7 +42,7 @@ func inRange(prefix string, n int) msisdn.MSISDN {
 	return msisdn.MSISDN(fmt.Sprintf("%s%06d", prefix, n))
 }
 
-// pump asks for codes to n numbers of a range, every share-th of which is verified.
+// pump sends codes to n numbers of a range, and verifies every share-th.
 func (h *fixture) pump(prefix string, from, n, share int) {
 	h.t.Helper()
 	for i := range n {
@@ -101,7 +101,7 @@ func TestAPumpedRangeIsClosed(t *testing.T) {
 		}
 		h.pass(tapRule.Closed)
 		h.wantTapOpen(inRange("233241", 52))
-		// It is judged anew: what was sent before it closed is no reason.
+		// Only batches after the closure are judged.
 		h.pump("233241", 100, 8, 0)
 		h.pass(tapRule.Wait)
 		h.wantTapOpen(inRange("233241", 110))
@@ -114,7 +114,7 @@ func TestAPumpedRangeIsClosed(t *testing.T) {
 func TestAnHonestRangeIsNeverClosed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000, tap: tapRule})
-		// A burst of 100, six in ten of which are verified, but only minutes later.
+		// In a burst of 100, six in ten are verified, but only minutes later.
 		var sent []OTPSent
 		for i := range 100 {
 			s, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: inRange("233241", i), Expiry: time.Hour})
@@ -230,7 +230,7 @@ func TestATapOutlivesAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// A tap that verifies more than a tenth of every batch never closes, whatever the order and the times.
+// A tap with more than a tenth of every batch verified never closes, whatever the order and the times.
 func TestATapClosesForUnverifiedCodesAlone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var tap otpTap

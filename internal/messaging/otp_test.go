@@ -67,7 +67,7 @@ func (h *fixture) wantVerify(sent OTPSent, code string, want problem.Kind) {
 	}
 }
 
-func TestOTP(t *testing.T) {
+func TestACodeIsSentAndVerified(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{})
@@ -92,7 +92,7 @@ func wrong(code string) string {
 	return strings.Map(func(r rune) rune { return '0' + (r-'0'+1)%10 }, code)
 }
 
-func TestOTPOfAnotherNumberOrTenant(t *testing.T) {
+func TestACodeHoldsForItsNumberAndTenantAlone(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.customer("other", 0, "Bantama")
 	sent, code := h.mustOTP(OTP{})
@@ -105,7 +105,7 @@ func TestOTPOfAnotherNumberOrTenant(t *testing.T) {
 	h.wantVerify(sent, code, "")
 }
 
-func TestOTPFiveTries(t *testing.T) {
+func TestACodeHasFiveTries(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{Length: 10})
@@ -134,7 +134,7 @@ func TestOTPFiveTries(t *testing.T) {
 	})
 }
 
-func TestOTPIsUsedOnce(t *testing.T) {
+func TestACodeIsUsedOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{})
@@ -159,7 +159,7 @@ func TestOTPIsUsedOnce(t *testing.T) {
 	})
 }
 
-func TestOTPExpires(t *testing.T) {
+func TestAnExpiredCodeIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{Expiry: 2 * time.Minute})
@@ -190,7 +190,7 @@ func TestOTPIsVoidedByANewerOne(t *testing.T) {
 func TestOTPSendsAreCapped(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 7})
-		// Refused ones do not count.
+		// Refused requests do not count.
 		for range 10 {
 			_, err := h.otp(OTP{Message: strings.Repeat("a", 1_300) + Placeholder})
 			wantKind(t, err, problem.InsufficientCredits)
@@ -269,7 +269,7 @@ func TestOTPRefusesBadRequests(t *testing.T) {
 	h.wantBalance(10)
 }
 
-func TestOTPCodeIsNowhere(t *testing.T) {
+func TestACodeIsStoredNowhere(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.setReady(fmt.Errorf("no operator")) // the job and the chunk wait in their tables
@@ -406,7 +406,7 @@ func TestOTPOfADeadNodeIsSentByTheNext(t *testing.T) {
 	})
 }
 
-func TestOTPIdempotencyKey(t *testing.T) {
+func TestACodeUnderAnIdempotencyKeyIsSentOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		caller := h.caller()
@@ -425,7 +425,7 @@ func TestOTPIdempotencyKey(t *testing.T) {
 		}
 		h.quiet()
 		h.wantBalance(9)
-		// Nor is it counted: to hear again what was sent is always free.
+		// A replay is not counted.
 		for i := range otpSendsInWindow - 1 {
 			caller.IdempotencyKey = fmt.Sprint("another ", i)
 			if _, _, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama}); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// What a customer stores for nothing has an end, which the refusal says; its neighbours have theirs.
-func TestQuotas(t *testing.T) {
+// Rows that a customer stores for free have a quota, which the refusal names; each customer has its own.
+func TestARequestBeyondAQuotaIsRefused(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
@@ -76,7 +76,7 @@ func TestQuotas(t *testing.T) {
 		}
 		h.wantBalance(100 - smallChunk - 1 - 1)
 
-		// The tenant's own quotas take the place of these.
+		// The tenant's own quotas replace the installation's.
 		quotas := func(c tenant.QuotaChange) {
 			h.write(func(tx *db.Tx) error {
 				_, _, err := h.tenants.Set(tx, "shop", tenant.Change{Quotas: c})

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-func TestAReceiptBeforeTheAnswer(t *testing.T) {
+func TestAReceiptBeforeTheAnswerIsApplied(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
@@ -37,11 +37,11 @@ func TestAReceiptBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-func TestAReceiptThatAStepMissed(t *testing.T) {
+func TestAReceiptThatAStepMissedIsMatchedLater(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
-		// Two transactions at once: neither saw the other's row.
+		// Two concurrent transactions: neither saw the other's row.
 		h.write(func(tx *db.Tx) error {
 			_, err := tx.Exec(`INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at) VALUES ('id-000001', 'r1', '233241000001', 'delivered', '000', $1)`, morning)
 			return err
@@ -56,9 +56,9 @@ func TestAReceiptThatAStepMissed(t *testing.T) {
 	})
 }
 
-// A receipt that came twice is counted once, however early: the second is not taken for that of another
-// message to the number, whose answer was lost.
-func TestARepeatedReceiptSpeaksForNoOtherMessage(t *testing.T) {
+// A repeated receipt is used once, however early: the repeat matches no other message to the number whose answer was
+// lost.
+func TestARepeatedReceiptMatchesNoOtherMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(int, provider.Segment) provider.Outcome { return provider.Outcome{Class: provider.Unknown} })
@@ -75,7 +75,7 @@ func TestARepeatedReceiptSpeaksForNoOtherMessage(t *testing.T) {
 		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
 			t.Errorf("%d repeated receipts are kept", n)
 		}
-		// The same, where the step and the second receipt were committed at once.
+		// The same with a step and the second receipt in concurrent transactions.
 		id := h.operator.all()[1].outcome.UpstreamID
 		h.write(func(tx *db.Tx) error {
 			_, err := tx.Exec(`INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at) VALUES ($1, 'r1', '233241000001', 'delivered', '000', $2)`, id, h.clock.Now())
@@ -94,9 +94,8 @@ func TestARepeatedReceiptSpeaksForNoOtherMessage(t *testing.T) {
 	})
 }
 
-// Of two unknown messages to one number, a receipt with an id that nobody knows speaks for one, however
-// often it comes.
-func TestAStrangersReceiptSpeaksForOneMessage(t *testing.T) {
+// Of two unknown messages to one number, a receipt with an unknown id matches one, however often it comes.
+func TestAnOrphanReceiptMatchesOneUnknownMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
@@ -124,7 +123,7 @@ func TestAStrangersReceiptSpeaksForOneMessage(t *testing.T) {
 	})
 }
 
-func TestReceiptsLateRepeatedAndContradicting(t *testing.T) {
+func TestALateReceiptCountsAndARepeatedOrContradictingOneDoesNot(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -146,7 +145,7 @@ func TestReceiptsLateRepeatedAndContradicting(t *testing.T) {
 	})
 }
 
-func TestReceiptsForNobody(t *testing.T) {
+func TestReceiptsWithoutAMessageChangeNothing(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -167,7 +166,7 @@ func TestReceiptsForNobody(t *testing.T) {
 	})
 }
 
-func TestAnIDThatComesRoundAgain(t *testing.T) {
+func TestAnIDThatAnOperatorUsesAgainMeansTheNewestMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(int, provider.Segment) provider.Outcome {
@@ -178,17 +177,17 @@ func TestAnIDThatComesRoundAgain(t *testing.T) {
 		h.receipt("7", "233241000001", undelivered)
 		h.wantStatus(old, "1 failed")
 		h.wantStatus(other, "1 submitted")
-		// A report from long before a submit is not its own.
+		// A receipt from long before a submit belongs to an earlier message.
 		h.receipt("7", "233241000003", delivered)
 		h.pass(time.Hour)
 		third := h.mustSend("hello", "0241000003")
 		h.wantStatus(third, "1 submitted")
-		// One number twice under one id: the newest that waits is meant.
+		// With one number twice under one id, the newest open message is meant.
 		again := h.mustSend("hello again", "0241000001")
 		h.receipt("7", "233241000001", delivered)
 		h.wantStatus(old, "1 failed")
 		h.wantStatus(again, "1 delivered")
-		// Without a number the newest that waits is meant, too, and no end is taken for it.
+		// Without a number the newest open message is meant, too, and a repeat is not recognised.
 		h.receipt("7", "", delivered)
 		h.wantStatus(third, "1 delivered")
 		h.wantStatus(other, "1 submitted")
@@ -196,7 +195,7 @@ func TestAnIDThatComesRoundAgain(t *testing.T) {
 	})
 }
 
-func TestReceiptsOfTwoParts(t *testing.T) {
+func TestAMessageIsDeliveredWithItsLastPart(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		long := strings.Repeat("a", 161)
@@ -259,7 +258,7 @@ func TestEveryDeliveryHasAWord(t *testing.T) {
 	}
 }
 
-func TestAReceiptBeforeTheAnswerAndALostCommit(t *testing.T) {
+func TestALostCommitKeepsAReceiptBeforeTheAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100})
 		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
@@ -280,7 +279,7 @@ func TestAReceiptBeforeTheAnswerAndALostCommit(t *testing.T) {
 	})
 }
 
-// keep stores receipts as a transaction does that missed the step of their message.
+// keep stores receipts as a transaction does that ran beside the step of their message.
 func (h *fixture) keep(list ...earlyReceipt) {
 	h.t.Helper()
 	for i := range list {
@@ -293,9 +292,9 @@ func (h *fixture) keep(list ...earlyReceipt) {
 	})
 }
 
-// The receipts that nobody can be meant by, because their number is another one or they came before the submit, hold
-// up none of the others, and one pass takes all that it can.
-func TestEarlyReceiptsHoldUpNoOthers(t *testing.T) {
+// Receipts that can match no message, because of another number or an earlier time, delay no others, and one pass
+// matches all others.
+func TestReceiptsThatMatchNothingDelayNoOthers(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const messages = earlyAtOnce + 100
 		h := open(t, d, options{credits: messages})

@@ -8,9 +8,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// TestCampaignsWaitInARecovery: the database may have forgotten what was sent. New
-// campaigns are turned away and open ones rest until an operator lets the customer's
-// through; one-time passwords go.
+// After a restore the database may have forgotten what was sent. New campaigns are refused and open ones wait until
+// an operator lets the customer's through; one-time passwords are sent.
 func TestCampaignsWaitInARecovery(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true})

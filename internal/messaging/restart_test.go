@@ -14,7 +14,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// restarts are ways in which a database is away for a second: by faults of the connections, and by a line that is cut.
+// restarts runs a test on databases that can be away for a second: by faults of the connections, and by a line that
+// is cut.
 func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {
@@ -44,7 +45,7 @@ func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
 	})
 }
 
-// at does something once, with the nth segment that is offered, before it is answered.
+// at calls do with the nth segment that is offered, before its answer.
 func (o *operator) at(nth int, do func()) {
 	n := 0
 	o.script(func(int, provider.Segment) provider.Outcome {
@@ -55,8 +56,8 @@ func (o *operator) at(nth int, do func()) {
 	})
 }
 
-// What is marked when the database goes away has been offered or will be by the same owner: nothing that never left
-// is unknown, and nothing leaves twice.
+// The owner that marked a message before the database went away also submits it and records the answer: no message is
+// unknown that was not submitted, and none is submitted twice.
 func TestARestartOfTheDatabaseMakesNoMessageUnknown(t *testing.T) {
 	restarts(t, func(t *testing.T, d *db.DB, restart func()) {
 		h := open(t, d, options{credits: 10_000, at: clock.Real()})
@@ -67,7 +68,8 @@ func TestARestartOfTheDatabaseMakesNoMessageUnknown(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-gone
-		// Single messages are accepted, or refused without a trace; a client asks again with the same key.
+		// Single messages are accepted, or refused without a trace; the client repeats a refused request under the
+		// same key.
 		var clients sync.WaitGroup
 		small := make([]Campaign, 40)
 		for i := range small {

@@ -45,7 +45,7 @@ func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
 	})
 }
 
-// admission is a text to numbers that is marked with its charge.
+// admission is a message to numbers that is marked with its charge.
 func (h *fixture) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 	h.t.Helper()
 	c, err := h.newCampaign(h.t.Context(), h.tenant, h.caller(), "sender_id", h.sender.ID, "hello", problem.Fields{})
@@ -60,7 +60,7 @@ func (h *fixture) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
 		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Small: true}}}
 }
 
-// marked accepts a text to numbers as a node does that dies before it submits: marked with the charge.
+// marked accepts a message to numbers, as a node does that dies before it submits.
 func (h *fixture) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
 	h.t.Helper()
 	a := h.admission(otp, to...)
@@ -84,7 +84,7 @@ func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
 			h.operator.setReady(fmt.Errorf("no operator"))
 			h.quiet()
 			h.pass(time.Minute) // whatever was adopted late
-			// The dead one was only slow, and comes with its answers: the rows are the other's.
+			// The node is not dead but slow: its step with the answers is refused.
 			late := &step{job: &chunkJob{id: "none", left: 1}, turn: text.turn, next: newTurn(), last: true,
 				work: &work{campaign: text, chunk: chunk{Tenant: text.Tenant, Campaign: text.ID, Recipients: text.numbers, Small: true}}}
 			for place := range text.numbers {
@@ -150,7 +150,7 @@ func TestAGracefulStopWaitsForWhatIsMarked(t *testing.T) {
 	})
 }
 
-func TestMarksAreFew(t *testing.T) {
+func TestNoMoreCampaignsAreMarkedThanHaveAWorker(t *testing.T) {
 	var s sendingMarks
 	c := clock.NewManual(morning)
 	for i := range marksAtOnce {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// volley accepts a text to each number in one transaction, marked with its charge.
+// volley accepts a message to each number in one transaction, marked with its charge.
 func (h *fixture) volley(to ...msisdn.MSISDN) []Campaign {
 	h.t.Helper()
 	batch := make([]*admission, len(to))
@@ -64,7 +64,7 @@ func TestAVolleyHasOneJob(t *testing.T) {
 	})
 }
 
-func TestWhatAVolleyCannotSendHoldsUpNobody(t *testing.T) {
+func TestWhatAVolleyCannotSendDelaysNoOther(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {

@@ -11,11 +11,11 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A machine's clock is set: back, after it ran ahead. No message, number or campaign has to wait for the time that it
-// told before.
+// The tests of a machine's clock that ran ahead and is set back. No message, number or campaign waits until the time
+// that the clock showed before.
 
-// What waits to be offered again waits as long as it would have, also where the machine's clock is set back.
-func TestOffersAfterTheClockWasSetBack(t *testing.T) {
+// A message that waits for its next offer does not wait longer.
+func TestOffersDoNotWaitForAClockThatWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(n int, _ provider.Segment) provider.Outcome {
@@ -29,7 +29,7 @@ func TestOffersAfterTheClockWasSetBack(t *testing.T) {
 		h.pass(mostRetry)
 		h.wantStatus(c, "1 submitted")
 
-		// A message of which a part was taken is not held for the hour either.
+		// Nor does the rest of a message that is partly accepted.
 		h.operator.script(func(n int, s provider.Segment) provider.Outcome {
 			if s.Part == 1 {
 				h.clock.Set(-time.Hour)
@@ -50,8 +50,8 @@ func TestOffersAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// A campaign that was accepted in the time to come, before the clock was set back, may have been stopped long since.
-func TestStopAfterTheClockWasSetBack(t *testing.T) {
+// A campaign that is dated in the future may have been stopped long since.
+func TestAStopIsSeenAfterTheClockWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.operator.setReady(errors.New("not bound"))
@@ -72,8 +72,8 @@ func TestStopAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// What comes now was sent before, whatever the machine's clock said then.
-func TestAReceiptAfterTheClockWasSetBack(t *testing.T) {
+// A receipt that comes now is for a submit before it, whatever the clock said then.
+func TestAReceiptIsMatchedAfterTheClockWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -91,8 +91,8 @@ func TestAReceiptAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// Also a receipt that has to wait for its message: for the answer to the submit, or because there was none.
-func TestAReceiptThatWaitsAfterTheClockWasSetBack(t *testing.T) {
+// The same holds for a receipt that waits for its message: until the answer to the submit, or because there was none.
+func TestAnEarlyReceiptIsMatchedAfterTheClockWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
@@ -115,8 +115,8 @@ func TestAReceiptThatWaitsAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// The node that takes a message over which was being sent waits for its receipt, too.
-func TestAReceiptAfterARestartAndAClockThatWasSetBack(t *testing.T) {
+// A node that takes over a message in flight waits for its receipt, too.
+func TestAReceiptIsMatchedAfterATakeOverAndAClockThatWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, sleep: true})
 		c, err := h.send("hello", "0241000001")
@@ -141,8 +141,8 @@ func TestAReceiptAfterARestartAndAClockThatWasSetBack(t *testing.T) {
 	})
 }
 
-// A clock that ran ahead and was set right leaves no number without codes until it would have been right.
-func TestOTPCapsAfterTheClockWasSetBack(t *testing.T) {
+// A window that was begun in the future does not block a number until then.
+func TestOTPLimitsEndAfterTheClockWasSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.clock.Set(24 * time.Hour)

@@ -16,7 +16,7 @@ func keyed(key, body string) idempotency.Caller {
 	return idempotency.Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}
 }
 
-// asked is what the answer to one request was.
+// asked is the answer to one request.
 type asked struct {
 	made     any
 	replayed bool
@@ -25,7 +25,7 @@ type asked struct {
 
 func told[T any](made T, replayed bool, err error) asked { return asked{made, replayed, err} }
 
-// requests are everything but campaigns that an Idempotency-Key may come with, on a house of their own.
+// requests are all requests but campaigns that take an Idempotency-Key.
 func requests(h *fixture) map[string]func(idempotency.Caller) asked {
 	ctx := h.t.Context()
 	group := h.group("shop")
@@ -66,8 +66,8 @@ func TestAKeyIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-// One that is asked at the same moment by several is done once, and all have the same answer.
-func TestAKeyThatComesTwiceAtOnce(t *testing.T) {
+// Concurrent requests under one key are done once, and all get the same answer.
+func TestConcurrentRequestsUnderOneKeyHaveOneAnswer(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		for name, ask := range requests(h) {
@@ -96,8 +96,8 @@ func TestAKeyThatComesTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// What was refused may be asked for again, and a key is free after a day, also for another request.
-func TestAKeyThatIsFree(t *testing.T) {
+// A refused request may be repeated, and a key is free after a day, also for another request.
+func TestAKeyIsFreeAfterARefusalAndAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		refused := errors.Join(

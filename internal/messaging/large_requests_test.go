@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// One request names a group a hundred times and reads it once, and groups too large together not at all.
+// A request that names a group a hundred times reads it once, and groups that are too large together are not read.
 func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: MaxRead})
@@ -31,7 +31,8 @@ func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 	})
 }
 
-// Groups are not read for a send that its tenant's credits cannot pay for, and what is wrong with the request is said first.
+// The contacts of groups are not read for a send that the credits cannot pay for, and other errors of the request are
+// reported first.
 func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 2})
