@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/recovery"
@@ -214,6 +215,7 @@ var (
 	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "For how long periodic work has been running on this node, or due; 0 before its time.", []string{"work"}, nil)
 	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery lasts: 0 no, 1 closed, 2 open.", nil, nil)
 	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "For how long a recovery has lasted; 0 when none lasts.", nil, nil)
+	backupLast      = prometheus.NewDesc("makola_backup_last_timestamp_seconds", "When the last backup that is remembered was made, in seconds since 1970; 0 when there is none.", nil, nil)
 	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)
 	otpTapsClosed   = prometheus.NewDesc("makola_otp_taps_closed", "Ranges of numbers that are closed to a customer's one-time passwords now.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
@@ -221,7 +223,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, smsStrays, otpTapsClosed} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed} {
 		to <- d
 	}
 }
@@ -259,6 +261,15 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(recoveryPhase, map[recovery.Phase]float64{recovery.PhaseClosed: 1, recovery.PhaseOpen: 2}[state.Phase])
 		gauge(recoverySeconds, lasted)
+	}
+	last, found, err := backup.Last(ctx, s.app.db)
+	s.complain(err)
+	if err == nil {
+		at := 0.0
+		if found {
+			at = float64(last.MadeAt.Unix())
+		}
+		gauge(backupLast, at)
 	}
 	strays, err := s.app.messaging.OrphanReceipts(ctx)
 	s.complain(err)

@@ -10,10 +10,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -246,4 +248,87 @@ func everyProduct(t *testing.T, server *process) []product {
 	return append(products(t, server), product{"payout", "/payment-api/send/mobilemoney", "/payment-api/checkstatus/", math.MaxInt64, -60, func(reference string, n int) map[string]any {
 		return map[string]any{"amount": "0.50", "channel": "MTN", "account_number": outcomes[n%len(outcomes)], "client_reference": reference}
 	}})
+}
+
+// A database that goes on is no recovery, and no provider is asked anything because of it: a plain restart, a data folder
+// that was moved, a new node without a folder, and a failover to a synchronous standby.
+func TestTwoLivesThatAreOneBeginNoRecovery(t *testing.T) {
+	t.Parallel()
+	key := []string{"MAKOLA_MASTER_KEY=" + strings.Repeat("8e", 32)}
+	moved := func(t *testing.T, where site) site {
+		to := filepath.Join(t.TempDir(), "moved")
+		if err := os.Rename(where.data, to); err != nil {
+			t.Fatal(err)
+		}
+		where.data = to
+		return where
+	}
+	for name, tt := range map[string]struct {
+		engine db.Engine
+		next   func(*testing.T, site) site
+	}{
+		"a restart on SQLite":             {db.SQLite, func(_ *testing.T, where site) site { return where }},
+		"a restart on PostgreSQL":         {db.Postgres, func(_ *testing.T, where site) site { return where }},
+		"a moved folder with its file":    {db.SQLite, moved},
+		"a moved folder of a node":        {db.Postgres, moved},
+		"a new node on PostgreSQL":        {db.Postgres, func(t *testing.T, where site) site { where.data = t.TempDir(); return where }},
+		"a restart after SIGKILL, SQLite": {db.SQLite, func(_ *testing.T, where site) site { return where }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sim, where := startSim(t), newSite(t, tt.engine)
+			where.environment = key
+			server := where.serve(t, "before", sim)
+			ordinary(t, where, server, server.ready.APIKey, "before-it-00001")
+			if strings.Contains(name, "SIGKILL") {
+				server.kill()
+			} else {
+				server.signal(syscall.SIGTERM)
+				server.wait()
+			}
+			where = tt.next(t, where)
+			ordinary(t, where, where.serve(t, "after", sim), server.ready.APIKey, "after-it-000001")
+		})
+	}
+	t.Run("a failover to a synchronous standby", func(t *testing.T) {
+		t.Parallel()
+		c := startCouple(t)
+		c.synchronous()
+		where := site{engine: db.Postgres, data: t.TempDir(), url: c.url(), environment: key}
+		server := where.serve(t, "the node", startSim(t), "--synchronous-standby")
+		ordinary(t, where, server, server.ready.APIKey, "before-it-00001")
+		c.killPrimary()
+		c.promote()
+		ordinary(t, where, server, server.ready.APIKey, "after-it-000001")
+	})
+}
+
+// ordinary pays once, as ever: the provider hears of the payout by its submission, and not by a question before it.
+func ordinary(t *testing.T, where site, server *process, key, reference string) {
+	t.Helper()
+	api := newClient(server.ready.APIURL, key)
+	clocktest.Await(t, "the payout "+reference, func() bool {
+		a, err := api.call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{"amount": "0.50", "account_number": "0240000001",
+			"channel": "MTN", "client_reference": reference})
+		if err == nil && strings.Contains(string(a.data)+a.message, "recover") {
+			t.Errorf("the payout is answered %d %s", a.status, a.message)
+		}
+		return err == nil && (a.status == http.StatusOK || a.status == http.StatusUnprocessableEntity)
+	})
+	clocktest.Await(t, "it to be settled", func() bool { return openTransfers(t, api) == 0 })
+	var seen struct {
+		External string `json:"ext_transaction_id"`
+	}
+	api.get(t, "/payment-api/checkstatus/"+reference, &seen)
+	clocktest.Await(t, "the log of its exchanges, which is written behind it", func() bool {
+		var said []struct{ Operation string }
+		decode(t, where.command(t, "providers", "exchanges", seen.External, "-o", "json"), &said)
+		if len(said) > 0 && said[0].Operation != "transfer" {
+			t.Errorf("the provider was asked %v", said)
+		}
+		return len(said) > 0
+	})
+	if phase := metric(t, server, "makola_recovery"); phase != 0 {
+		t.Errorf("a recovery lasts: %v", phase)
+	}
 }

@@ -59,14 +59,49 @@ var errURL = errors.New("db: the database must be named by a URL: postgres://use
 // scratchPrefix begins the names of databases that are made for a while.
 const scratchPrefix = "scratch_makola_"
 
+// scratchTime is when a temporary database was made, in its name.
+const scratchTime = "20060102t150405"
+
+// scratchKept is after what time a temporary database without sessions was left by a process that was killed.
+const scratchKept = 24 * time.Hour
+
+const sqlScratches = `SELECT datname FROM pg_database d WHERE datname LIKE $1
+	AND NOT EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.datname = d.datname) ORDER BY datname LIMIT 100`
+
+// dropScratches removes the temporary databases that killed processes have left on the server of a URL. One that cannot
+// be removed is left for the next time.
+func dropScratches(ctx context.Context, server string, now time.Time) {
+	c, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return // making the next one says why
+	}
+	defer func() { _ = c.Close(ctx) }()
+	rows, err := c.Query(ctx, sqlScratches, strings.ReplaceAll(scratchPrefix, "_", `\_`)+"%")
+	if err != nil {
+		return
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		stamp, _, _ := strings.Cut(strings.TrimPrefix(name, scratchPrefix), "_")
+		if at, err := time.Parse(scratchTime, stamp); err == nil && now.Sub(at) > scratchKept {
+			_, _ = c.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
+		}
+	}
+}
+
 // Scratch makes an empty database on the server of a URL and gives its URL, whose tables will be in schema. drop removes
-// it with all that it holds.
+// it with all that it holds. Databases that killed processes left a day ago go first.
 func Scratch(ctx context.Context, server, schema string) (database string, drop func(context.Context) error, err error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "" {
 		return "", nil, errURL
 	}
-	name := scratchPrefix + time.Now().UTC().Format("20060102t150405_") + strings.ToLower(rand.Text()[:8])
+	now := time.Now().UTC()
+	dropScratches(ctx, server, now)
+	name := scratchPrefix + now.Format(scratchTime+"_") + strings.ToLower(rand.Text()[:8])
 	if err := alone(ctx, server, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
 		return "", nil, fmt.Errorf("db: make a temporary database: %w", err)
 	}

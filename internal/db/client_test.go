@@ -1,9 +1,16 @@
 package db
 
 import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestClientEnvironment(t *testing.T) {
@@ -26,6 +33,54 @@ func TestClientEnvironment(t *testing.T) {
 	for _, url := range []string{"host=db password=secret", "postgres://ama:secret@[db/x"} {
 		if _, err := ClientEnvironment(url); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// What a killed drill left on the server goes with the next one; what is young, in use or not ours stays.
+func TestScratchDatabasesThatWereLeftAreRemoved(t *testing.T) {
+	t.Parallel()
+	server := os.Getenv("MAKOLA_TEST_POSTGRES")
+	if server == "" {
+		t.Fatal("MAKOLA_TEST_POSTGRES is not set; run: export MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)")
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	suffix := strings.ToLower(rand.Text()[:8])
+	name := func(age time.Duration) string {
+		return scratchPrefix + time.Now().UTC().Add(-age).Format(scratchTime) + "_" + suffix
+	}
+	old, young, used, foreign := name(25*time.Hour), name(time.Hour), name(26*time.Hour), "scratchxmakola_20200101t000000_"+suffix
+	for _, one := range []string{old, young, used, foreign} {
+		if err := alone(t.Context(), server, "CREATE DATABASE "+one+" TEMPLATE template0"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = alone(context.Background(), server, "DROP DATABASE IF EXISTS "+one+" WITH (FORCE)") })
+	}
+	u.Path = "/" + used
+	session, err := pgx.Connect(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close(context.Background()) }()
+	_, drop, err := Scratch(t.Context(), server, "public")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.Connect(t.Context(), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	for one, want := range map[string]bool{old: false, young: true, used: true, foreign: true} {
+		var there bool
+		if err := c.QueryRow(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`, one).Scan(&there); err != nil || there != want {
+			t.Errorf("%s is there: %t, %v, want %t", one, there, err, want)
 		}
 	}
 }
