@@ -75,7 +75,7 @@ var contractRows = map[string]string{
 	"2/message-delivered": "submitted, then delivered", "2/message-failed": "receipts that say no", "2/message-refused": "what no operator took is refunded", "2/message-odd": "receipts twice, stale and never",
 	"2/message-queue": "an operator's queue is full for a while", "2/message-stop": "an operator stops a campaign", "2/message-optout": "who opted out gets nothing", "2/message-long": "long messages in parts",
 	"2/message-alphabet": "the cedi sign and emoji", "2/sms-scopes": "keys for messages only", "2/sms-blocked": "a blocked account sends nothing",
-	"2/sms-idempotency": "Idempotency-Key of messages", "2/otp-rate": "five codes to a number in ten minutes", "2/otp-void": "a new request voids the one before",
+	"2/sms-idempotency": "Idempotency-Key of messages", "2/otp-rate": "five codes to a number in ten minutes", "2/otp-range": "a range of numbers whose codes are never verified is closed", "2/otp-void": "a new request voids the one before",
 	"2/fee-bearer": "the customer bears the fee", "2/collections-off": "momopay needs collections", "2/payouts-stopped": "an operator stops payouts",
 	"2/resolve": "an operator ends what no provider will", "2/wallet-transfer": "an operator moves money between two wallets",
 	"2/reversed-payout": "done, then taken back", "2/reversed-collection": "paid, then taken back",

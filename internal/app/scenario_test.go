@@ -109,6 +109,7 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	server := httptest.NewServer(s.sim.Handler())
 	t.Cleanup(func() { server.Close(); _ = s.sim.Close() })
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: server.URL, Connections: 8, DrainFor: time.Minute,
+		OTPTap:    config.OTPTap{Sends: 50, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}, // as by default
 		PublicURL: "", Storage: config.Storage{Data: t.TempDir()}}
 	if engine == db.Postgres {
 		cfg.Database = dbtest.URL(t)

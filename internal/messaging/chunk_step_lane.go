@@ -13,10 +13,8 @@ import (
 	"github.com/makola/makola/internal/ledger"
 )
 
-const (
-	// stepTries is how often a step is tried again after an error that is not the absence of the database.
-	stepTries = 5
-)
+// stepTries is how often a step is tried again after an error that is not the absence of the database.
+const stepTries = 5
 
 // stepLane commits the steps of all chunks, many in one transaction.
 type stepLane struct {

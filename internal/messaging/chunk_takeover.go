@@ -9,9 +9,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-const (
-	rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
-)
+const rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
 
 // chunkOwner reads chunks, and takes them over from owners that are gone.
 type chunkOwner struct {

@@ -29,12 +29,10 @@ func insufficient(balance, cost int64) error {
 		Data: Shortage{Balance: balance, Cost: cost}}
 }
 
-const (
-	// A large campaign is done with its last chunk.
-	countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
+// A large campaign is done with its last chunk.
+const countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
 			status = CASE WHEN r.ended > 0 AND campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
-)
 
 // tally is what a transaction changes in the row of one large campaign.
 type tally struct {

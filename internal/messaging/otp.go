@@ -107,9 +107,7 @@ func (o *OTP) check(bad *problem.Fields) {
 	}
 }
 
-const (
-	selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
-)
+const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 
 const (
 	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < 5 AND expires_at > $4`

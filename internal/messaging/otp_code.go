@@ -69,9 +69,7 @@ func (k otpKeys) text(c Campaign, length int) string {
 	return strings.ReplaceAll(c.Message, Placeholder, k.of(c.ID, length))
 }
 
-const (
-	selectOTP = `SELECT length, expires_at FROM otps WHERE tenant = $1 AND id = $2`
-)
+const selectOTP = `SELECT length, expires_at FROM otps WHERE tenant = $1 AND id = $2`
 
 // letters draws the prefix of a request.
 func letters() string {

@@ -162,11 +162,9 @@ type OrphanReceipts struct {
 	ID       string // the operator's id of one of them
 }
 
-const (
-	// Receipts are kept for a day.
-	countOrphanReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
+// Receipts are kept for a day.
+const countOrphanReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
 		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
-)
 
 // orphanReceipts counts the receipts that are too old to find their message.
 func (b *receiptBook) orphanReceipts(ctx context.Context) (s OrphanReceipts, err error) {
