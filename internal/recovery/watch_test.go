@@ -17,11 +17,11 @@ import (
 // node is one node's run on a database.
 type node struct {
 	*Watch
-	t *testing.T
+	t testing.TB
 	r *Recovery
 }
 
-func up(t *testing.T, d *db.DB, o WatchOptions) *node {
+func up(t testing.TB, d *db.DB, o WatchOptions) *node {
 	t.Helper()
 	n := &node{t: t, r: New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))}
 	n.Watch = NewWatch(n.r, o)

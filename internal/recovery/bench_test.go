@@ -1,0 +1,39 @@
+package recovery
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// BenchmarkContinuity is what proving that the database continues costs in normal life: Sure before a submission, and
+// a transaction that tells the watch of its row beside one that has no watch.
+func BenchmarkContinuity(b *testing.B) {
+	d := dbtest.Open(b, db.SQLite)
+	n := up(b, d, WatchOptions{Node: "a", Folder: b.TempDir()})
+	b.Run("sure", func(b *testing.B) {
+		for b.Loop() {
+			if err := n.Sure(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	commit := func(w *Watch) func(*testing.B) {
+		return func(b *testing.B) {
+			id := 0
+			for b.Loop() {
+				id++
+				if err := d.Write(b.Context(), func(tx *db.Tx) error {
+					w.Commits(tx, 0, Campaign, "t", strconv.Itoa(id))
+					return nil
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	b.Run("empty commit without", commit(nil))
+	b.Run("empty commit with", commit(n.Watch))
+}
