@@ -45,8 +45,9 @@ MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)
 export MAKOLA_TEST_POSTGRES
 echo "$MAKOLA_TEST_POSTGRES"
 
-step "languages of the samples"
+step "languages of the samples, and haproxy"
 scripts/languages.sh
+scripts/haproxy.sh
 
 # What is too slow under the race detector: the built program killed under load, and a lost COMMIT at every
 # step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.

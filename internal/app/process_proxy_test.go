@@ -1,0 +1,137 @@
+//go:build !race
+
+// The program under test is built as it ships, as in the other tests of processes.
+
+package app_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+)
+
+// freeAddress is an address on loopback that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// startProxy starts haproxy with deploy/haproxy.cfg before two nodes, and gives its address.
+func startProxy(t *testing.T, one, two string) (address string) {
+	t.Helper()
+	program, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Fatal("haproxy is not here; scripts/haproxy.sh gets it")
+	}
+	text, err := os.ReadFile("../../deploy/haproxy.cfg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = freeAddress(t)
+	file := filepath.Join(t.TempDir(), "haproxy.cfg")
+	filled := strings.NewReplacer("{bind}", address, "{one}", one, "{two}", two).Replace(string(text))
+	if err := os.WriteFile(file, []byte(filled), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := &tail{}
+	run := exec.Command(program, "-db", "-f", file)
+	run.Stdout, run.Stderr = said, said
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = run.Process.Kill()
+		_ = run.Wait()
+		if t.Failed() {
+			t.Logf("haproxy printed:\n%s", said)
+		}
+	})
+	return address
+}
+
+// slowest collects how long answers took.
+type slowest struct{ took [callers][]time.Duration }
+
+func (s *slowest) p99() time.Duration {
+	var all []time.Duration
+	for _, one := range s.took {
+		all = append(all, one...)
+	}
+	return p99(all)
+}
+
+// Two nodes behind haproxy are stopped and started one after the other, under payouts of clients that keep their connections: no
+// request fails, and each payout is paid once.
+func TestStoppedBehindAProxyLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
+	addresses := []string{freeAddress(t), freeAddress(t)}
+	serve := func(n int) *process {
+		return where.serve(t, fmt.Sprintf("node %d", n+1), sim, "--listen", addresses[n], "--drain-notice", "3s", "--drain-for", "5m")
+	}
+	nodes := []*process{serve(0), serve(1)}
+	first := nodes[0].ready
+	where.command(t, "wallet", "fund", first.TenantID, "100000.00", "--reason", "load", "--reference", "load")
+	opening := balance(t, newClient(first.APIURL, first.APIKey))
+	proxy := newClient("http://"+startProxy(t, addresses[0], addresses[1])+"/api/v1", first.APIKey)
+	clocktest.Await(t, "the proxy to serve", func() bool {
+		a, err := proxy.call(http.MethodGet, "/account-api/balance", nil)
+		return err == nil && a.status == http.StatusOK
+	})
+
+	l := &load{crowd: crowd[payout]{t: t}, callback: in.server.URL}
+	var times slowest
+	var failed atomic.Int64
+	l.begin(callers, proxy, func(caller, n int) {
+		p := payout{reference: fmt.Sprintf("rolling-%03d-%06d", caller, n), payee: "0240000001"}
+		begun := time.Now()
+		a, err := proxy.call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{
+			"amount": "0.50", "account_number": p.payee, "channel": "MTN", "client_reference": p.reference, "callback_url": l.callback,
+		})
+		times.took[caller] = append(times.took[caller], time.Since(begun))
+		if err != nil || a.status != http.StatusOK {
+			failed.Add(1)
+			t.Errorf("%s: %v %d %s", p.reference, err, a.status, a.message)
+			return
+		}
+		p.accepted, p.external = true, field(a.data, "transaction_id")
+		l.keep(p)
+		pause(10 * time.Millisecond)
+	})
+	grows := func() {
+		t.Helper()
+		before := l.sent.Load()
+		clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= before+10*callers })
+	}
+	for n := range nodes {
+		grows()
+		nodes[n].signal(syscall.SIGTERM)
+		if code := nodes[n].wait(); code != 0 {
+			t.Errorf("node %d ended with %d", n+1, code)
+		}
+		nodes[n] = serve(n)
+		clocktest.Await(t, "the proxy to send requests to the node again", func() bool {
+			return strings.Contains(scrape(t, nodes[n]), `route="payment-api/send/mobilemoney"`)
+		})
+	}
+	grows()
+	payouts := l.end()
+	t.Logf("%d payouts over two restarts, %d failed, p99 %v", len(payouts), failed.Load(), times.p99().Round(time.Millisecond))
+	verify(t, verification{site: where, sim: sim, api: newClient("http://"+addresses[0]+"/api/v1", first.APIKey), inbox: in, opening: opening, payouts: payouts})
+}
