@@ -127,10 +127,10 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 			continue
 		}
 		c := s.work.campaign
-		halted := at.stopped && !s.last && s.inFlight == 0
-		verdicts[i].Value.stopped = halted
-		back, first := writes.add(s, outcomes[i], halted)
-		if s.leaves && !halted {
+		stopped := at.stopped && !s.last && s.inFlight == 0
+		verdicts[i].Value.stopped = stopped
+		back, first := writes.add(s, outcomes[i], stopped)
+		if s.leaves && !stopped {
 			rest, err := s.rest()
 			if err != nil {
 				return nil, err
@@ -145,7 +145,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 		}
 		t := counts.of(c.Tenant, c.ID)
 		t.back += back
-		if s.last || halted {
+		if s.last || stopped {
 			t.ended++
 		}
 	}

@@ -61,7 +61,7 @@ func (w *stepWrites) finish(job *chunkJob) {
 
 // add adds a step's rows. It returns how many messages are refunded and the number of the first: messages that no
 // operator accepted, and the unsent ones of a stopped campaign.
-func (w *stepWrites) add(s *step, results []result, halted bool) (back, first int64) {
+func (w *stepWrites) add(s *step, results []result, stopped bool) (back, first int64) {
 	refund := func(msg message) {
 		if back == 0 {
 			first = msg.No
@@ -69,7 +69,7 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 		back++
 	}
 	for _, r := range results {
-		if halted && r.message.Status == StatusQueued {
+		if stopped && r.message.Status == StatusQueued {
 			r.message.Status, r.message.Error = StatusFailed, whyStopped
 		}
 		w.result(r)
@@ -77,8 +77,8 @@ func (w *stepWrites) add(s *step, results []result, halted bool) (back, first in
 			refund(r.message)
 		}
 	}
-	turn, over := chunkTurn{chunkKey: s.key(), was: s.turn, turn: s.next, markedAt: s.markedAt}, halted || s.last
-	if halted {
+	turn, over := chunkTurn{chunkKey: s.key(), was: s.turn, turn: s.next, markedAt: s.markedAt}, stopped || s.last
+	if stopped {
 		w.failUnsent(s, refund)
 	} else {
 		turn.begin, w.retry = int64(len(s.claim)), append(w.retry, s.retry...)
