@@ -88,8 +88,8 @@ var unknownEndColumns = append(slices.Clone(messageEndColumns), db.Column[messag
 // recorded with the match, so that a repeat of the receipt matches no second message.
 func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
-		told := map[messageKey]*messageEnd{}
-		gone := map[[2]string]bool{}    // receipts, by upstream id and their own
+		ended := map[messageKey]*messageEnd{}
+		spent := map[[2]string]bool{}   // receipts, by upstream id and their own
 		claimed := map[[2]string]bool{} // segments, by upstream id and number
 		var used []earlyReceipt
 		var parts []part
@@ -104,12 +104,12 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 			}
 			rows++
 			receipt, segment := [2]string{e.UpstreamID, e.ID}, [2]string{e.UpstreamID, e.Recipient}
-			c := told[k]
+			c := ended[k]
 			switch {
-			case gone[receipt]:
+			case spent[receipt]:
 				return nil
 			case e.UpstreamID != "" && claimed[segment]: // a repeat
-				gone[receipt] = true
+				spent[receipt] = true
 				used = append(used, e)
 				return nil
 			case c != nil && c.open == segments:
@@ -117,14 +117,14 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 			}
 			if c == nil {
 				c = &messageEnd{messageKey: k, status: StatusDelivered}
-				told[k] = c
+				ended[k] = c
 			}
 			c.open++ // here: segments with a receipt
 			c.at = e.ReceivedAt
 			if c.status = worst(string(c.status), e.State); e.State != string(StatusDelivered) {
 				c.why = e.Code
 			}
-			gone[receipt], claimed[segment] = true, true
+			spent[receipt], claimed[segment] = true, true
 			used = append(used, e)
 			if segments == 1 {
 				c.upstream = e.UpstreamID
@@ -137,9 +137,9 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 			return err
 		}
 		more = rows == sweepAtOnce
-		ends := make([]messageEnd, 0, len(told))
-		keys := make([]messageKey, 0, len(told))
-		for k, c := range told {
+		ends := make([]messageEnd, 0, len(ended))
+		keys := make([]messageKey, 0, len(ended))
+		for k, c := range ended {
 			ends, keys = append(ends, *c), append(keys, k)
 		}
 		slices.SortFunc(ends, func(a, b messageEnd) int { return a.compare(b.messageKey) })
