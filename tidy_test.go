@@ -35,12 +35,12 @@ var leaves = []string{"clock", "config", "fresh", "label", "lane", "money", "msi
 var mayImport = map[string][]string{
 	"cli":                   {"*"},
 	"app":                   {"*"},
-	"api":                   {"access", "guides", "idempotency", "jobs", "ledger", "messaging", "payments", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
+	"api":                   {"access", "contacts", "guides", "idempotency", "jobs", "ledger", "messaging", "payments", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"console":               {"access", "api", "identity", "jobs", "ledger", "messaging", "page", "payments", "provider", "recovery", "route", "tenant", "webhook"},
 	"page":                  {},
 	"identity":              {"db"},
 	"payments":              {"db", "jobs", "ledger", "provider", "recovery", "route", "tenant", "webhook"},
-	"messaging":             {"db", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
+	"messaging":             {"contacts", "db", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"tenant":                {"db", "ledger"},
 	"access":                {"db"},
 	"route":                 {"db", "provider"},
@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"ledger":                {"db"},
 	"backup":                {"db", "jobs", "ledger"},
 	"recovery":              {"db"},
+	"contacts":              {"db", "idempotency", "tenant"},
 	"senderid":              {"db", "idempotency", "tenant"},
 	"idempotency":           {"db"},
 	"jobs":                  {"db"},
@@ -69,8 +70,11 @@ var ownerLine = regexp.MustCompile(`(?m)^-- owner: ([a-z/]+)`)
 // moved names the writers of tables whose migration names the package that they have come from: a migration that was
 // shipped does not change.
 var moved = map[string]string{
-	"answers":    "idempotency",
-	"sender_ids": "senderid",
+	"answers":        "idempotency",
+	"contact_groups": "contacts",
+	"contacts":       "contacts",
+	"opt_outs":       "contacts",
+	"sender_ids":     "senderid",
 }
 
 var (

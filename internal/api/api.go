@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
@@ -37,6 +38,7 @@ type Deps struct {
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
 	Senders   *senderid.Store
+	Contacts  *contacts.Store
 	Messaging *messaging.Messaging
 	Routes    *route.Table
 	Recovery  *recovery.Recovery

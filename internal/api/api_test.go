@@ -558,8 +558,9 @@ func TestThePagesExplainEveryCodeAndReason(t *testing.T) {
 	}{
 		{"*.go", `problem\.(?:New|Wrap)\((?:err, )?problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
 		{"../payments/*.go", `problem\.(?:New|Wrap)\((?:err, )?problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
-		{"../messaging/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 10},
+		{"../messaging/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 5},
 		{"../messaging/*.go", `Code: "([a-z_]+)"`, 3},
+		{"../contacts/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 5},
 		{"../senderid/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 3},
 		{"../senderid/*.go", `Code: "([a-z_]+)"`, 2},
 		{"../idempotency/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 1},

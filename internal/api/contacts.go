@@ -1,7 +1,7 @@
 package api
 
 import (
-	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -11,7 +11,7 @@ const contactPage = 100
 
 // groups lists the contact groups with their counts.
 func groups(c *call) error {
-	all, err := c.api.Messaging.Groups(c.ctx, c.caller.Tenant)
+	all, err := c.api.Contacts.Groups(c.ctx, c.caller.Tenant)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func groups(c *call) error {
 }
 
 // group writes the members of a contact group.
-func (w *writer) group(g messaging.Group) {
+func (w *writer) group(g contacts.Group) {
 	w.text("id", g.ID)
 	w.text("name", g.Name)
 	w.text("group_icon", g.Icon)
@@ -37,7 +37,7 @@ func (w *writer) group(g messaging.Group) {
 }
 
 // contact writes the members of a contact.
-func (w *writer) contact(m messaging.Contact) {
+func (w *writer) contact(m contacts.Contact) {
 	w.text("id", m.ID)
 	w.text("first_name", m.FirstName)
 	w.text("last_name", m.LastName)
@@ -56,14 +56,14 @@ func addGroup(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	g, replayed, err := c.api.Messaging.AddGroup(c.ctx, who, name, icon)
+	g, replayed, err := c.api.Contacts.AddGroup(c.ctx, who, name, icon)
 	c.replayed(replayed)
 	return c.told("Contact group created successfully")(g, err)
 }
 
 // told answers with a contact group.
-func (c *call) told(message string) func(messaging.Group, error) error {
-	return func(g messaging.Group, err error) error {
+func (c *call) told(message string) func(contacts.Group, error) error {
+	return func(g contacts.Group, err error) error {
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func updateGroup(c *call) error {
 	if unknown != nil {
 		return unknown
 	}
-	return c.told("Contact group updated successfully")(c.api.Messaging.UpdateGroup(c.ctx, c.caller.Tenant, id, name, icon))
+	return c.told("Contact group updated successfully")(c.api.Contacts.UpdateGroup(c.ctx, c.caller.Tenant, id, name, icon))
 }
 
 func deleteGroup(c *call) error {
@@ -112,7 +112,7 @@ func deleteGroup(c *call) error {
 		return bad
 	}
 	if err == nil {
-		err = c.api.Messaging.DeleteGroup(c.ctx, c.caller.Tenant, id)
+		err = c.api.Contacts.DeleteGroup(c.ctx, c.caller.Tenant, id)
 	}
 	return c.gone("Contact group deleted successfully", err)
 }
@@ -128,8 +128,8 @@ func (c *call) gone(message string, err error) error {
 	return nil
 }
 
-// contacts lists a page of a group.
-func contacts(c *call) error {
+// listContacts lists a page of a group.
+func listContacts(c *call) error {
 	f, err := c.form()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func contacts(c *call) error {
 	if unknown != nil {
 		return unknown
 	}
-	all, total, err := c.api.Messaging.Contacts(c.ctx, c.caller.Tenant, id, int64(number), int64(size))
+	all, total, err := c.api.Contacts.Contacts(c.ctx, c.caller.Tenant, id, int64(number), int64(size))
 	if err != nil {
 		return err
 	}
@@ -160,8 +160,8 @@ func contacts(c *call) error {
 }
 
 // newContact reads the members of a contact; the number is the domain's to read.
-func (f *form) newContact(needNumber bool) messaging.NewContact {
-	n := messaging.NewContact{FirstName: f.short("first_name", false, textMax), LastName: f.short("last_name", false, textMax), Email: f.line("email", false, messaging.MaxEmail)}
+func (f *form) newContact(needNumber bool) contacts.NewContact {
+	n := contacts.NewContact{FirstName: f.short("first_name", false, textMax), LastName: f.short("last_name", false, textMax), Email: f.line("email", false, contacts.MaxEmail)}
 	if _, there := f.string("phone_number", false); there || needNumber {
 		n.Phone = string(f.phone("phone_number"))
 	}
@@ -177,14 +177,14 @@ func addContact(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	m, replayed, err := c.api.Messaging.AddContact(c.ctx, who, group, n)
+	m, replayed, err := c.api.Contacts.AddContact(c.ctx, who, group, n)
 	c.replayed(replayed)
 	return c.known("Contact added successfully")(m, err)
 }
 
 // known answers with a contact.
-func (c *call) known(message string) func(messaging.Contact, error) error {
-	return func(m messaging.Contact, err error) error {
+func (c *call) known(message string) func(contacts.Contact, error) error {
+	return func(m contacts.Contact, err error) error {
 		if err != nil {
 			return blame(err, "phone_number", "contact_exists")
 		}
@@ -204,15 +204,15 @@ func addContacts(c *call) error {
 		return err
 	}
 	group, who := f.ours("contact_group_id"), c.texter(f)
-	rows := f.objects("contacts", messaging.MaxBulk)
-	list := make([]messaging.NewContact, len(rows))
+	rows := f.objects("contacts", contacts.MaxBulk)
+	list := make([]contacts.NewContact, len(rows))
 	for i, row := range rows {
-		list[i] = messaging.NewContact{Phone: row.plain("phone_number"), FirstName: row.plain("first_name"), LastName: row.plain("last_name"), Email: row.plain("email")}
+		list[i] = contacts.NewContact{Phone: row.plain("phone_number"), FirstName: row.plain("first_name"), LastName: row.plain("last_name"), Email: row.plain("email")}
 	}
 	if err := f.err(); err != nil {
 		return err
 	}
-	added, replayed, err := c.api.Messaging.AddContacts(c.ctx, who, group, list)
+	added, replayed, err := c.api.Contacts.AddContacts(c.ctx, who, group, list)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func updateContact(c *call) error {
 	if unknown != nil {
 		return unknown
 	}
-	return c.known("Contact updated successfully")(c.api.Messaging.UpdateContact(c.ctx, c.caller.Tenant, id, n))
+	return c.known("Contact updated successfully")(c.api.Contacts.UpdateContact(c.ctx, c.caller.Tenant, id, n))
 }
 
 func deleteContact(c *call) error {
@@ -260,7 +260,7 @@ func deleteContact(c *call) error {
 		return bad
 	}
 	if err == nil {
-		err = c.api.Messaging.DeleteContact(c.ctx, c.caller.Tenant, id)
+		err = c.api.Contacts.DeleteContact(c.ctx, c.caller.Tenant, id)
 	}
 	return c.gone("Contact deleted successfully", err)
 }

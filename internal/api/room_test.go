@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/tenant"
@@ -242,7 +243,7 @@ func TestHostileBodiesCostLittleMemory(t *testing.T) {
 		f := &form{}
 		o, err := decode(body, &f.fields)
 		if f.object = o; err == nil {
-			f.objects("contacts", messaging.MaxBulk)
+			f.objects("contacts", contacts.MaxBulk)
 			f.list("recipients", messaging.MaxRecipients)
 		}
 		runtime.ReadMemStats(&after)

@@ -78,7 +78,7 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "sms-api/contact/addGroup", Stores: true, Scope: access.Contacts, Body: moneyBody, handle: addGroup},
 		{Method: http.MethodPatch, Path: "sms-api/contact/updateGroup/{id}", Scope: access.Contacts, Body: moneyBody, handle: updateGroup},
 		{Method: http.MethodDelete, Path: "sms-api/contact/deleteGroup/{groupId}", Scope: access.Contacts, Body: moneyBody, handle: deleteGroup},
-		{Method: http.MethodGet, Path: "sms-api/contact/getContacts/{groupId}", Scope: access.Contacts, Body: moneyBody, handle: contacts},
+		{Method: http.MethodGet, Path: "sms-api/contact/getContacts/{groupId}", Scope: access.Contacts, Body: moneyBody, handle: listContacts},
 		{Method: http.MethodPost, Path: "sms-api/contact/addContact", Stores: true, Scope: access.Contacts, Body: moneyBody, handle: addContact},
 		{Method: http.MethodPost, Path: "sms-api/contact/addBulkContact", Stores: true, Scope: access.Contacts, Body: bulkBody, handle: addContacts},
 		{Method: http.MethodPatch, Path: "sms-api/contact/updateContact/{id}", Scope: access.Contacts, Body: moneyBody, handle: updateContact},

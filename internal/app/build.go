@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
@@ -55,6 +56,7 @@ type parts struct {
 	routes    *route.Table
 	payments  *payments.Payments
 	senders   *senderid.Store
+	contacts  *contacts.Store
 	messaging *messaging.Messaging
 	sms       []*smsRail // that of test money is the last
 	api       *api.API

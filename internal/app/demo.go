@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
@@ -34,7 +34,7 @@ const (
 )
 
 // demoContacts are the members of the demo's group: test numbers that get a text at once.
-var demoContacts = []messaging.NewContact{
+var demoContacts = []contacts.NewContact{
 	{Phone: "0240000001", FirstName: "Ama", LastName: "Owusu"},
 	{Phone: "0200000001", FirstName: "Kwame", LastName: "Mensah"},
 	{Phone: "0270000001", FirstName: "Esi", LastName: "Boateng"},
@@ -129,23 +129,23 @@ func (a *App) demoMessages(ctx context.Context) error {
 }
 
 // findDemoGroup finds the group of the demo tenant's contacts.
-func (a *App) findDemoGroup(ctx context.Context) (messaging.Group, error) {
-	groups, err := a.messaging.Groups(ctx, demoTenant)
+func (a *App) findDemoGroup(ctx context.Context) (contacts.Group, error) {
+	groups, err := a.contacts.Groups(ctx, demoTenant)
 	for _, g := range groups {
 		if g.Name == demoGroup {
 			return g, err
 		}
 	}
-	return messaging.Group{}, err
+	return contacts.Group{}, err
 }
 
 func (a *App) makeDemoMessages(ctx context.Context, sender senderid.Sender) (senderid.Sender, error) {
 	group, err := a.findDemoGroup(ctx)
 	if err == nil && group.ID == "" {
-		group, _, err = a.messaging.AddGroup(ctx, idempotency.Caller{Tenant: demoTenant}, demoGroup, "")
+		group, _, err = a.contacts.AddGroup(ctx, idempotency.Caller{Tenant: demoTenant}, demoGroup, "")
 	}
 	if err == nil {
-		_, _, err = a.messaging.AddContacts(ctx, idempotency.Caller{Tenant: demoTenant}, group.ID, demoContacts) // those that are there are left alone
+		_, _, err = a.contacts.AddContacts(ctx, idempotency.Caller{Tenant: demoTenant}, group.ID, demoContacts) // those that are there are left alone
 	}
 	if err != nil {
 		return sender, err

@@ -57,7 +57,7 @@ func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 		if senders, err := a.senders.List(t.Context(), demoTenant); err != nil || len(senders) != 1 || a.ready.SenderID != senders[0].ID {
 			t.Errorf("after a break at commit %d there are the senders %v, of which %q is ready: %v", nth, senders, a.ready.SenderID, err)
 		}
-		if groups, err := a.messaging.Groups(t.Context(), demoTenant); err != nil || len(groups) != 1 ||
+		if groups, err := a.contacts.Groups(t.Context(), demoTenant); err != nil || len(groups) != 1 ||
 			a.ready.GroupID != groups[0].ID || groups[0].Contacts != int64(len(demoContacts)) {
 			t.Errorf("after a break at commit %d there are the groups %v, of which %q is ready: %v", nth, groups, a.ready.GroupID, err)
 		}

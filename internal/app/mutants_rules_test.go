@@ -519,7 +519,7 @@ func creditRules() []mutant {
 		{"sms-charge", "a campaign costs its price for each recipient", "internal/messaging/credit_transfers.go",
 			`Amount: c.Cost(), Subject: c.ID, Leg: "charge"`, `Amount: c.Credits, Subject: c.ID, Leg: "charge"`,
 			byTest("messaging", "TestSendChargesOnceAndDelivers/SQLite")},
-		{"sms-number-once", "a number that is given twice is charged once", "internal/messaging/campaign.go",
+		{"sms-number-once", "a number that is given twice is charged once", "internal/messaging/recipients.go",
 			"\t\tcase !seen[n]:\n", "\t\tdefault:\n",
 			byTest("messaging", "TestSendChargesOnceAndDelivers/SQLite")},
 		{"sms-price", "the price is by characters, not by segments", "internal/messaging/campaign.go",

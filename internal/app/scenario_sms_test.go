@@ -13,9 +13,9 @@ import (
 
 	"github.com/makola/makola/internal/api/apitest"
 	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
@@ -77,7 +77,7 @@ func smsStep(word, rest string) (func(*actor), error) {
 		number, err := msisdn.Parse(rest)
 		return func(a *actor) {
 			a.write(func(tx *db.Tx) error {
-				a.stage.app.messaging.OptOut(tx, a.tenant.ID, "asked for it", number)
+				a.stage.app.contacts.OptOut(tx, a.tenant.ID, "asked for it", number)
 				return nil
 			})
 		}, err
@@ -170,10 +170,10 @@ func (a *actor) textsAddUp() {
 // group makes a contact group with one contact: $group and $contact.
 func (a *actor) group() {
 	a.t.Helper()
-	ctx, m := context.Background(), a.stage.app.messaging
-	g, _, err := m.AddGroup(ctx, idempotency.Caller{Tenant: a.tenant.ID}, "Customers", "")
+	ctx, store := context.Background(), a.stage.app.contacts
+	g, _, err := store.AddGroup(ctx, idempotency.Caller{Tenant: a.tenant.ID}, "Customers", "")
 	a.must(err)
-	c, _, err := m.AddContact(ctx, idempotency.Caller{Tenant: a.tenant.ID}, g.ID, messaging.NewContact{Phone: "0270000009", FirstName: "Ama"})
+	c, _, err := store.AddContact(ctx, idempotency.Caller{Tenant: a.tenant.ID}, g.ID, contacts.NewContact{Phone: "0270000009", FirstName: "Ama"})
 	a.must(err)
 	a.vars["group"], a.vars["contact"] = g.ID, c.ID
 }

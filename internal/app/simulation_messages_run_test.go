@@ -70,10 +70,10 @@ func (s *texting) change() {
 	number, again := international(s.number()), s.random.IntN(4) == 0
 	s.act(n, func(tx *db.Tx) error {
 		if again {
-			_, err := n.messaging.OptIn(tx, x.id, msisdn.MSISDN(number))
+			_, err := n.contacts.OptIn(tx, x.id, msisdn.MSISDN(number))
 			return err
 		}
-		n.messaging.OptOut(tx, x.id, "asked us", msisdn.MSISDN(number))
+		n.contacts.OptOut(tx, x.id, "asked us", msisdn.MSISDN(number))
 		return nil
 	})
 	if x.optedOut[number] = !again; again {

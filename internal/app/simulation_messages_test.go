@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
@@ -111,17 +112,17 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 // addGroup makes a contact group of so many numbers.
 func (s *texting) addGroup(x *texter, size int) string {
 	s.t.Helper()
-	g, _, err := s.node().messaging.AddGroup(context.Background(), idempotency.Caller{Tenant: x.id}, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
+	g, _, err := s.node().contacts.AddGroup(context.Background(), idempotency.Caller{Tenant: x.id}, fmt.Sprintf("Friends %d", s.random.Uint32()), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var contacts []messaging.NewContact
+	var list []contacts.NewContact
 	for range size {
 		number := s.number()
-		contacts = append(contacts, messaging.NewContact{Phone: number})
+		list = append(list, contacts.NewContact{Phone: number})
 		x.groups[g.ID] = append(x.groups[g.ID], international(number))
 	}
-	if _, _, err := s.node().messaging.AddContacts(context.Background(), idempotency.Caller{Tenant: x.id}, g.ID, contacts); err != nil {
+	if _, _, err := s.node().contacts.AddContacts(context.Background(), idempotency.Caller{Tenant: x.id}, g.ID, list); err != nil {
 		s.t.Fatal(err)
 	}
 	return g.ID
@@ -439,7 +440,7 @@ func (s *texting) vanish(sends []*send) func() {
 	m.body["group_id_list"], m.vanishes = append(slices.Clone(all), group), true
 	delete(m.from.groups, group)
 	return func() {
-		if err := node.messaging.DeleteGroup(context.Background(), m.from.id, group); err != nil {
+		if err := node.contacts.DeleteGroup(context.Background(), m.from.id, group); err != nil {
 			s.t.Errorf("delete a group: %v", err)
 		}
 	}

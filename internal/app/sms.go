@@ -14,6 +14,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
@@ -83,7 +84,9 @@ func (a *App) buildMessaging() error {
 	answers := idempotency.NewAnswers(a.db, a.clock)
 	a.jobs.Periodic("idempotency-sweep", idempotency.SweepEvery, answers.Sweep)
 	a.senders = senderid.New(a.db, a.tenants, answers, a.clock, a.cfg.Quotas)
-	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
+	a.contacts = contacts.New(a.db, a.tenants, answers, a.clock, a.cfg.Quotas)
+	a.jobs.Periodic("contacts-sweep", contacts.SweepEvery, a.contacts.Sweep)
+	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Contacts: a.contacts, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
 	for _, r := range a.sms {

@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
@@ -24,12 +25,17 @@ type contactsCommands struct {
 	Optin    contactsOptin    `cmd:"" help:"Take a number off that list."`
 }
 
-func groupColumns() []column[messaging.Group] {
-	return []column[messaging.Group]{
-		{"id", func(g messaging.Group) any { return g.ID }},
-		{"name", func(g messaging.Group) any { return g.Name }},
-		{"contacts", func(g messaging.Group) any { return g.Contacts }},
-		{"created_at", func(g messaging.Group) any { return g.CreatedAt }},
+// contacts are the contacts as an operator keeps them: the customer's own quotas hold, the servers' do not.
+func (o *opened) contacts() *contacts.Store {
+	return contacts.New(o.db, o.tenants, o.answers, o.clock, config.Quotas{})
+}
+
+func groupColumns() []column[contacts.Group] {
+	return []column[contacts.Group]{
+		{"id", func(g contacts.Group) any { return g.ID }},
+		{"name", func(g contacts.Group) any { return g.Name }},
+		{"contacts", func(g contacts.Group) any { return g.Contacts }},
+		{"created_at", func(g contacts.Group) any { return g.CreatedAt }},
 	}
 }
 
@@ -40,11 +46,11 @@ type contactsGroups struct {
 
 // Run lists groups.
 func (c *contactsGroups) Run(e *env) error {
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		groups, err := m.Groups(e.ctx, c.Tenant)
+		groups, err := o.contacts().Groups(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
@@ -61,15 +67,15 @@ type contactsAddGroup struct {
 
 // Run makes the group.
 func (c *contactsAddGroup) Run(e *env) error {
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		id := cmp.Or(c.ID, newID())
-		var g messaging.Group
+		var g contacts.Group
 		err := o.act(e.ctx, access.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
 			var err error
-			g, err = m.CreateGroup(tx, c.Tenant, id, c.Name)
+			g, err = o.contacts().CreateGroup(tx, c.Tenant, id, c.Name)
 			return changes([]change{{"group", "", g.Name}}), err
 		})
 		if err != nil {
@@ -90,7 +96,7 @@ type contactsImport struct {
 // importView is what an import came to.
 type importView struct {
 	group string
-	messaging.Imported
+	contacts.Imported
 }
 
 var importColumns = []column[importView]{
@@ -118,20 +124,20 @@ func (c *contactsImport) Run(e *env) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		view := importView{group: c.Group}
 		if c.NewGroup != "" {
-			g, _, err := m.AddGroup(e.ctx, idempotency.Caller{Tenant: c.Tenant}, c.NewGroup, "")
+			g, _, err := o.contacts().AddGroup(e.ctx, idempotency.Caller{Tenant: c.Tenant}, c.NewGroup, "")
 			if err != nil {
 				return err
 			}
 			view.group = g.ID
 		}
 		bar := newProgress(e.stderr, file, size)
-		view.Imported, err = m.Import(e.ctx, c.Tenant, view.group, bar, func(i messaging.Imported) { bar.show(i.Rows) })
+		view.Imported, err = o.contacts().Import(e.ctx, c.Tenant, view.group, bar, func(i contacts.Imported) { bar.show(i.Rows) })
 		bar.end()
 		entry := access.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
 		if audit := o.act(e.ctx, entry, func(*db.Tx) (any, error) {
@@ -216,11 +222,11 @@ func (p *progress) end() {
 	}
 }
 
-func optoutColumns() []column[messaging.OptedOut] {
-	return []column[messaging.OptedOut]{
-		{"number", func(o messaging.OptedOut) any { return string(o.MSISDN) }},
-		{"reason", func(o messaging.OptedOut) any { return o.Reason }},
-		{"created_at", func(o messaging.OptedOut) any { return o.CreatedAt }},
+func optoutColumns() []column[contacts.OptOut] {
+	return []column[contacts.OptOut]{
+		{"number", func(o contacts.OptOut) any { return string(o.MSISDN) }},
+		{"reason", func(o contacts.OptOut) any { return o.Reason }},
+		{"created_at", func(o contacts.OptOut) any { return o.CreatedAt }},
 	}
 }
 
@@ -233,11 +239,11 @@ type contactsOptouts struct {
 
 // Run lists.
 func (c *contactsOptouts) Run(e *env) error {
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		list, err := m.OptOuts(e.ctx, c.Tenant, msisdn.MSISDN(c.After), int(c.Limit))
+		list, err := o.contacts().OptOuts(e.ctx, c.Tenant, msisdn.MSISDN(c.After), int(c.Limit))
 		if err != nil {
 			return err
 		}
@@ -258,13 +264,13 @@ func (c *contactsOptout) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		entry := access.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			m.OptOut(tx, c.Tenant, c.Reason, numbers...)
+			o.contacts().OptOut(tx, c.Tenant, c.Reason, numbers...)
 			return map[string]any{"numbers": masked(numbers)}, nil
 		})
 		if err != nil {
@@ -287,13 +293,13 @@ func (c *contactsOptin) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
+	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
 		entry := access.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			was, err := m.OptIn(tx, c.Tenant, numbers[0])
+			was, err := o.contacts().OptIn(tx, c.Tenant, numbers[0])
 			if err == nil && !was {
 				err = problem.New(problem.NotFound, "not_opted_out", "The number is not on the list")
 			}

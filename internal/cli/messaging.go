@@ -9,7 +9,7 @@ import (
 // messaging is what commands use of the domain: operators' verbs. Nothing is sent to an operator of a
 // network from here, and no code is made or compared, so that no secret is needed.
 func (o *opened) messaging() *messaging.Messaging {
-	return messaging.New(messaging.Deps{DB: o.db, Ledger: o.ledger, Tenants: o.tenants, Jobs: o.jobs(), Answers: o.answers, Senders: o.senders(), Clock: o.clock, Log: slog.New(slog.DiscardHandler)})
+	return messaging.New(messaging.Deps{DB: o.db, Ledger: o.ledger, Tenants: o.tenants, Jobs: o.jobs(), Answers: o.answers, Senders: o.senders(), Contacts: o.contacts(), Clock: o.clock, Log: slog.New(slog.DiscardHandler)})
 }
 
 // withMessaging opens the database and the domain.

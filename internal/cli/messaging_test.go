@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
@@ -36,7 +37,7 @@ func (w where) messaging() *messaging.Messaging {
 	c := clock.Real()
 	l := ledger.New(w.db, c, "server")
 	m := messaging.New(messaging.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: jobs.New(w.db, c, nil, jobs.Options{Node: "server"}),
-		Answers: idempotency.NewAnswers(w.db, c), Senders: w.senders(), Clock: c,
+		Answers: idempotency.NewAnswers(w.db, c), Senders: w.senders(), Contacts: w.contacts(), Clock: c,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: shelf{}}})
 	w.t.Cleanup(m.Close)
 	return m
@@ -46,6 +47,12 @@ func (w where) messaging() *messaging.Messaging {
 func (w where) senders() *senderid.Store {
 	c := clock.Real()
 	return senderid.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
+}
+
+// contacts are the contacts as a server has them.
+func (w where) contacts() *contacts.Store {
+	c := clock.Real()
+	return contacts.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
 }
 
 func TestSenders(t *testing.T) {
@@ -254,7 +261,7 @@ func TestACustomerKeepsItsIds(t *testing.T) {
 		w.object("contacts", "add-group", id, "Suppliers")
 		// The ids are what the customer sends with.
 		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r1")
-		if _, _, err := m.AddContacts(t.Context(), idempotency.Caller{Tenant: id}, group, []messaging.NewContact{{Phone: "0241000001"}}); err != nil {
+		if _, _, err := w.contacts().AddContacts(t.Context(), idempotency.Caller{Tenant: id}, group, []contacts.NewContact{{Phone: "0241000001"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := m.Send(t.Context(), idempotency.Caller{Tenant: id}, messaging.Send{SenderID: strings.ToLower(sender), Message: "hello", Groups: []string{group}}); err != nil {

@@ -163,7 +163,7 @@ func TestACampaignUnderAKeyIsChargedOnce(t *testing.T) {
 		if one, _, err = h.Send(t.Context(), caller, grouped); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.DeleteGroup(t.Context(), h.tenant.ID, g.ID); err != nil {
+		if err := h.contacts.DeleteGroup(t.Context(), h.tenant.ID, g.ID); err != nil {
 			t.Fatal(err)
 		}
 		two, replayed, err = h.Send(t.Context(), caller, grouped)
@@ -251,7 +251,7 @@ func TestOneKeyAtOnceIsOneCampaign(t *testing.T) {
 func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
-		h.write(func(tx *db.Tx) error { h.OptOut(tx, "shop", "asked us", "233241000002"); return nil })
+		h.write(func(tx *db.Tx) error { h.contacts.OptOut(tx, "shop", "asked us", "233241000002"); return nil })
 		c := h.mustSend("hello", "0241000001", "0241000002", "0302000000", "not a number", "0241000003", "not a number")
 		if c.Recipients != 2 || c.Invalid != 3 || c.Excluded != 1 {
 			t.Errorf("%d recipients, %d invalid, %d excluded", c.Recipients, c.Invalid, c.Excluded)
@@ -270,7 +270,7 @@ func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 		_, err = h.send("hello", "0241000002")
 		wantKind(t, err, problem.Invalid)
 		h.write(func(tx *db.Tx) error {
-			was, err := h.OptIn(tx, "shop", "233241000002")
+			was, err := h.contacts.OptIn(tx, "shop", "233241000002")
 			if !was {
 				t.Error("the number was not on the list")
 			}
@@ -346,7 +346,7 @@ func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
 		}
 		_, err = send(Send{Groups: []string{empty.ID}})
 		wantKind(t, err, problem.Invalid)
-		if err := h.DeleteGroup(t.Context(), "shop", mine.ID); err != nil {
+		if err := h.contacts.DeleteGroup(t.Context(), "shop", mine.ID); err != nil {
 			t.Fatal(err)
 		}
 		_, err = send(Send{Groups: []string{mine.ID}})
@@ -362,7 +362,7 @@ func TestAGroupIsReadWholeOrNotAtAll(t *testing.T) {
 		g := h.group("shop", numbers(1_500)...) // more than one page
 		for range 4 {
 			gone := make(chan error, 1)
-			go func() { gone <- h.DeleteGroup(context.WithoutCancel(t.Context()), "shop", g.ID) }()
+			go func() { gone <- h.contacts.DeleteGroup(context.WithoutCancel(t.Context()), "shop", g.ID) }()
 			c, _, err := h.Send(t.Context(), h.caller(), Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{g.ID}})
 			if err == nil && c.Recipients != 1_500 {
 				t.Errorf("a group of 1500 was sent to as one of %d", c.Recipients)

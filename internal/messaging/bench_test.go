@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
@@ -69,7 +70,8 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 	q := jobs.New(d, c, log, jobs.Options{Node: "one"})
 	rail := &instant{}
 	tenants, answers := tenant.New(d, l, c), idempotency.NewAnswers(d, c)
-	m := New(Deps{DB: d, Ledger: l, Tenants: tenants, Jobs: q, Answers: answers, Senders: senderid.New(d, tenants, answers, c, config.Quotas{}), Clock: c,
+	m := New(Deps{DB: d, Ledger: l, Tenants: tenants, Jobs: q, Answers: answers, Senders: senderid.New(d, tenants, answers, c, config.Quotas{}),
+		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c,
 		Log: log, Secret: secret, SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}})
 	var reports sync.WaitGroup
 	if reported {

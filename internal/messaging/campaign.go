@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/label"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
@@ -24,8 +20,6 @@ const (
 	MaxRecipients = 100_000
 	// MaxGroups is the most contact groups of one request.
 	MaxGroups = 100
-	// MaxRead is the most contacts that one request reads; a contact in several groups counts for each.
-	MaxRead = 200_000
 	// maxInvalid is how many invalid recipients of a campaign are kept for its report.
 	maxInvalid = 1_000
 )
@@ -149,177 +143,4 @@ func oneSentence(err error) error {
 		p.Message = noRecipients
 	}
 	return p
-}
-
-// recipientList is who is sent to, and who is not.
-type recipientList struct {
-	numbers      []msisdn.MSISDN
-	invalid      []string // at most maxInvalid of them
-	invalidCount int
-	excluded     int
-}
-
-// recipients puts numbers and groups together, each number once, without those that opted out. credits is the price of one.
-func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, s Send, credits int64) (recipientList, error) {
-	list := parseRecipients(s.Recipients)
-	given := list.numbers
-	someOptedOut, err := m.optOuts.Get(ctx, t.ID)
-	if err != nil {
-		return recipientList{}, err
-	}
-	read := m.db.Read
-	if len(s.Groups) > 0 {
-		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
-		ctx = db.Bulk(ctx, t.ID)
-	}
-	if someOptedOut || len(s.Groups) > 0 {
-		err = read(ctx, func(tx *db.Tx) error {
-			groups, err := ownGroups(tx, t.ID, s.Groups)
-			if err != nil {
-				return err
-			}
-			if len(groups) > 0 {
-				if err := m.mayAfford(tx, t, credits, given, groups, someOptedOut); err != nil {
-					return err
-				}
-			}
-			numbers, err := withGroups(tx, groups, given)
-			if err != nil {
-				return err
-			}
-			out, err := optedOut(tx, t.ID, numbers)
-			list.numbers, list.excluded = without(numbers, out), len(out)
-			return err
-		})
-	}
-	if err != nil {
-		return recipientList{}, err
-	}
-	if len(list.numbers) == 0 {
-		return recipientList{}, problem.Field("recipients", "must have at least one valid number that did not opt out")
-	}
-	return list, nil
-}
-
-// parseRecipients reads the numbers that a request names, each once.
-func parseRecipients(texts []string) recipientList {
-	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(texts))}
-	seen := make(map[msisdn.MSISDN]bool, len(texts))
-	for _, text := range texts {
-		n, err := msisdn.Parse(text)
-		switch {
-		case err != nil:
-			list.invalidCount++
-			if len(list.invalid) < maxInvalid {
-				list.invalid = append(list.invalid, label.Cut(strings.ToValidUTF8(text, "?"), 32))
-			}
-		case !seen[n]:
-			seen[n] = true
-			list.numbers = append(list.numbers, n)
-		}
-	}
-	return list
-}
-
-// mayAfford refuses a send to groups that the tenant's credits cannot pay for, before the contacts are read: every named
-// recipient is charged unless it opted out, and so is every contact of the largest group where nobody did. The refusal
-// says the cost without numbers that are named twice, which only reading would tell.
-func (m *Messaging) mayAfford(tx *db.Tx, t tenant.Tenant, credits int64, named []msisdn.MSISDN, groups []Group, someOptedOut bool) error {
-	var all, largest int64
-	for _, g := range groups {
-		all, largest = all+g.Contacts, max(largest, g.Contacts)
-	}
-	least := int64(len(named))
-	if someOptedOut {
-		out, err := optedOut(tx, t.ID, named)
-		if err != nil {
-			return err
-		}
-		least -= int64(len(out))
-	} else {
-		least = max(least, largest)
-	}
-	if least == 0 && all == 0 {
-		return nil // there is nobody to send to, which is another refusal
-	}
-	balance, err := m.ledger.BalanceIn(tx, t.SMSCredits())
-	if err == nil && balance < max(least, 1)*credits {
-		err = insufficient(balance, (int64(len(named))+all)*credits)
-	}
-	return err
-}
-
-// ownGroups reads groups of the tenant, each once. One that is not the tenant's is Forbidden, an unknown one
-// too: the request may not be used to find out which exist.
-func ownGroups(tx *db.Tx, tenantID string, ids []string) ([]Group, error) {
-	var groups []Group
-	contacts, read := int64(0), map[string]bool{}
-	for _, id := range ids {
-		if read[id] {
-			continue
-		}
-		read[id] = true
-		g, err := ownGroup(tx, selectGroup, tenantID, id)
-		if problem.Is(err, problem.NotFound) || problem.Is(err, problem.Forbidden) {
-			err = problem.New(problem.Forbidden, "group_not_owned", "You do not own one or more of the contact groups")
-		}
-		if err != nil {
-			return nil, err
-		}
-		if contacts += g.Contacts; contacts > MaxRead {
-			return nil, problem.Field("group_id_list", fmt.Sprintf("must name groups of at most %d contacts together", MaxRead))
-		}
-		groups = append(groups, g)
-	}
-	return groups, nil
-}
-
-// withGroups adds the numbers of groups to those that were given.
-func withGroups(tx *db.Tx, groups []Group, given []msisdn.MSISDN) ([]msisdn.MSISDN, error) {
-	if len(groups) == 0 {
-		return given, nil
-	}
-	numbers, seen := slices.Clone(given), make(map[msisdn.MSISDN]bool, len(given))
-	for _, n := range given {
-		seen[n] = true
-	}
-	for _, g := range groups {
-		if err := groupNumbers(tx, g, func(n msisdn.MSISDN) {
-			if !seen[n] {
-				seen[n] = true
-				numbers = append(numbers, n)
-			}
-		}); err != nil {
-			return nil, err
-		}
-		if len(numbers) > MaxRecipients {
-			return nil, tooManyRecipients()
-		}
-	}
-	return numbers, nil
-}
-
-func tooManyRecipients() error {
-	return problem.Field("recipients", fmt.Sprintf("must have at most %d numbers in one request, groups included", MaxRecipients))
-}
-
-const groupPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT 1000`
-
-// groupNumbers reads a group's numbers.
-func groupNumbers(tx *db.Tx, g Group, add func(msisdn.MSISDN)) error {
-	for after, more := "", true; more; {
-		more = false
-		if err := tx.Query(groupPage, []any{g.Tenant, g.ID, after}, func(r *db.Row) error {
-			var number string
-			if err := r.Scan(&after, &number); err != nil {
-				return err
-			}
-			more = true
-			add(msisdn.MSISDN(number))
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

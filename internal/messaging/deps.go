@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
@@ -26,16 +27,17 @@ const (
 
 // Deps is everything that the domain needs.
 type Deps struct {
-	DB      *db.DB
-	Ledger  *ledger.Ledger
-	Tenants *tenant.Store
-	Jobs    *jobs.Queue
-	Answers *idempotency.Answers
-	Senders *senderid.Store
-	Watch   *recovery.Watch // is told of commits; nil in commands and tests
-	Clock   *clock.Clock
-	Log     *slog.Logger
-	Secret  config.Secret // the keys of one-time passwords are derived from it
+	DB       *db.DB
+	Ledger   *ledger.Ledger
+	Tenants  *tenant.Store
+	Jobs     *jobs.Queue
+	Answers  *idempotency.Answers
+	Senders  *senderid.Store
+	Contacts *contacts.Store
+	Watch    *recovery.Watch // is told of commits; nil in commands and tests
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Secret   config.Secret // the keys of one-time passwords are derived from it
 	// SMS are the rails by mode. A tenant of a mode without a rail is refused as Unavailable. A rail whose
 	// connections are on another node answers provider.ErrElsewhere, and that node delivers the messages that are
 	// accepted here.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
@@ -188,7 +189,7 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *fixture
 	h.queue = jobs.New(d, h.clock, log, jobs.Options{Node: o.node, LeaseFor: time.Hour, Heartbeat: time.Hour})
 	h.lost = recovery.New(d, h.clock, log)
 	tenants, answers := tenant.New(d, l, h.clock), idempotency.NewAnswers(d, h.clock)
-	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenants, Jobs: h.queue, Answers: answers, Senders: senderid.New(d, tenants, answers, h.clock, config.Quotas{}), Clock: h.clock, Log: log, Secret: secret,
+	h.Messaging = New(Deps{Recovery: h.lost, DB: d, Ledger: l, Tenants: tenants, Jobs: h.queue, Answers: answers, Senders: senderid.New(d, tenants, answers, h.clock, config.Quotas{}), Contacts: contacts.New(d, tenants, answers, h.clock, config.Quotas{}), Clock: h.clock, Log: log, Secret: secret,
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: rail}, Resend: o.resend, Validity: o.valid, OTPTap: o.tap})
 	if !o.sleep {
 		h.start()
@@ -421,17 +422,17 @@ func (h *fixture) count(sql string, args ...any) (n int64) {
 	return n
 }
 
-func (h *fixture) group(tenant string, phones ...string) Group {
+func (h *fixture) group(tenant string, phones ...string) contacts.Group {
 	h.t.Helper()
-	g, _, err := h.AddGroup(h.t.Context(), idempotency.Caller{Tenant: tenant}, "customers", "")
+	g, _, err := h.contacts.AddGroup(h.t.Context(), idempotency.Caller{Tenant: tenant}, "customers", "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	list := make([]NewContact, len(phones))
+	list := make([]contacts.NewContact, len(phones))
 	for i, p := range phones {
 		list[i].Phone = p
 	}
-	if added, _, err := h.AddContacts(h.t.Context(), idempotency.Caller{Tenant: tenant}, g.ID, list); err != nil || added.New != len(phones) {
+	if added, _, err := h.contacts.AddContacts(h.t.Context(), idempotency.Caller{Tenant: tenant}, g.ID, list); err != nil || added.New != len(phones) {
 		h.t.Fatalf("%d of %d contacts were added: %v", added.New, len(phones), err)
 	}
 	return g

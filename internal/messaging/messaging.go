@@ -12,7 +12,8 @@
 //
 // Files, from the transport down:
 //
-//	campaign.go, otp.go               Send, SendOTP and VerifyOTP: checks, recipients, the text
+//	campaign.go, otp.go               Send, SendOTP and VerifyOTP: checks, the text
+//	recipients.go                     the numbers and groups of a send
 //	admission.go                      the transaction that charges and stores campaigns
 //	otp_code.go, otp_limits.go        codes, and their limits for each number
 //	otp_tap.go, otp_tap_operator.go   ranges of numbers that are closed: too few codes are verified
@@ -41,8 +42,8 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
@@ -82,7 +83,7 @@ type Messaging struct {
 	otp      otpKeys
 	metrics  metrics
 	senders  *senderid.Store
-	optOuts  *fresh.Cache[string, bool]
+	contacts *contacts.Store
 
 	admissions *admissionLane
 	delivery   *delivery
@@ -92,19 +93,17 @@ type Messaging struct {
 // New builds the domain and registers its jobs; the queue's Start sets them going. A command, which
 // delivers nothing and knows no codes, gives neither SMS nor Secret.
 func New(d Deps) *Messaging {
-	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, senders: d.Senders, clock: d.Clock, sms: d.SMS,
+	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, senders: d.Senders, contacts: d.Contacts, clock: d.Clock, sms: d.SMS,
 		quotas: d.Quotas, recovery: d.Recovery, metrics: newMetrics()}
 	if !d.Secret.Empty() {
 		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}
 	}
-	m.optOuts = fresh.New(d.Clock, freshness, cached, m.loadOptOuts)
 	m.receipts = newReceiptBook(d, m.metrics)
 	m.delivery = newDelivery(d, m.otp, m.receipts, m.metrics)
 	m.admissions = newAdmissionLane(d, m.delivery, m.metrics)
 	m.register()
 	swept := &retention{db: d.DB, clock: d.Clock, receipts: m.receipts}
 	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
-	m.jobs.Periodic("contacts-sweep", groupsSweepEvery, m.sweepGroups)
 	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.matchRecentReceipts)
 	return m
 }

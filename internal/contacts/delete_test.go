@@ -1,10 +1,11 @@
-package messaging
+package contacts
 
 import (
 	"context"
 	"fmt"
 	"testing"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
@@ -13,11 +14,11 @@ import (
 // The contacts of a deleted group go in transactions of a thousand rows, whoever removes them, and the group is gone with
 // the first.
 func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
-	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-		h := open(t, d, options{sleep: true, credits: 10_000})
-		kept := h.group("shop", "0241000001")
-		large := h.group("shop", numbers(5_000)...)
-		page, _, err := h.Contacts(t.Context(), "shop", large.ID, 1, 100)
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
+		f := open(t, d, config.Quotas{})
+		kept := f.group("0241000001")
+		large := f.group(numbers(5_000)...)
+		page, _, err := f.Contacts(t.Context(), "shop", large.ID, 1, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +26,7 @@ func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
 		cut := func(after int, work func(context.Context) error) error {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			f.Decide(func(b db.Boundary) db.Fault {
+			faults.Decide(func(b db.Boundary) db.Fault {
 				if b != db.BoundaryCommit {
 					return db.FaultNone
 				}
@@ -35,54 +36,57 @@ func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
 				cancel()
 				return db.FaultBefore
 			})
-			defer f.Decide(nil)
+			defer faults.Decide(nil)
 			return work(ctx)
 		}
 		left := func(want int64) {
 			t.Helper()
-			if n := h.count(`SELECT count(*) FROM contacts WHERE group_id = $1`, large.ID); n != want {
+			if n := f.count(`SELECT count(*) FROM contacts WHERE group_id = $1`, large.ID); n != want {
 				t.Errorf("%d contacts are left, want %d", n, want)
 			}
 		}
 
-		if err := cut(0, func(ctx context.Context) error { return h.DeleteGroup(ctx, "shop", large.ID) }); err == nil {
+		if err := cut(0, func(ctx context.Context) error { return f.DeleteGroup(ctx, "shop", large.ID) }); err == nil {
 			t.Error("a deletion that was not committed is answered as done")
 		}
 		left(5_000)
-		if err := cut(2, func(ctx context.Context) error { return h.DeleteGroup(ctx, "shop", large.ID) }); err != nil {
+		if err := cut(2, func(ctx context.Context) error { return f.DeleteGroup(ctx, "shop", large.ID) }); err != nil {
 			t.Errorf("a group whose contacts are left to the sweep: %v", err)
 		}
 		left(4_000)
 		for name, err := range map[string]error{
-			"deleted again": h.DeleteGroup(t.Context(), "shop", large.ID),
-			"renamed":       second(h.UpdateGroup(t.Context(), "shop", large.ID, "again", "")),
-			"read":          third(h.Contacts(t.Context(), "shop", large.ID, 1, 1)),
-			"added to":      third(h.AddContact(t.Context(), h.caller(), large.ID, NewContact{Phone: "0249999999"})),
-			"changed":       second(h.UpdateContact(t.Context(), "shop", page[99].ID, NewContact{FirstName: "Ama"})),
-			"taken from":    h.DeleteContact(t.Context(), "shop", page[99].ID),
+			"deleted again": f.DeleteGroup(t.Context(), "shop", large.ID),
+			"renamed":       second(f.UpdateGroup(t.Context(), "shop", large.ID, "again", "")),
+			"read":          third(f.Contacts(t.Context(), "shop", large.ID, 1, 1)),
+			"added to":      third(f.AddContact(t.Context(), shop, large.ID, NewContact{Phone: "0249999999"})),
+			"changed":       second(f.UpdateContact(t.Context(), "shop", page[99].ID, NewContact{FirstName: "Ama"})),
+			"taken from":    f.DeleteContact(t.Context(), "shop", page[99].ID),
 		} {
 			if !problem.Is(err, problem.NotFound) {
 				t.Errorf("a deleted group is %s: %v", name, err)
 			}
 		}
-		if _, _, err := h.Send(t.Context(), h.caller(), Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{large.ID}}); !problem.Is(err, problem.Forbidden) {
+		if err := d.Read(t.Context(), func(tx *db.Tx) error {
+			_, err := OwnGroups(tx, "shop", []string{large.ID})
+			return err
+		}); !problem.Is(err, problem.Forbidden) {
 			t.Errorf("a deleted group is sent to: %v", err)
 		}
-		if groups, err := h.Groups(t.Context(), "shop"); err != nil || len(groups) != 1 || groups[0].ID != kept.ID || groups[0].Contacts != 1 {
+		if groups, err := f.Groups(t.Context(), "shop"); err != nil || len(groups) != 1 || groups[0].ID != kept.ID || groups[0].Contacts != 1 {
 			t.Errorf("the groups are %+v, %v", groups, err)
 		}
 
 		for n := int64(3_000); n >= 0; n -= 1_000 {
-			_ = cut(1, h.sweepGroups) // the next run goes on
+			_ = cut(1, f.Sweep) // the next run goes on
 			left(n)
 		}
-		if err := h.sweepGroups(t.Context()); err != nil {
+		if err := f.Sweep(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := h.count(`SELECT count(*) FROM contact_groups`); n != 1 {
+		if n := f.count(`SELECT count(*) FROM contact_groups`); n != 1 {
 			t.Errorf("%d groups have a row", n)
 		}
-		if n := h.count(`SELECT count(*) FROM contacts`); n != 1 {
+		if n := f.count(`SELECT count(*) FROM contacts`); n != 1 {
 			t.Errorf("%d contacts have a row", n)
 		}
 	})
@@ -90,13 +94,13 @@ func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
 
 // Several calls and the sweep at once remove a group once.
 func TestAGroupThatIsDeletedByManyAtOnceIsDeletedOnce(t *testing.T) {
-	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{sleep: true})
-		large := h.group("shop", numbers(2_500)...)
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d, config.Quotas{})
+		large := f.group(numbers(2_500)...)
 		answers := make(chan error)
 		for range 4 {
-			go func() { answers <- h.DeleteGroup(t.Context(), "shop", large.ID) }()
-			go func() { answers <- h.sweepGroups(t.Context()) }()
+			go func() { answers <- f.DeleteGroup(t.Context(), "shop", large.ID) }()
+			go func() { answers <- f.Sweep(t.Context()) }()
 		}
 		deleted := 0
 		for range 8 {
@@ -110,10 +114,10 @@ func TestAGroupThatIsDeletedByManyAtOnceIsDeletedOnce(t *testing.T) {
 		if deleted != 5 {
 			t.Errorf("%d calls succeeded, want one deletion and four sweeps", deleted)
 		}
-		if err := h.sweepGroups(t.Context()); err != nil {
+		if err := f.Sweep(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if rows := fmt.Sprint(h.count(`SELECT count(*) FROM contacts`), h.count(`SELECT count(*) FROM contact_groups`)); rows != "0 0" {
+		if rows := fmt.Sprint(f.count(`SELECT count(*) FROM contacts`), f.count(`SELECT count(*) FROM contact_groups`)); rows != "0 0" {
 			t.Errorf("contacts and groups left: %s", rows)
 		}
 	})

@@ -1,4 +1,4 @@
-package messaging
+package contacts
 
 import (
 	"bufio"
@@ -13,13 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
-
-// importAtOnce is how many rows of a file go into one transaction.
-const importAtOnce = 1_000
 
 // Imported is what became of a file of contacts.
 type Imported struct {
@@ -37,13 +33,22 @@ var headings = map[string][]string{
 	"e-mail": {"email", "e-mail", "email_address", "mail"},
 }
 
-// Import reads contacts from CSV into a group: columns by a heading (phone_number, first_name, last_name,
-// email, or what spreadsheets call them), or in that order without one; commas, semicolons or tabs. A
-// bad row is reported and left out, and does not stop the rest. It works in sets of 1,000 rows, each
-// committed and told to progress; what was added before an error stays, and the same file may come again.
-func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Reader, progress func(Imported)) (Imported, error) {
+// add counts what became of a set; lines are those of its rows in the file.
+func (i *Imported) add(set Added, lines []int) {
+	i.Added += set.New
+	i.Duplicates += set.Duplicates
+	for _, b := range set.Bad {
+		i.Bad = append(i.Bad, BadContact{Row: lines[b.Row-1], Text: b.Text})
+	}
+}
+
+// Import reads contacts from CSV into a group: columns by a heading (phone_number, first_name, last_name, email, or what
+// spreadsheets call them), or in that order without one; commas, semicolons or tabs. A bad row is reported and left out,
+// and does not stop the rest. It works in sets of 1,000 rows, each committed and told to progress; what was added before
+// an error stays, and the same file may come again.
+func (s *Store) Import(ctx context.Context, tenant, group string, file io.Reader, progress func(Imported)) (Imported, error) {
 	var done Imported
-	quotas, err := m.quotasOf(ctx, tenant)
+	quotas, err := s.quotasOf(ctx, tenant)
 	if err != nil {
 		return done, err
 	}
@@ -54,35 +59,14 @@ func (m *Messaging) Import(ctx context.Context, tenant, group string, file io.Re
 	for more := true; more; {
 		var list []NewContact
 		var lines []int
-		for len(list) < importAtOnce {
-			contact, line, err := rows.next()
-			if errors.Is(err, io.EOF) {
-				more = false
-				break
-			}
-			var bad *badRow
-			switch {
-			case errors.As(err, &bad):
-				done.Rows++
-				done.Bad = append(done.Bad, BadContact{Row: bad.line, Text: bad.why})
-			case err != nil:
-				return done, fmt.Errorf("read the contacts: %w", err)
-			default:
-				done.Rows++
-				list, lines = append(list, contact), append(lines, line)
-			}
+		if list, lines, more, err = rows.set(&done); err != nil {
+			return done, fmt.Errorf("read the contacts: %w", err)
 		}
-		added, _, err := idempotency.Once(db.Bulk(ctx, tenant), m.answers, idempotency.Caller{}, func(tx *db.Tx) (Added, error) {
-			return addContacts(tx, tenant, group, list, m.clock.Now(), quotas.Contacts)
-		})
+		added, err := s.addSet(db.Bulk(ctx, tenant), tenant, group, list, quotas.Contacts)
 		if err != nil {
 			return done, err
 		}
-		done.Added += added.New
-		done.Duplicates += added.Duplicates
-		for _, b := range added.Bad {
-			done.Bad = append(done.Bad, BadContact{Row: lines[b.Row-1], Text: b.Text})
-		}
+		done.add(added, lines)
 		if progress != nil {
 			progress(done)
 		}
@@ -140,6 +124,28 @@ func newContactReader(file io.Reader) (*contactReader, error) {
 	r.columns = map[string]int{"phone": 0, "first": 1, "last": 2, "e-mail": 3}
 	r.first = row
 	return r, nil
+}
+
+// set reads at most atOnce contacts with the lines of each, and counts every row in done, bad ones included. more says
+// that the file may have others.
+func (r *contactReader) set(done *Imported) (list []NewContact, lines []int, more bool, err error) {
+	for len(list) < atOnce {
+		contact, line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return list, lines, false, nil
+		}
+		var bad *badRow
+		if err != nil && !errors.As(err, &bad) {
+			return nil, nil, false, err
+		}
+		done.Rows++
+		if bad != nil {
+			done.Bad = append(done.Bad, BadContact{Row: bad.line, Text: bad.why})
+			continue
+		}
+		list, lines = append(list, contact), append(lines, line)
+	}
+	return list, lines, true, nil
 }
 
 // headingOf finds our columns in a heading.

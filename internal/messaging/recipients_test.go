@@ -85,7 +85,10 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 			t.Errorf("nobody to send to, and no credits: %v", err)
 		}
 		// A recipient that opted out costs nothing.
-		h.write(func(tx *db.Tx) error { h.OptOut(tx, "shop", "asked", "233241000002", "233241000007"); return nil })
+		h.write(func(tx *db.Tx) error {
+			h.contacts.OptOut(tx, "shop", "asked", "233241000002", "233241000007")
+			return nil
+		})
 		if p := wantKind(t, send("shop", h.sender.ID, groups["shop"]), problem.InsufficientCredits); p.Data != (Shortage{Balance: 2, Cost: 3}) {
 			t.Errorf("three contacts who did not opt out: %+v", p.Data)
 		}
@@ -95,25 +98,27 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 	})
 }
 
-// A long list of contacts is added in sets, each in a transaction of its own, and its key answers for all of them.
-func TestALongListGoesInSets(t *testing.T) {
+func TestASendNeedsAnApprovedSenderID(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{})
-		g := h.group("shop")
-		list := make([]NewContact, 2*contactsAtOnce+2)
-		for i, phone := range numbers(len(list)) {
-			list[i].Phone = phone
+		h := open(t, d, options{credits: 1})
+		asked, _, err := h.senders.Request(t.Context(), h.caller(), "Adum", "another")
+		if err != nil {
+			t.Fatal(err)
 		}
-		list[contactsAtOnce].Phone, list[contactsAtOnce+1].Phone = "nobody", list[0].Phone
-		caller := idempotency.Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "hash"}
-		for _, replay := range []bool{false, true} {
-			added, replayed, err := h.AddContacts(t.Context(), caller, g.ID, list)
-			if err != nil || replayed != replay || added.New != len(list)-2 || added.Duplicates != 1 || len(added.Bad) != 1 || added.Bad[0].Row != contactsAtOnce+1 {
-				t.Errorf("replay %v: %d new, %d there, bad %+v, replayed %v, %v", replay, added.New, added.Duplicates, added.Bad, replayed, err)
+		other, theirs := h.customer("other", 0, "Bantama")
+		for name, id := range map[string]string{"a pending one": asked.ID, "one of " + other.ID: theirs.ID, "none": "", "an unknown one": "nobody's"} {
+			if _, err := h.sendAs(id); !problem.Is(err, problem.Invalid) || problem.From(err).Code != "invalid_sender_id" {
+				t.Errorf("sent under %s: %v", name, err)
 			}
 		}
-		if n := h.count(`SELECT count(*) FROM contacts`); n != int64(len(list)-2) {
-			t.Errorf("%d rows", n)
+		if _, err := h.sendAs(h.sender.ID); err != nil {
+			t.Error(err)
 		}
 	})
+}
+
+// sendAs sends under any sender ID.
+func (h *fixture) sendAs(sender string) (Campaign, error) {
+	c, _, err := h.Send(h.t.Context(), h.caller(), Send{SenderID: sender, Message: "hello", Recipients: []string{"0241234567"}})
+	return c, err
 }

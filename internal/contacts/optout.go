@@ -1,0 +1,113 @@
+package contacts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
+	"github.com/makola/makola/internal/msisdn"
+)
+
+// maxReason is the most characters of the reason of an opt-out; a longer one is cut.
+const maxReason = 500
+
+// OptOut is a number to which the tenant may send no campaign.
+type OptOut struct {
+	MSISDN    msisdn.MSISDN
+	Reason    string
+	CreatedAt time.Time
+}
+
+const (
+	insertOptOut = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (tenant, msisdn) DO NOTHING`
+	deleteOptOut = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2`
+	listOptOuts  = `SELECT msisdn, reason, created_at FROM opt_outs WHERE tenant = $1 AND msisdn > $2 ORDER BY msisdn LIMIT $3`
+	anyOptOut    = `SELECT 1 FROM opt_outs WHERE tenant = $1 LIMIT 1`
+)
+
+// OptOut puts numbers on the tenant's list of those that are sent no campaign; every node heeds it within a second.
+// One-time passwords still reach them: their owners asked for those.
+func (s *Store) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISDN) {
+	tx.AfterCommit(func() { s.optedOut.Forget(tenant) })
+	for _, n := range numbers {
+		tx.Defer(insertOptOut, -1, tenant, string(n), label.Cut(reason, maxReason), s.clock.Now())
+	}
+}
+
+// OptIn takes a number off the list and says whether it was on it.
+func (s *Store) OptIn(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, error) {
+	rows, err := tx.Exec(deleteOptOut, tenant, string(number))
+	return rows > 0, err
+}
+
+// OptOuts gives at most limit numbers of the list in their order, after the number after.
+func (s *Store) OptOuts(ctx context.Context, tenant string, after msisdn.MSISDN, limit int) ([]OptOut, error) {
+	var all []OptOut
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		return tx.Query(listOptOuts, []any{tenant, after, limit}, func(r *db.Row) error {
+			var o OptOut
+			err := r.Scan(&o.MSISDN, &o.Reason, &o.CreatedAt)
+			all = append(all, o)
+			return err
+		})
+	})
+	return all, err
+}
+
+// HasOptOuts says whether the tenant's list has a number, as it was at most a second ago. Most tenants have none, and
+// their sends are not compared with it.
+func (s *Store) HasOptOuts(ctx context.Context, tenant string) (bool, error) {
+	return s.optedOut.Get(ctx, tenant)
+}
+
+func (s *Store) loadOptOuts(ctx context.Context, tenant string) (found bool, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		var one int64
+		found, err = tx.One(anyOptOut, []any{tenant}, &one)
+		return err
+	})
+	return found, err
+}
+
+// findOptOuts looks each number up by itself: a join that was planned while few had opted out reads the tenant's whole
+// list, and once for each number.
+const findOptOuts = `SELECT value FROM texts($2) WHERE value = (SELECT o.msisdn FROM opt_outs o WHERE o.tenant = $1 AND o.msisdn = value)`
+
+// WithoutOptOuts gives a list of distinct numbers without those that opted out, in its order.
+func WithoutOptOuts(tx *db.Tx, tenant string, list []msisdn.MSISDN) ([]msisdn.MSISDN, error) {
+	out, err := lookUp(tx, findOptOuts, []any{tenant}, list)
+	if err != nil || len(out) == 0 {
+		return list, err
+	}
+	kept := make([]msisdn.MSISDN, 0, len(list)-len(out))
+	for _, n := range list {
+		if !out[n] {
+			kept = append(kept, n)
+		}
+	}
+	return kept, nil
+}
+
+// lookUp gives the numbers of a list that a query finds, which takes them as its last argument.
+func lookUp(tx *db.Tx, query string, args []any, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error) {
+	there := map[msisdn.MSISDN]bool{}
+	for set := range slices.Chunk(list, atOnce) {
+		numbers := make([]string, len(set))
+		for i, n := range set {
+			numbers[i] = string(n)
+		}
+		if err := tx.Query(query, append(slices.Clone(args), numbers), func(r *db.Row) error {
+			var number string
+			err := r.Scan(&number)
+			there[msisdn.MSISDN(number)] = true
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return there, nil
+}

@@ -1,0 +1,98 @@
+package messaging
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			switch s.To {
+			case "233240000001":
+				return refused
+			case "233240000002":
+				return silence
+			}
+			return h.operator.accept()
+		})
+		h.mustSend("hello", "0240000000", "0240000001", "0240000002", "0500000000")
+		h.mustSend("₵"+strings.Repeat("a", 159), "0240000005", "0240000006")
+		for _, s := range h.operator.all() {
+			switch s.to {
+			case "233240000000", "233240000005":
+				h.receipt(s.outcome.UpstreamID, s.to, delivered)
+			case "233240000006":
+				h.receipt(s.outcome.UpstreamID, s.to, undelivered)
+			}
+		}
+		lines, err := h.Use(t.Context(), "shop", "live", morning, morning.AddDate(0, 0, 1), Prices{Credit: 400, Segment: 210, Networks: map[msisdn.Network]Rate{msisdn.Telecel: 333}})
+		if err != nil || len(lines) != 3 {
+			t.Fatalf("%+v, %v", lines, err)
+		}
+		for i, want := range []UseLine{
+			{Network: "MTN", Encoding: "gsm7", Messages: 3, Accepted: 1, Delivered: 1, Refused: 1, Undecided: 1, Credits: 2, Segments: 1, Paid: 8, Cost: 2},
+			{Network: "MTN", Encoding: "ucs2", Messages: 2, Accepted: 2, Delivered: 1, Failed: 1, Credits: 2, Segments: 6, Paid: 8, Cost: 13},
+			{Network: "TELECEL", Encoding: "gsm7", Messages: 1, Accepted: 1, Credits: 1, Segments: 1, Paid: 4, Cost: 3},
+		} {
+			if lines[i] != want {
+				t.Errorf("got  %+v\nwant %+v", lines[i], want)
+			}
+		}
+		if m, r := lines[1].Margin(), lines[1].DeliveryRate(); m != money.Pesewas(-5) || r != 5_000 || lines[2].DeliveryRate() != -1 {
+			t.Errorf("margin %v, rate %d", m, r)
+		}
+		if lines, err := h.Use(t.Context(), "", "test", morning, morning.AddDate(0, 0, 1), Prices{}); err != nil || len(lines) != 0 {
+			t.Errorf("test messages: %+v, %v", lines, err)
+		}
+	})
+}
+
+func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
+	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 5_000})
+	h.operator.setReady(provider.ErrElsewhere)
+	to := append(numbers(2_150), "bad one", "bad two")
+	c := h.mustSend("hello", to...)
+	at := func(page, size int64) []Message {
+		p, err := h.CampaignMessages(t.Context(), "shop", c.ID, page, size)
+		if err != nil || p.Total != 2_152 || p.Campaign.ID != c.ID {
+			t.Fatalf("total %d, %v", p.Total, err)
+		}
+		return p.Messages
+	}
+	for _, each := range []struct {
+		page, size int64
+		n          int
+		first      string
+	}{{1, 100, 100, "233240000000"}, {11, 100, 100, "233240001000"}, {22, 100, 52, "233240002100"}, {23, 100, 0, ""}, {1 << 60, 100, 0, ""}, {0, 0, 1, "233240000000"}, {-1, 7, 7, "233240000000"}, {2_151, 1, 1, "bad one"}, {2_152, 1, 1, "bad two"}} {
+		got := at(each.page, each.size)
+		if len(got) != each.n || each.n > 0 && got[0].Recipient != each.first {
+			t.Errorf("page %d of %d: %d rows, %+v", each.page, each.size, len(got), got[:min(1, len(got))])
+		}
+	}
+	if m := at(1, 1)[0]; m.Status != StatusQueued || m.Credits != 1 || !m.SubmittedAt.IsZero() {
+		t.Errorf("%+v", m)
+	}
+	if m := at(2_152, 1)[0]; m.Status != StatusInvalid || m.Credits != 0 {
+		t.Errorf("%+v", m)
+	}
+	if _, err := h.CampaignMessages(t.Context(), "other", c.ID, 1, 10); !problem.Is(err, problem.NotFound) {
+		t.Errorf("somebody else's campaign: %v", err)
+	}
+	h.mustSend("hello", "0241000001")
+	list, err := h.Campaigns(t.Context(), "shop", "", 1)
+	if err != nil || len(list) != 1 || list[0].Recipients != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err = h.Campaigns(t.Context(), "shop", list[0].ID, 10); err != nil || len(list) != 1 || list[0].ID != c.ID {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -1,0 +1,145 @@
+package messaging
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// MaxRead is the most contacts that one request reads, those that are in several groups each time.
+const MaxRead = 200_000
+
+// recipientList are the numbers of a send, and what was left out of it.
+type recipientList struct {
+	numbers      []msisdn.MSISDN
+	invalid      []string // at most maxInvalid of them
+	invalidCount int
+	excluded     int
+}
+
+// recipients puts numbers and groups together, each number once, without those that opted out. credits is the price of one.
+func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, s Send, credits int64) (recipientList, error) {
+	list := parseRecipients(s.Recipients)
+	given := list.numbers
+	someOptedOut, err := m.contacts.HasOptOuts(ctx, t.ID)
+	if err != nil {
+		return recipientList{}, err
+	}
+	read := m.db.Read
+	if len(s.Groups) > 0 {
+		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
+		ctx = db.Bulk(ctx, t.ID)
+	}
+	if someOptedOut || len(s.Groups) > 0 {
+		err = read(ctx, func(tx *db.Tx) error {
+			numbers, err := m.withGroups(tx, t, s.Groups, given, credits, someOptedOut)
+			if err != nil {
+				return err
+			}
+			list.numbers, err = contacts.WithoutOptOuts(tx, t.ID, numbers)
+			list.excluded = len(numbers) - len(list.numbers)
+			return err
+		})
+	}
+	if err != nil {
+		return recipientList{}, err
+	}
+	if len(list.numbers) == 0 {
+		return recipientList{}, problem.Field("recipients", "must have at least one valid number that did not opt out")
+	}
+	return list, nil
+}
+
+// parseRecipients reads the numbers that a request names, each once.
+func parseRecipients(texts []string) recipientList {
+	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(texts))}
+	seen := make(map[msisdn.MSISDN]bool, len(texts))
+	for _, text := range texts {
+		n, err := msisdn.Parse(text)
+		switch {
+		case err != nil:
+			list.invalidCount++
+			if len(list.invalid) < maxInvalid {
+				list.invalid = append(list.invalid, label.Cut(strings.ToValidUTF8(text, "?"), 32))
+			}
+		case !seen[n]:
+			seen[n] = true
+			list.numbers = append(list.numbers, n)
+		}
+	}
+	return list
+}
+
+// mayRead refuses a send to groups with more contacts than one request may read, or that the tenant's credits cannot pay
+// for, before the contacts are read. Every named recipient is charged unless it opted out, and where no number did, so is
+// every contact of the largest group. The cost in the refusal counts a number as often as it is named: only reading the
+// groups would tell.
+func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []msisdn.MSISDN, groups []contacts.Group, someOptedOut bool) error {
+	var all, largest int64
+	for _, g := range groups {
+		all, largest = all+g.Contacts, max(largest, g.Contacts)
+	}
+	if all > MaxRead {
+		return problem.Field("group_id_list", fmt.Sprintf("must name groups of at most %d contacts together", MaxRead))
+	}
+	least := max(int64(len(named)), largest)
+	if someOptedOut {
+		charged, err := contacts.WithoutOptOuts(tx, t.ID, named)
+		if err != nil {
+			return err
+		}
+		least = int64(len(charged))
+	}
+	if least == 0 && all == 0 {
+		return nil // there is nobody to send to, which is another refusal
+	}
+	balance, err := m.ledger.BalanceIn(tx, t.SMSCredits())
+	if err == nil && balance < max(least, 1)*credits {
+		err = insufficient(balance, (int64(len(named))+all)*credits)
+	}
+	return err
+}
+
+// withGroups adds the numbers of the groups with these ids to those that were given.
+func (m *Messaging) withGroups(tx *db.Tx, t tenant.Tenant, ids []string, given []msisdn.MSISDN, credits int64, someOptedOut bool) ([]msisdn.MSISDN, error) {
+	if len(ids) == 0 {
+		return given, nil
+	}
+	groups, err := contacts.OwnGroups(tx, t.ID, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.mayRead(tx, t, credits, given, groups, someOptedOut); err != nil {
+		return nil, err
+	}
+	numbers, seen := slices.Clone(given), make(map[msisdn.MSISDN]bool, len(given))
+	for _, n := range given {
+		seen[n] = true
+	}
+	for _, g := range groups {
+		if err := contacts.Numbers(tx, g, func(n msisdn.MSISDN) {
+			if !seen[n] {
+				seen[n] = true
+				numbers = append(numbers, n)
+			}
+		}); err != nil {
+			return nil, err
+		}
+		if len(numbers) > MaxRecipients {
+			return nil, tooManyRecipients()
+		}
+	}
+	return numbers, nil
+}
+
+func tooManyRecipients() error {
+	return problem.Field("recipients", fmt.Sprintf("must have at most %d numbers in one request, groups included", MaxRecipients))
+}
