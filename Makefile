@@ -41,6 +41,14 @@ fuzz: ## Run every fuzz test for ten seconds.
 mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=).
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
+.PHONY: screens
+screens: ## Pictures of every screen, theme and width in build/screens, and those of the README.
+	@mkdir -p build/screens docs/pictures
+	@MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) MAKOLA_SCREENS=$(CURDIR)/build/screens $(GO) test ./internal/app -count=1 -run '^TestInABrowserEveryScreenIsFit$$'
+	@cp build/screens/readme-payment.png docs/pictures/payment.png
+	@cp build/screens/readme-handsets.png docs/pictures/handsets.png
+	@echo build/screens/index.html
+
 .PHONY: bench
 bench: build ## Benchmarks of bin/makola beside pgbench on a PostgreSQL with full durability (BENCH=, COUNT=).
 	@MAKOLA_TEST_BENCH_BINARY=$(CURDIR)/bin/makola MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh --durable start) $(GO) test ./internal/... -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 120m

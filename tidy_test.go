@@ -61,6 +61,7 @@ var mayImport = map[string][]string{
 	"db":                    {},
 	"db/dbtest":             {"db"},
 	"api/apitest":           {},
+	"app/browsertest":       {},
 	"provider/providertest": {"provider"},
 }
 

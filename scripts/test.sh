@@ -2,7 +2,7 @@
 # Runs the whole gate. Arguments go to `go test` (make test passes -race).
 #
 # Everything that a fresh machine may lack is found or installed first, with a clear word when it
-# cannot be: PostgreSQL by scripts/postgres.sh, a C compiler here (the race detector needs one).
+# cannot be: PostgreSQL by scripts/postgres.sh, Chromium by scripts/chromium.sh, a C compiler here (the race detector needs one).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -49,9 +49,14 @@ step "languages of the samples, and haproxy"
 scripts/languages.sh
 scripts/haproxy.sh
 
-# What is too slow under the race detector: the built program killed under load, and a lost COMMIT at every
+step "Chromium"
+MAKOLA_TEST_CHROMIUM=$(scripts/chromium.sh)
+export MAKOLA_TEST_CHROMIUM
+echo "$MAKOLA_TEST_CHROMIUM"
+
+# What is too slow under the race detector: a browser, the built program killed under load, and a lost COMMIT at every
 # step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.
-slow='^(TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPrimaryThatHangs|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPrimaryThatHangs|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
 
 # The race detector watches our code and its libraries, but not SQLite, which is C translated to Go:
 # watched, it alone takes more time than everything else together.

@@ -7,12 +7,23 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/app/browsertest"
 	"github.com/makola/makola/internal/payments"
 )
+
+// visitor is a browser that is signed in by the link of the first screen.
+func visitor(t *testing.T) (*browsed, *browsertest.Tab) {
+	b := browse(t)
+	tab := browsertest.Open(t, b.base)
+	tab.Goto(strings.TrimPrefix(b.ready.SignInURL, b.base))
+	tab.Click("#sign-in")
+	tab.See(".sites")
+	return b, tab
+}
 
 // widths and themes are those that every screen is looked at in.
 var (
@@ -37,12 +48,14 @@ func (b *browsed) furnish() []screen {
 	b.ask("4900.00", "0240000040", "handset-0000000003")
 	b.ask("40.00", "0200000040", "handset-0000000002")
 	b.until("/sim", "/sim/prompts/0200000040")
-	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"mtn"}, "fault": {"answer_lost"}, "count": {"1"}})
-	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"mtn"}, "fault": {"status_not_found"}, "count": {"1000"}})
-	b.call("payment-api/send/mobilemoney", `{"amount":"250.00","channel":"MTN","account_number":"0240000006","client_reference":"payout-of-november-01","account_name":"Nana Ama Serwaa Akoto-Boateng of Kumasi Central Market"}`)
-	b.call("payment-api/send/mobilemoney", `{"amount":"75.40","channel":"TELECEL","account_number":"0200000024","client_reference":"payout-of-november-02","callback_url":"`+b.base+`/sim/hooks/`+demoTenant+`"}`)
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"answer_lost"}, "count": {"1"}})
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"status_not_found"}, "count": {"1000"}})
+	b.call("payment-api/send/mobilemoney", `{"amount":"250.00","channel":"TELECEL","account_number":"0200000001","client_reference":"payout-of-november-01","account_name":"Nana Ama Serwaa Akoto-Boateng of Kumasi Central Market"}`)
+	b.call("payment-api/send/mobilemoney", `{"amount":"75.40","channel":"MTN","account_number":"0240000024","client_reference":"payout-of-november-02","callback_url":"`+b.base+`/sim/hooks/`+demoTenant+`"}`)
 	b.call("sms-api/send", `{"sender_id":"`+b.ready.SenderID+`","message":"Akwaaba! Our shop is open until eight.","recipients":["0240000001","0200000024"]}`)
 	lost := b.the("payout-of-november-01")
+	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
+	b.until("/ops/payments/"+lost, "Outcome unknown")
 	failed := b.the("payout-of-november-02")
 	campaigns, err := b.messaging.Campaigns(b.t.Context(), demoTenant, "", 1)
 	if err != nil || len(campaigns) != 1 {
@@ -85,6 +98,11 @@ func (b *browsed) call(path, body string) {
 	}
 }
 
+// screenPath is where a screen is found.
+func screenPath(screens []screen, name string) string {
+	return screens[slices.IndexFunc(screens, func(s screen) bool { return s.name == name })].path
+}
+
 // nextLink is another sign-in link of the developer's.
 func (b *browsed) nextLink() string {
 	b.t.Helper()
@@ -96,22 +114,35 @@ func (b *browsed) nextLink() string {
 }
 
 // Every screen in both themes and three widths: nothing serious for axe-core, nothing from elsewhere, no inline script.
-// MAKOLA_SCREENS names a folder for pictures of all of them.
-func TestEveryScreenInBothThemesAndThreeWidths(t *testing.T) {
+// MAKOLA_SCREENS names a folder for pictures of all of them, with a sheet (index.html) that shows them side by side.
+func TestInABrowserEveryScreenIsFit(t *testing.T) {
 	b, tab := visitor(t)
 	folder := os.Getenv("MAKOLA_SCREENS")
-	clean := regexp.MustCompile(`[^a-z0-9-]+`)
-	for _, s := range b.furnish() {
+	var sheet strings.Builder
+	screens := b.furnish()
+	for _, s := range screens {
+		fmt.Fprintf(&sheet, "<h2>%s</h2>\n", s.name)
 		for _, width := range widths {
 			for _, theme := range themes {
-				tab.look(width, theme)
-				tab.open(s.path)
-				what := fmt.Sprintf("%s-%d-%s", clean.ReplaceAllString(strings.ToLower(s.name), "-"), width, theme)
-				tab.audit(what)
+				tab.Look(width, theme)
+				tab.Goto(s.path)
+				what := fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(s.name, " ", "-"), width, theme)
+				tab.Audit(what)
 				if folder != "" {
-					tab.picture(filepath.Join(folder, what+".png"))
+					tab.Picture(filepath.Join(folder, what+".png"))
+					fmt.Fprintf(&sheet, "<img src=%q alt=%q width=%d>\n", what+".png", what, width/2)
 				}
 			}
+		}
+	}
+	if folder != "" {
+		tab.Look(1280, "light")
+		for name, path := range map[string]string{"payment": screenPath(screens, "payment lost"), "handsets": "/sim"} {
+			tab.Goto(path)
+			tab.View(filepath.Join(folder, "readme-"+name+".png"))
+		}
+		if err := os.WriteFile(filepath.Join(folder, "index.html"), []byte("<!doctype html><title>Screens</title>\n"+sheet.String()), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

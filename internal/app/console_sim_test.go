@@ -64,7 +64,7 @@ func TestALivePartIsSentWhenItChanged(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
-	poll := regexp.MustCompile(`hx-get="(/sim\?[^"]*)"`)
+	poll := regexp.MustCompile(`hx-get="(/sim\?[^"]*live=board[^"]*)"`)
 	at := func(p page) string {
 		found := poll.FindStringSubmatch(p.text)
 		if found == nil {

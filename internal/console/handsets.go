@@ -30,7 +30,7 @@ const (
 	shownPrompts  = 3
 	shownBooked   = 8
 	shownHooks    = 4
-	shownPayments = 5
+	shownPayments = 4
 )
 
 // handset is a phone with what is on it.
@@ -68,11 +68,15 @@ func (v *visit) simulated(refused page.Form) (answer, error) {
 		return answer{}, err
 	}
 	v.home = &url.URL{Path: "/sim", RawQuery: url.Values{"h": {b.numbers}}.Encode()}
+	money, err := v.part("money", 1, moneyOf(b))
+	if err != nil {
+		return answer{}, err
+	}
 	live, err := v.part("board", 1, handsetBoard(v, b))
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{title: "Handsets", body: handsetPage(v, b, v.collectForm(b, refused), live), wrong: len(refused.Fields) > 0}, nil
+	return answer{title: "Handsets", body: handsetPage(v, b, v.collectForm(b, refused), money, live), wrong: len(refused.Fields) > 0}, nil
 }
 
 // board gathers what the page shows.

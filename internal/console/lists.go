@@ -56,7 +56,7 @@ func columnsOf(all bool) []page.Column {
 	if all {
 		columns = append(columns, page.Column{Name: "Account", Minor: true}, page.Column{Name: "Kind", Minor: true})
 	}
-	return append(columns, page.Column{Name: "Channel", Minor: true}, page.Column{Name: "Number", Minor: true}, page.Column{Name: "Amount", Right: true},
+	return append(columns, page.Column{Name: "Channel", Wide: true}, page.Column{Name: "Number", Wide: true}, page.Column{Name: "Amount", Right: true},
 		page.Column{Name: "State"}, page.Column{Name: "Accepted", Minor: true})
 }
 

@@ -268,11 +268,11 @@ func (s story) steps(v *visit) []page.Step {
 // exchangeStep is what was said to a provider, and what it answered.
 func exchangeStep(x route.Exchange, whole bool) page.Step {
 	step := page.Step{At: x.At, What: providerName(x.Provider) + ": " + exchangeWord(x.Operation)}
-	took := x.Took.Round(time.Millisecond)
+	took := fmt.Sprintf("%d ms", max(x.Took.Milliseconds(), 1))
 	switch {
 	case x.Err != "" && x.Status == 0:
-		step.Tone, step.Text = page.Unknown, "no answer after "+took.String()
-	case x.Status >= 400:
+		step.Tone, step.Text = page.Unknown, "no answer after "+took
+	case x.Status >= 400 && !strings.HasSuffix(x.Operation, "_status"):
 		step.Tone, step.Text = page.Bad, fmt.Sprintf("answered %d after %s", x.Status, took)
 	default:
 		step.Text = fmt.Sprintf("answered %d after %s", x.Status, took)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -68,7 +69,23 @@ type List struct {
 type Column struct {
 	Name  string
 	Right bool // numbers
-	Minor bool // left out where the screen is narrow
+	Minor bool // left out on a phone
+	Wide  bool // left out on whatever is narrower than a desk's screen
+}
+
+// class is how a column is laid out.
+func (c Column) class() string {
+	var classes []string
+	if c.Right {
+		classes = append(classes, "right")
+	}
+	if c.Minor {
+		classes = append(classes, "minor")
+	}
+	if c.Wide {
+		classes = append(classes, "wide")
+	}
+	return strings.Join(classes, " ")
 }
 
 // Row is one of a table. Cells are as many as the columns; the first leads to Href.

@@ -1,0 +1,41 @@
+package app_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/makola/makola/internal/app/browsertest"
+)
+
+// firstLoad is what the first page may weigh over the wire, in bytes.
+const firstLoad = 100 << 10
+
+var printedLink = regexp.MustCompile(`Sign in\s+(http://[^/\s]+)(/first\?t=\S+)`)
+
+// Whoever starts the built program, opens the link that it prints and does what the pages say has seen a collection
+// approved on a handset, its webhook, the balance and the story of the payment.
+func TestInABrowserANewcomerSeesTheWholeCircle(t *testing.T) {
+	p := start(t, "makola", "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir())
+	link := printedLink.FindStringSubmatch(p.log.String())
+	if link == nil {
+		t.Fatal("no link is printed")
+	}
+	b := browsertest.Open(t, link[1])
+	b.Goto(link[2])
+	b.Click("#sign-in")
+	b.See(".sites")
+	weight := b.Weight()
+	t.Logf("two pages with everything that they need weigh %d bytes", weight)
+	if weight > firstLoad {
+		t.Errorf("the first pages weigh %d bytes", weight)
+	}
+	b.Click(`a[href="/sim"]`)
+	b.Click("#collect button")
+	b.Click("#phone-0240000040 .prompt button[value=approve]")
+	b.Reads("#hooks", "Signature valid")
+	b.Reads("#balance", "GHS 5,012.37")
+	b.Click("#money tbody a")
+	b.Reads("#story", "Settled: success")
+	b.Reads("#story", "Webhook delivered")
+	b.Obeys()
+}

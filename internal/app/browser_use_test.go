@@ -1,0 +1,102 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A part of a page follows what happens, without a click, and says when the server is gone.
+func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
+	b, tab := visitor(t)
+	b.signIn(b.nextLink())
+	tab.Goto("/sim")
+	b.ask("12.50", "0240000040", "handset-0000000001")
+	tab.Click("#phone-0240000040 .prompt button[value=decline]")
+	tab.Reads("#phone-0240000040", "Declined")
+	tab.Goto("/ops/payments")
+	b.ask("13.50", "0240000001", "handset-0000000002")
+	tab.Reads("#newer", "1 new: show")
+	tab.Click("#newer a")
+	tab.Reads("main table", "handset-0000000002")
+	id := b.the("handset-0000000001")
+	tab.Goto("/ops/payments/" + id)
+	tab.Reads("#story", "Declined")
+	if err := b.Stop(b.t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tab.See("#lost:not([hidden])")
+	tab.Forgive() // of requests that found nobody
+}
+
+func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
+	b, tab := visitor(t)
+	b.signIn(b.nextLink())
+	b.ask("12.50", "0240000001", "handset-0000000001")
+	keys := func(text string) { tab.Run(chromedp.KeyEvent(text)) }
+	tab.Goto("/ops")
+	keys("g")
+	keys("p")
+	tab.Reads("h1", "Payments")
+	keys("j")
+	tab.See("tr.at")
+	keys(kb.Enter)
+	tab.See("#story")
+	keys("?")
+	tab.See("dialog[open]")
+	tab.Click("#keys-on") // off
+	tab.Click("dialog [data-close]")
+	keys("/")
+	var focused string
+	tab.Run(chromedp.Evaluate("document.activeElement.id", &focused))
+	if focused == "search" {
+		t.Error("keys that were switched off act")
+	}
+	keys("?")
+	tab.Run(chromedp.Evaluate("document.querySelector('dialog').open", new(bool)))
+	tab.Click("[data-keys]")
+	tab.Click("#keys-on")
+	tab.Click("dialog [data-close]")
+	keys("/")
+	tab.Run(chromedp.Evaluate("document.activeElement.id", &focused))
+	if focused != "search" {
+		t.Errorf("the slash leads to %q", focused)
+	}
+	keys("handset-0000000001")
+	keys(kb.Enter)
+	tab.Reads("h1", "handset-0000000001")
+}
+
+// A visitor's choice of colours holds over all pages, also where no script runs.
+func TestInABrowserTheThemeIsChosen(t *testing.T) {
+	_, tab := visitor(t)
+	tab.Goto("/ops")
+	tab.Run(chromedp.SetValue("#theme", "dark", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById("theme").dispatchEvent(new Event("change", {bubbles: true}))`, nil))
+	tab.See(`html[data-theme="dark"]`)
+	var colour string
+	tab.Run(chromedp.Evaluate("getComputedStyle(document.documentElement).backgroundColor", &colour))
+	if colour != "rgb(15, 19, 25)" {
+		t.Errorf("dark is %s", colour)
+	}
+}
+
+// A double click asks once, and a tab that was signed out in another one says so.
+func TestInABrowserADoubleClickAsksOnceAndATabKnowsItsSessionIsOver(t *testing.T) {
+	b, tab := visitor(t)
+	tab.Goto("/sim")
+	tab.Run(chromedp.DoubleClick("#collect button", chromedp.ByQuery))
+	tab.See("#phone-0240000040 .prompt")
+	b.signIn(b.nextLink())
+	if prompts := promptPath.FindAllString(b.get("/sim").text, -1); len(prompts) != 1 {
+		t.Errorf("a double click asks %d times", len(prompts))
+	}
+	second, cancel := chromedp.NewContext(tab.Context())
+	defer cancel()
+	if err := chromedp.Run(second, chromedp.Navigate(b.base+"/ops"), chromedp.Click(".who button.quiet", chromedp.ByQuery),
+		chromedp.WaitVisible(`form[action="/first/again"]`, chromedp.ByQuery)); err != nil {
+		t.Fatal(err)
+	}
+	tab.Goto("/sim")
+	tab.Reads("h1", "Sign in")
+}
