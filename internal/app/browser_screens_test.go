@@ -123,9 +123,10 @@ func TestInABrowserEveryScreenIsFit(t *testing.T) {
 	for _, s := range screens {
 		fmt.Fprintf(&sheet, "<h2>%s</h2>\n", s.name)
 		for _, width := range widths {
+			tab.Look(width, themes[0])
+			tab.Goto(s.path)
 			for _, theme := range themes {
 				tab.Look(width, theme)
-				tab.Goto(s.path)
 				what := fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(s.name, " ", "-"), width, theme)
 				tab.Audit(what)
 				if folder != "" {

@@ -31,7 +31,7 @@ const Environment = "MAKOLA_TEST_CHROMIUM"
 var axe string
 
 // browserTime bounds one test with a browser.
-const browserTime = 60 * time.Second
+const browserTime = 120 * time.Second
 
 // Tab is one tab of a real browser.
 type Tab struct {
