@@ -15,15 +15,6 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-const (
-	// MaxRecipients is the most recipients of one request, groups included.
-	MaxRecipients = 100_000
-	// MaxGroups is the most contact groups of one request.
-	MaxGroups = 100
-	// maxInvalid is how many invalid recipients of a campaign are kept for its report.
-	maxInvalid = 1_000
-)
-
 // Send is a message to numbers, to contact groups, or to both.
 type Send struct {
 	SenderID   string
@@ -59,7 +50,7 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	if c, err = m.newCampaign(ctx, t, caller, "sender_id", s.SenderID, s.Message, bad); err != nil {
 		return Campaign{}, false, err
 	}
-	list, err := m.recipients(ctx, t, s, c.Credits)
+	list, err := m.recipients(ctx, t, s.Recipients, s.Groups, c.Credits)
 	if err != nil {
 		return Campaign{}, false, err
 	}

@@ -14,10 +14,18 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// MaxRead is the most contacts that one request reads, those that are in several groups each time.
-const MaxRead = 200_000
+const (
+	// MaxRecipients is the most recipients of one request, groups included.
+	MaxRecipients = 100_000
+	// MaxGroups is the most contact groups of one request.
+	MaxGroups = 100
+	// MaxRead is the most contacts that one request reads; a contact in several groups counts for each.
+	MaxRead = 200_000
+	// maxInvalid is how many invalid recipients of a campaign are kept for its report.
+	maxInvalid = 1_000
+)
 
-// recipientList are the numbers of a send, and what was left out of it.
+// recipientList is the numbers of a send, with the recipients that are left out.
 type recipientList struct {
 	numbers      []msisdn.MSISDN
 	invalid      []string // at most maxInvalid of them
@@ -26,21 +34,21 @@ type recipientList struct {
 }
 
 // recipients puts numbers and groups together, each number once, without those that opted out. credits is the price of one.
-func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, s Send, credits int64) (recipientList, error) {
-	list := parseRecipients(s.Recipients)
+func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, named, groups []string, credits int64) (recipientList, error) {
+	list := parseRecipients(named)
 	given := list.numbers
 	someOptedOut, err := m.contacts.HasOptOuts(ctx, t.ID)
 	if err != nil {
 		return recipientList{}, err
 	}
 	read := m.db.Read
-	if len(s.Groups) > 0 {
+	if len(groups) > 0 {
 		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
 		ctx = db.Bulk(ctx, t.ID)
 	}
-	if someOptedOut || len(s.Groups) > 0 {
+	if someOptedOut || len(groups) > 0 {
 		err = read(ctx, func(tx *db.Tx) error {
-			numbers, err := m.withGroups(tx, t, s.Groups, given, credits, someOptedOut)
+			numbers, err := m.withGroups(tx, t, groups, given, credits, someOptedOut)
 			if err != nil {
 				return err
 			}
@@ -99,7 +107,7 @@ func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []m
 		least = int64(len(charged))
 	}
 	if least == 0 && all == 0 {
-		return nil // there is nobody to send to, which is another refusal
+		return nil // no recipient is left, which is another refusal
 	}
 	balance, err := m.ledger.BalanceIn(tx, t.SMSCredits())
 	if err == nil && balance < max(least, 1)*credits {
