@@ -44,7 +44,7 @@ func (v *visit) rowsOf(list []payments.Payment, base string, names map[string]st
 		if names != nil {
 			cells = append(cells, page.Text(names[p.Tenant]), page.Text(kindWords[p.Kind]))
 		}
-		cells = append(cells, page.Text(p.Channel), page.Text(v.account(p.Account)), page.Money(p.Amount), page.Mark(badgeOf(p)), page.Time(p.CreatedAt))
+		cells = append(cells, page.Text(p.Channel), page.Text(v.account(p.Account)), page.Money(p.Amount), page.Mark(badgeOf(p)), page.Minute(p.CreatedAt))
 		rows[i] = page.Row{Href: base + p.ID, Cells: cells}
 	}
 	return rows
