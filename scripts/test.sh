@@ -56,7 +56,10 @@ echo "$MAKOLA_TEST_CHROMIUM"
 
 # What is too slow under the race detector: a browser, the built program killed under load, and a lost COMMIT at every
 # step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPrimaryThatHangs|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
+
+# What measures its own time runs alone.
+timed='^TestAPrimaryThatHangs$'
 
 # The race detector watches our code and its libraries, but not SQLite, which is C translated to Go:
 # watched, it alone takes more time than everything else together.
@@ -66,10 +69,12 @@ case " $* " in
 *" -race "*)
 	step "tests with the race detector"
 	# Most packages wait for their database more than they compute: four at once keep two cores busy.
-	go test -p 4 -count=1 -timeout 40m "$unwatched" "$@" -skip "$slow" ./...
+	go test -p 4 -count=1 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" ./...
 	step "the simulations and the built program, and what else is too slow for the race detector"
 	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together.
 	go test -count=1 -timeout 40m -parallel 16 -run "$slow|^TestSimulation(Messages)?\$" ./internal/app ./internal/messaging ./internal/payments
+	step "what measures its own time"
+	go test -count=1 -timeout 10m -run "$timed" ./internal/app
 	;;
 *)
 	step "tests"
