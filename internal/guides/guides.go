@@ -213,7 +213,7 @@ func (v Values) fill(text string) string {
 		return value
 	}
 	return strings.NewReplacer(
-		"@api@", v.URL+"/api/v1", "@docs@", v.URL+Prefix, "@key@", or(v.Key, "mk_test_..."),
+		"@url@", v.URL, "@api@", v.URL+"/api/v1", "@docs@", v.URL+Prefix, "@key@", or(v.Key, "mk_test_..."),
 		"@sender@", or(v.Sender, "ID_OF_A_SENDER_ID"), "@bank@", or(v.Bank, "ID_OF_A_BANK"), "@sim@", or(v.Sim, v.URL+"/sim/v1"),
 		"@codes@", codeTable(), "@reasons@", reasonTable(),
 	).Replace(text)
