@@ -21,8 +21,8 @@ type OptOut struct {
 }
 
 const (
-	insertOptOut = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) VALUES ($1, $2, $3, $4)
-	ON CONFLICT (tenant, msisdn) DO NOTHING`
+	insertOptOuts = `INSERT INTO opt_outs (tenant, msisdn, reason, created_at) SELECT $1, value, $3, $4 FROM texts($2)
+	WHERE true ON CONFLICT (tenant, msisdn) DO NOTHING`
 	deleteOptOut = `DELETE FROM opt_outs WHERE tenant = $1 AND msisdn = $2`
 	listOptOuts  = `SELECT msisdn, reason, created_at FROM opt_outs WHERE tenant = $1 AND msisdn > $2 ORDER BY msisdn LIMIT $3`
 	anyOptOut    = `SELECT 1 FROM opt_outs WHERE tenant = $1 LIMIT 1`
@@ -32,8 +32,12 @@ const (
 // One-time passwords still reach them: their owners asked for those.
 func (s *Store) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISDN) {
 	tx.AfterCommit(func() { s.optedOut.Forget(tenant) })
-	for _, n := range numbers {
-		tx.Defer(insertOptOut, -1, tenant, string(n), label.Cut(reason, maxReason), s.clock.Now())
+	for set := range slices.Chunk(numbers, atOnce) {
+		texts := make([]string, len(set))
+		for i, n := range set {
+			texts[i] = string(n)
+		}
+		tx.Defer(insertOptOuts, -1, tenant, texts, label.Cut(reason, maxReason), s.clock.Now())
 	}
 }
 

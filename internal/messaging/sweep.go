@@ -19,12 +19,18 @@ const (
 	otpsKept   = 7 * 24 * time.Hour
 )
 
+// Each statement removes at most $2 rows, the oldest first.
 const (
-	sweepStaged = `DELETE FROM chunks WHERE state = 'staged' AND created_at < $1`
-	sweepEarly  = `DELETE FROM early_receipts WHERE received_at < $1`
-	sweepOTPs   = `DELETE FROM otps WHERE expires_at < $1`
-	sweepTaps   = `DELETE FROM otp_taps WHERE began < $1 AND closed_until < $1`
-	sweepCounts = `DELETE FROM otp_counters WHERE window_start < $1`
+	sweepStaged = `DELETE FROM chunks WHERE (tenant, campaign, no) IN
+	(SELECT tenant, campaign, no FROM chunks WHERE state = 'staged' AND created_at < $1 ORDER BY created_at LIMIT $2)`
+	sweepEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN
+	(SELECT upstream_id, id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2)`
+	sweepOTPs = `DELETE FROM otps WHERE (tenant, id) IN
+	(SELECT tenant, id FROM otps WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`
+	sweepTaps = `DELETE FROM otp_taps WHERE (tenant, prefix) IN
+	(SELECT tenant, prefix FROM otp_taps WHERE closed_until < $1 AND began < $1 ORDER BY closed_until LIMIT $2)`
+	sweepCounts = `DELETE FROM otp_counters WHERE window_start < $1 AND (tenant, msisdn, name) IN
+	(SELECT tenant, msisdn, name FROM otp_counters WHERE window_start < $1 ORDER BY window_start LIMIT $2)`
 )
 
 // retention deletes rows that are no longer needed.
@@ -59,15 +65,28 @@ func (r *retention) sweep(ctx context.Context) error {
 	if err := r.dropOldKeys(ctx, now.Add(-idempotency.Window)); err != nil {
 		return err
 	}
-	return r.db.Write(ctx, func(tx *db.Tx) error {
-		for _, s := range []struct {
-			sql  string
-			keep time.Duration
-		}{{sweepStaged, stagedFor}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
-			tx.Defer(s.sql, -1, now.Add(-s.keep))
+	for _, s := range []struct {
+		sql  string
+		keep time.Duration
+	}{{sweepStaged, stagedFor}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
+		if err := r.drop(ctx, s.sql, now.Add(-s.keep)); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// drop runs a statement until no row from before a time is left, in small transactions.
+func (r *retention) drop(ctx context.Context, sql string, before time.Time) error {
+	for removed := int64(sweepAtOnce); removed == sweepAtOnce; {
+		if err := r.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
+			removed, err = tx.Exec(sql, before, sweepAtOnce)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (

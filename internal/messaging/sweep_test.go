@@ -1,0 +1,72 @@
+package messaging
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// sweptTables are the tables that the sweep empties, each with the statement that inserts rows of the time $2, whose keys are $1.
+var sweptTables = []struct {
+	table, sweep, insert string
+	keep                 time.Duration
+}{
+	{"chunks", sweepStaged, `INSERT INTO chunks (tenant, campaign, no, state, turn, begun, marked_at, size, recipients, created_at)
+		SELECT 'a tenant', 'a campaign', CAST(value AS BIGINT), 'staged', 0, 0, 0, 1, '', $2 FROM texts($1)`, stagedFor},
+	{"early_receipts", sweepEarly, `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
+		SELECT 'an id', value, '233241000001', 'delivered', '000', $2 FROM texts($1)`, earlyAfter},
+	{"otps", sweepOTPs, `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at)
+		SELECT 'a tenant', value, '233241000001', '', '', 6, 'used', 0, 0, $2 FROM texts($1)`, otpsKept},
+	{"otp_taps", sweepTaps, `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent,
+		full_verified, closed_at, closed_until) SELECT 'a tenant', value, 1, $2, 0, 0, 0, 0, 0, 0, 0, $2 FROM texts($1)`, tapsKept},
+	{"otp_counters", sweepCounts, `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used)
+		SELECT 'a tenant', value, 'sent', $2, 1 FROM texts($1)`, otpFailWindow},
+}
+
+// A sweep that removed a day's rows in one transaction would block SQLite's one writer, and with it every payment.
+func TestASweepRemovesOldRowsInSmallSets(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{sleep: true})
+		next := 0
+		insert := func(sql string, count int, at time.Time) {
+			keys := make([]string, count)
+			for i := range keys {
+				next++
+				keys[i] = fmt.Sprint(next)
+			}
+			h.write(func(tx *db.Tx) error {
+				_, err := tx.Exec(sql, keys, at)
+				return err
+			})
+		}
+		const fresh, old = 3, 2*sweepAtOnce + 1
+		for _, s := range sweptTables {
+			insert(s.insert, fresh, h.clock.Now())
+			insert(s.insert, old, h.clock.Now().Add(-s.keep-time.Second))
+			h.write(func(tx *db.Tx) error {
+				removed, err := tx.Exec(s.sweep, h.clock.Now().Add(-s.keep), sweepAtOnce)
+				if removed != sweepAtOnce {
+					t.Errorf("%s: one statement removes %d rows, expected %d", s.table, removed, sweepAtOnce)
+				}
+				return err
+			})
+		}
+		if err := h.retention().sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sweptTables {
+			left := 0
+			if err := d.Read(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.One(`SELECT COUNT(*) FROM `+s.table, nil, &left)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if left != fresh {
+				t.Errorf("%s: %d rows are left, expected %d", s.table, left, fresh)
+			}
+		}
+	})
+}
