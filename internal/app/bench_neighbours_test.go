@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +33,8 @@ const (
 
 // BenchmarkNeighbours measures what a neighbour feels of a customer that attacks: its payouts and its webhooks, with
 // and without large groups named a hundred times, endless receivers that never answer, bodies without a key, and lists of
-// empty contacts, all at once.
+// empty contacts, all at once. The attackers are a process of the lowest priority: in life they make their requests on
+// machines of their own, and only what the server does about them is to be measured.
 func BenchmarkNeighbours(b *testing.B) {
 	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
 		b.Run(engine.String(), func(b *testing.B) {
@@ -48,18 +51,17 @@ func benchmarkNeighbours(b *testing.B, engine db.Engine) {
 	n := newNeighbour(b, server.ready.APIURL, benchTenants(b, where, server, 2)[1])
 	a := newAttacker(b, server.ready.APIURL, server.ready.APIKey, server.ready.SenderID)
 	quiet := n.run(b, "quiet", neighbourFor)
-	ctx, stop := context.WithCancel(b.Context())
-	var group sync.WaitGroup
-	a.attack(ctx, &group)
+	stop := a.begin(b)
 	attacked := n.run(b, "attacked", neighbourFor)
 	stop()
 	a.release()
-	group.Wait()
 	milli := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	b.ReportMetric(milli(quiet.payout), "payout-p99-ms")
 	b.ReportMetric(milli(attacked.payout), "attacked-payout-p99-ms")
 	b.ReportMetric(milli(quiet.webhook), "webhook-p99-ms")
 	b.ReportMetric(milli(attacked.webhook), "attacked-webhook-p99-ms")
+	b.ReportMetric(milli(attacked.payout)/milli(quiet.payout), "payout-times")
+	b.ReportMetric(milli(attacked.webhook)/milli(quiet.webhook), "webhook-times")
 	b.ReportMetric(peakMemory(b, server.ready.PID), "MB-peak")
 	b.ReportMetric(0, "ns/op")
 	where.command(b, "ledger", "check")
@@ -163,14 +165,14 @@ func p99(took []time.Duration) time.Duration {
 
 // attacker is a customer with a large group and receivers that never answer.
 type attacker struct {
-	api, key, sender, group string
+	API, Key, Sender, Group string
+	Silent                  []string // addresses of the receivers
 	client                  *http.Client
-	silent                  []string
-	release                 func()
+	release                 func() // lets the receivers answer
 }
 
 func newAttacker(b *testing.B, api, key, sender string) *attacker {
-	a := &attacker{api: api, key: key, sender: sender, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * attackers}}}
+	a := &attacker{API: api, Key: key, Sender: sender, client: http.DefaultClient}
 	never := make(chan struct{})
 	a.release = sync.OnceFunc(func() { close(never) })
 	for i := range silentReceivers {
@@ -181,7 +183,7 @@ func newAttacker(b *testing.B, api, key, sender string) *attacker {
 		s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-never })}}
 		s.Start()
 		b.Cleanup(func() { a.release(); s.Close() })
-		a.silent = append(a.silent, s.URL)
+		a.Silent = append(a.Silent, s.URL)
 	}
 	var made struct {
 		Data struct {
@@ -190,19 +192,62 @@ func newAttacker(b *testing.B, api, key, sender string) *attacker {
 	}
 	_, answer := benchCall(b.Context(), a.client, "POST", api+"/sms-api/contact/addGroup", key, `{"group_name":"crowd","name":"crowd"}`)
 	decode(b, answer, &made)
-	a.group = made.Data.ID
+	a.Group = made.Data.ID
 	for from := 0; from < attackGroup; from += 10_000 {
 		var list bytes.Buffer
 		for i := range 10_000 {
 			fmt.Fprintf(&list, `,{"phone_number":"024%07d"}`, from+i)
 		}
 		status, answer := benchCall(b.Context(), a.client, "POST", api+"/sms-api/contact/addBulkContact", key,
-			fmt.Sprintf(`{"contact_group_id":%q,"contacts":[%s]}`, a.group, list.Bytes()[1:]))
+			fmt.Sprintf(`{"contact_group_id":%q,"contacts":[%s]}`, a.Group, list.Bytes()[1:]))
 		if status != http.StatusOK {
 			b.Fatalf("contacts: %d %s", status, answer)
 		}
 	}
 	return a
+}
+
+// attackVariable is the environment variable that makes the test program an attacker: it holds one in JSON.
+const attackVariable = "MAKOLA_TEST_ATTACK"
+
+// begin starts the attacks in a process of the lowest priority.
+func (a *attacker) begin(b *testing.B) (stop func()) {
+	b.Helper()
+	asked, err := json.Marshal(a)
+	if err != nil {
+		b.Fatal(err)
+	}
+	attack := exec.Command("nice", "-n", "19", os.Args[0])
+	attack.Env, attack.Stderr = append(os.Environ(), attackVariable+"="+string(asked)), os.Stderr
+	alive, err := attack.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := attack.Start(); err != nil {
+		b.Fatal(err)
+	}
+	return func() {
+		_ = alive.Close()
+		if err := attack.Wait(); err != nil {
+			b.Errorf("the attackers: %v", err)
+		}
+	}
+}
+
+// attackAsTold is the process of the attackers: it goes on until its standard input ends.
+func attackAsTold(told string) int {
+	a := attacker{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * attackers}}}
+	if err := json.Unmarshal([]byte(told), &a); err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		return 1
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	a.attack(ctx, &group)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+	group.Wait()
+	return 0
 }
 
 // attack makes every attack until ctx ends.
@@ -220,18 +265,18 @@ func (a *attacker) attack(ctx context.Context, group *sync.WaitGroup) {
 			})
 		}
 	}
-	named := strings.Repeat(`"`+a.group+`",`, 99) + `"` + a.group + `"`
+	named := strings.Repeat(`"`+a.Group+`",`, 99) + `"` + a.Group + `"`
 	again(attackers, time.Millisecond, func(int) {
-		benchCall(ctx, a.client, "POST", a.api+"/sms-api/send", a.key, fmt.Sprintf(`{"sender_id":%q,"message":"hello","group_id_list":[%s]}`, a.sender, named))
+		benchCall(ctx, a.client, "POST", a.API+"/sms-api/send", a.Key, fmt.Sprintf(`{"sender_id":%q,"message":"hello","group_id_list":[%s]}`, a.Sender, named))
 	})
 	again(1, silentPayoutWait, func(i int) {
-		benchCall(ctx, a.client, "POST", a.api+"/payment-api/send/mobilemoney", a.key, fmt.Sprintf(
-			`{"amount":0.5,"account_number":"0240000001","channel":"MTN","client_reference":"silent-%09d","callback_url":%q}`, i, a.silent[i%len(a.silent)]))
+		benchCall(ctx, a.client, "POST", a.API+"/payment-api/send/mobilemoney", a.Key, fmt.Sprintf(
+			`{"amount":0.5,"account_number":"0240000001","channel":"MTN","client_reference":"silent-%09d","callback_url":%q}`, i, a.Silent[i%len(a.Silent)]))
 	})
 	large := strings.Repeat(" ", 4<<20-2) + "{}"
-	again(attackers, 100*time.Millisecond, func(int) { benchCall(ctx, a.client, "POST", a.api+"/sms-api/send", "", large) })
-	empty := `{"contact_group_id":"` + a.group + `","contacts":[` + strings.Repeat("{},", 1_300_000) + `{}]}`
+	again(attackers, 100*time.Millisecond, func(int) { benchCall(ctx, a.client, "POST", a.API+"/sms-api/send", "", large) })
+	empty := `{"contact_group_id":"` + a.Group + `","contacts":[` + strings.Repeat("{},", 1_300_000) + `{}]}`
 	again(attackers, 100*time.Millisecond, func(int) {
-		benchCall(ctx, a.client, "POST", a.api+"/sms-api/contact/addBulkContact", a.key, empty)
+		benchCall(ctx, a.client, "POST", a.API+"/sms-api/contact/addBulkContact", a.Key, empty)
 	})
 }
