@@ -34,7 +34,10 @@ func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
 	b, tab := visitor(t)
 	b.signIn(b.nextLink())
 	b.ask("12.50", "0240000001", "handset-0000000001")
-	keys := func(text string) { tab.Run(chromedp.KeyEvent(text)) }
+	keys := func(text string) {
+		tab.Ready() // the page's script is what hears them
+		tab.Run(chromedp.KeyEvent(text))
+	}
 	tab.Goto("/ops")
 	keys("g")
 	keys("p")
@@ -54,7 +57,11 @@ func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
 		t.Error("keys that were switched off act")
 	}
 	keys("?")
-	tab.Run(chromedp.Evaluate("document.querySelector('dialog').open", new(bool)))
+	var listed bool
+	tab.Run(chromedp.Evaluate("document.querySelector('dialog').open", &listed))
+	if listed {
+		t.Error("keys that were switched off open their list")
+	}
 	tab.Click("[data-keys]")
 	tab.Click("#keys-on")
 	tab.Click("dialog [data-close]")
@@ -72,7 +79,8 @@ func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
 func TestInABrowserTheThemeIsChosen(t *testing.T) {
 	_, tab := visitor(t)
 	tab.Goto("/ops")
-	tab.Run(chromedp.SetValue("#theme", "dark", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById("theme").dispatchEvent(new Event("change", {bubbles: true}))`, nil))
+	tab.Ready()
+	tab.Run(chromedp.Evaluate(`theme.value = "dark"; theme.dispatchEvent(new Event("change", {bubbles: true}))`, nil))
 	tab.See(`html[data-theme="dark"]`)
 	var colour string
 	tab.Run(chromedp.Evaluate("getComputedStyle(document.documentElement).backgroundColor", &colour))

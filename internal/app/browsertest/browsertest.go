@@ -167,6 +167,15 @@ func (b *Tab) See(selector string) {
 	})
 }
 
+// Ready waits until the page and its scripts are loaded.
+func (b *Tab) Ready() {
+	b.t.Helper()
+	b.until("the loaded page", func() bool {
+		var state string
+		return b.evaluates("document.readyState", &state) && state == "complete"
+	})
+}
+
 // Reads waits until an element has a text.
 func (b *Tab) Reads(selector, text string) {
 	b.t.Helper()
