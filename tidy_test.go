@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"console":               {"access", "api", "identity", "jobs", "ledger", "messaging", "page", "payments", "provider", "recovery", "route", "tenant", "webhook"},
 	"page":                  {},
 	"identity":              {"db"},
-	"payments":              {"db", "jobs", "ledger", "provider", "recovery", "route", "tenant", "webhook"},
+	"payments":              {"db", "history", "jobs", "ledger", "provider", "recovery", "route", "tenant", "webhook"},
 	"messaging":             {"contacts", "db", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"tenant":                {"db", "ledger"},
 	"access":                {"db"},
@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"recovery":              {"db"},
 	"contacts":              {"db", "idempotency", "tenant"},
 	"senderid":              {"db", "idempotency", "tenant"},
+	"history":               {"db"},
 	"idempotency":           {"db"},
 	"jobs":                  {"db"},
 	"guides":                {},
@@ -71,11 +72,14 @@ var ownerLine = regexp.MustCompile(`(?m)^-- owner: ([a-z/]+)`)
 // moved names the writers of tables whose migration names the package that they have come from: a migration that was
 // shipped does not change.
 var moved = map[string]string{
-	"answers":        "idempotency",
-	"contact_groups": "contacts",
-	"contacts":       "contacts",
-	"opt_outs":       "contacts",
-	"sender_ids":     "senderid",
+	"answers":          "idempotency",
+	"contact_groups":   "contacts",
+	"contacts":         "contacts",
+	"opt_outs":         "contacts",
+	"payment_counters": "history",
+	"payment_days":     "history",
+	"payment_ends":     "history",
+	"sender_ids":       "senderid",
 }
 
 var (

@@ -364,7 +364,7 @@ func settleRules() []mutant {
 			`sentSince(row, rail), row.mayLeaveSince(), row.EscalatedAt`, `sentSince(row, rail), row.CreatedAt, row.EscalatedAt`,
 			byTest("payments", "TestNoWordWhileItIsOnItsWay/^again/SQLite")},
 		{"resolve-by-any-clock", "by the clock of any node", "internal/payments/operator.go",
-			`onItsWay = leaveTime + submitTime + clockSkew`, `onItsWay = leaveTime + submitTime`,
+			`onItsWay = leaveTime + submitTime + clock.Skew`, `onItsWay = leaveTime + submitTime`,
 			byTest("payments", "TestAWordByAClockThatIsAhead/SQLite")},
 		{"mark-is-for-a-moment", "what was marked long ago does not leave", "internal/payments/submit.go",
 			`if p.clock.Since(pay.mayLeaveSince()).Abs() >= leaveTime {`, `if p.clock.Since(pay.mayLeaveSince()).Abs() >= 2*leaveTime {`,

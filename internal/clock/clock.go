@@ -230,3 +230,9 @@ func (h *timers) Pop() any {
 	t.index = -1
 	return t
 }
+
+// Skew is how far apart the clocks of two nodes may be.
+const Skew = time.Minute
+
+// Day is the UTC day of a moment, in days since 1970.
+func Day(at time.Time) int64 { return at.UnixMicro() / (24 * time.Hour).Microseconds() }

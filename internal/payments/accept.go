@@ -231,11 +231,11 @@ func (b *batch) open(pay *Payment, e Event) error {
 	if err := b.postings(way, *pay, pay.CreatedAt); err != nil {
 		return err
 	}
-	b.ends.place(pay)
+	pay.Seq, pay.CreatedAt = b.ends.Append(listOf(*pay), pay.CreatedAt)
 	if !pay.Status.Open() {
 		pay.SettledAt = pay.CreatedAt
 	}
-	b.tally.opened(*pay)
+	b.tally.Begins(listOf(*pay), pay.Seq, pay.Status.counted())
 	b.inserts = append(b.inserts, pay)
 	b.byReference[referenceOf(*pay)] = pay
 	if pay.IdempotencyKey != "" {

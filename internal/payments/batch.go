@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/history"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
@@ -28,7 +30,7 @@ type batch struct {
 
 	verdicts []lane.Verdict[result]
 	page     *ledger.Page
-	ends     ends
+	ends     history.Ends
 	today    int64
 	spending spending
 	// What was read, or is about to be written.
@@ -52,7 +54,7 @@ type batch struct {
 	events         []webhook.Event
 	stopped        []string
 	looks          []look
-	tally          tally
+	tally          history.Tally
 	also           []func(*db.Tx) error
 }
 
@@ -87,14 +89,14 @@ func (b *batch) reset() {
 	n := len(b.ops)
 	*b = batch{p: b.p, shard: b.shard, ops: b.ops, blind: b.blind,
 		verdicts:    make([]lane.Verdict[result], n),
-		ends:        ends{},
-		today:       day(b.p.clock.Now()),
+		ends:        history.Ends{},
+		today:       clock.Day(b.p.clock.Now()),
 		spending:    spending{},
 		rows:        make(map[string]*Payment, n),
 		touched:     make(map[string]bool, n),
 		byReference: make(map[referenceKey]*Payment, n),
 		byKey:       map[idempotencyKey]*Payment{},
-		tally:       tally{},
+		tally:       history.Tally{},
 	}
 }
 
@@ -160,7 +162,7 @@ func (b *batch) gather(tx *db.Tx) error {
 		queries = append(queries, lock)
 	}
 	if len(b.ends) > 0 {
-		queries = append(queries, b.ends.query())
+		queries = append(queries, b.ends.LockQuery())
 	}
 	if len(b.spending) > 0 {
 		queries = append(queries, b.spending.query(b.today))
@@ -191,7 +193,7 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[stri
 	if p.Channel == ChannelWallet && !p.Received() {
 		wallets[ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Details.To)}] = true
 	}
-	b.ends.add(p)
+	b.ends.Add(listOf(p))
 	references[p.ProviderReference] = true
 	if p.IdempotencyKey != "" {
 		keys[idempotencyOf(p)] = true
@@ -220,7 +222,7 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 // write defers everything, in the order in which it may lock: the wallets (the
 // ledger's page), the ends and the rows of payments, then the jobs.
 func (b *batch) write(tx *db.Tx) error {
-	b.ends.post(tx)
+	b.ends.Defer(tx)
 	b.spending.post(tx, b.today)
 	if len(b.released) > 0 {
 		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(releaseColumns, b.released))
@@ -228,7 +230,7 @@ func (b *batch) write(tx *db.Tx) error {
 	db.Insert(tx, "payments", insertColumns, b.inserts)
 	b.postMoves(tx)
 	b.page.Post()
-	b.tally.post(tx, b.shard)
+	b.tally.Defer(tx, b.shard)
 	db.Insert(tx, "payment_looks", lookColumns, b.looks)
 	inserts, moves := b.inserts, b.moves
 	tx.AfterCommit(func() { b.p.metrics.committed(inserts, moves) })
@@ -270,9 +272,10 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 	switch {
 	case len(b.inserts) > 0:
 		pay := *b.inserts[0]
-		e := endsOf(pay)
+		end := history.Ends{}
+		end.Add(listOf(pay))
 		there := false
-		err := tx.Gather(e.query(), db.Query{SQL: paymentByID, Args: []any{pay.ID, pay.Tenant, pay.Kind}, Each: func(*db.Row) error {
+		err := tx.Gather(end.LockQuery(), db.Query{SQL: paymentByID, Args: []any{pay.ID, pay.Tenant, pay.Kind}, Each: func(*db.Row) error {
 			there = true
 			return nil
 		}})

@@ -134,7 +134,7 @@ func TestAWordByAClockThatIsAhead(t *testing.T) {
 		other := h.stopped("b")
 		h.clock = here
 		pay, leave := n.sentAgain(t)
-		other.clock.Advance(here.Now().Add(leaveTime + submitTime - time.Second + clockSkew).Sub(morning))
+		other.clock.Advance(here.Now().Add(leaveTime + submitTime - time.Second + clock.Skew).Sub(morning))
 		other.refusesWord(t, pay.ID)
 		leave()
 		n.quiet()

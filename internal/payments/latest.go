@@ -86,10 +86,7 @@ func (n Narrow) check() error {
 // MaxNewer bounds what Newer counts.
 const MaxNewer = 100
 
-const (
-	countNewer  = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE id > $1 LIMIT $2) AS newer`
-	totalOfKind = `SELECT total FROM payment_ends WHERE tenant = $1 AND kind = $2`
-)
+const countNewer = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE id > $1 LIMIT $2) AS newer`
 
 // Newer says how many payments of all tenants were accepted after one, MaxNewer at most.
 func (p *Payments) Newer(ctx context.Context, id string) (n int64, err error) {
@@ -98,54 +95,4 @@ func (p *Payments) Newer(ctx context.Context, id string) (n int64, err error) {
 		return err
 	})
 	return n, err
-}
-
-// Total says how many payments of one kind a tenant has.
-func (p *Payments) Total(ctx context.Context, tenant string, k Kind) (n int64, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		n = 0
-		_, err := tx.One(totalOfKind, []any{tenant, string(k)}, &n)
-		return err
-	})
-	return n, err
-}
-
-// exportRows is how many rows one statement of an export reads.
-const exportRows = 1000
-
-// Export gives all that a filter of a history lets through, newest first, a thousand at a time and by key, so that what is
-// accepted meanwhile moves nothing. The filter's page and size mean nothing.
-func (p *Payments) Export(ctx context.Context, tenant string, f Filter, each func(Payment) error) error {
-	f.Page, f.Size = 1, MaxPageSize
-	if err := f.check(); err != nil {
-		return err
-	}
-	ctx = db.Bulk(ctx, tenant)
-	for low, high := int64(0), int64(0); ; {
-		var rows []Payment
-		err := p.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
-			if high == 0 {
-				l := &list{tx: tx, key: listKey{tenant, f.Kind}, today: day(p.clock.Now().Add(clockSkew))}
-				if low, high, err = l.bounds(f); err != nil {
-					return err
-				}
-			}
-			rows = nil
-			return tx.Query(historyOf, []any{tenant, f.Kind, max(low, high-exportRows+1), high}, appendPayment(&rows))
-		})
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		for _, pay := range rows {
-			if f.Status != "" && pay.Word() != f.Status || f.Reference != "" && pay.Reference != f.Reference {
-				continue
-			}
-			if err := each(pay); err != nil {
-				return err
-			}
-		}
-		if high = rows[len(rows)-1].Seq - 1; high < low || high == 0 {
-			return nil
-		}
-	}
 }

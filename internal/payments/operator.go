@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -124,12 +125,9 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	return done.payment, nil
 }
 
-// clockSkew is how far apart the clocks of two nodes may be.
-const clockSkew = time.Minute
-
 // onItsWay is how long after the row said that a POST may begin it may be under way,
 // by the clock of any node.
-const onItsWay = leaveTime + submitTime + clockSkew
+const onItsWay = leaveTime + submitTime + clock.Skew
 
 // mayLeaveSince is when the row last said that a POST may begin: at the acceptance,
 // or at the mark that comes before every other POST and before a first one that is

@@ -544,7 +544,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 					t.Errorf("%s: %d rows, %v", what, rows, err)
 				}
 				report := Report{}
-				for _, check := range []func(*db.Tx, *Report) error{n.checkClearing, checkLegs, checkLists, checkCounters} {
+				for _, check := range []func(*db.Tx, *Report) error{n.checkClearing, checkLegs, checkHistory} {
 					if err := check(tx, &report); err != nil {
 						return err
 					}
@@ -560,12 +560,6 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}
 		n.sound()
 	})
-}
-
-func TestTheCheckCountsInTheBlocksOfTheHistories(t *testing.T) {
-	if !slices.Equal(blockRows[:], []int64{60, 1440, 34560}) {
-		t.Fatalf("the blocks are %v: change wrongCounters, too", blockRows)
-	}
 }
 
 func TestMetrics(t *testing.T) {

@@ -189,7 +189,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 		row.AccountName = s.outcome.Name
 	}
 	b.moves = append(b.moves, move{row: *row, was: was, posts: s.posts})
-	b.tally.turned(*row, was, to)
+	b.tally.Changes(listOf(*row), row.Seq, was.counted(), to.counted())
 	b.lookLater(*row, s.at)
 	if was == StatusPending {
 		b.finished = append(b.finished, row.ID)
@@ -228,7 +228,7 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 		child.SettledAt, child.Reason = s.at, s.reason
 	}
 	b.moves = append(b.moves, move{row: *child, was: was})
-	b.tally.turned(*child, was, child.Status)
+	b.tally.Changes(listOf(*child), child.Seq, was.counted(), child.Status.counted())
 	b.event(*child, way, true, s.at)
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/history"
 )
 
 const (
@@ -77,15 +79,15 @@ func (p *Payments) sweep(ctx context.Context) error {
 		return err
 	}
 	r := &round{p: p, began: p.clock.Now(), unanswered: map[railKind]int{}}
-	var lists []listKey
+	var lists []history.List
 	var done []int64
 	err := p.db.Read(ctx, func(tx *db.Tx) error {
 		lists, done = nil, nil
 		return tx.Query(sweepLists, nil, func(r *db.Row) error {
-			var k listKey
+			var l history.List
 			var n int64
-			err := r.Scan(&k.tenant, &k.kind, &n)
-			lists, done = append(lists, k), append(done, n)
+			err := r.Scan(&l.Tenant, &l.Kind, &n)
+			lists, done = append(lists, l), append(done, n)
 			return err
 		})
 	})
@@ -102,17 +104,17 @@ func (p *Payments) sweep(ctx context.Context) error {
 }
 
 // list looks at the next payments of a list that are old enough.
-func (r *round) list(ctx context.Context, k listKey, done int64) error {
+func (r *round) list(ctx context.Context, l history.List, done int64) error {
 	for {
 		now := r.p.clock.Now()
-		rows, err := r.p.list(ctx, sweepNext, k.tenant, k.kind, done, lookBatch)
+		rows, err := r.p.list(ctx, sweepNext, l.Tenant, l.Kind, done, lookBatch)
 		if err != nil {
 			return err
 		}
 		var ripe []Payment
 		for _, pay := range rows {
 			age := now.Sub(pay.CreatedAt)
-			if age < lookAfter+lookSlack && age >= -clockSkew {
+			if age < lookAfter+lookSlack && age >= -clock.Skew {
 				break
 			}
 			ripe = append(ripe, pay)
@@ -130,7 +132,7 @@ func (r *round) list(ctx context.Context, k listKey, done int64) error {
 		done = ripe[len(ripe)-1].Seq
 		err = r.p.db.Write(ctx, func(tx *db.Tx) error {
 			db.Insert(tx, "payment_looks", lookColumns, again)
-			_, err := tx.Exec(sweepDone, k.tenant+"/"+string(k.kind), done)
+			_, err := tx.Exec(sweepDone, l.Tenant+"/"+l.Kind, done)
 			return err
 		})
 		if err != nil || len(ripe) < lookBatch {

@@ -1,0 +1,141 @@
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// Ends are the newest ends of the lists that one transaction appends to. The
+// transaction names the lists with Add, locks them with LockQuery, gives every
+// new entry its place with Append, and defers the ends before it inserts the
+// entries.
+type Ends map[List]*end
+
+type end struct {
+	total  int64
+	lastAt time.Time // the latest time of an entry
+	stored bool      // there is a row to update
+	days   []dayRow
+	// past are days before that of lastAt, which may have their row.
+	past []dayRow
+}
+
+type dayRow struct {
+	List
+	day, first int64
+}
+
+// Add names a list to which the transaction appends.
+func (e Ends) Add(l List) { e[l] = &end{} }
+
+// The locks are taken in the order of the key, so that two transactions never
+// wait for each other crosswise.
+const endsLock = `SELECT tenant, kind, total, last_at FROM payment_ends
+WHERE (tenant, kind) IN (SELECT k.tenant, k.kind FROM rows($1) AS k)
+ORDER BY tenant, kind FOR UPDATE`
+
+// LockQuery reads and locks the ends. It comes after the wallets' locks.
+func (e Ends) LockQuery() db.Query {
+	return db.Query{SQL: endsLock, Args: []any{db.RowsOf(listColumns, e.lists())}, Each: func(r *db.Row) error {
+		var l List
+		read := end{stored: true}
+		if err := r.Scan(&l.Tenant, &l.Kind, &read.total, &read.lastAt); err != nil {
+			return err
+		}
+		e[l] = &read
+		return nil
+	}}
+}
+
+func (e Ends) lists() []List {
+	lists := make([]List, 0, len(e))
+	for l := range e {
+		lists = append(lists, l)
+	}
+	slices.SortFunc(lists, compareLists)
+	return lists
+}
+
+// Append gives a new entry its number and its time. The time is at, moved so that
+// it is not before the list's last: two requests may meet in another order than
+// they came, and the clocks of two nodes differ a little. Where the last is later
+// by more than clock.Skew, one clock ran far ahead, and the list does not follow it.
+func (e Ends) Append(l List, at time.Time) (seq int64, placed time.Time) {
+	end := e[l]
+	if ahead := end.lastAt.Sub(at); ahead > 0 && ahead <= clock.Skew {
+		at = end.lastAt
+	}
+	switch d, last := clock.Day(at), clock.Day(end.lastAt); {
+	case end.total == 0 || d > last:
+		end.days = append(end.days, dayRow{l, d, end.total + 1})
+	case d < last:
+		end.past = append(end.past, dayRow{l, d, end.total + 1})
+	}
+	end.total++
+	if at.After(end.lastAt) {
+		end.lastAt = at
+	}
+	return end.total, at
+}
+
+// An endRow is an end as it is written.
+type endRow struct {
+	List
+	*end
+}
+
+var endColumns = []db.Column[endRow]{
+	{Name: "tenant", Text: func(r endRow) string { return r.Tenant }},
+	{Name: "kind", Text: func(r endRow) string { return r.Kind }},
+	{Name: "total", Int: func(r endRow) int64 { return r.total }},
+	{Name: "last_at", Time: func(r endRow) time.Time { return r.lastAt }},
+}
+
+var dayColumns = []db.Column[dayRow]{
+	{Name: "tenant", Text: func(r dayRow) string { return r.Tenant }},
+	{Name: "kind", Text: func(r dayRow) string { return r.Kind }},
+	{Name: "day", Int: func(r dayRow) int64 { return r.day }},
+	{Name: "first", Int: func(r dayRow) int64 { return r.first }},
+}
+
+const (
+	endsUpdate = `UPDATE payment_ends SET total = e.total, last_at = e.last_at FROM rows($1) AS e
+WHERE payment_ends.tenant = e.tenant AND payment_ends.kind = e.kind`
+
+	// Two nodes may append a list's first entry at once. The second finds the
+	// row, misses its guard and runs again.
+	endsInsert = `INSERT INTO payment_ends (tenant, kind, total, last_at)
+SELECT e.tenant, e.kind, e.total, e.last_at FROM rows($1) AS e WHERE true ON CONFLICT (tenant, kind) DO NOTHING`
+
+	// A day that has its row keeps it.
+	pastDays = `INSERT INTO payment_days (tenant, kind, day, first)
+SELECT d.tenant, d.kind, d.day, min(d.first) FROM rows($1) AS d WHERE true GROUP BY d.tenant, d.kind, d.day ON CONFLICT (tenant, kind, day) DO NOTHING`
+)
+
+// Defer writes what has changed of the ends, with the COMMIT.
+func (e Ends) Defer(tx *db.Tx) {
+	var known, fresh []endRow
+	var days, past []dayRow
+	for _, l := range e.lists() {
+		switch end := e[l]; {
+		case end.stored:
+			known = append(known, endRow{l, end})
+		case end.total > 0:
+			fresh = append(fresh, endRow{l, end})
+		}
+		days, past = append(days, e[l].days...), append(past, e[l].past...)
+	}
+	if len(fresh) > 0 {
+		tx.Defer(endsInsert, int64(len(fresh)), db.RowsOf(endColumns, fresh))
+	}
+	if len(known) > 0 {
+		tx.Defer(endsUpdate, int64(len(known)), db.RowsOf(endColumns, known))
+	}
+	db.Insert(tx, "payment_days", dayColumns, days)
+	if len(past) > 0 {
+		tx.Defer(pastDays, -1, db.RowsOf(dayColumns, past))
+	}
+}

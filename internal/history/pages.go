@@ -1,0 +1,144 @@
+package history
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// Filter chooses entries of one list, and a page of them.
+type Filter struct {
+	From, To time.Time // UTC days, both inclusive; zero: open
+	Status   Status
+	Offset   int64 // newer entries that come before the page
+	Size     int64
+}
+
+// Status chooses entries by their final status. The zero Status chooses all.
+type Status struct {
+	Finals []string // at most four
+	Rest   bool     // the entries that have none of Finals, instead of those that have one
+}
+
+// A Reader reads one list inside one snapshot.
+type Reader struct {
+	tx    *db.Tx
+	list  List
+	today int64
+	total int64 // entries in the list, and the last number; known after Bounds
+}
+
+// Read reads a list in tx. now tells which days are still to come.
+func Read(tx *db.Tx, l List, now time.Time) *Reader {
+	return &Reader{tx: tx, list: l, today: clock.Day(now.Add(clock.Skew))}
+}
+
+const (
+	endTotal = `SELECT total FROM payment_ends WHERE tenant = $1 AND kind = $2`
+	// A day in the future was begun by a clock that ran ahead, and does not count yet.
+	dayFirst = `SELECT first FROM payment_days WHERE tenant = $1 AND kind = $2 AND day BETWEEN $3 AND $4 ORDER BY day LIMIT 1`
+	countAll = `SELECT CAST(COALESCE(sum(total), 0) AS BIGINT) FROM payment_ends`
+)
+
+// CountAll says how many entries all lists have together.
+func CountAll(tx *db.Tx) (n int64, err error) {
+	_, err = tx.One(countAll, nil, &n)
+	return n, err
+}
+
+// Total says how many entries a list has.
+func Total(tx *db.Tx, l List) (n int64, err error) {
+	_, err = tx.One(endTotal, []any{l.Tenant, l.Kind}, &n)
+	return n, err
+}
+
+// Page answers the numbers of a page, newest first, and how many entries the
+// filter lets through. The first, a middle and the last page cost the same at any
+// size of the list.
+func (r *Reader) Page(f Filter) (seqs []int64, total int64, err error) {
+	if len(f.Status.Finals) > 0 {
+		return r.pageByStatus(f)
+	}
+	low, high, err := r.Bounds(f.From, f.To)
+	if err != nil || high < low {
+		return nil, 0, err
+	}
+	total = high - low + 1
+	top := high - min(f.Offset, total)
+	for seq := top; seq >= low && seq > top-f.Size; seq-- {
+		seqs = append(seqs, seq)
+	}
+	return seqs, total, nil
+}
+
+// Bounds turns days, both inclusive and zero for open, into the first and the last
+// number; the last is below the first where there is no entry.
+func (r *Reader) Bounds(from, to time.Time) (low, high int64, err error) {
+	return r.boundsAnd(from, to)
+}
+
+// boundsAnd is Bounds, and runs besides what else is needed in the same exchange.
+func (r *Reader) boundsAnd(from, to time.Time, besides ...db.Query) (low, high int64, err error) {
+	var since, until *int64 // the first number on or after from, and after to
+	first := func(into **int64) func(*db.Row) error {
+		return func(row *db.Row) error {
+			*into = new(int64)
+			return row.Scan(*into)
+		}
+	}
+	queries := append(besides, db.Query{SQL: endTotal, Args: []any{r.list.Tenant, r.list.Kind}, Each: func(row *db.Row) error { return row.Scan(&r.total) }})
+	if !from.IsZero() {
+		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{r.list.Tenant, r.list.Kind, clock.Day(from), r.today}, Each: first(&since)})
+	}
+	if !to.IsZero() {
+		queries = append(queries, db.Query{SQL: dayFirst, Args: []any{r.list.Tenant, r.list.Kind, clock.Day(to) + 1, r.today}, Each: first(&until)})
+	}
+	if err := r.tx.Gather(queries...); err != nil {
+		return 0, 0, err
+	}
+	low, high = 1, r.total
+	if !from.IsZero() {
+		low = r.total + 1
+		if since != nil {
+			low = *since
+		}
+	}
+	if until != nil {
+		high = *until - 1
+	}
+	return low, high, nil
+}
+
+// pageByStatus finds the page by the blocks' counts and bits: an entry with the
+// status has a rank among those with it, from the list's beginning.
+func (r *Reader) pageByStatus(f Filter) ([]int64, int64, error) {
+	b := &ranks{Reader: r, rest: f.Status.Rest, below: map[blockKey][]block{}}
+	for i := range b.finals { // the statement takes four
+		b.finals[i] = f.Status.Finals[min(i, len(f.Status.Finals)-1)]
+	}
+	counts := map[int64]int64{}
+	low, high, err := r.boundsAnd(f.From, f.To, b.counters(topLevel, 0, math.MaxInt64, counts))
+	if err != nil || high < low {
+		return nil, 0, err
+	}
+	b.tops = b.blocks(topLevel, 0, blockOf(r.total, topLevel), counts)
+	before, err := b.before(low)
+	if err != nil {
+		return nil, 0, err
+	}
+	last, err := b.before(high + 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	total := last - before
+	if f.Offset >= total {
+		return nil, total, nil
+	}
+	last -= f.Offset
+	seqs, err := b.between(max(before, last-f.Size), last)
+	slices.Reverse(seqs)
+	return seqs, total, err
+}
