@@ -36,13 +36,14 @@ var mayImport = map[string][]string{
 	"cli":                   {"*"},
 	"app":                   {"*"},
 	"api":                   {"access", "contacts", "guides", "idempotency", "jobs", "ledger", "messaging", "payments", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
-	"console":               {"access", "api", "identity", "jobs", "ledger", "messaging", "page", "payments", "provider", "recovery", "route", "tenant", "webhook"},
+	"console":               {"access", "api", "audit", "identity", "jobs", "ledger", "messaging", "page", "payments", "provider", "recovery", "route", "tenant", "webhook"},
 	"page":                  {},
-	"identity":              {"db"},
+	"identity":              {"audit", "db"},
 	"payments":              {"db", "history", "jobs", "ledger", "provider", "recovery", "route", "tenant", "webhook"},
 	"messaging":             {"contacts", "db", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"tenant":                {"db", "ledger"},
 	"access":                {"db"},
+	"audit":                 {"db"},
 	"route":                 {"db", "provider"},
 	"webhook":               {"db", "jobs"},
 	"ledger":                {"db"},
@@ -72,6 +73,7 @@ var ownerLine = regexp.MustCompile(`(?m)^-- owner: ([a-z/]+)`)
 // moved names the writers of tables whose migration names the package that they have come from: a migration that was
 // shipped does not change.
 var moved = map[string]string{
+	"audit_log":        "audit",
 	"answers":          "idempotency",
 	"contact_groups":   "contacts",
 	"contacts":         "contacts",

@@ -3,7 +3,6 @@ package access
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -92,62 +91,6 @@ func TestInstallationWhenTheAnswerIsLost(t *testing.T) {
 		}
 		if err := a.CheckInstallation(t.Context(), secretOf(t, 2)); !errors.Is(err, ErrWrongSecret) {
 			t.Fatalf("another key: %v", err)
-		}
-	})
-}
-
-func TestAudit(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		c := clock.NewManual(start)
-		a := New(d, c)
-		for i, e := range []Entry{
-			{Actor: "cli:ama", Action: "tenant.set", Tenant: "t1", Subject: "t1", Reason: "asked", Details: map[string]int{"x": 1}},
-			{Actor: "cli:kofi", Action: "key.revoke", Tenant: "t1", Subject: "k"},
-			{Actor: "cli:ama", Action: "provider.pause", Subject: "mtn"},
-		} {
-			c.Advance(time.Duration(i) * time.Second)
-			write(t, d, func(tx *db.Tx) error { return a.Audit(tx, e) })
-		}
-		all, err := a.AuditLog(t.Context(), AuditFilter{})
-		if err != nil || len(all) != 3 || all[0].Subject != "mtn" || all[2].Subject != "t1" {
-			t.Fatalf("%+v, %v", all, err)
-		}
-		first := all[2]
-		if !first.At.Equal(start) || first.Reason != "asked" || string(first.Details.(json.RawMessage)) != `{"x":1}` {
-			t.Fatalf("%+v", first)
-		}
-		for _, c := range []struct {
-			filter AuditFilter
-			want   int
-		}{
-			{AuditFilter{Tenant: "t1"}, 2}, {AuditFilter{Actor: "cli:ama"}, 2}, {AuditFilter{Action: "key.revoke"}, 1},
-			{AuditFilter{Tenant: "t1", Actor: "cli:ama"}, 1}, {AuditFilter{Limit: 1}, 1},
-			{AuditFilter{Before: all[0].ID}, 2}, {AuditFilter{Before: all[2].ID}, 0}, {AuditFilter{Tenant: "t2"}, 0},
-		} {
-			if got, err := a.AuditLog(t.Context(), c.filter); err != nil || len(got) != c.want {
-				t.Errorf("%+v gave %d entries (%v), want %d", c.filter, len(got), err, c.want)
-			}
-		}
-	})
-}
-
-func TestAuditGoesWithItsAct(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		a := New(d, clock.NewManual(start))
-		failed := errors.New("the act failed")
-		err := d.Write(t.Context(), func(tx *db.Tx) error {
-			return errors.Join(a.Audit(tx, Entry{Actor: "x", Action: "y"}), failed)
-		})
-		if !errors.Is(err, failed) {
-			t.Fatal(err)
-		}
-		if all, err := a.AuditLog(t.Context(), AuditFilter{}); err != nil || len(all) != 0 {
-			t.Fatalf("an act that failed is in the log: %v, %v", all, err)
-		}
-		for _, e := range []Entry{{Action: "y"}, {Actor: "x"}} {
-			if err := d.Write(t.Context(), func(tx *db.Tx) error { return a.Audit(tx, e) }); err == nil {
-				t.Errorf("%+v was taken", e)
-			}
 		}
 	})
 }

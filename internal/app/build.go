@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
@@ -50,6 +51,7 @@ type parts struct {
 	ledger    *ledger.Ledger
 	tenants   *tenant.Store
 	access    *access.Access
+	audit     *audit.Log
 	identity  *identity.Identity
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
@@ -123,6 +125,7 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 
 func (a *App) buildParts(ctx context.Context) error {
 	a.access = access.New(a.db, a.clock)
+	a.audit = audit.New(a.db, a.clock)
 	a.identity = identity.New(a.db, a.clock)
 	if err := a.findSecret(ctx); err != nil {
 		return err
@@ -189,10 +192,24 @@ func (a *App) startParts(ctx context.Context) error {
 		return err
 	}
 	a.later(a.jobs.Stop)
+	a.keepAudit(ctx)
 	a.askNotKnown(ctx)
 	a.later(func(ctx context.Context) error { a.messaging.Drain(ctx); return nil })
 	a.startMessaging(ctx)
 	return nil
+}
+
+// keepAudit links the entries of the audit log while this node is the one that does, until the queue stops.
+func (a *App) keepAudit(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		err := a.jobs.Hold(ctx, "audit/chain", func(held context.Context) { a.audit.Keep(held, a.log) })
+		select {
+		case <-a.draining:
+		default:
+			a.log.ErrorContext(ctx, "this node links no entries of the audit log any more", "error", err)
+		}
+	}()
 }
 
 // askNotKnown asks the providers of this node beside its start, which waits for none of them.

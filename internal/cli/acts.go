@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 )
 
@@ -50,7 +50,7 @@ var fullNumber = regexp.MustCompile(`\b(\d{5})\d{2,8}(\d{2})\b`)
 func unnumbered(text string) string { return fullNumber.ReplaceAllString(text, "$1***$2") }
 
 // add appends an act that is committed. That it could not is said, and nothing else: the act is done.
-func (f actsFile) add(e access.Entry) {
+func (f actsFile) add(e audit.Entry) {
 	if f.folder == "" {
 		return
 	}
@@ -63,7 +63,7 @@ func (f actsFile) add(e access.Entry) {
 	}
 }
 
-func (f actsFile) append(e access.Entry) (err error) {
+func (f actsFile) append(e audit.Entry) (err error) {
 	details, err := json.Marshal(e.Details)
 	if err != nil {
 		return err

@@ -2,21 +2,26 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 )
 
 type auditCommands struct {
-	List auditList `cmd:"" help:"List acts of operators with what they changed, newest first."`
+	List   auditList   `cmd:"" help:"List acts of operators with what they changed, newest first."`
+	Verify auditVerify `cmd:"" help:"Go through the chain of the log; fails when an entry was changed, removed, put in or moved since it was linked."`
+	Export auditExport `cmd:"" help:"Print the whole log with its links, oldest first, a JSON object a line. That it was taken away is in the log, too."`
 }
 
-// A change is what an act changed, in the audit log, in units that a person uses. What was not there before is empty.
-type change struct {
-	What   string `json:"what"`
-	Before string `json:"before"`
-	After  string `json:"after"`
-}
+// A change is an audit.Change that a command notes.
+type change audit.Change
 
 // changes are an act's in its details; more is what else is noted.
 func changes(list []change, more ...map[string]any) map[string]any {
@@ -59,33 +64,30 @@ type auditList struct {
 	Limit  count  `name:"limit" default:"100" help:"List at most so many."`
 }
 
-func auditColumns(names map[string]string) []column[access.Entry] {
-	return []column[access.Entry]{
-		{"id", func(a access.Entry) any { return a.ID }},
-		{"at", func(a access.Entry) any { return a.At }},
-		{"actor", func(a access.Entry) any { return a.Actor }},
-		{"action", func(a access.Entry) any { return a.Action }},
-		{"tenant", func(a access.Entry) any { return a.Tenant }},
-		{"customer", func(a access.Entry) any { return names[a.Tenant] }},
-		{"subject", func(a access.Entry) any { return a.Subject }},
-		{"changes", func(a access.Entry) any { return changesOf(a) }},
-		{"reason", func(a access.Entry) any { return a.Reason }},
-		{"details", func(a access.Entry) any {
+func auditColumns(names map[string]string) []column[audit.Entry] {
+	return []column[audit.Entry]{
+		{"id", func(a audit.Entry) any { return a.ID }},
+		{"at", func(a audit.Entry) any { return a.At }},
+		{"actor", func(a audit.Entry) any { return a.Actor }},
+		{"person", func(a audit.Entry) any { return a.Person }},
+		{"origin", func(a audit.Entry) any { return a.Origin }},
+		{"action", func(a audit.Entry) any { return a.Action }},
+		{"tenant", func(a audit.Entry) any { return a.Tenant }},
+		{"customer", func(a audit.Entry) any { return names[a.Tenant] }},
+		{"subject", func(a audit.Entry) any { return a.Subject }},
+		{"changes", func(a audit.Entry) any { return changesOf(a) }},
+		{"reason", func(a audit.Entry) any { return a.Reason }},
+		{"details", func(a audit.Entry) any {
 			details, _ := a.Details.(json.RawMessage)
 			return details
 		}},
+		{"link", func(a audit.Entry) any { return a.Link }},
 	}
 }
 
 // changesOf are the changes of an entry, each in one text.
-func changesOf(a access.Entry) []string {
-	var details struct{ Changes []change }
-	raw, _ := a.Details.(json.RawMessage)
-	if json.Unmarshal(raw, &details) != nil {
-		return nil // of an earlier version, which wrote other details
-	}
-	var texts []string
-	for _, c := range details.Changes {
+func changesOf(a audit.Entry) (texts []string) {
+	for _, c := range a.Changes() {
 		texts = append(texts, c.What+": "+cell(c.Before)+" → "+cell(c.After)+";")
 	}
 	return texts
@@ -97,7 +99,7 @@ func (c *auditList) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		entries, err := o.access.AuditLog(e.ctx, access.AuditFilter{
+		entries, err := o.log.List(e.ctx, audit.Filter{
 			Tenant: c.Tenant, Actor: c.Actor, Action: c.Action, Before: c.Before, Limit: int(c.Limit),
 		})
 		if err != nil {
@@ -114,4 +116,118 @@ func (c *auditList) Run(e *env) error {
 		columns := narrow(c.Output, auditColumns(names), "at", "actor", "action", "customer", "changes", "reason")
 		return printAll(e.stdout, c.Output, columns, entries)
 	})
+}
+
+type auditVerify struct {
+	common
+	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that was kept elsewhere, such as in the server's log: the chain must still have it."`
+}
+
+// Run verifies. What is wrong is printed and makes the command fail.
+func (c *auditVerify) Run(e *env) error {
+	kept, err := headOf(c.Head)
+	if err != nil {
+		return err
+	}
+	return c.with(e, func(o *opened) error {
+		v, err := o.log.Verify(e.ctx, kept)
+		if err != nil {
+			return err
+		}
+		if err := printOne(e.stdout, c.Output, []column[audit.Verified]{
+			{"at", func(v audit.Verified) any { return v.At }},
+			{"linked", func(v audit.Verified) any { return v.Links }},
+			{"unlinked", func(v audit.Verified) any { return v.Unlinked }},
+			{"linked_late", func(v audit.Verified) any { return v.Late }},
+			{"head", func(v audit.Verified) any { return headText(v.Head) }},
+			{"ok", func(v audit.Verified) any { return v.OK() }},
+			{"faults", func(v audit.Verified) any { return v.FaultCount }},
+			{"problems", func(v audit.Verified) any { return faultTexts(v.Faults) }},
+		}, v); err != nil {
+			return err
+		}
+		if !v.OK() {
+			return problem.New(problem.Internal, "audit_log_changed", fmt.Sprintf("The audit log is not as it was linked: %d faults", v.FaultCount))
+		}
+		return nil
+	})
+}
+
+func headText(h audit.Head) string {
+	if h.Number == 0 {
+		return ""
+	}
+	return strconv.FormatInt(h.Number, 10) + ":" + h.Hash
+}
+
+// headOf reads what headText prints.
+func headOf(text string) (h audit.Head, err error) {
+	if text == "" {
+		return h, nil
+	}
+	number, hash, _ := strings.Cut(text, ":")
+	if h.Number, err = strconv.ParseInt(number, 10, 64); err != nil || h.Number < 1 || len(hash) != 64 {
+		return audit.Head{}, problem.Field("head", "must be a number, a colon and 64 hexadecimal digits, as audit verify prints it")
+	}
+	h.Hash = strings.ToLower(hash)
+	return h, nil
+}
+
+func faultTexts(faults []audit.Fault) (texts []string) {
+	for _, f := range faults {
+		place := "outside the chain"
+		if f.Number > 0 {
+			place = "link " + strconv.FormatInt(f.Number, 10)
+		}
+		if f.Entry != "" {
+			place += ", entry " + f.Entry
+		}
+		texts = append(texts, place+": "+f.What)
+	}
+	return texts
+}
+
+type auditExport struct {
+	config.Storage
+	Reason string `name:"reason" required:"" help:"Why, for the audit log."`
+}
+
+// Run exports. The entry of the export itself is committed before the first line is printed.
+func (c *auditExport) Run(e *env) error {
+	common := common{Storage: c.Storage}
+	return common.with(e, func(o *opened) error {
+		err := o.act(e.ctx, audit.Entry{Action: "audit.export", Subject: "audit_log", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil })
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(e.stdout)
+		return o.log.Export(e.ctx, func(l audit.Linked) error { return out.Encode(exportOf(l)) })
+	})
+}
+
+// exported is a line of an export.
+type exported struct {
+	Link     int64      `json:"link,omitempty"`
+	Hash     string     `json:"hash,omitempty"`
+	LinkedAt *time.Time `json:"linked_at,omitempty"`
+	ID       string     `json:"id"`
+	At       time.Time  `json:"at"`
+	Actor    string     `json:"actor"`
+	Person   string     `json:"person"`
+	Origin   string     `json:"origin"`
+	Action   string     `json:"action"`
+	Tenant   string     `json:"tenant"`
+	Subject  string     `json:"subject"`
+	Reason   string     `json:"reason"`
+	Details  string     `json:"details"` // the text that was hashed
+}
+
+func exportOf(l audit.Linked) exported {
+	details, _ := l.Details.(json.RawMessage)
+	x := exported{Link: l.Link, Hash: l.Hash, ID: l.ID, At: l.At, Actor: l.Actor, Person: l.Person, Origin: l.Origin, Action: l.Action,
+		Tenant: l.Tenant, Subject: l.Subject, Reason: l.Reason, Details: string(details)}
+	if !l.LinkedAt.IsZero() {
+		x.LinkedAt = &l.LinkedAt
+	}
+	return x
 }

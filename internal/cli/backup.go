@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
@@ -86,7 +86,7 @@ func (c *backupCreate) Run(e *env) error {
 		if err := printOne(e.stdout, c.Output, backupColumns, made); err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "backup.create", Subject: made.ID}
+		entry := audit.Entry{Action: "backup.create", Subject: made.ID}
 		o := assemble(d, clock.Real())
 		o.acts = actsFile{folder: c.Data, stderr: e.stderr}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {

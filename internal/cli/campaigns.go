@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 )
@@ -95,7 +95,7 @@ func (c *campaignsStop) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "campaign.stop", Tenant: campaign.Tenant, Subject: c.Campaign, Reason: c.Reason}
+		entry := audit.Entry{Action: "campaign.stop", Tenant: campaign.Tenant, Subject: c.Campaign, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			campaign, err = m.StopCampaign(tx, c.Campaign)

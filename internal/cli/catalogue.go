@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -113,7 +113,7 @@ func (c *catalogueSet) Run(e *env) error {
 		is := was
 		is.id, is.name, is.status = cmp.Or(c.ID, was.id), cmp.Or(c.Name, was.name), cmp.Or(c.Status, was.status)
 		details := changes(changed(catalogueColumns(), was, is))
-		err = o.act(e.ctx, access.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+		err = o.act(e.ctx, audit.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			switch c.Kind {
 			case kindNetwork:
 				return details, routes.EditNetwork(tx, msisdn.Network(c.Key), edit)
@@ -163,7 +163,7 @@ func (c *catalogueBankCode) Run(e *env) error {
 				before = its
 			}
 		}
-		err = o.act(e.ctx, access.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+		err = o.act(e.ctx, audit.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			return changes([]change{{"code", before, c.Code}}), routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
 		})
 		if err != nil {
@@ -197,7 +197,7 @@ func (c *cataloguePrefix) Run(e *env) error {
 			return err
 		}
 		was := string(before.Prefixes[c.Prefix])
-		err = o.act(e.ctx, access.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+		err = o.act(e.ctx, audit.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			return changes([]change{{"network", was, string(network)}}), routes.SetPrefix(tx, c.Prefix, network)
 		})
 		if err != nil {

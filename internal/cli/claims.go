@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"os"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/recovery"
@@ -22,7 +22,7 @@ func (c *recoveryClaim) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.run(e, access.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
+	return c.run(e, audit.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func (c *recoveryClaim) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return r.Make(e.ctx, claims, o.audited(access.Entry{Action: "recovery.claim", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
+		return r.Make(e.ctx, claims, o.audited(audit.Entry{Action: "recovery.claim", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
@@ -73,7 +73,7 @@ func (c *contactsAddGroup) Run(e *env) error {
 		}
 		id := cmp.Or(c.ID, newID())
 		var g contacts.Group
-		err := o.act(e.ctx, access.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
+		err := o.act(e.ctx, audit.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
 			var err error
 			g, err = o.contacts().CreateGroup(tx, c.Tenant, id, c.Name)
 			return changes([]change{{"group", "", g.Name}}), err
@@ -139,7 +139,7 @@ func (c *contactsImport) Run(e *env) error {
 		bar := newProgress(e.stderr, file, size)
 		view.Imported, err = o.contacts().Import(e.ctx, c.Tenant, view.group, bar, func(i contacts.Imported) { bar.show(i.Rows) })
 		bar.end()
-		entry := access.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
+		entry := audit.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
 		if audit := o.act(e.ctx, entry, func(*db.Tx) (any, error) {
 			return map[string]any{"rows": view.Rows, "added": view.Added, "duplicates": view.Duplicates, "bad": len(view.Bad)}, nil
 		}); err == nil {
@@ -268,7 +268,7 @@ func (c *contactsOptout) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
+		entry := audit.Entry{Action: "contacts.optout", Tenant: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			o.contacts().OptOut(tx, c.Tenant, c.Reason, numbers...)
 			return map[string]any{"numbers": masked(numbers)}, nil
@@ -297,7 +297,7 @@ func (c *contactsOptin) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
+		entry := audit.Entry{Action: "contacts.optin", Tenant: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			was, err := o.contacts().OptIn(tx, c.Tenant, numbers[0])
 			if err == nil && !was {

@@ -67,7 +67,7 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 		if err != nil {
 			return err
 		}
-		landed := func(tx *db.Tx) (bool, error) { return o.access.Audited(tx, t.ID, w.entry.ID) }
+		landed := func(tx *db.Tx) (bool, error) { return o.log.Landed(tx, t.ID, w.entry.ID) }
 		err = w.done(o.db.WriteRecognising(e.ctx, landed, func(tx *db.Tx) error {
 			if _, err := book(tx, t.ID, w.entry.ID, credits); err != nil {
 				return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
@@ -138,7 +138,7 @@ func (c *feesSet) Run(e *env) error {
 			return err
 		}
 		var version int64
-		entry := access.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
+		entry := audit.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			version, err = o.tenants.SetFeePlan(tx, owner, c.From, rules)
 			return changes([]change{{"fee plan", planText(was), planText(rules)}}, map[string]any{"version": version, "from": c.From}), err

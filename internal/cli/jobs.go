@@ -3,7 +3,7 @@ package cli
 import (
 	"log/slog"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 )
@@ -83,7 +83,7 @@ type jobsRerun struct {
 // Run gives a dead letter another life.
 func (c *jobsRerun) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		entry := access.Entry{Action: "job.rerun", Subject: c.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: "job.rerun", Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			return changes([]change{{"state", "dead letter", "waits"}}), o.jobs().RerunIn(tx, c.ID)
 		})

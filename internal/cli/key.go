@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -91,7 +92,7 @@ func (c *keyCreate) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "key.create", Tenant: t.ID, Subject: m.Key.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: "key.create", Tenant: t.ID, Subject: m.Key.ID, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			o.access.CreateKey(tx, m)
 			return changes(madeOf(keyColumns(), keyView{Key: m.Key, state: "active"}, "id", "created_at")), nil
@@ -117,7 +118,7 @@ func (c *keySet) Run(e *env) error {
 			return err
 		}
 		var k access.Key
-		entry := access.Entry{Action: "key.set", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: "key.set", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			old, is, err := o.access.SetDaily(tx, c.Tenant, c.ID, c.Daily.or(0))
 			k = is
@@ -175,7 +176,7 @@ func (c *keyRotate) Run(e *env) error {
 			if err != nil {
 				return err
 			}
-			entry := access.Entry{Action: "key.rotate", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
+			entry := audit.Entry{Action: "key.rotate", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 			err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 				replaced, err := o.access.Rotate(tx, c.Tenant, c.ID, m, c.Overlap)
 				return changes(changed(keyColumns(), keyView{Key: old}, keyView{Key: replaced})), err
@@ -202,7 +203,7 @@ func (c *keyRevoke) Run(e *env) error {
 			return err
 		}
 		var k access.Key
-		entry := access.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			k, err = o.access.RevokeKey(tx, c.Tenant, c.ID)
 			return changes([]change{{"state", "active", "revoked"}}, map[string]any{"member": k.Member, "hint": k.Hint}), err

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -51,6 +53,7 @@ type opened struct {
 	tenants *tenant.Store
 	answers *idempotency.Answers
 	access  *access.Access
+	log     *audit.Log
 	acts    actsFile
 }
 
@@ -92,7 +95,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 // assemble puts together what commands use of a database.
 func assemble(d *db.DB, c *clock.Clock) *opened {
 	l := ledger.New(d, c, node)
-	return &opened{db: d, clock: c, ledger: l, tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c)}
+	return &opened{db: d, clock: c, ledger: l, tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: audit.New(d, c)}
 }
 
 // with opens the database, does the work and closes it again.
@@ -189,9 +192,9 @@ func (o *opened) named(ctx context.Context, ids []string) (map[string]string, er
 // act does what an operator asked for, in one transaction with its entry in
 // the audit log, by which an act whose answer was lost is recognised. work may
 // run twice; what it returns becomes the entry's details.
-func (o *opened) act(ctx context.Context, e access.Entry, work func(*db.Tx) (details any, err error)) error {
+func (o *opened) act(ctx context.Context, e audit.Entry, work func(*db.Tx) (details any, err error)) error {
 	e.ID, e.Actor = newID(), actor()
-	done := func(tx *db.Tx) (bool, error) { return o.access.Audited(tx, e.Tenant, e.ID) }
+	done := func(tx *db.Tx) (bool, error) { return o.log.Landed(tx, e.Tenant, e.ID) }
 	return o.db.WriteRecognising(ctx, done, func(tx *db.Tx) error {
 		details, err := work(tx)
 		if err != nil {
@@ -204,13 +207,13 @@ func (o *opened) act(ctx context.Context, e access.Entry, work func(*db.Tx) (det
 }
 
 // audit writes an entry in the transaction of its act, and into the file of acts once that is committed.
-func (o *opened) audit(tx *db.Tx, e access.Entry) error {
+func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
 	if e.ID == "" {
 		e.ID = newID()
 	}
-	e.At = o.clock.Now()
+	e.At, e.Origin = o.clock.Now(), origin()
 	tx.AfterCommit(func() { o.acts.add(e) })
-	return o.access.Audit(tx, e)
+	return o.log.Write(tx, e)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -221,4 +224,16 @@ func actor() string {
 		return "cli:" + u.Username
 	}
 	return "cli:uid " + strconv.Itoa(os.Getuid())
+}
+
+// origin is from where the operator runs the command: this machine, and the address from which they came to it.
+func origin() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
+	if from, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " "); from != "" {
+		host += ", from " + from
+	}
+	return host
 }

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -58,7 +58,7 @@ func (s side) balance(n int64) int64 {
 type ordered struct {
 	order
 	o     *opened
-	entry access.Entry
+	entry audit.Entry
 }
 
 // order checks an order, shows it and asks for a yes where a person sits at a terminal. What it reads is for the
@@ -88,7 +88,7 @@ func (o *opened) order(e *env, w order) (*ordered, error) {
 			return nil, err
 		}
 	}
-	return &ordered{w, o, access.Entry{ID: id, Actor: actor(), Action: w.action, Tenant: w.tenant, Subject: w.subject, Reason: w.Reason}}, nil
+	return &ordered{w, o, audit.Entry{ID: id, Actor: actor(), Action: w.action, Tenant: w.tenant, Subject: w.subject, Reason: w.Reason}}, nil
 }
 
 // check refuses what cannot be an order.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -193,7 +193,7 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		o := assemble(d, clock.Real())
 		var who tenant.Tenant
-		if err := o.act(t.Context(), access.Entry{Action: "tenant.create"}, func(tx *db.Tx) (any, error) {
+		if err := o.act(t.Context(), audit.Entry{Action: "tenant.create"}, func(tx *db.Tx) (any, error) {
 			var err error
 			who, err = o.tenants.Create(tx, tenant.Tenant{Name: "Adom", Mode: tenant.Live})
 			return nil, err

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 )
@@ -52,7 +52,7 @@ func (c *otpReopen) Run(e *env) error {
 		}
 		prefix := messaging.RangeOf(c.Range)
 		var opened messaging.ClosedRange
-		entry := access.Entry{Action: "otp.reopen", Tenant: c.Tenant, Subject: prefix, Reason: c.Reason}
+		entry := audit.Entry{Action: "otp.reopen", Tenant: c.Tenant, Subject: prefix, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			opened, err = m.ReopenRange(tx, c.Tenant, prefix)

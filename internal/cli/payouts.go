@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
@@ -411,7 +411,7 @@ func (c *payoutsResolve) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
 		list := []change{{"status", pay.Word(), map[bool]string{true: "success", false: "failed"}[c.Paid]}}
 		if c.Fee.value == nil && c.Commission.value == nil {
 			entry.Details = changes(list, map[string]any{"paid": c.Paid})
@@ -446,7 +446,7 @@ func (c *payoutsDecide) Run(e *env) error {
 		}
 		if c.Paid || c.Unpaid {
 			list := []change{{"what it was", map[bool]string{true: "unpaid", false: "paid"}[c.Paid], map[bool]string{true: "paid", false: "unpaid"}[c.Paid]}}
-			entry := access.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list)}
+			entry := audit.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list)}
 			if pay, err = p.Contradict(e.ctx, pay.ID, c.Paid, c.Reason, actor(), o.audited(entry)); err != nil {
 				return err
 			}
@@ -456,7 +456,7 @@ func (c *payoutsDecide) Run(e *env) error {
 		if pay.Status == payments.StatusFailed {
 			list = []change{{"missing in suspense", hangs, "borne by the " + c.For}}
 		}
-		entry := access.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
+		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
 		if c.For == "provider" {
 			err = p.Uphold(e.ctx, pay.ID, c.Reason, actor(), o.audited(entry))
 		} else {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
@@ -136,8 +136,8 @@ type providerSwitch struct {
 	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 
-func (s providerSwitch) entry(action string) access.Entry {
-	return access.Entry{Action: action, Subject: s.Provider + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
+func (s providerSwitch) entry(action string) audit.Entry {
+	return audit.Entry{Action: action, Subject: s.Provider + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
 }
 
 type providersPause struct {
@@ -275,7 +275,7 @@ func (c *providersRoute) Run(e *env) error {
 			}
 		}
 		routes, r := o.routes(), c.route()
-		entry := access.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
+		entry := audit.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
 		if c.Tenant != route.Any {
 			entry.Tenant = c.Tenant
 		}

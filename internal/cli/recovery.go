@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/money"
@@ -120,7 +120,7 @@ func (o *opened) forgotten(ctx context.Context) (list []writtenAct, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
 		for _, a := range acts {
-			there, err := o.access.Audited(tx, a.Tenant, a.ID)
+			there, err := o.log.Landed(tx, a.Tenant, a.ID)
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ type recoveryStep struct {
 }
 
 // run makes the step, with its entry in the audit log, and prints what is then.
-func (c *recoveryStep) run(e *env, entry access.Entry, step func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error) error {
+func (c *recoveryStep) run(e *env, entry audit.Entry, step func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error) error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return problem.Field("reason", "is required")
 	}
@@ -175,7 +175,7 @@ type recoveryBegin struct {
 
 // Run begins a recovery, closed.
 func (c *recoveryBegin) Run(e *env) error {
-	return c.run(e, access.Entry{Action: "recovery.begin"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+	return c.run(e, audit.Entry{Action: "recovery.begin"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
 		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, actor(), audit, func(tx *db.Tx) error {
 			jobs.EndLeases(tx)
 			return nil
@@ -187,7 +187,7 @@ type recoveryOpen struct{ recoveryStep }
 
 // Run lets customers in.
 func (c *recoveryOpen) Run(e *env) error {
-	return c.run(e, access.Entry{Action: "recovery.open"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+	return c.run(e, audit.Entry{Action: "recovery.open"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
 		return r.Open(e.ctx, c.Reason, actor(), audit)
 	})
 }
@@ -200,7 +200,7 @@ type recoverySkip struct {
 
 // Run lets payments through without a provider's answer.
 func (c *recoverySkip) Run(e *env) error {
-	return c.run(e, access.Entry{Action: "recovery.skip", Subject: c.Rail + "/" + c.Mode}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+	return c.run(e, audit.Entry{Action: "recovery.skip", Subject: c.Rail + "/" + c.Mode}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
 		return r.Skip(e.ctx, c.Rail, c.Mode, c.Reason, actor(), audit)
 	})
 }
@@ -212,12 +212,12 @@ type recoveryAllow struct {
 
 // Run lets a customer through.
 func (c *recoveryAllow) Run(e *env) error {
-	return c.run(e, access.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
+	return c.run(e, audit.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
-		return r.Allow(e.ctx, t.ID, c.Reason, actor(), o.audited(access.Entry{Action: "recovery.allow", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
+		return r.Allow(e.ctx, t.ID, c.Reason, actor(), o.audited(audit.Entry{Action: "recovery.allow", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
 	})
 }
 
@@ -228,7 +228,7 @@ type recoveryEnd struct {
 
 // Run ends the recovery.
 func (c *recoveryEnd) Run(e *env) error {
-	return c.run(e, access.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
+	return c.run(e, audit.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		v, err := o.recoveryStands(e.ctx)
 		if err != nil {
 			return err
@@ -253,7 +253,7 @@ func (c *recoveryEnd) Run(e *env) error {
 		if len(left) > 0 {
 			return problem.New(problem.Forbidden, "recovery_unfinished", "The recovery is not done: "+strings.Join(left, ", "))
 		}
-		entry := access.Entry{Action: "recovery.end", Reason: c.Reason, Details: map[string]any{"floats": c.SignFloats}}
+		entry := audit.Entry{Action: "recovery.end", Reason: c.Reason, Details: map[string]any{"floats": c.SignFloats}}
 		return r.End(e.ctx, c.Reason, actor(), o.audited(entry))
 	})
 }

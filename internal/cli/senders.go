@@ -3,7 +3,7 @@ package cli
 import (
 	"cmp"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/senderid"
@@ -85,7 +85,7 @@ func (c *sendersCreate) Run(e *env) error {
 			return err
 		}
 		s := senderid.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
-		entry := access.Entry{Action: "sender.create", Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: "sender.create", Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
 		var made senderid.Sender
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
@@ -106,7 +106,7 @@ func (c *common) review(e *env, id string, to senderid.Status, reason string) er
 		if err != nil {
 			return err
 		}
-		entry := access.Entry{Action: "sender." + string(to), Tenant: s.Tenant, Subject: id, Reason: reason}
+		entry := audit.Entry{Action: "sender." + string(to), Tenant: s.Tenant, Subject: id, Reason: reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			s, err = o.senders().Review(tx, s.Tenant, id, to, reason, actor())

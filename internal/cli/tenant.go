@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"reflect"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
@@ -126,7 +126,7 @@ func (c *tenantCreate) Run(e *env) error {
 			t.ID = newID()
 		}
 		var made tenant.Tenant
-		err := o.act(e.ctx, access.Entry{Action: "tenant.create", Tenant: t.ID, Subject: t.ID}, func(tx *db.Tx) (details any, err error) {
+		err := o.act(e.ctx, audit.Entry{Action: "tenant.create", Tenant: t.ID, Subject: t.ID}, func(tx *db.Tx) (details any, err error) {
 			if made, err = o.tenants.Create(tx, t); err != nil {
 				return nil, err
 			}
@@ -234,7 +234,7 @@ func (c *tenantSet) Run(e *env) error {
 			return err
 		}
 		var after tenant.Tenant
-		err := o.act(e.ctx, access.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
+		err := o.act(e.ctx, audit.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			was, is := tenantView{}, tenantView{payoutIPs: textsOf(c.PayoutIP)}
 			var err error
 			if was.Tenant, after, err = o.tenants.Set(tx, c.ID, change); err != nil {

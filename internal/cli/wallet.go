@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -43,7 +43,7 @@ func (c *common) withPayments(e *env, work func(*opened, *payments.Payments) err
 }
 
 // audited gives what writes an operator's act into the transaction that does it.
-func (o *opened) audited(entry access.Entry) func(*db.Tx) error {
+func (o *opened) audited(entry audit.Entry) func(*db.Tx) error {
 	entry.ID, entry.Actor = newID(), actor()
 	return func(tx *db.Tx) error { return o.audit(tx, entry) }
 }
@@ -211,7 +211,7 @@ func (c *walletRecover) Run(e *env) error {
 				return err
 			}
 			owed := -debt
-			return o.audited(access.Entry{Action: "wallet.recover", Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
+			return o.audited(audit.Entry{Action: "wallet.recover", Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
 				Details: map[string]any{"amount": worth(t.Money(), int64(taken)), "changes": []change{{"owes", worth(t.Money(), owed), worth(t.Money(), owed-int64(taken))}}}})(tx)
 		})
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/webhook"
@@ -128,7 +128,7 @@ func (c *webhooksReplay) Run(e *env) error {
 		}
 		hooks := o.webhooks(config.Secret{})
 		var n int
-		entry := access.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+		entry := audit.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			if c.Failed {
 				n, err = hooks.ReplayFailedIn(tx, c.Tenant, o.clock.Now().Add(-c.Since), int(c.Limit))
@@ -166,7 +166,7 @@ func (c *webhooksSecret) Run(e *env) error {
 			return err
 		}
 		hooks := o.webhooks(secret)
-		entry := access.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		if c.Rotate {
 			entry.Action = "webhook.rotate"
 		}

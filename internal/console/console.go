@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
@@ -36,6 +37,7 @@ type Deps struct {
 	Identity  *identity.Identity
 	Tenants   *tenant.Store
 	Access    *access.Access
+	Audit     *audit.Log
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging

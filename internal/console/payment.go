@@ -10,7 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -30,7 +30,7 @@ type story struct {
 	exchanges []route.Exchange
 	transfers []ledger.Transfer
 	hooks     []delivered
-	audit     []access.Entry
+	audit     []audit.Entry
 	next      time.Time // when the provider is asked next
 }
 
@@ -115,7 +115,7 @@ func (v *visit) story(p payments.Payment, base string) (s story, err error) {
 		}
 	}
 	if v.can(identity.ReadAudit) {
-		s.audit, err = c.Access.AuditLog(v.ctx, access.AuditFilter{Tenant: p.Tenant, Subject: p.ID, Limit: shownEntries})
+		s.audit, err = c.Audit.List(v.ctx, audit.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownEntries})
 	}
 	return s, err
 }
@@ -315,7 +315,7 @@ func (s story) transferRows() []page.Row {
 }
 
 // audited is the details of an entry as text.
-func audited(e access.Entry) string {
+func audited(e audit.Entry) string {
 	text, err := json.Marshal(e.Details)
 	if err != nil {
 		return ""

@@ -1,0 +1,192 @@
+// Package audit keeps what people did: who, from where, why, and what was before and after. An entry is written in the
+// transaction of its act, so that there is never one without the other.
+//
+// What is in the log can be proven later. One node links the committed entries into a chain: a link has a number and a
+// hash over its entry and over the link before it. Verify finds an entry that was changed, removed, put in or moved since
+// it was linked. It cannot see that somebody with the database made the whole chain anew, or cut off its end: the head
+// (the last link) is therefore logged once a day, and Verify compares the chain with a head that was kept elsewhere.
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// Log is the audit log. It is safe for concurrent use.
+type Log struct {
+	db    *db.DB
+	clock *clock.Clock
+}
+
+// New makes a Log.
+func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c} }
+
+// Entry is one act of a person.
+type Entry struct {
+	ID      string // made by Write when empty
+	At      time.Time
+	Actor   string // who, as it is read: an e-mail address, "cli:ama" for the command line
+	Person  string // the id of who; empty: a command that names no person
+	Origin  string // from where: an address, the machine of a command
+	Action  string // what, in one stable word: "tenant.set"
+	Tenant  string // whom it concerns; empty for the installation
+	Subject string // the thing acted on: an id, a name
+	Reason  string // why, in the person's words
+	Details any    // before and after, as JSON; nothing secret
+	Link    int64  // its number in the chain; 0: not linked yet. Write does not look at it.
+}
+
+// A Change is one thing that an act changed, in the details of its entry, in units that a person uses. What was not
+// there before is empty.
+type Change struct {
+	What   string `json:"what"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Changes are those in the details of an entry that was read; none where an earlier version wrote other details.
+func (e Entry) Changes() []Change {
+	var details struct{ Changes []Change }
+	raw, _ := e.Details.(json.RawMessage)
+	if json.Unmarshal(raw, &details) != nil {
+		return nil
+	}
+	return details.Changes
+}
+
+const insertEntry = `INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details, person, origin)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+// Write writes an entry in the transaction that does the act. The entry becomes part of the chain later.
+func (l *Log) Write(tx *db.Tx, e Entry) error {
+	if e.Actor == "" || e.Action == "" {
+		return errors.New("audit: an entry without actor or action")
+	}
+	details := []byte("{}")
+	if e.Details != nil {
+		var err error
+		if details, err = json.Marshal(e.Details); err != nil {
+			return fmt.Errorf("audit: details: %w", err)
+		}
+	}
+	if e.ID == "" {
+		e.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	tx.Defer(insertEntry, 1, e.Tenant, e.ID, l.clock.Now(), e.Actor, e.Action, e.Subject, e.Reason, string(details), e.Person, e.Origin)
+	return nil
+}
+
+// Filter narrows the log. Empty members do not.
+type Filter struct {
+	Tenant  string
+	Actor   string
+	Action  string
+	Subject string // the thing acted on; a tenant should be named with it
+	Before  string // only entries older than the one with this id
+	Limit   int    // at most so many, 100 when zero
+}
+
+// entryColumns are the columns of an entry, for scan.
+const entryColumns = `a.tenant, a.id, a.at, a.actor, a.person, a.origin, a.action, a.subject, a.reason, a.details`
+
+func scan(r *db.Row, e *Entry, more ...any) error {
+	var details string
+	err := r.Scan(append([]any{&e.Tenant, &e.ID, &e.At, &e.Actor, &e.Person, &e.Origin, &e.Action, &e.Subject, &e.Reason, &details}, more...)...)
+	e.Details = json.RawMessage(details)
+	return err
+}
+
+const selectEntries = `SELECT ` + entryColumns + `, coalesce(c.number, 0)
+	FROM audit_log a LEFT JOIN audit_chain c ON c.tenant = a.tenant AND c.entry = a.id
+	WHERE ($1 = '' OR a.tenant = $1) AND ($2 = '' OR a.actor = $2) AND ($3 = '' OR a.action = $3) AND ($4 = '' OR a.id < $4)
+	AND ($6 = '' OR a.subject = $6) ORDER BY a.id DESC LIMIT $5`
+
+// List gives entries, newest first. Their Details are json.RawMessage.
+func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
+	if f.Limit <= 0 {
+		f.Limit = 100
+	}
+	var entries []Entry
+	err := l.db.Read(ctx, func(tx *db.Tx) error {
+		entries = nil
+		return tx.Query(selectEntries, []any{f.Tenant, f.Actor, f.Action, f.Before, f.Limit, f.Subject}, func(r *db.Row) error {
+			var e Entry
+			err := scan(r, &e, &e.Link)
+			entries = append(entries, e)
+			return err
+		})
+	})
+	return entries, err
+}
+
+const selectLanded = `SELECT 1 FROM audit_log WHERE tenant = $1 AND id = $2`
+
+// Landed says whether the entry with this id is in the log: where the answer to a commit was lost, it says whether the
+// act happened.
+func (l *Log) Landed(tx *db.Tx, tenant, id string) (bool, error) {
+	var one int64
+	return tx.One(selectLanded, []any{tenant, id}, &one)
+}
+
+// Linked is an entry with its link; without one its LinkedAt is zero.
+type Linked struct {
+	Entry
+	LinkedAt time.Time
+	Hash     string
+}
+
+const (
+	exportAtOnce = 500
+
+	selectLinks = `SELECT ` + entryColumns + `, c.number, c.linked_at, c.hash
+		FROM audit_chain c JOIN audit_log a ON a.tenant = c.tenant AND a.id = c.entry
+		WHERE c.number > $1 ORDER BY c.number LIMIT $2`
+
+	selectLoose = `SELECT ` + entryColumns + `, 0, 0, '' FROM audit_log a WHERE a.id > $1 AND NOT EXISTS (
+		SELECT 1 FROM audit_chain c WHERE c.tenant = a.tenant AND c.entry = a.id) ORDER BY a.id LIMIT $2`
+)
+
+// Export gives every entry in the order of the chain, and then those that are not linked yet.
+func (l *Log) Export(ctx context.Context, each func(Linked) error) error {
+	last := int64(0)
+	err := l.pages(ctx, selectLinks, func() any { return last }, func(e Linked) error { last = e.Link; return each(e) })
+	if err != nil {
+		return err
+	}
+	loose := ""
+	return l.pages(ctx, selectLoose, func() any { return loose }, func(e Linked) error { loose = e.ID; return each(e) })
+}
+
+// pages reads a list by its key, so that no transaction waits for who takes it away.
+func (l *Log) pages(ctx context.Context, query string, after func() any, each func(Linked) error) error {
+	for {
+		var page []Linked
+		err := l.db.Read(ctx, func(tx *db.Tx) error {
+			page = page[:0]
+			return tx.Query(query, []any{after(), exportAtOnce}, func(r *db.Row) error {
+				var e Linked
+				err := scan(r, &e.Entry, &e.Link, &e.LinkedAt, &e.Hash)
+				page = append(page, e)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		if len(page) < exportAtOnce {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// TestTheAuditLogIsVerifiedAndExported: what a command did is in the log with the machine, is exported with its link, and
+// cannot be changed unseen.
+func TestTheAuditLogIsVerifiedAndExported(t *testing.T) {
+	t.Setenv("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.1 22")
+	each(t, func(t *testing.T, w where) {
+		w.run(exitOK, "tenant", "create", "Adom", "--mode", "live")
+		entry := w.list("audit", "list")[0]
+		if !strings.HasSuffix(entry["origin"].(string), ", from 192.0.2.7") || entry["link"] != float64(0) {
+			t.Fatalf("%v", entry)
+		}
+		if v := w.object("audit", "verify"); v["unlinked"] != float64(1) || v["ok"] != true {
+			t.Fatalf("%v", v)
+		}
+		if _, err := audit.New(w.db, clock.Real()).Link(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		head := w.object("audit", "verify")["head"].(string)
+		out, _ := w.run(exitOK, "audit", "export", "--reason", "for the auditor")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		var first, last exported
+		if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 2 || "1:"+first.Hash != head || first.ID != entry["id"] {
+			t.Fatalf("%s, %v, head %s", out, err, head)
+		}
+		if err := json.Unmarshal([]byte(lines[1]), &last); err != nil || last.Action != "audit.export" || last.Reason != "for the auditor" || last.Link != 0 {
+			t.Fatalf("%s, %v", out, err)
+		}
+		w.run(exitOK, "audit", "verify", "--head", head)
+		other := "1:" + strings.Repeat("0", 64)
+		if out, _ := w.run(exitInternal, "audit", "verify", "--head", other); !strings.Contains(out, "made anew") {
+			t.Fatal(out)
+		}
+		if _, errs := w.run(exitUsage, "audit", "verify", "--head", "1:2"); !strings.Contains(errs, "hexadecimal") {
+			t.Fatal(errs)
+		}
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			tx.Defer("UPDATE audit_log SET reason = 'old' WHERE id = $1", 1, first.ID)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if out, errs := w.run(exitInternal, "audit", "verify"); !strings.Contains(out, "link 1, entry "+first.ID) || !strings.Contains(errs, "1 faults") {
+			t.Fatal(out, errs)
+		}
+	})
+}
