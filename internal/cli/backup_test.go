@@ -41,7 +41,7 @@ func (w where) scratch() []string {
 
 // The way of an installation's copy: made, listed, drilled, restored, and the books of the new database are the old ones.
 func TestBackupAndRestore(t *testing.T) {
-	each(t, func(t *testing.T, w where) {
+	eachAlone(t, func(t *testing.T, w where) {
 		key, err := age.GenerateX25519Identity()
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // A backup of books that do not add up, or of which a byte is not what it was, cannot be relied on.
 func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
-	each(t, func(t *testing.T, w where) {
+	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
 		folder := t.TempDir()
 		id := w.tenant()
@@ -139,6 +139,7 @@ func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
 }
 
 func TestBackupsThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	nowhere := where{t: t, flags: []string{"--data", filepath.Join(t.TempDir(), "none")}}
 	nowhere.run(exitUnavailable, "backup", "create", "--folder", folder)
@@ -161,6 +162,7 @@ func TestBackupsThatCannotBeMade(t *testing.T) {
 }
 
 func TestProgressIsOneLineThatGoesAway(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	show := progressLine(&out)
 	show("", 0, 0)

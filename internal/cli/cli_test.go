@@ -30,8 +30,17 @@ type where struct {
 	db    *db.DB // the same database, opened as a server would
 }
 
-// each runs fn on a migrated database of each engine.
+// each runs fn on a migrated database of each engine, beside other tests.
 func each(t *testing.T, fn func(t *testing.T, w where)) {
+	t.Parallel()
+	eachAlone(t, func(t *testing.T, w where) {
+		t.Parallel()
+		fn(t, w)
+	})
+}
+
+// eachAlone is each for a test that sets variables of the environment.
+func eachAlone(t *testing.T, fn func(t *testing.T, w where)) {
 	t.Run("SQLite", func(t *testing.T) {
 		storage := config.Storage{Data: t.TempDir()}
 		dbtest.File(t, storage.SQLite())
@@ -269,7 +278,7 @@ func TestRefusals(t *testing.T) {
 // A list of nobody's is no answer, and neither is one of none at all.
 func TestListsOfNobody(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
-	each(t, func(t *testing.T, w where) {
+	eachAlone(t, func(t *testing.T, w where) {
 		for _, args := range [][]string{
 			{"payouts", "list", "nobody"}, {"webhooks", "list", "--tenant", "nobody"}, {"webhooks", "attempts", "x", "--tenant", "nobody"},
 			{"contacts", "groups", "nobody"}, {"contacts", "optouts", "nobody"}, {"campaigns", "list", "nobody"}, {"senders", "list", "--tenant", "nobody"},
@@ -287,6 +296,7 @@ func TestListsOfNobody(t *testing.T) {
 }
 
 func TestCommandsNeitherMakeNorMigrateADatabase(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "none")
 	w := where{t: t, flags: []string{"--data", folder}}
 	for _, args := range [][]string{{"tenant", "list"}, {"migrate", "status"}} {
@@ -310,6 +320,7 @@ func TestCommandsNeitherMakeNorMigrateADatabase(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{nil, {"--help"}, {"tenant", "--help"}, {"key", "create", "--help"}} {
 		var out, errs bytes.Buffer
 		if code := Run(args, &out, &errs); code != exitOK || !strings.Contains(out.String(), "Usage: makola") || errs.Len() > 0 {
@@ -320,6 +331,7 @@ func TestHelp(t *testing.T) {
 
 // Whoever runs a server finds its settings in its help: the variable beside the flag, and the default.
 func TestHelpOfSettings(t *testing.T) {
+	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := Run([]string{"serve", "--help"}, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d, %s", code, errs.String())

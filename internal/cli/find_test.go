@@ -5,13 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
 )
 
 func TestAPaymentIsFoundAndShown(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip", "--reference", "slip 1")
@@ -62,7 +60,6 @@ func TestAPaymentIsFoundAndShown(t *testing.T) {
 }
 
 func TestAUniqueNameStandsForTheId(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "tenant", "create", "Kofi & Sons", "--mode", "live", "--id", "kofi")
@@ -85,6 +82,7 @@ func TestAUniqueNameStandsForTheId(t *testing.T) {
 }
 
 func TestWhyMoneyIsHeld(t *testing.T) {
+	t.Parallel()
 	payout := payments.Payment{Kind: payments.KindPayout, Status: payments.StatusPending}
 	with := func(change func(*payments.Payment)) payments.Payment {
 		p := payout

@@ -22,6 +22,7 @@ func plain(t *testing.T, code int, args ...string) (stdout, stderr string) {
 }
 
 func TestVersionSaysWhatTheProgramIs(t *testing.T) {
+	t.Parallel()
 	known, err := db.KnownMigrations()
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestVersionSaysWhatTheProgramIs(t *testing.T) {
 }
 
 func TestHelpOfACommand(t *testing.T) {
+	t.Parallel()
 	flag, _ := plain(t, exitOK, "payouts", "find", "--help")
 	if command, _ := plain(t, exitOK, "help", "payouts", "find"); command != flag {
 		t.Errorf("makola help says\n%s", command)
@@ -50,6 +52,7 @@ func TestHelpOfACommand(t *testing.T) {
 }
 
 func TestAShellCompletesTheLine(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string][]string{
 		"payouts f":                   {"find"},
 		"payouts re":                  {"references", "resolve"},
@@ -99,6 +102,7 @@ func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
 }
 
 func TestAWrongWordIsRefusedInWords(t *testing.T) {
+	t.Parallel()
 	for want, args := range map[string][]string{
 		"--status must be success, submitted, pending, failed, invalid or declined, not lost\n": {"payouts", "list", "x", "--status", "lost"},
 		"--for must be customer, house or provider, not me\n":                                   {"payouts", "decide", "x", "--for", "me", "--reason", "x"},
@@ -111,6 +115,7 @@ func TestAWrongWordIsRefusedInWords(t *testing.T) {
 }
 
 func TestMigrateUpSaysWhatItDid(t *testing.T) {
+	t.Parallel()
 	known, err := db.KnownMigrations()
 	if err != nil {
 		t.Fatal(err)

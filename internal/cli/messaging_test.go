@@ -88,7 +88,6 @@ func TestSenders(t *testing.T) {
 }
 
 func TestCredits(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		has(t, w.object("credits", "sell", id, "1000", "--price", "35.00", "--reason", "invoice 7", "--reference", "r13"), map[string]any{"sms_credits": 1000})
@@ -108,7 +107,6 @@ func TestCredits(t *testing.T) {
 }
 
 func TestCampaigns(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey) // of the whole check
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
 		s, _, err := w.senders().Request(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
@@ -225,6 +223,7 @@ func TestContacts(t *testing.T) {
 }
 
 func TestProgressIsDrawnByShare(t *testing.T) {
+	t.Parallel()
 	var to strings.Builder
 	p := newProgress(&to, strings.NewReader("12345678"), 8)
 	if p.to != nil {

@@ -21,7 +21,6 @@ import (
 )
 
 func TestWalletsAndFloats(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		from, to := w.tenant(), w.tenant()
 		has(t, w.object("wallet", "fund", from, "250.00", "--reason", "bank slip 1", "--reference", "r1"), map[string]any{"tenant": from, "wallet": "250.00", "sms_credits": 0})
@@ -106,7 +105,6 @@ func (lost) TopUpStatus(context.Context, provider.StatusRequest) provider.Outcom
 }
 
 func TestStuckPayouts(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")

@@ -8,6 +8,7 @@ import (
 
 // What a customer chose is neither a formula in the operator's spreadsheet nor an order to the terminal.
 func TestOutputIsInert(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[any]string{
 		`=HYPERLINK("http://evil.example")`: `'=HYPERLINK("http://evil.example")`,
 		"+233244123456":                     "'+233244123456", "-1+cmd|' /C calc'!A0": "'-1+cmd|' /C calc'!A0", "@SUM(A1)": "'@SUM(A1)",

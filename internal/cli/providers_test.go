@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
@@ -108,7 +107,6 @@ func TestProvidersRoutes(t *testing.T) {
 }
 
 func TestProvidersExchanges(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		table := w.served()
 		if err := table.Start(t.Context()); err != nil {

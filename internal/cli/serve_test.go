@@ -111,6 +111,7 @@ func writeKey(t *testing.T, folder string) string {
 
 // A duration says its unit in every format of the log.
 func TestTheLogHasUnits(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
 		newLog(&out, format, "info").Info("draining", "drain_for", 1500*time.Millisecond)
@@ -122,6 +123,7 @@ func TestTheLogHasUnits(t *testing.T) {
 
 // What the database says comes once, and not our own sentence about it a second time.
 func TestADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
 	_, errs := where{t: t}.run(exitUnavailable, "tenant", "list", "--database", "postgres://makola@127.0.0.1:1/none")
 	if !strings.Contains(errs, "connection refused") || strings.Count(errs, "try again shortly") > 1 {
 		t.Errorf("%s", errs)

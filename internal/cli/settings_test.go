@@ -52,6 +52,7 @@ func TestEmptyVariables(t *testing.T) {
 
 // A proxy may be one address: whoever has one proxy writes no range.
 func TestTrustedProxies(t *testing.T) {
+	t.Parallel()
 	var root commands
 	parser, err := newParser(&root, io.Discard, io.Discard)
 	if err != nil {

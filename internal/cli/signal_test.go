@@ -9,20 +9,26 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/config"
 )
 
 // asProgram has this binary be the program itself: a simulator with this data folder.
 const asProgram = "CLI_TEST_AS_PROGRAM"
 
+// TestMain gives every command the master key of the tests; a test that sets another variable runs alone.
 func TestMain(m *testing.M) {
 	if folder := os.Getenv(asProgram); folder != "" {
 		os.Exit(Run([]string{"sim", "--listen", "127.0.0.1:0", "--data", folder, "--ready-file", filepath.Join(folder, "ready")}, os.Stdout, os.Stderr))
+	}
+	if err := os.Setenv(config.EnvMasterKey, testMasterKey); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
 // The reader of the log goes away, and the terminal, too: the server ends in order, and only when it is told to.
 func TestAServerOutlivesItsLog(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -57,7 +57,6 @@ func (w where) quiet(q *jobs.Queue) {
 }
 
 func TestWebhooks(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		q, hooks := w.server()
@@ -134,7 +133,7 @@ func must(stdout, _ string) string { return stdout }
 
 func TestSecretsNeedTheMasterKey(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, "too short")
-	each(t, func(t *testing.T, w where) {
+	eachAlone(t, func(t *testing.T, w where) {
 		_, errs := w.run(exitUsage, "webhooks", "secret", w.tenant())
 		if !strings.Contains(errs, config.EnvMasterKey) || strings.Contains(errs, "too short") {
 			t.Errorf("%s", errs)
@@ -145,7 +144,7 @@ func TestSecretsNeedTheMasterKey(t *testing.T) {
 // Under another key than the servers' a command would print references that no statement has, and seal a secret
 // that no server can open.
 func TestTheMasterKeyIsTheServers(t *testing.T) {
-	each(t, func(t *testing.T, w where) {
+	eachAlone(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		refused := func(args ...string) {
 			t.Helper()
@@ -226,7 +225,6 @@ func TestJobs(t *testing.T) {
 
 // A command wakes the job of the server that has it: an event that waits for minutes goes out at once.
 func TestAPendingWebhookIsSentNow(t *testing.T) {
-	t.Setenv(config.EnvMasterKey, testMasterKey)
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		q, hooks := w.server()
