@@ -14,7 +14,7 @@ import (
 // cannot be changed unseen.
 func TestTheAuditLogIsVerifiedAndExported(t *testing.T) {
 	t.Setenv("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.1 22")
-	each(t, func(t *testing.T, w where) {
+	eachAlone(t, func(t *testing.T, w where) {
 		w.run(exitOK, "tenant", "create", "Adom", "--mode", "live")
 		entry := w.list("audit", "list")[0]
 		if !strings.HasSuffix(entry["origin"].(string), ", from 192.0.2.7") || entry["link"] != float64(0) {
