@@ -52,7 +52,7 @@ func addGroup(c *call) error {
 	if err != nil {
 		return err
 	}
-	name, icon, who := f.short("name", true, textMax), f.label("group_icon"), c.texter(f)
+	name, icon, who := f.short("name", true, textMax), f.label("group_icon"), c.asker(f)
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func addContact(c *call) error {
 	if err != nil {
 		return err
 	}
-	group, n, who := f.ours("contact_group_id"), f.newContact(true), c.texter(f)
+	group, n, who := f.ours("contact_group_id"), f.newContact(true), c.asker(f)
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func addContacts(c *call) error {
 	if err != nil {
 		return err
 	}
-	group, who := f.ours("contact_group_id"), c.texter(f)
+	group, who := f.ours("contact_group_id"), c.asker(f)
 	rows := f.objects("contacts", contacts.MaxBulk)
 	list := make([]contacts.NewContact, len(rows))
 	for i, row := range rows {

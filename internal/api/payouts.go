@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -13,8 +14,8 @@ const idempotencyHeader = "Idempotency-Key"
 
 // asker is who asks, for the domain. With an Idempotency-Key goes the hash that
 // tells whether a request with the same key is the same request.
-func (c *call) asker(f *form) payments.Caller {
-	who := payments.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Daily: c.caller.Daily}
+func (c *call) asker(f *form) idempotency.Caller {
+	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Daily: c.caller.Daily}
 	key := c.r.Header.Get(idempotencyHeader)
 	if key == "" {
 		return who

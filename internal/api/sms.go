@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/senderid"
@@ -20,12 +19,6 @@ const (
 	descriptionMax = 500    // characters; what is longer is cut
 	codeMax        = 10     // digits
 )
-
-// texter is who asks, for messaging.
-func (c *call) texter(f *form) idempotency.Caller {
-	who := c.asker(f)
-	return idempotency.Caller{Tenant: who.Tenant, Key: who.Key, IdempotencyKey: who.IdempotencyKey, BodyHash: who.BodyHash}
-}
 
 // blame puts a field to a refusal of the domain, which does not know what the interface calls it.
 func blame(err error, field, code string) error {
@@ -44,7 +37,7 @@ func requestSender(c *call) error {
 	if err != nil {
 		return err
 	}
-	name, description, who := f.line("name", true, textMax), f.short("desc", true, descriptionMax), c.texter(f)
+	name, description, who := f.line("name", true, textMax), f.short("desc", true, descriptionMax), c.asker(f)
 	if name != "" && f.refused() {
 		f.fields.Merge(senderid.CheckName(name))
 	}
@@ -108,7 +101,7 @@ func sendSMS(c *call) error {
 	for i, id := range in.Groups {
 		in.Groups[i] = canonical(id)
 	}
-	who := c.texter(f)
+	who := c.asker(f)
 	if f.refused() && len(in.Recipients)+len(in.Groups) == 0 && !f.fields.Has("recipients") && !f.fields.Has("group_id_list") {
 		f.bad("recipients", "is required unless group_id_list is given")
 	}
@@ -149,7 +142,7 @@ func sendOTP(c *call) error {
 		Expiry: time.Minute * time.Duration(f.number("expiry", int(messaging.OTPDefaultExpiry/time.Minute),
 			int(messaging.OTPLeastExpiry/time.Minute), int(messaging.OTPMostExpiry/time.Minute))),
 	}
-	who := c.texter(f)
+	who := c.asker(f)
 	if f.refused() {
 		f.fields.Merge(messaging.CheckTemplate(in.Message))
 	}
@@ -183,7 +176,7 @@ func verifyOTP(c *call) error {
 	if strings.Trim(code, "0123456789") != "" {
 		f.bad("code", "must consist of digits")
 	}
-	who := c.texter(f)
+	who := c.asker(f)
 	if err := f.err(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -195,7 +196,7 @@ func (w where) stuck(t *testing.T, tenantID, reference string) payments.Payment 
 	p := payments.New(payments.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: queue, Clock: c, Log: quiet, Secret: secret, Routes: routes,
 		Webhooks: webhook.New(w.db, queue, c, quiet, webhook.Options{Secret: secret})})
 	defer p.Close()
-	pay, _, err := p.TopUp(t.Context(), payments.Caller{Tenant: tenantID}, payments.TopUp{
+	pay, _, err := p.TopUp(t.Context(), idempotency.Caller{Tenant: tenantID}, payments.TopUp{
 		MSISDN: "233241234567", Amount: 10 * money.Cedi, NetworkID: networks[0].ID, Reference: reference})
 	if err != nil {
 		t.Fatal(err)

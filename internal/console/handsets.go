@@ -10,6 +10,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -240,7 +241,7 @@ func collect(v *visit) (answer, error) {
 		return v.simulated(refused)
 	}
 	ask.Network, _ = ask.MSISDN.LikelyNetwork()
-	_, _, err = v.console.Payments.Collect(v.ctx, payments.Caller{Tenant: t.ID}, ask)
+	_, _, err = v.console.Payments.Collect(v.ctx, idempotency.Caller{Tenant: t.ID}, ask)
 	e := problem.From(err)
 	switch {
 	case err == nil, e.Kind == problem.Duplicate: // the same form once more

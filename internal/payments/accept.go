@@ -173,7 +173,7 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 		return result{payment: *old, changed: true}, nil // an earlier run of ours
 	}
 	if old := b.byIdempotency(pay); old != nil {
-		return b.replay(*old, pay)
+		return b.p.replay(*old, pay)
 	}
 	if old := b.byReference[referenceOf(pay)]; old != nil {
 		var topUp *Payment

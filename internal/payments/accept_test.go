@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -21,7 +22,7 @@ import (
 // draft is a payout of one cedi as the verbs hand it to accept, prepared.
 func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount money.Pesewas) *acceptance {
 	t.Helper()
-	pay := asked(Caller{Tenant: who.ID}, who, KindPayout)
+	pay := asked(idempotency.Caller{Tenant: who.ID}, who, KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = "MTN", "233241234567", reference, amount, 10
 	a := &acceptance{payment: pay}
 	if err := n.prepare(t.Context(), a); err != nil {
@@ -98,7 +99,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		n := h.node("a")
-		c := Caller{Tenant: h.tenant.ID, IdempotencyKey: "key-of-a-collection", BodyHash: "hash"}
+		c := idempotency.Caller{Tenant: h.tenant.ID, IdempotencyKey: "key-of-a-collection", BodyHash: "hash"}
 		r := h.collect()
 		first, replayed, err := n.Collect(t.Context(), c, r)
 		if err != nil || replayed {
@@ -115,7 +116,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		_, _, err = n.Payout(t.Context(), c, h.payout())
 		wantKind(t, err, problem.Invalid)
 		mate := n.newTenant(funds)
-		_, replayed, err = n.Collect(t.Context(), Caller{Tenant: mate.ID, IdempotencyKey: c.IdempotencyKey, BodyHash: "hash"}, h.collect())
+		_, replayed, err = n.Collect(t.Context(), idempotency.Caller{Tenant: mate.ID, IdempotencyKey: c.IdempotencyKey, BodyHash: "hash"}, h.collect())
 		if err != nil || replayed {
 			t.Errorf("another tenant's key: replayed %v, %v", replayed, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -33,7 +34,7 @@ const MaxAirtimeBuy = 5_000 * money.Cedi
 // for. The top-up waits, and no money of the wallet is held for it; it opens in
 // the transaction in which the collection succeeds, and ends in the one in which
 // it fails. Both go by one Reference.
-func (p *Payments) AirtimeBuy(ctx context.Context, c Caller, r AirtimeBuy) (pay, topUp Payment, replayed bool, err error) {
+func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r AirtimeBuy) (pay, topUp Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
 		return Payment{}, Payment{}, false, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 )
 
@@ -23,7 +24,7 @@ func BenchmarkPayout(b *testing.B) {
 			n := h.node("a")
 			h.first.script(always(pending), always(success))
 			t := n.newTenant(1 << 40)
-			c := Caller{Tenant: t.ID}
+			c := idempotency.Caller{Tenant: t.ID}
 			var next atomic.Int64
 			b.ResetTimer()
 			begun := time.Now()

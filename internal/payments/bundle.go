@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -26,7 +27,7 @@ type BuyBundle struct {
 // exactly the price, and answers at once; the package is bought right after. An
 // offer that is unknown, expired, another tenant's, another number's, or not on
 // the provider's list at that price any more is NotFound. replayed is Collect's.
-func (p *Payments) BuyBundle(ctx context.Context, c Caller, r BuyBundle) (pay Payment, replayed bool, err error) {
+func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBundle) (pay Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
 		return Payment{}, false, err

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -40,7 +41,7 @@ const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' an
 // Collect accepts a collection and answers at once; the payer is asked right
 // after. replayed tells that an earlier request made it: with the same
 // Idempotency-Key, or the same one of a tenant whose duplicates repeat.
-func (p *Payments) Collect(ctx context.Context, c Caller, r Collect) (pay Payment, replayed bool, err error) {
+func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect) (pay Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
 		return Payment{}, false, err
@@ -71,7 +72,7 @@ func (p *Payments) Collect(ctx context.Context, c Caller, r Collect) (pay Paymen
 }
 
 // customer reads the tenant of a caller and refuses one that is blocked.
-func (p *Payments) customer(ctx context.Context, c Caller) (tenant.Tenant, error) {
+func (p *Payments) customer(ctx context.Context, c idempotency.Caller) (tenant.Tenant, error) {
 	t, err := p.tenants.Get(ctx, c.Tenant)
 	if err == nil && t.Blocked {
 		err = tenant.Blocked()
@@ -87,7 +88,7 @@ func mayCollect(t tenant.Tenant) error {
 }
 
 // asked begins a payment with what every kind takes from the request's caller.
-func asked(c Caller, t tenant.Tenant, k Kind) Payment {
+func asked(c idempotency.Caller, t tenant.Tenant, k Kind) Payment {
 	return Payment{
 		Tenant: t.ID, Kind: k, Mode: string(t.Mode), FeeBearer: string(t.FeeBearer), Key: c.Key,
 		IdempotencyKey: c.IdempotencyKey, IdempotencyHash: c.BodyHash,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -36,7 +37,7 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 		n.pass(time.Hour)
 		other := n.newTenant(10_000 * money.Cedi)
 		r.Reference, r.Amount, r.Name = "invoice-2026_18", 10_00, "Kofi"
-		second, _, err := n.Payout(t.Context(), Caller{Tenant: other.ID, Key: "key-2"}, r)
+		second, _, err := n.Payout(t.Context(), idempotency.Caller{Tenant: other.ID, Key: "key-2"}, r)
 		if err != nil {
 			t.Fatal(err)
 		}

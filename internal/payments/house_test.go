@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -317,7 +318,9 @@ func (n *node) newTenant(amount money.Pesewas) tenant.Tenant {
 	return made
 }
 
-func (h *house) caller() Caller { return Caller{Tenant: h.tenant.ID, Key: "key-1"} }
+func (h *house) caller() idempotency.Caller {
+	return idempotency.Caller{Tenant: h.tenant.ID, Key: "key-1"}
+}
 
 func (h *house) reference() string {
 	h.n++

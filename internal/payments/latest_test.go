@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
@@ -22,7 +23,7 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 			r := h.payout()
 			caller := h.caller()
 			if i%2 == 1 {
-				caller = Caller{Tenant: other.ID, Key: "key-2"}
+				caller = idempotency.Caller{Tenant: other.ID, Key: "key-2"}
 			}
 			pay, _, err := n.Payout(t.Context(), caller, r)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -368,7 +369,7 @@ func TestReversedCollection(t *testing.T) {
 		h := newHouse(t, d)
 		n := h.node("a")
 		poor := n.newTenant(0)
-		c := Caller{Tenant: poor.ID}
+		c := idempotency.Caller{Tenant: poor.ID}
 		h.first.script(always(pending), always(success))
 		in, _, err := n.Collect(t.Context(), c, h.collect())
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
@@ -58,15 +57,6 @@ type Payments struct {
 	looks       *looks
 	questions   questionLines
 	metrics     metrics
-}
-
-// Caller says on whose behalf a request came, and how to know it again.
-type Caller struct {
-	Tenant         string        // id
-	Key            string        // id of the access key
-	IdempotencyKey string        // empty: none was sent
-	BodyHash       string        // of the request; compared when the key comes again
-	Daily          money.Pesewas // that the access key may spend in a day; 0: all that is there
 }
 
 // New builds the domain and registers its jobs; the queue's Start sets them

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -51,7 +52,7 @@ const nameLength = 100
 // or after 8 s, whichever is first. A provider's outright no is a Refused
 // problem with the payment, failed and refunded, as its Data. Everything else is
 // told by webhook.
-func (p *Payments) Payout(ctx context.Context, c Caller, r Payout) (pay Payment, replayed bool, err error) {
+func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay Payment, replayed bool, err error) {
 	begun := p.clock.Now()
 	t, err := p.customer(ctx, c)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -173,12 +174,12 @@ func TestTopUpRefusals(t *testing.T) {
 		}
 		poor := n.newTenant(4 * money.Cedi)
 		r = n.topUp()
-		_, _, err := n.TopUp(t.Context(), Caller{Tenant: poor.ID}, r)
+		_, _, err := n.TopUp(t.Context(), idempotency.Caller{Tenant: poor.ID}, r)
 		wantKind(t, err, problem.InsufficientFunds)
 		if err := n.Fund(t.Context(), poor.ID, 1*money.Cedi, "paid in", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := n.TopUp(t.Context(), Caller{Tenant: poor.ID}, r); err != nil {
+		if _, _, err := n.TopUp(t.Context(), idempotency.Caller{Tenant: poor.ID}, r); err != nil {
 			t.Errorf("the same reference after a refusal: %v", err)
 		}
 		if posts, _ := h.second.counts(); posts > 1 {
@@ -431,7 +432,7 @@ func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 		n := h.node("a")
 		h.second.sells(pending, oneGiga)
 		r := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: n.offered("telecel_data", telecel).ID, Network: msisdn.Telecel}
-		buy := func(c Caller) map[string]int {
+		buy := func(c idempotency.Caller) map[string]int {
 			ids := map[string]int{}
 			var mu sync.Mutex
 			var group sync.WaitGroup

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -243,7 +244,7 @@ func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 	if err != nil {
 		return err
 	}
-	pay := asked(Caller{Tenant: c.Tenant}, t, Kind(c.Kind))
+	pay := asked(idempotency.Caller{Tenant: c.Tenant}, t, Kind(c.Kind))
 	pay.Reference, pay.Amount, pay.Channel, pay.Account, pay.BankID = c.Reference, money.Pesewas(c.Amount), c.Channel, c.Party, c.Bank
 	products := map[Kind]tenant.Product{KindPayout: tenant.Payout, KindCollection: tenant.Collection}
 	if product, charged := products[pay.Kind]; charged {

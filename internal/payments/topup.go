@@ -3,7 +3,7 @@ package payments
 import (
 	"context"
 
-	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -28,7 +28,7 @@ const (
 
 // TopUp debits exactly the amount and answers at once; the airtime is sent
 // right after. replayed is Collect's.
-func (p *Payments) TopUp(ctx context.Context, c Caller, r TopUp) (pay Payment, replayed bool, err error) {
+func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pay Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
 		return Payment{}, false, err
@@ -64,41 +64,4 @@ func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {
 	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
 		bad.Add(field, msisdn.ErrNumber.Error())
 	}
-}
-
-// earlier looks for what a request would only repeat, before anything else is
-// asked about it: the payment that its Idempotency-Key has made already (a
-// package may have expired since), or a reference that is taken. accept looks
-// again, under the lock.
-func (p *Payments) earlier(ctx context.Context, a *acceptance) (old Payment, replayed bool, err error) {
-	var byKey, byReference, topUp *Payment
-	pay, b := a.payment, &batch{p: p}
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		byKey, byReference, topUp = nil, nil, nil
-		var queries []db.Query
-		if pay.IdempotencyKey != "" {
-			queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, []idempotencyKey{idempotencyOf(pay)})},
-				Each: b.scan(func(p *Payment) { byKey = p })})
-		}
-		if pay.Reference != "" {
-			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(pay)})},
-				Each: b.scan(func(p *Payment) { byReference = p })})
-		}
-		if a.child != nil && pay.Reference != "" {
-			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(*a.child)})},
-				Each: b.scan(func(p *Payment) { topUp = p })})
-		}
-		return tx.Gather(queries...)
-	})
-	switch {
-	case err != nil:
-		return Payment{}, false, err
-	case byKey != nil && p.clock.Since(byKey.CreatedAt) < idempotencyTime:
-		r, err := b.replay(*byKey, pay)
-		return r.payment, r.replayed, err
-	case byReference != nil:
-		r, err := p.again(a, *byReference, topUp)
-		return r.payment, r.replayed, err
-	}
-	return Payment{}, false, nil
 }

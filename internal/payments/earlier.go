@@ -1,0 +1,217 @@
+package payments
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// A request may have come before: with the same Idempotency-Key, or with the same Reference. Both are kept on the row
+// of the payment that the first one made. This file finds that payment and says what the later request is answered.
+
+// A referenceKey is unique: a client's reference within a tenant and a kind.
+type referenceKey struct {
+	tenant    string
+	kind      Kind
+	reference string
+}
+
+func referenceOf(p Payment) referenceKey { return referenceKey{p.Tenant, p.Kind, p.Reference} }
+
+// An idempotencyKey is unique within a tenant, whatever the operation.
+type idempotencyKey struct{ tenant, key string }
+
+func idempotencyOf(p Payment) idempotencyKey { return idempotencyKey{p.Tenant, p.IdempotencyKey} }
+
+var referenceColumns = []db.Column[referenceKey]{
+	{Name: "tenant", Text: func(k referenceKey) string { return k.tenant }},
+	{Name: "kind", Text: func(k referenceKey) string { return string(k.kind) }},
+	{Name: "reference", Text: func(k referenceKey) string { return k.reference }},
+}
+
+var idempotencyColumns = []db.Column[idempotencyKey]{
+	{Name: "tenant", Text: func(k idempotencyKey) string { return k.tenant }},
+	{Name: "key", Text: func(k idempotencyKey) string { return k.key }},
+}
+
+var releaseColumns = []db.Column[*Payment]{
+	{Name: "id", Text: func(p *Payment) string { return p.ID }},
+	{Name: "key", Text: func(p *Payment) string { return p.IdempotencyKey }},
+}
+
+const (
+	// For one payment. Batches use byOwnReference.
+	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
+ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.reference = k.reference`
+
+	// The ProviderReference is made of mode, tenant, kind and Reference, so the same request has the same one. Where
+	// the secret under which it is made has changed, the unique index on the Reference itself refuses the second row.
+	byOwnReference = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.provider_reference IN (SELECT value FROM texts($1))`
+
+	// Each key is searched by itself: the index holds only rows with a key, and a join would read all of it when the
+	// plan was made while they were few. BETWEEN keeps the planner from a full join where no payment was found.
+	paymentsByKey = `WITH found AS MATERIALIZED (
+	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
+SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
+
+	// A key that is older than a day may be used again, so its row gives it up. COALESCE keeps PostgreSQL from the
+	// index on the key.
+	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
+WHERE payments.id IN (k.id) AND COALESCE(payments.idempotency_key, '') = k.key`
+)
+
+// byIdempotency finds the payment that an earlier request with the same
+// Idempotency-Key made within the last day.
+func (b *batch) byIdempotency(p Payment) *Payment {
+	if p.IdempotencyKey == "" {
+		return nil
+	}
+	k := idempotencyOf(p)
+	old := b.byKey[k]
+	if old == nil {
+		return nil
+	}
+	if p.CreatedAt.Sub(old.CreatedAt) >= idempotency.Window {
+		b.released = append(b.released, old)
+		delete(b.byKey, k)
+		return nil
+	}
+	return old
+}
+
+// replay answers a request whose Idempotency-Key made old.
+func (p *Payments) replay(old, asked Payment) (result, error) {
+	if old.Kind != asked.Kind || old.IdempotencyHash != asked.IdempotencyHash {
+		return result{}, idempotency.Mismatch()
+	}
+	if p.answering(old) {
+		e := problem.New(problem.InProgress, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered")
+		e.RetryAfter = time.Second
+		return result{}, e
+	}
+	return result{payment: old, replayed: true}, nil
+}
+
+// answering says whether the request that made a payment may still wait for its answer: the payment is a payout that
+// is being submitted, on this node or on another.
+func (p *Payments) answering(pay Payment) bool {
+	if pay.Kind != KindPayout || !pay.Status.Open() {
+		return false
+	}
+	if w := p.live.byID(pay.ID); w != nil {
+		return !w.isAnswered()
+	}
+	return p.clock.Since(pay.CreatedAt).Abs() < answerTime
+}
+
+// earlier answers a request that came before, by its Idempotency-Key or its Reference. It comes before the other checks
+// of the request, because what the request names may be gone since (a package expires). accept looks again, under the
+// lock.
+func (p *Payments) earlier(ctx context.Context, a *acceptance) (old Payment, replayed bool, err error) {
+	var byKey, byReference, topUp *Payment
+	pay, b := a.payment, &batch{p: p}
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		byKey, byReference, topUp = nil, nil, nil
+		var queries []db.Query
+		if pay.IdempotencyKey != "" {
+			queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, []idempotencyKey{idempotencyOf(pay)})},
+				Each: b.scan(func(p *Payment) { byKey = p })})
+		}
+		if pay.Reference != "" {
+			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(pay)})},
+				Each: b.scan(func(p *Payment) { byReference = p })})
+		}
+		if a.child != nil && pay.Reference != "" {
+			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(*a.child)})},
+				Each: b.scan(func(p *Payment) { topUp = p })})
+		}
+		return tx.Gather(queries...)
+	})
+	switch {
+	case err != nil:
+		return Payment{}, false, err
+	case byKey != nil && p.clock.Since(byKey.CreatedAt) < idempotency.Window:
+		r, err := p.replay(*byKey, pay)
+		return r.payment, r.replayed, err
+	case byReference != nil:
+		r, err := p.again(a, *byReference, topUp)
+		return r.payment, r.replayed, err
+	}
+	return Payment{}, false, nil
+}
+
+// repeatTime is how long a repeated Reference is answered with the payment's state, for a tenant whose duplicates
+// repeat.
+const repeatTime = 24 * time.Hour
+
+// again judges a request whose Reference old has; topUp is the payment that was accepted together with old, nil where
+// there is none. A request that was refused outright is refused again, and the request of a tenant whose duplicates
+// repeat is answered with the state of the payment, a failure as Refused; both are replayed. Every other request is
+// Duplicate, as is one whose provider has contradicted itself.
+func (p *Payments) again(a *acceptance, old Payment, topUp *Payment) (result, error) {
+	told := old.Refused || a.repeats && p.clock.Since(old.CreatedAt).Abs() < repeatTime
+	contradicted := old.Status == StatusFailed && !old.TurnedAt.IsZero()
+	switch {
+	case !told, contradicted, !a.like(old, topUp):
+		return result{}, duplicate(old)
+	case p.answering(old):
+		e := problem.New(problem.InProgress, "reference_in_progress", "The first request with this reference is still being answered")
+		e.RetryAfter = time.Second
+		return result{}, e
+	case !old.Status.Open() && old.Status != StatusSuccess:
+		return result{replayed: true}, refused(old)
+	}
+	return result{payment: old, replayed: true}, nil
+}
+
+// like says whether the request is the one that made old.
+func (a *acceptance) like(old Payment, topUp *Payment) bool {
+	if a.child == nil || topUp == nil {
+		return a.child == nil && old.Child == "" && a.payment.like(old)
+	}
+	return a.payment.like(old) && a.child.like(*topUp)
+}
+
+// like says whether two payments were asked for by the same request; texts for people may differ. The price of a
+// package comes from its offer, so it is not compared.
+func (p Payment) like(old Payment) bool {
+	return p.Kind == old.Kind && p.Channel == old.Channel && p.Account == old.Account && p.BankID == old.BankID && p.CallbackURL == old.CallbackURL &&
+		cmp.Or(p.Details.AccountType, AccountAgent) == cmp.Or(old.Details.AccountType, AccountAgent) &&
+		p.Details.OfferID == old.Details.OfferID && (p.Amount == old.Amount || p.Kind == KindBundle)
+}
+
+func duplicate(old Payment) error {
+	e := problem.New(problem.Duplicate, "duplicate_reference", "The transaction id has already been taken")
+	if old.Kind == KindPayout {
+		e.Message = "The client reference has already been taken"
+	}
+	e.Data = old
+	return e
+}
+
+// refused is the answer of a payment that failed.
+func refused(pay Payment) error {
+	e := problem.New(problem.Refused, "payment_failed", "The payment failed. "+provider.Sentence(pay.Reason))
+	if pay.Kind == KindPayout {
+		e = problem.New(problem.Refused, "payout_failed_refunded", "The payout failed and was refunded. "+provider.Sentence(pay.Reason))
+	}
+	e.Data = pay
+	return e
+}
+
+// replayed is Payout's answer to a request that came before: the payment that it made, or its refusal. again is handed
+// back.
+func (p *Payments) replayed(old Payment, again bool, err error) (Payment, bool, error) {
+	if err == nil && old.Refused {
+		err = refused(old)
+	}
+	if err != nil {
+		return Payment{}, again, err
+	}
+	return old, true, nil
+}
