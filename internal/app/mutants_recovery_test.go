@@ -10,7 +10,7 @@ func recoveryRules() []mutant {
 			`if err := p.beforeDebit(ctx, a); err != nil {`, `if err := error(nil); err != nil {`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
 		{"recovery-adopts", "what a rail knows is asked about and not sent", recovering,
-			`a.work.rail, a.work.stage, a.work.arrived = pay.Rail, stageSent, 1`, `a.work.rail = pay.Rail`,
+			`a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1`, `a.tracked.rail = pay.Rail`,
 			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
 		{"recovery-silence", "a rail's silence lets nothing through", recovering,
 			`found.silent = rails[i].Name`, `_ = rails[i].Name`,
@@ -30,19 +30,19 @@ func recoveryRules() []mutant {
 			`if a.adopted && problem.Is(err, problem.InsufficientFunds) {`, `if a.adopted && problem.Is(err, problem.NotFound) {`,
 			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
 		{"recovery-open-rows", "what was open is looked for everywhere before it is sent", jobOfOne,
-			`func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
-	if ok, out := p.beforePost(ctx, w); !ok {
+			`func (r *run) submit(ctx context.Context) jobs.Outcome {
+	if ok, out := r.beforePost(ctx); !ok {
 		return out
 	}
-`, `func (p *Payments) submit(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+`, `func (r *run) submit(ctx context.Context) jobs.Outcome {
 `,
 			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/TELECEL gone elsewhere/SQLite")},
 		{"recovery-open-rows-again", "also before it is sent again", jobOfOne,
-			`func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
-	if ok, out := p.beforePost(ctx, w); !ok {
+			`func (r *run) resubmit(ctx context.Context) jobs.Outcome {
+	if ok, out := r.beforePost(ctx); !ok {
 		return out
 	}
-`, `func (p *Payments) repost(ctx context.Context, w *work, rail provider.Rail) jobs.Outcome {
+`, `func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 `,
 			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/MTN gone elsewhere/SQLite")},
 		{"recovery-without-a-key", "a purchase that no key names waits for an operator", recovering,

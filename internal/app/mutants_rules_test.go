@@ -2,7 +2,7 @@ package app
 
 const (
 	stateTable = "internal/payments/states.go"
-	jobOfOne   = "internal/payments/work.go"
+	jobOfOne   = "internal/payments/job.go"
 	settling   = "internal/payments/settle.go"
 	accepting  = "internal/payments/accept.go"
 	judging    = "internal/payments/judge.go"
@@ -164,7 +164,7 @@ func outcomeRules() []mutant {
 			`case !o.Final() || o.State == s.said:`, `case !o.Final() || o.State == s.said || s.turned:`,
 			byTest("payments", "TestWordsAboutAFinalPayment")},
 		{"refusal-stands", "an unconfirmed refusal stands on the row for whoever takes it over", jobOfOne,
-			`if w.refusal != w.pay.Refusal {`, `if false {`,
+			`if r.t.refusal != r.row.Refusal {`, `if false {`,
 			byTest("payments", "TestARefusalStandsForWhoTakesItOver/SQLite")},
 		{"refusal-of-its-posts", "a refusal ends only the POSTs that it was said of", jobOfOne,
 			`		s.posts = pay.Posts
@@ -174,10 +174,10 @@ func outcomeRules() []mutant {
 			`(m.posts = 0 OR payments.posts = m.posts`, `(m.posts >= 0 OR payments.posts = m.posts`,
 			byTest("payments", "TestARefusalIsOfItsPosts/SQLite")},
 		{"mark-first", "what must not be sent twice is marked in the database before it is sent", jobOfOne,
-			`if late || !rail.MayRepeat {`, `if late {`,
+			`if late || !r.rail.MayRepeat {`, `if late {`,
 			byTest("payments", "TestTheMarkComesFirst/SQLite")},
 		{"mark-before-repeat", "also before it is sent again", jobOfOne,
-			"row.SendingAt = p.clock.Now()\n\tif ok, out := p.mark(ctx, w, EventRepeated", "row.SendingAt = time.Time{}\n\tif ok, out := p.mark(ctx, w, EventRepeated",
+			"row.SendingAt = r.p.clock.Now()\n\tif ok, out := r.mark(ctx, EventRepeated", "row.SendingAt = time.Time{}\n\tif ok, out := r.mark(ctx, EventRepeated",
 			byTest("payments", "TestTheMarkComesFirst/SQLite")},
 		{"posts-first", "posts is raised before each POST after the first", jobOfOne,
 			"\trow.Posts++\n", "",
@@ -247,12 +247,12 @@ func outcomeRules() []mutant {
 `, ``,
 			byTest("payments", "TestGivingUpIsOfItsPosts/SQLite")},
 		{"reroute-by-socket", "a payment goes to another provider only when our own socket has sent nothing", jobOfOne,
-			`if w.arrived == 0 {
-		if out, moved`, `if w.arrived >= 0 {
+			`if r.t.arrived == 0 {
+		if out, moved`, `if r.t.arrived >= 0 {
 		if out, moved`,
 			byTest("payments", "TestNoRerouteAfterARefusalToListen/SQLite")},
 		{"reroute-one-reference", "and by the same reference there", jobOfOne,
-			`row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays`, `row.Rail, row.Attempt, row.AttemptReference = rail.Name, row.Attempt+1, p.references.ofAttempt(row, row.Attempt+1)`,
+			`row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays`, `row.Rail, row.Attempt, row.AttemptReference = rail.Name, row.Attempt+1, r.p.references.ofAttempt(row, row.Attempt+1)`,
 			byTest("payments", "TestReroute/SQLite")},
 		{"mismatch-not-believed", "an answer about another payment is not believed", asking,
 			`} else if provider.Mismatch(o, provider.Expect{`, `} else if o.Code == "never" && provider.Mismatch(o, provider.Expect{`,

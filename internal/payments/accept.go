@@ -34,10 +34,10 @@ type acceptance struct {
 	// also runs in the same transaction: an operator's audit row.
 	also func(*db.Tx) error
 
-	adopted bool   // in a recovery: a provider has it already, it is not sent
-	claimed bool   // an operator\'s claim: adopted where a provider has it, and nothing else
-	work    *work  // made by prepare; nil for what has no job
-	reply   *reply // nil where nobody waits
+	adopted bool     // in a recovery: a provider has it already, it is not sent
+	claimed bool     // an operator\'s claim: adopted where a provider has it, and nothing else
+	tracked *tracked // made by prepare; nil for what has no job
+	reply   *reply   // nil where nobody waits
 }
 
 // An accepted is the answer to an acceptance.
@@ -133,9 +133,9 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		c.Status = StatusWaiting
 		c.Parent, pay.Child = pay.ID, c.ID
 	}
-	a.work = newWork(*pay)
+	a.tracked = track(*pay)
 	if a.waits {
-		a.reply = a.work.awaited()
+		a.reply = a.tracked.awaited()
 	}
 	return nil
 }
@@ -167,8 +167,8 @@ func (p *Payments) chooseRail(ctx context.Context, pay *Payment, field string) e
 func (b *batch) acceptOne(a *acceptance) (result, error) {
 	pay := a.payment // the row of this run; another run begins anew
 	if old := b.byReference[referenceOf(pay)]; old != nil && old.ID == pay.ID {
-		if a.work != nil {
-			a.work.is(*old)
+		if a.tracked != nil {
+			a.tracked.begins(*old)
 		}
 		return result{payment: *old, changed: true}, nil // an earlier run of ours
 	}
@@ -211,10 +211,9 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 			return result{}, err
 		}
 	}
-	if a.work != nil {
-		w := a.work
-		w.is(pay)
-		b.job(w, pay)
+	if a.tracked != nil {
+		a.tracked.begins(pay)
+		b.job(a.tracked, pay)
 	}
 	if a.also != nil {
 		b.also = append(b.also, a.also)

@@ -48,9 +48,9 @@ type batch struct {
 	contradictions []contradicted
 	released       []*Payment // that let go of their Idempotency-Keys
 	jobs           []jobs.Job
-	works          []*work
+	opened         []*tracked
 	finished       []string
-	closed         []Payment
+	closed         []string
 	events         []webhook.Event
 	stopped        []string
 	looks          []look
@@ -241,14 +241,14 @@ func (b *batch) write(tx *db.Tx) error {
 		return err
 	}
 	// Before the jobs become visible to their handlers.
-	if len(b.works) > 0 || len(b.closed) > 0 {
-		works, closed := b.works, b.closed
+	if len(b.opened) > 0 || len(b.closed) > 0 {
+		opened, closed := b.opened, b.closed
 		tx.AfterCommit(func() {
-			for _, w := range works {
-				b.p.live.accepted(w)
+			for _, t := range opened {
+				b.p.live.accepted(t)
 			}
-			for _, pay := range closed {
-				b.p.drop(pay)
+			for _, id := range closed {
+				b.p.drop(id)
 			}
 		})
 	}

@@ -84,7 +84,7 @@ func (p *Payments) offerForgotten(ctx context.Context, pay Payment, gone error) 
 		return gone
 	}
 	p.mint(&pay, p.clock.Now())
-	a := &acceptance{payment: pay, claimed: true, work: newWork(pay)}
+	a := &acceptance{payment: pay, claimed: true, tracked: track(pay)}
 	switch err := p.beforeDebit(ctx, a); {
 	case errors.Is(err, errUnclaimed):
 		return gone

@@ -28,8 +28,8 @@ func TestAMarkIsMadeOnce(t *testing.T) {
 		h := newHouse(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
 		a, pay := n.accepted(t, "TELECEL", false)
-		heir.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
-		n.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work})
+		heir.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
+		n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 		if posts, _ := h.second.counts(); posts != 1 {
 			t.Errorf("%d POSTs", posts)
 		}
@@ -53,7 +53,7 @@ func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 		for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
 			a, pay := n.accepted(t, "TELECEL", false)
 			breakAt(f, db.BoundaryCommit, 1, fault)
-			n.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work})
+			n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 			f.Decide(nil)
 		}
 		if posts, _ := h.second.counts(); posts != 2 {
@@ -108,12 +108,12 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			left -= pay.Held()
 			n.pauseRail(tt.name)
 			h.clock.Advance(chosenTime)
-			n.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work})
+			n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 			h.clock.Advance(unsentTime)
 			n.resumeRail(tt.name)
-			heir.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
+			heir.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
 			rail, _ := n.routes.Rail(tt.name, "test")
-			n.unsentYet(t.Context(), a.work, rail, 0)
+			(&run{p: n.Payments, t: a.tracked, row: pay, rail: rail}).unsentYet(t.Context(), 0)
 			posts, _ := tt.rail.counts()
 			if is := n.must(KindPayout, pay.ID); posts != 1 || is.Status != StatusPending || n.balance() != left {
 				t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", posts, tt.name, is.Status, n.balance())

@@ -83,17 +83,17 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 		n := h.stopped("a")
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
-		n.live.drop(pay) // it has not been heard of
+		n.live.drop(pay.ID) // it has not been heard of
 		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Fresh: true}
-		n.work(t.Context(), job)
-		n.live.accepted(a.work)
+		n.runJob(t.Context(), job)
+		n.live.accepted(a.tracked)
 		select {
 		case <-a.reply.given:
 		default:
 			t.Error("the request still waits")
 		}
 		job.Fresh = false
-		n.work(t.Context(), job)
+		n.runJob(t.Context(), job)
 		if posts, asks := h.first.counts(); posts != 1 || asks != 1 {
 			t.Errorf("%d POSTs, %d questions", posts, asks)
 		}

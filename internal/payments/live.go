@@ -11,13 +11,20 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// A work is what this node remembers of an open payment between the runs of its
-// job. All of it may be lost: the row says what must not be forgotten. Only one
-// run of the job uses it at a time; rail, asking and reply alone are for others.
-type work struct {
-	pay    *Payment // nil while it is packed, between two runs
-	packed packed
+// A tracked is an open payment as this node remembers it between the runs of its
+// job. All of it may be lost: the row says what must not be forgotten, and every
+// run but the first one reads it. Only one run of the job uses it at a time; rail,
+// asking and reply alone are for others.
+type tracked struct {
+	id         string
+	kind       Kind
+	references [2]string // by which live finds it; under the lock of live
+	fresh      *Payment  // the row as it was just written or read, for the first run alone
+	mark       attemptMark
 	standing
+	// upstreamID is the provider's own id, from an answer that has settled nothing.
+	upstreamID string
+
 	since   time.Time // the first POST that could not be sent
 	tried   []string  // rails of earlier attempts
 	resends int       // POSTs that could not be sent so far
@@ -29,8 +36,8 @@ type work struct {
 	nextAsk  time.Time
 	lastHint time.Time // when a hint last moved a question forward
 
-	// decided is a final word that could not be written down yet.
-	decided *settlement
+	// unwritten is a settlement that could not be written down yet.
+	unwritten *settlement
 
 	// For the queue, which reads them at any time.
 	tenant string
@@ -38,6 +45,17 @@ type work struct {
 	asking atomic.Bool // the next run asks
 
 	reply atomic.Pointer[reply] // nil: nobody waits, or the answer was given
+}
+
+// An attemptMark is what every POST changes in the row of an open payment. A row
+// with another one was changed by another process.
+type attemptMark struct {
+	attempt, posts int
+	sendingAt      int64 // microseconds
+}
+
+func markOf(row Payment) attemptMark {
+	return attemptMark{row.Attempt, row.Posts, db.Micros(row.SendingAt)}
 }
 
 // A reply is what the request that waits for a submission hears of it.
@@ -55,116 +73,140 @@ const (
 	waiterTold
 )
 
-// newWork begins with a payment that was not sent.
-func newWork(p Payment) *work {
-	return &work{pay: &p, standing: standing{stage: stageUnsent}, tenant: p.Tenant, rail: p.Rail}
+// track begins with a payment that was not sent.
+func track(row Payment) *tracked {
+	t := &tracked{standing: standing{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail}
+	t.begins(row)
+	return t
+}
+
+// begins sets the row of the first run. It comes before live knows the payment.
+func (t *tracked) begins(row Payment) {
+	t.id, t.kind, t.references = row.ID, row.Kind, referencesOf(row)
+	t.fresh, t.mark = &row, markOf(row)
+}
+
+// referencesOf is what a provider may call a payment: its ProviderReference, and its
+// attempt's.
+func referencesOf(row Payment) [2]string {
+	return [2]string{row.ProviderReference, row.AttemptReference}
+}
+
+// hintedTooSoon says how long a run waits that a hint has woken before the next
+// question is due: a hint moves a question forward once in hintTime.
+func (t *tracked) hintedTooSoon(now time.Time) time.Duration {
+	if t.stage == stageUnsent || !now.Before(t.nextAsk) {
+		return 0
+	}
+	if next := t.lastHint.Add(hintTime); now.Before(next) {
+		return min(next.Sub(now), t.nextAsk.Sub(now))
+	}
+	t.lastHint = now
+	return 0
 }
 
 // awaited gives it a request that waits.
-func (w *work) awaited() *reply {
+func (t *tracked) awaited() *reply {
 	r := &reply{given: make(chan struct{})}
-	w.reply.Store(r)
+	t.reply.Store(r)
 	return r
 }
 
-// is says what its payment is now.
-func (w *work) is(p Payment) { w.pay = &p }
-
 // answer lets the request that waits for the submission go.
-func (w *work) answer() {
-	if r := w.reply.Swap(nil); r != nil {
+func (t *tracked) answer() {
+	if r := t.reply.Swap(nil); r != nil {
 		close(r.given)
 	}
 }
 
 // isAnswered says that nobody waits for the submission: the request has its answer,
 // or went with what it had while the provider's call goes on.
-func (w *work) isAnswered() bool {
-	r := w.reply.Load()
+func (t *tracked) isAnswered() bool {
+	r := t.reply.Load()
 	return r == nil || r.waiter.Load() == waiterGone
 }
 
 // left forgets an open payment whose job is not in this node's memory any more. Who
 // comes to it again begins with the row.
 func (p *Payments) left(job jobs.Job) {
-	w := p.live.byID(job.Subject)
-	if w == nil {
+	t := p.live.byID(job.Subject)
+	if t == nil {
 		return
 	}
-	w.answer()
-	w.rise()
-	p.drop(*w.pay)
-}
-
-// rest leaves a work until its next run.
-func (w *work) rest() { w.packed, w.pay = pack(w.pay), nil }
-
-// rise begins a run of it.
-func (w *work) rise() {
-	if w.pay == nil {
-		w.packed, w.pay = "", w.packed.unpack()
-	}
+	t.answer()
+	p.drop(t.id)
 }
 
 // live are the open payments that this node works on.
 type live struct {
 	mu          sync.Mutex
-	ids         map[string]*work
+	ids         map[string]*tracked
 	byReference map[string]string // ids
 	asked       askedFor
 }
 
 func (l *live) init() {
-	l.ids, l.byReference = map[string]*work{}, map[string]string{}
+	l.ids, l.byReference = map[string]*tracked{}, map[string]string{}
 }
 
-// enter puts a payment's first work, and answers the one that there is: its job may be
+// enter puts what is tracked of a payment first, and answers the one that there is: its job may be
 // found in the table and run before the transaction that accepted it hears of its COMMIT.
-func (l *live) enter(w *work) *work {
+func (l *live) enter(t *tracked) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if there := l.ids[w.pay.ID]; there != nil {
+	if there := l.ids[t.id]; there != nil {
 		return there
 	}
-	l.set(w)
-	return w
+	l.setLocked(t)
+	return t
 }
 
-// accepted puts the work of a payment that is committed. Where somebody works on it already
-// the request that waits goes with what it has.
-func (l *live) accepted(w *work) {
-	if l.enter(w) != w {
-		w.answer()
+// accepted puts what is tracked of a payment that is committed. Where its job runs already the request that waits goes
+// with what it has.
+func (l *live) accepted(t *tracked) {
+	if l.enter(t) != t {
+		t.answer()
 	}
 }
 
-func (l *live) put(w *work) {
+// put finds a payment by the references of its row from now on.
+func (l *live) put(t *tracked, row Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.set(w)
+	l.dropLocked(t)
+	t.references = referencesOf(row)
+	l.setLocked(t)
 }
 
-func (l *live) set(w *work) {
-	l.ids[w.pay.ID] = w
-	l.byReference[w.pay.ProviderReference] = w.pay.ID
-	l.byReference[w.pay.AttemptReference] = w.pay.ID
+func (l *live) setLocked(t *tracked) {
+	l.ids[t.id] = t
+	for _, reference := range t.references {
+		l.byReference[reference] = t.id
+	}
 }
 
-func (l *live) drop(p Payment) {
+func (l *live) drop(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.ids, p.ID)
-	delete(l.byReference, p.ProviderReference)
-	delete(l.byReference, p.AttemptReference)
+	if t := l.ids[id]; t != nil {
+		l.dropLocked(t)
+	}
+}
+
+func (l *live) dropLocked(t *tracked) {
+	delete(l.ids, t.id)
+	for _, reference := range t.references {
+		delete(l.byReference, reference)
+	}
 }
 
 // drop forgets a payment that is final, or that another node follows now.
-func (p *Payments) drop(pay Payment) {
-	p.live.drop(pay)
-	p.questions.forget(pay)
+func (p *Payments) drop(id string) {
+	p.live.drop(id)
+	p.questions.forget(id)
 }
 
-func (l *live) byID(id string) *work {
+func (l *live) byID(id string) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ids[id]
@@ -234,8 +276,8 @@ func perTurn(line string) int {
 
 // jobTenant says whose a job is. The work of one that was adopted does not know it.
 func jobTenant(j jobs.Job) string {
-	if w, ok := j.Memo.(*work); ok {
-		return w.tenant
+	if t, ok := j.Memo.(*tracked); ok {
+		return t.tenant
 	}
 	var p payload
 	if err := json.Unmarshal(j.Payload, &p); err != nil {
@@ -246,11 +288,11 @@ func jobTenant(j jobs.Job) string {
 
 // jobLine sorts jobs by rail, questions apart.
 func jobLine(j jobs.Job) string {
-	if w, ok := j.Memo.(*work); ok {
-		if w.asking.Load() {
-			return w.rail + asking
+	if t, ok := j.Memo.(*tracked); ok {
+		if t.asking.Load() {
+			return t.rail + asking
 		}
-		return w.rail
+		return t.rail
 	}
 	var p payload
 	if err := json.Unmarshal(j.Payload, &p); err != nil {

@@ -78,7 +78,7 @@ func New(d Deps) *Payments {
 	})
 	p.metrics = newMetrics()
 	p.lanes = p.newLanes()
-	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.work})
+	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.runJob})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }

@@ -74,10 +74,12 @@ func (q *questionLines) heard(of railKind, id string, answer bool) (waiting []st
 }
 
 // forget drops a payment that this node does not follow any more.
-func (q *questionLines) forget(p Payment) {
+func (q *questionLines) forget(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.silent[railKindOf(p)], p.ID)
+	for _, there := range q.silent {
+		delete(there, id)
+	}
 }
 
 // unanswered counts the open payments that wait for an answer, by rail.

@@ -135,11 +135,11 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 			c.ProviderReference = p.references.make(*c)
 			c.AttemptReference = c.ProviderReference
 		}
-		a.work.is(*pay)
-		a.work.rail, a.work.stage, a.work.arrived = pay.Rail, stageSent, 1
-		a.work.openedAt, a.work.acceptedAt = p.clock.Now(), p.clock.Now()
-		a.work.nextAsk = p.clock.Now()
-		a.work.asking.Store(true)
+		a.tracked.begins(*pay)
+		a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1
+		a.tracked.openedAt, a.tracked.acceptedAt = p.clock.Now(), p.clock.Now()
+		a.tracked.nextAsk = p.clock.Now()
+		a.tracked.asking.Store(true)
 	case found.differs:
 		return p.conflict(ctx, *pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
 	case found.silent != "":
@@ -150,7 +150,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	if a.claimed && !a.adopted {
 		return errUnclaimed
 	}
-	a.work.searched = true
+	a.tracked.searched = true
 	return nil
 }
 
@@ -170,52 +170,52 @@ func (p *Payments) conflict(ctx context.Context, pay Payment, rail, why string) 
 // beforePost looks for a payment at every rail before its first POST in a
 // recovery: the row may be of before, and have gone to another rail since. go on
 // says that it may be POSTed; else the outcome is the job's.
-func (p *Payments) beforePost(ctx context.Context, w *work) (goOn bool, out jobs.Outcome) {
-	s, err := p.recovering(ctx)
+func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
+	s, err := r.p.recovering(ctx)
 	switch {
 	case err != nil:
-		w.answer()
-		p.trouble(ctx, err, "whether a recovery lasts could not be read", "payment", w.pay.ID)
+		r.t.answer()
+		r.p.trouble(ctx, err, "whether a recovery lasts could not be read", "payment", r.row.ID)
 		return false, jobs.Later(troubleTime)
-	case !s.Lasts() || w.searched && !s.Closed():
+	case !s.Lasts() || r.t.searched && !s.Closed():
 		return true, out
 	case s.Closed():
-		w.answer()
+		r.t.answer()
 		return false, jobs.Later(recoveryPause)
 	}
-	found := p.everywhere(ctx, s, *w.pay, false)
+	found := r.p.everywhere(ctx, s, r.row, false)
 	switch {
 	case found.known:
-		return false, p.adopt(ctx, w, found)
+		return false, r.adopt(ctx, found)
 	case found.differs:
-		w.answer()
-		return false, p.escalate(ctx, w, provider.Unknown, provider.ReasonMismatch)
+		r.t.answer()
+		return false, r.escalate(ctx, provider.Unknown, provider.ReasonMismatch)
 	case found.silent != "":
-		w.answer()
+		r.t.answer()
 		return false, jobs.Later(recoveryPause)
 	case found.wait > 0:
-		w.answer()
+		r.t.answer()
 		return false, jobs.Later(found.wait)
 	}
-	w.searched = true
+	r.t.searched = true
 	return true, out
 }
 
 // adopt gives an open payment to the rail that has it.
-func (p *Payments) adopt(ctx context.Context, w *work, found search) jobs.Outcome {
-	row := *w.pay
-	row.Rail, row.SendingAt = found.rail.Name, p.clock.Now()
-	if row.Rail != w.pay.Rail {
+func (r *run) adopt(ctx context.Context, found search) jobs.Outcome {
+	row := r.row
+	row.Rail, row.SendingAt = found.rail.Name, r.p.clock.Now()
+	if row.Rail != r.row.Rail {
 		row.Attempt, row.Posts, row.Unsent = row.Attempt+1, 1, 0
 	}
-	if ok, out := p.mark(ctx, w, EventAdopted, row, ""); !ok {
+	if ok, out := r.mark(ctx, EventAdopted, row, ""); !ok {
 		return out
 	}
-	p.log.Warn("recovery: a payment was adopted where a provider has it", "payment", w.pay.ID, "provider", row.Rail)
-	w.searched, w.stage, w.arrived = true, stageSent, 1
-	w.acceptedAt = p.clock.Now()
-	p.live.put(w)
-	return p.hear(ctx, w, found.rail, fromQuestion, found.outcome)
+	r.p.log.Warn("recovery: a payment was adopted where a provider has it", "payment", r.row.ID, "provider", row.Rail)
+	r.t.searched, r.t.stage, r.t.arrived = true, stageSent, 1
+	r.t.acceptedAt = r.p.clock.Now()
+	r.rail = found.rail
+	return r.hear(ctx, fromQuestion, found.outcome)
 }
 
 // errUnclaimed refuses a claim that no provider knows.

@@ -37,7 +37,7 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 					dying := h.stopped("dying")
 					a, pay := dying.accepted(t, network, false)
 					for range 2 { // the POST, and the question in its own line
-						dying.work(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work})
+						dying.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 					}
 					row := dying.must(KindPayout, pay.ID)
 					if row.Refusal != RefusalClear || row.RefusalReason != rejected.Reason || row.Status != StatusPending {
@@ -69,11 +69,11 @@ func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 		h.second.script(always(rejected), inTurn(unknown, pending, notFound))
 		dying := h.stopped("dying")
 		a, pay := dying.accepted(t, "TELECEL", false)
-		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work}
-		dying.work(t.Context(), job)
-		dying.work(t.Context(), job)
+		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked}
+		dying.runJob(t.Context(), job)
+		dying.runJob(t.Context(), job)
 		h.clock.Advance(time.Second)
-		dying.work(t.Context(), job)
+		dying.runJob(t.Context(), job)
 		if row := dying.must(KindPayout, pay.ID); row.Refusal != RefusalNone {
 			t.Fatalf("the row says %q", row.Refusal)
 		}

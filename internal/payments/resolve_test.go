@@ -89,7 +89,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				n.work(t.Context(), late)
+				n.runJob(t.Context(), late)
 			}()
 			<-entered
 			other.refusesWord(t, late.ID)
@@ -109,7 +109,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			if _, err := other.Resolve(t.Context(), late.ID, false, "it was never sent", "ama"); err != nil {
 				t.Fatal(err)
 			}
-			n.work(t.Context(), late)
+			n.runJob(t.Context(), late)
 			if posts, _ := h.first.counts(); posts != 0 || n.balance() != funds {
 				t.Errorf("%d POSTs, the wallet has %s", posts, n.balance())
 			}
@@ -141,7 +141,7 @@ func (n *node) late(t *testing.T) jobs.Job {
 	t.Helper()
 	a, pay := n.accepted(t, "MTN", false)
 	n.clock.Advance(3 * time.Minute)
-	return jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.work}
+	return jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked}
 }
 
 // TestNothingLeavesLongAfterItsMark: a node that was paused before its POST does not

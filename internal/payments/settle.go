@@ -193,7 +193,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 	b.lookLater(*row, s.at)
 	if was == StatusPending {
 		b.finished = append(b.finished, row.ID)
-		b.closed = append(b.closed, *row)
+		b.closed = append(b.closed, row.ID)
 	}
 	if s.event == EventPaidLate {
 		b.contradicts(*row, s)
@@ -223,7 +223,7 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 	was := child.Status
 	child.Status = way.To[0]
 	if child.Status.Open() {
-		b.job(newWork(*child), *child)
+		b.job(track(*child), *child)
 	} else {
 		child.SettledAt, child.Reason = s.at, s.reason
 	}
@@ -348,9 +348,9 @@ func eventID(p Payment, status string, first bool) string {
 }
 
 // job adds the job of an open payment.
-func (b *batch) job(w *work, p Payment) {
-	b.works = append(b.works, w)
-	b.jobs = append(b.jobs, jobs.Job{ID: p.ID, Kind: jobKind, Subject: p.ID, Payload: payloadOf(p, b.p.clock.Now()), Memo: w})
+func (b *batch) job(t *tracked, p Payment) {
+	b.opened = append(b.opened, t)
+	b.jobs = append(b.jobs, jobs.Job{ID: p.ID, Kind: jobKind, Subject: p.ID, Payload: payloadOf(p, b.p.clock.Now()), Memo: t})
 }
 
 var moveColumns = []db.Column[move]{
