@@ -115,9 +115,8 @@ type Handler struct {
 	// hold up a short one. It is asked when a job comes and after each of its
 	// runs, and must not block. nil: one line.
 	Key func(Job) string
-	// PerKey is how many jobs of one key may run at once; 0: none for now, and
-	// it is asked again within 200 ms. nil: as many as there are workers. It is
-	// asked often and must not block.
+	// PerKey is how many jobs of one key may run at once, at least one. nil: as
+	// many as there are workers. It is asked often and must not block.
 	PerKey func(key string) int
 	// Tenant says whose a job is. Tenants take turns within a line. It is asked
 	// when a job comes and must not block. nil: all are one tenant's.
@@ -465,9 +464,6 @@ func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 func (q *Queue) Quiet(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		if q.works() {
-			q.release() // a line that was held may be no longer
-		}
 		if q.quiet() {
 			q.mu.Unlock()
 			return nil

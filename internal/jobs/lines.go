@@ -11,7 +11,6 @@ type kind struct {
 	Handler
 	lines   map[string]*line
 	ring    fifo[*line] // lines with a turn that may run, below their limit
-	held    []*line     // lines with such a turn and a limit of 0 when it was asked last
 	tenants map[string]*share
 	repeats share // of all tenants
 	// What nobody uses, for the next job: most lines hold one, and for a moment.
@@ -31,7 +30,6 @@ type line struct {
 	ring    fifo[*turn] // that may run
 	running int
 	inRing  bool
-	held    bool
 }
 
 type turnKey struct {
@@ -184,23 +182,9 @@ func (k *kind) offer(l *line) {
 	if l.inRing || l.ring.len() == 0 {
 		return
 	}
-	switch limit := k.limit(l.key); {
-	case l.running < limit:
+	if l.running < k.limit(l.key) {
 		l.inRing = true
 		k.ring.push(l)
-	case limit == 0 && !l.held:
-		l.held = true
-		k.held = append(k.held, l)
-	}
-}
-
-// release offers the lines that were held once more.
-func (k *kind) release() {
-	held := k.held
-	k.held = held[:0] // what is held again is written behind what is read
-	for _, l := range held {
-		l.held = false
-		k.offer(l)
 	}
 }
 
@@ -212,7 +196,7 @@ func (k *kind) limit(key string) int {
 	if k.PerKey == nil {
 		return k.Workers
 	}
-	return k.PerKey(key)
+	return max(1, k.PerKey(key))
 }
 
 // take gives the next job to run, going round the lines, and in each round its
@@ -226,7 +210,7 @@ func (m *memory) take(k *kind) *entry {
 		}
 		l.inRing = false
 		if l.running >= k.limit(l.key) {
-			k.offer(l) // when one of it ends, or when it is held no longer
+			k.offer(l) // when one of it ends
 			continue
 		}
 		if e := k.takeFrom(l); e != nil {
@@ -360,7 +344,7 @@ func (k *kind) sweep(t *turn) {
 func (k *kind) sweepLine(l *line) {
 	if l.running == 0 && !l.inRing && len(l.turns) == 0 && k.lines[l.key] == l {
 		delete(k.lines, l.key)
-		if !l.held && len(k.idleLines) < idleKept {
+		if len(k.idleLines) < idleKept {
 			l.ring = l.ring.emptied()
 			k.idleLines = append(k.idleLines, l)
 		}

@@ -93,26 +93,12 @@ func (m *memory) due(now time.Time) {
 	}
 }
 
-// next is when there is something to do again, if at all: a job is due, or a
-// line that is held may be no longer.
-func (m *memory) next(now time.Time) (at time.Time, ok bool) {
-	if len(m.waiting) > 0 {
-		at, ok = m.waiting[0].due, true
+// next is when the next job is due, if there is one.
+func (m *memory) next() (at time.Time, ok bool) {
+	if len(m.waiting) == 0 {
+		return time.Time{}, false
 	}
-	if again := now.Add(heldFor); m.held() && (!ok || again.Before(at)) {
-		at, ok = again, true
-	}
-	return at, ok
-}
-
-// held says whether there are lines that are held.
-func (m *memory) held() bool {
-	for _, k := range m.kinds {
-		if len(k.held) > 0 {
-			return true
-		}
-	}
-	return false
+	return m.waiting[0].due, true
 }
 
 // idle says whether nothing runs and nothing may be taken.

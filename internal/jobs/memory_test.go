@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"pgregory.net/rapid"
@@ -444,54 +443,6 @@ func TestALimitThatGrowsIsUsed(t *testing.T) {
 	}
 	add(t, d, q, jobs...)
 	quiet(t, q)
-}
-
-// TestALineOfLimitNoneIsHeld: its jobs wait, those of others do not, the queue
-// counts as quiet, and a limit that is raised is found without another event.
-func TestALineOfLimitNoneIsHeld(t *testing.T) {
-	var limit atomic.Int32
-	c := clock.NewManual(epochStart)
-	var r record
-	q := start(t, newQueue(t, dbtest.Open(t, db.SQLite), c, quietOptions("a"), Handler{
-		Kind: "k", Workers: 8,
-		Key: func(j Job) string { return j.Subject },
-		PerKey: func(key string) int {
-			if key == "held" {
-				return int(limit.Load())
-			}
-			return 1
-		},
-		Run: func(_ context.Context, j Job) Outcome {
-			r.add(j)
-			if j.ID == "last" {
-				limit.Store(0) // while others stand in the ring
-			}
-			return Done()
-		},
-	}))
-	d := q.db
-	for round := range 2 {
-		add(t, d, q, Job{Kind: "k", Subject: "held"}, Job{Kind: "k", Subject: "held"}, Job{Kind: "k", Subject: "free"})
-		c.Advance(time.Minute)
-		quiet(t, q)
-		if n := len(r.all()); n != 3*round+1 {
-			t.Fatalf("round %d: %d jobs ran, want the one that may", round, n)
-		}
-		limit.Store(1)
-		c.Advance(heldFor)
-		clocktest.Await(t, "the line that was held", func() bool { return len(r.all()) == 3*round+3 })
-		quiet(t, q)
-		if n := len(r.all()); n != 3*round+3 {
-			t.Fatalf("round %d: %d jobs ran, want all", round, n)
-		}
-		limit.Store(0)
-	}
-	limit.Store(1)
-	add(t, d, q, Job{ID: "last", Kind: "k", Subject: "held"}, Job{Kind: "k", Subject: "held"})
-	quiet(t, q)
-	if n := len(r.all()); n != 7 {
-		t.Errorf("%d jobs ran, want all but the one after the limit fell", n)
-	}
 }
 
 // TestMemoryKeepsItsBooks drives the memory with random operations beside a

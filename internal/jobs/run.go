@@ -20,9 +20,6 @@ const (
 // unwrittenPause is how long a job waits whose outcome could not be written.
 const unwrittenPause = 2 * time.Second
 
-// heldFor is how long a line whose limit is 0 waits until the limit is asked again.
-const heldFor = 200 * time.Millisecond
-
 // remember takes jobs that a transaction committed for owner into memory.
 func (q *Queue) remember(owner string, rows []row) {
 	q.mu.Lock()
@@ -131,7 +128,9 @@ func (q *Queue) dispatch() {
 		return
 	}
 	q.memory.due(q.now())
-	q.release()
+	for _, k := range q.memory.kinds {
+		q.employ(k)
+	}
 	q.arm()
 }
 
@@ -151,14 +150,6 @@ func (q *Queue) now() time.Time {
 
 // works says whether jobs may be run.
 func (q *Queue) works() bool { return q.phase == started && q.leaseHolds() }
-
-// release sets workers to work for all that may run now.
-func (q *Queue) release() {
-	for _, k := range q.memory.kinds {
-		k.release()
-		q.employ(k)
-	}
-}
 
 // maxResting is how many workers of a kind wait for their next job. A new
 // goroutine would have to grow its stack again.
@@ -185,7 +176,7 @@ func (q *Queue) employ(k *kind) {
 // arm sets the timer to the time of the next job or look. A timer that is too early is left
 // alone: it finds nothing due and is set again.
 func (q *Queue) arm() {
-	due, ok := q.memory.next(q.now())
+	due, ok := q.memory.next()
 	if !ok || q.timer != nil && !q.timerAt.After(due) {
 		return
 	}
