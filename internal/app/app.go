@@ -33,6 +33,8 @@ type Options struct {
 	Log     *slog.Logger // nil: none
 	Clock   *clock.Clock // nil: the machine's
 	Faults  *db.Faults   // nil outside tests
+	// BooksEvery is how often the books are checked; zero: every ten minutes.
+	BooksEvery time.Duration
 	// Lease is how long this node may be silent before others take its jobs; zero: the queue's default.
 	Lease time.Duration
 }
@@ -99,6 +101,32 @@ func (a *App) announce(context.Context) error {
 
 // draining is logged when an interrupt has come: the next one is not caught.
 const draining = "draining: interrupt again to stop at once"
+
+// Ready is what the ready file of this server says.
+func (a *App) Ready() Ready { return a.ready }
+
+// Quiet waits until nothing is due by the clock and nothing runs that was: jobs, second looks, and the simulator of this
+// process with its callbacks, texts and receipts. It is for who moves the clock.
+func (a *App) Quiet(ctx context.Context) error {
+	local := a.sim != nil && a.sim.local != nil
+	if local {
+		if err := a.connected(ctx); err != nil {
+			return err
+		}
+	}
+	for range 2 { // what one finishes may wake the other
+		if err := errors.Join(a.jobs.Quiet(ctx), a.payments.Quiet(ctx)); err != nil {
+			return err
+		}
+		if !local {
+			continue
+		}
+		if err := a.sim.local.Quiet(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Run waits until ctx ends or a listener fails, then stops.
 func (a *App) Run(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (a *App) startParts(ctx context.Context) error {
 	}
 	a.later(a.routes.Stop)
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
-	a.jobs.Periodic("ledger-check", booksCheckGap, a.checkBooks)
+	a.jobs.Periodic("ledger-check", cmp.Or(a.opts.BooksEvery, booksCheckGap), a.checkBooks)
 	a.jobs.Periodic("provider-not-known", notKnownEvery, a.routes.AskNotKnown)
 	if err := a.jobs.Start(ctx); err != nil {
 		return err

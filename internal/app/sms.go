@@ -118,15 +118,25 @@ func (a *App) startMessaging(ctx context.Context) {
 	// A first message that is sent by hand should not have to wait for a second look.
 	bound, cancel := context.WithTimeout(ctx, bindWithin)
 	defer cancel()
+	_ = a.connected(bound) // a start goes on without
+}
+
+// connected waits until this node is connected to the message centre of test money.
+func (a *App) connected(ctx context.Context) error {
+	rail := a.sms[len(a.sms)-1]
+	if rail.Ready("") == nil {
+		return nil
+	}
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for a.sms[len(a.sms)-1].Ready("") != nil {
+	for rail.Ready("") != nil {
 		select {
 		case <-look.C:
-		case <-bound.Done():
-			return
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // keepConnected runs the client of a mode while this node holds it. Where a simulator in another process

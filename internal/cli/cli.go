@@ -27,6 +27,7 @@ import (
 type commands struct {
 	Serve    serveCommand    `cmd:"" help:"Start the server."`
 	Sim      simCommand      `cmd:"" help:"Run the simulator alone."`
+	Sample   sampleCommand   `cmd:"" help:"Make a data folder with months of plausible history, to look at with makola serve."`
 	Version  versionCommand  `cmd:"" help:"Print the version, the commit, Go's version and the schema; so does --version."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command, as --help does."`
 	Complete completeCommand `cmd:"" hidden:"" help:"What a shell asks to complete a line."`

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sample"
+)
+
+// sampleCommand makes a data folder with a past.
+type sampleCommand struct {
+	Data   string `name:"data" default:"./makola-sample" placeholder:"FOLDER" help:"Folder to make; one that has anything in it is refused."`
+	Days   int    `name:"days" default:"90" help:"How many days of history, 3 to 366."`
+	Until  day    `name:"until" placeholder:"DATE" help:"First day that is not in it, in UTC; by default today."`
+	Seed   uint64 `name:"seed" default:"1" help:"Another number makes another history; the same one, with the same days, the same."`
+	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+}
+
+// Validate refuses an empty folder, like every command's.
+func (c *sampleCommand) Validate() error { return config.Storage{Data: c.Data}.Validate() }
+
+// madeSample is a sample as it is printed.
+type madeSample struct {
+	sample.Made
+	took time.Duration
+}
+
+var sampleColumns = []column[madeSample]{
+	{"folder", func(m madeSample) any { return m.Folder }},
+	{"from", func(m madeSample) any { return m.From.Format(time.DateOnly) }},
+	{"until", func(m madeSample) any { return m.To.Format(time.DateOnly) }},
+	{"payments", func(m madeSample) any { return int64(m.Payments) }},
+	{"failing", func(m madeSample) any { return int64(m.Failing) }},
+	{"stuck", func(m madeSample) any { return int64(m.Stuck) }},
+	{"campaigns", func(m madeSample) any { return int64(m.Campaigns) }},
+	{"one_time_passwords", func(m madeSample) any { return int64(m.OTPs) }},
+	{"webhooks", func(m madeSample) any { return int64(m.Webhooks) }},
+	{"sender_ids_in_review", func(m madeSample) any { return int64(m.InReview) }},
+	{"took_seconds", func(m madeSample) any { return seconds(m.took.Seconds()) }},
+}
+
+// Run makes the sample, and says how to look at it.
+func (c *sampleCommand) Run(e *env) error {
+	machine := clock.Real()
+	begun := machine.Now()
+	if c.Until.or(begun).After(begun) {
+		return problem.Field("until", "must not be later than today: what has not happened yet is no history")
+	}
+	secret, err := masterKey()
+	if err != nil {
+		return unusable(err)
+	}
+	bar := barOn(e.stderr, "Making the sample")
+	made, err := sample.Make(e.ctx, sample.Options{Folder: c.Data, Days: c.Days, Until: c.Until.value, Seed: c.Seed, Secret: secret, Version: Version(),
+		Progress: func(done, total time.Duration) { bar(int64(done), int64(total)) }})
+	bar(0, 0)
+	if err != nil {
+		return err
+	}
+	if err := printOne(e.stdout, c.Output, sampleColumns, madeSample{made, machine.Since(begun)}); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "Look at it: makola serve --data %s\n", shellWord(made.Folder))
+	return nil
+}
+
+// shellWord is a text as one word of a shell's line.
+func shellWord(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:-") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// barOn shows on a terminal how much of a long command is done, as a bar that a total of 0 removes. Elsewhere it shows
+// nothing.
+func barOn(w io.Writer, what string) func(done, total int64) {
+	if !terminal(w) {
+		return func(int64, int64) {}
+	}
+	return barLine(w, what)
+}
+
+// progressWidth is how wide a whole bar is, in characters.
+const progressWidth = 40
+
+func barLine(w io.Writer, what string) func(done, total int64) {
+	const clear = "\r\x1b[K"
+	shown := int64(-1) // percent
+	return func(done, total int64) {
+		if total <= 0 {
+			if shown >= 0 {
+				fmt.Fprint(w, clear)
+			}
+			return
+		}
+		percent := min(100, 100*(done/1_000)/max(1, total/1_000))
+		if percent == shown {
+			return
+		}
+		shown = percent
+		full := int(percent * progressWidth / 100)
+		fmt.Fprintf(w, "%s%s [%s%s] %d %%", clear, what, strings.Repeat("#", full), strings.Repeat(".", progressWidth-full), percent)
+	}
+}

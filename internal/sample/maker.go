@@ -1,0 +1,171 @@
+package sample
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/clock"
+)
+
+// maker is one making of a sample.
+type maker struct {
+	clock    *clock.Clock
+	app      *app.App
+	operator *operator
+	receiver *receiver
+	seed     uint64
+	shops    []*shop
+	networks map[string]string // the ids of airtime by the word of the network
+	services map[string]string // the ids of data by the word of the network
+	banks    []string          // ids
+	faults   map[string]bool
+	busy     time.Time // until when what was asked last is followed closely
+	made     Made
+}
+
+// How closely time passes: second by second while what was asked is being settled, then in strides, so that what is
+// tried again has a plausible time.
+const (
+	busyFor  = 20 * time.Second
+	busyStep = time.Second
+	stride   = 30 * time.Minute
+)
+
+// until lets time pass. Everything that is due at a moment has happened before the next one comes.
+func (m *maker) until(ctx context.Context, at time.Time) error {
+	for {
+		now := m.clock.Now()
+		left := at.Sub(now)
+		if left <= 0 {
+			return nil
+		}
+		step := min(left, stride)
+		if now.Before(m.busy) {
+			step = min(step, busyStep)
+		}
+		m.clock.Advance(step)
+		if err := m.app.Quiet(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits for what was just asked, and has it followed closely from now.
+func (m *maker) rest(ctx context.Context) error {
+	m.busy = m.clock.Now().Add(busyFor)
+	return m.app.Quiet(ctx)
+}
+
+// maxAnswer bounds an answer in bytes.
+const maxAnswer = 1 << 20
+
+// call makes one request and reads its answer, which must be a success.
+func call(ctx context.Context, method, url, key string, body, into any) error {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, sent)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("x-api-key", key)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s %s was answered with %d: %s", method, r.URL.Path, answer.StatusCode, text)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}
+
+// ask makes a request of a shop.
+func (m *maker) ask(ctx context.Context, s *shop, method, path string, body, into any) error {
+	return call(ctx, method, m.app.Ready().APIURL+path, s.key, body, into)
+}
+
+// sim makes a request of the simulator.
+func (m *maker) sim(ctx context.Context, method, path string, body, into any) error {
+	return call(ctx, method, m.app.Ready().SimURL+path, "", body, into)
+}
+
+// fault strikes the next request of an operation.
+func (m *maker) fault(ctx context.Context, operation, kind string) error {
+	return m.sim(ctx, http.MethodPost, "/faults", map[string]any{"operation": operation, "fault": kind, "count": 1}, nil)
+}
+
+// named is one thing of a list that the interface answers.
+type named struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Network string `json:"network"`
+}
+
+type namedList struct {
+	Data []named `json:"data"`
+}
+
+// catalogue learns what can be bought, and where banks are.
+func (m *maker) catalogue(ctx context.Context, s *shop) error {
+	var networks, services, banks namedList
+	for path, list := range map[string]*namedList{"/airtime-api/networks": &networks, "/databundle-api-v2/services": &services, "/payment-api/banks": &banks} {
+		if err := m.ask(ctx, s, http.MethodGet, path, nil, list); err != nil {
+			return err
+		}
+	}
+	m.networks, m.services = map[string]string{}, map[string]string{}
+	for _, n := range networks.Data {
+		m.networks[networkWord(n.Name)] = n.ID
+	}
+	for _, n := range services.Data {
+		if word := networkWord(n.Network); m.services[word] == "" {
+			m.services[word] = n.ID
+		}
+	}
+	for _, b := range banks.Data {
+		m.banks = append(m.banks, b.ID)
+	}
+	slices.Sort(m.banks)
+	for _, network := range networkWords {
+		if m.networks[network] == "" || m.services[network] == "" || len(m.banks) == 0 {
+			return fmt.Errorf("the catalogue lacks %s: %v, %v, %d banks", network, m.networks, m.services, len(m.banks))
+		}
+	}
+	return nil
+}
+
+// networkWord is how requests call a network, whatever its full name is.
+func networkWord(name string) string {
+	name = strings.ToUpper(name)
+	switch {
+	case strings.HasPrefix(name, "MTN"):
+		return "MTN"
+	case strings.HasPrefix(name, "TELECEL"), strings.HasPrefix(name, "VDF"), strings.HasPrefix(name, "VODA"):
+		return "VDF"
+	}
+	return "ATL"
+}

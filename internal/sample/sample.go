@@ -1,0 +1,175 @@
+// Package sample makes a data folder with a plausible past, so that somebody who looks at Makola for the first time sees
+// full pages, and a developer has lists, failures and open questions to work with. It runs a whole development server
+// of its own (package app) in that folder, on a clock of its own that starts months ago and stands still between two
+// events, and asks it as customers do: over the JSON interface, on handsets of the simulator, with a receiver for the
+// webhooks. What operators do (accounts, funding, sender IDs) it does with the verbs that commands call.
+//
+// What happens, and when, is drawn from a seed before anything is asked (plan.go), so that the same seed and the same
+// last day make the same history; ids and what the machine's own clock measures differ. It knows no table.
+package sample
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Days is how many days of history a sample has by itself, and the bounds of what may be asked for.
+const (
+	Days      = 90
+	LeastDays = 3
+	MostDays  = 366
+)
+
+// Options say what is made. Zero values take the defaults named here.
+type Options struct {
+	Folder  string        // of the data, which must not be there or be empty
+	Days    int           // whole UTC days; 0: Days
+	Until   time.Time     // the end of the last day; zero: the beginning of today
+	Seed    uint64        // the same one makes the same history
+	Secret  config.Secret // the master key; none: the folder gets a development key of its own
+	Version string        // of the program
+	// Progress is told how much of the history is made. nil: nobody.
+	Progress func(done, total time.Duration)
+}
+
+// Made is what was made.
+type Made struct {
+	Folder    string
+	From, To  time.Time // of the history
+	Payments  int       // that were asked for
+	Failing   int       // of them those that the customer or the provider ends
+	Stuck     int       // payouts of which nobody knows the outcome
+	Campaigns int
+	OTPs      int // one-time passwords
+	Webhooks  int // that were received
+	InReview  int // sender IDs
+}
+
+// making is what the folder is called until everything is in it.
+const making = ".making"
+
+// Make makes the sample. The folder appears when it is whole; what was begun is removed when ctx ends or anything
+// fails. A folder with anything in it is refused.
+func Make(ctx context.Context, o Options) (Made, error) {
+	if o.Days = cmp.Or(o.Days, Days); o.Days < LeastDays || o.Days > MostDays {
+		return Made{}, problem.Field("days", fmt.Sprintf("must be %d to %d", LeastDays, MostDays))
+	}
+	if o.Until.IsZero() {
+		o.Until = clock.Real().Now()
+	}
+	o.Until = o.Until.UTC().Truncate(24 * time.Hour)
+	if o.Progress == nil {
+		o.Progress = func(time.Duration, time.Duration) {}
+	}
+	if err := Free(o.Folder); err != nil {
+		return Made{}, err
+	}
+	place := filepath.Clean(o.Folder) + making
+	if err := os.Mkdir(place, 0o700); err != nil {
+		return Made{}, notMade(err)
+	}
+	made, err := fill(ctx, o, place)
+	if err == nil {
+		err = moveTo(place, o.Folder)
+	}
+	if err == nil {
+		return made, nil
+	}
+	if ctx.Err() != nil {
+		err = problem.Wrap(err, problem.Unavailable, "interrupted", "The making of the sample was interrupted, and nothing is left of it")
+	}
+	return Made{}, errors.Join(err, os.RemoveAll(place))
+}
+
+// Free refuses a folder in which a sample cannot be made: it has something in it, or another one is being made there.
+func Free(folder string) error {
+	inside, err := os.ReadDir(folder)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return notMade(err)
+	case len(inside) > 0:
+		return problem.New(problem.Duplicate, "folder_not_empty", "A sample is made in a folder of its own, and "+folder+" has something in it: name another one")
+	}
+	if _, err := os.Stat(filepath.Clean(folder) + making); err == nil {
+		return problem.New(problem.Duplicate, "sample_being_made",
+			"A sample is being made for this folder, or its making was cut off: wait for it, or remove "+filepath.Clean(folder)+making)
+	}
+	return nil
+}
+
+func notMade(err error) error {
+	return problem.Wrap(err, problem.Unavailable, "folder_unusable", fmt.Sprintf("The folder of the sample cannot be made: %v", err))
+}
+
+// moveTo gives the folder its name. An empty one that is there gives way.
+func moveTo(place, folder string) error {
+	if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return notMade(err)
+	}
+	if err := os.Rename(place, folder); err != nil {
+		return notMade(err)
+	}
+	return nil
+}
+
+// opens is when the server of a sample is started, on its first day, before anybody works.
+const opens = 5 * time.Hour
+
+// fill makes the history in a place.
+func fill(ctx context.Context, o Options, place string) (made Made, err error) {
+	from := o.Until.AddDate(0, 0, -o.Days)
+	m := &maker{clock: clock.NewManual(from.Add(opens)), seed: o.Seed, faults: map[string]bool{},
+		made: Made{Folder: o.Folder, From: from, To: o.Until}}
+	storage := config.Storage{Data: place}
+	cfg := config.Server{Storage: storage, Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Node: "sample",
+		DrainFor: 30 * time.Second, Secret: o.Secret, Quotas: config.Quotas{Contacts: 1_000_000, Groups: 10_000, Senders: 1_000, Campaigns: 1_000}}
+	if m.app, err = app.Start(ctx, cfg, app.Options{Version: o.Version, Clock: m.clock, BooksEvery: 24 * time.Hour}); err != nil {
+		return Made{}, err
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainFor)
+		defer cancel()
+		err = errors.Join(err, m.app.Stop(stop))
+	}()
+	if m.operator, err = openOperator(ctx, storage, o.Secret, m.clock); err != nil {
+		return Made{}, err
+	}
+	defer func() { err = errors.Join(err, m.operator.close()) }()
+	if m.receiver, err = openReceiver(o.Seed); err != nil {
+		return Made{}, err
+	}
+	defer m.receiver.close()
+	if err := m.open(ctx); err != nil {
+		return Made{}, err
+	}
+	total := o.Until.Sub(from)
+	for _, s := range m.plan(o.Days) {
+		if err := m.until(ctx, s.at); err != nil {
+			return Made{}, err
+		}
+		if err := s.do(ctx); err != nil {
+			return Made{}, fmt.Errorf("the sample's %s: %w", s.at.Format(time.DateTime), err)
+		}
+		if err := m.rest(ctx); err != nil {
+			return Made{}, err
+		}
+		o.Progress(s.at.Sub(from), total)
+	}
+	if err := m.until(ctx, o.Until); err != nil {
+		return Made{}, err
+	}
+	o.Progress(total, total)
+	m.made.Webhooks = m.receiver.count()
+	return m.made, nil
+}
