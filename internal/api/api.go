@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
@@ -37,6 +38,7 @@ type Deps struct {
 	Tenants   *tenant.Store
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
+	Enquiries *enquiry.Enquiries
 	Senders   *senderid.Store
 	Contacts  *contacts.Store
 	Messaging *messaging.Messaging

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
@@ -57,6 +58,7 @@ type parts struct {
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
+	enquiries *enquiry.Enquiries
 	payments  *payments.Payments
 	senders   *senderid.Store
 	contacts  *contacts.Store
@@ -150,8 +152,9 @@ func (a *App) buildParts(ctx context.Context) error {
 		return nil
 	})
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
+	a.enquiries = enquiry.New(a.db, a.tenants, a.routes, a.clock)
 	a.payments = payments.New(payments.Deps{
-		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Watch: a.watch,
+		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Enquiries: a.enquiries, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
@@ -240,6 +243,9 @@ func (a *App) prune(ctx context.Context) error {
 		return err
 	}
 	if err := a.identity.Prune(ctx); err != nil {
+		return err
+	}
+	if err := a.enquiries.Prune(ctx); err != nil {
 		return err
 	}
 	_, err := a.routes.Prune(ctx, a.clock.Now().Add(-keepExchanges))

@@ -7,8 +7,6 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
-	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -46,7 +44,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	if old, replayed, err := p.earlier(ctx, a); err != nil || replayed {
 		return old, replayed, err
 	}
-	service, err := p.service(ctx, r.ServiceID)
+	service, err := p.enquiries.Service(ctx, r.ServiceID)
 	if err != nil {
 		return Payment{}, false, err
 	}
@@ -54,16 +52,19 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		return Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
 	p.mintReference(&pay)
-	o, err := p.offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
+	o, err := p.enquiries.Offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {
 		return Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
-	pay.Channel, pay.Account, pay.Amount, pay.Rail = string(o.network), string(o.number), o.Amount, o.rail
+	pay.Channel, pay.Account, pay.Amount, pay.Rail = string(o.Network), string(o.MSISDN), o.Amount, o.Rail
 	pay.Details = Details{
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
 		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
 	}
-	if err := p.stillOffered(ctx, pay, service, o); err != nil {
+	if err = p.chooseRail(ctx, &pay, ""); err == nil {
+		err = p.enquiries.StillOffered(ctx, pay.Mode, service, o)
+	}
+	if err != nil {
 		return Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
 	a.payment = pay
@@ -93,30 +94,4 @@ func (p *Payments) offerForgotten(ctx context.Context, pay Payment, gone error) 
 	default:
 		return err
 	}
-}
-
-// stillOffered asks the rail that made an offer whether it stands.
-func (p *Payments) stillOffered(ctx context.Context, pay Payment, s route.Service, o offerRow) error {
-	if err := p.chooseRail(ctx, &pay, ""); err != nil {
-		return err
-	}
-	rail, ok := p.routes.Rail(o.rail, pay.Mode)
-	if !ok || rail.Bundles == nil {
-		return errOfferGone() // its provider is gone
-	}
-	asking, cancel := context.WithTimeout(ctx, offersTime)
-	defer cancel()
-	quoted, _, answer := p.quote(asking, rail, s, o.number)
-	switch answer.Class {
-	case provider.Accepted:
-		for _, q := range quoted {
-			if q.Value == o.Value && q.Amount == o.Amount {
-				return nil
-			}
-		}
-		return errOfferGone()
-	case provider.Rejected:
-		return errOfferGone()
-	}
-	return problem.New(problem.Unavailable, "offers_unavailable", "The package cannot be checked at the moment. Nothing was bought; try again shortly.")
 }

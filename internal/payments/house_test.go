@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
@@ -263,9 +264,10 @@ func (h *house) made(o jobs.Options) *node {
 	if h.recovers {
 		n.lost = recovery.New(h.db, h.clock, log)
 	}
+	tenants := tenant.New(h.db, l, h.clock)
 	n.Payments = New(Deps{
 		Recovery: n.lost,
-		DB:       h.db, Ledger: l, Tenants: tenant.New(h.db, l, h.clock), Jobs: q, Webhooks: n.webhooks, Routes: n.routes,
+		DB:       h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Enquiries: enquiry.New(h.db, tenants, n.routes, h.clock),
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
 		CallbackURL: func(provider.Rail) string { return h.callbackURL },
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
@@ -19,17 +20,18 @@ import (
 
 // Deps is what payments stand on.
 type Deps struct {
-	DB       *db.DB
-	Ledger   *ledger.Ledger
-	Tenants  *tenant.Store
-	Jobs     *jobs.Queue
-	Webhooks *webhook.Webhooks
-	Routes   *route.Table
-	Recovery *recovery.Recovery // nil: the database never goes back in time (tests)
-	Watch    *recovery.Watch    // nil: nobody watches (commands, tests)
-	Clock    *clock.Clock
-	Log      *slog.Logger
-	Secret   config.Secret // ProviderReferences are made under it
+	DB        *db.DB
+	Ledger    *ledger.Ledger
+	Tenants   *tenant.Store
+	Jobs      *jobs.Queue
+	Webhooks  *webhook.Webhooks
+	Routes    *route.Table
+	Enquiries *enquiry.Enquiries // nil: nothing is sold, and no bank account is paid (commands)
+	Recovery  *recovery.Recovery // nil: the database never goes back in time (tests)
+	Watch     *recovery.Watch    // nil: nobody watches (commands, tests)
+	Clock     *clock.Clock
+	Log       *slog.Logger
+	Secret    config.Secret // ProviderReferences are made under it
 	// CallbackURL gives the address at which a rail's callbacks arrive; nil or
 	// an empty answer: none are wanted.
 	CallbackURL func(rail provider.Rail) string
@@ -45,6 +47,7 @@ type Payments struct {
 	jobs        *jobs.Queue
 	webhooks    *webhook.Webhooks
 	routes      *route.Table
+	enquiries   *enquiry.Enquiries
 	recovery    *recovery.Recovery
 	watch       *recovery.Watch
 	clock       *clock.Clock
@@ -63,7 +66,7 @@ type Payments struct {
 // going.
 func New(d Deps) *Payments {
 	p := &Payments{
-		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, recovery: d.Recovery, watch: d.Watch,
+		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, enquiries: d.Enquiries, recovery: d.Recovery, watch: d.Watch,
 		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
 		references: newReferences(d.Secret.Derive("payments/provider-reference")),
 	}

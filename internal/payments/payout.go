@@ -88,7 +88,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 			return p.replayed(old, again, err)
 		}
 		// The verified name is used. Nothing is debited before it is known.
-		if a.payment.AccountName, err = p.bankName(ctx, t, r.BankID, r.AccountNumber); err != nil {
+		if a.payment.AccountName, err = p.enquiries.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
 			return Payment{}, false, err
 		}
 	}
@@ -111,7 +111,7 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 	limit := t.PayoutLimitWallet
 	if r.BankID != "" || r.AccountNumber != "" {
 		limit = t.PayoutLimitBank
-		if err := p.checkBankAccount(ctx, r.BankID, r.AccountNumber); err != nil && !bad.Merge(err) {
+		if err := p.enquiries.CheckBankAccount(ctx, r.BankID, r.AccountNumber); err != nil && !bad.Merge(err) {
 			return err
 		}
 	} else {

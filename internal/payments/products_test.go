@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -320,9 +321,9 @@ func TestAirtimeThatNobodySells(t *testing.T) {
 var oneGiga = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi}
 
 // offer fetches the packages of a number and gives the first.
-func (n *node) offered(service string, number msisdn.MSISDN) Offer {
+func (n *node) offered(service string, number msisdn.MSISDN) enquiry.Offer {
 	n.house.t.Helper()
-	all, holder, err := n.Offers(n.house.t.Context(), n.house.tenant.ID, n.serviceID(service), number)
+	all, holder, err := n.enquiries.Offers(n.house.t.Context(), n.house.tenant.ID, n.serviceID(service), number)
 	if err != nil || len(all) == 0 || holder != "AKOSUA TEST" {
 		n.house.t.Fatalf("%v of %q, %v", all, holder, err)
 	}
@@ -334,7 +335,7 @@ func TestBundle(t *testing.T) {
 		h := newHouse(t, d)
 		n := h.node("a")
 		h.second.sells(pending, oneGiga, provider.Offer{Display: "free", Value: "data_0"})
-		all, _, err := n.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
+		all, _, err := n.enquiries.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%v, %v: what has no price cannot be bought", all, err)
 		}
@@ -406,21 +407,13 @@ func TestBundleRefusals(t *testing.T) {
 			}
 		}
 		h.second.sells(pending, oneGiga)
-		h.clock.Advance(offerTime)
+		h.clock.Advance(enquiry.OfferTime)
 		if _, _, err := n.BuyBundle(t.Context(), h.caller(), good); !problem.Is(err, problem.NotFound) {
 			t.Errorf("expired: %v", err)
 		}
 		if n.balance() != funds || len(h.second.shop.bought) != 0 {
 			t.Errorf("the wallet has %s, bought %v", n.balance(), h.second.shop.bought)
 		}
-		h.second.sells(rejected)
-		_, _, err := n.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
-		wantKind(t, err, problem.Invalid)
-		h.second.sells(unknown)
-		_, _, err = n.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
-		wantKind(t, err, problem.Unavailable)
-		_, _, err = n.Offers(t.Context(), h.tenant.ID, "no-such-service", telecel)
-		wantKind(t, err, problem.NotFound)
 	})
 }
 
@@ -463,7 +456,7 @@ func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 		if is := n.balance(); is != funds-3*oneGiga.Amount {
 			t.Errorf("the wallet has %s", is)
 		}
-		h.clock.Advance(2 * offerTime)
+		h.clock.Advance(2 * enquiry.OfferTime)
 		pay, replayed, err := n.BuyBundle(t.Context(), c, r)
 		if err != nil || !replayed || ids[pay.ID] == 0 {
 			t.Errorf("replayed %v, %v", replayed, err)
@@ -525,34 +518,6 @@ func TestPayoutsToBanks(t *testing.T) {
 			t.Fatalf("%+v, %v", page, err)
 		}
 		n.books()
-	})
-}
-
-func TestNames(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
-		n := h.node("a")
-		h.second.sells(pending)
-		if name, err := n.WalletName(t.Context(), h.tenant.ID, "", telecel); err != nil || name != "AKOSUA TEST" {
-			t.Errorf("%q, %v", name, err)
-		}
-		if _, err := n.WalletName(t.Context(), h.tenant.ID, "", "233231234567"); !problem.Is(err, problem.Invalid) {
-			t.Errorf("a number of no network: %v", err)
-		}
-		if name, err := n.WalletName(t.Context(), h.tenant.ID, msisdn.Telecel, "233231234567"); err != nil || name == "" {
-			t.Errorf("with a network: %v", err)
-		}
-		if name, err := n.BankName(t.Context(), h.tenant.ID, n.bankID("040100"), "1234567"); err != nil || name != "AKOSUA TEST" {
-			t.Errorf("%q, %v", name, err)
-		}
-		h.second.sells(rejected)
-		if _, err := n.WalletName(t.Context(), h.tenant.ID, msisdn.Telecel, telecel); !problem.Is(err, problem.Invalid) {
-			t.Errorf("unknown wallet: %v", err)
-		}
-		h.second.sells(unknown)
-		if _, err := n.WalletName(t.Context(), h.tenant.ID, msisdn.Telecel, telecel); !problem.Is(err, problem.Unavailable) {
-			t.Errorf("no answer: %v", err)
-		}
 	})
 }
 

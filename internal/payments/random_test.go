@@ -292,7 +292,7 @@ func (n *node) randomStep(r *rand.Rand) (kinds []Kind, err error) {
 		_, _, err = n.TopUp(ctx, h.caller(), n.topUp())
 		return []Kind{KindTopUp}, err
 	case 6:
-		offers, _, err := n.Offers(ctx, h.tenant.ID, n.serviceID("telecel_data"), telecel)
+		offers, _, err := n.enquiries.Offers(ctx, h.tenant.ID, n.serviceID("telecel_data"), telecel)
 		if err != nil {
 			return nil, err
 		}

@@ -97,9 +97,6 @@ func (p *Payments) sweep(ctx context.Context) error {
 	if err == nil {
 		err = r.looks(ctx)
 	}
-	if err == nil {
-		err = p.pruneOffers(ctx)
-	}
 	return err
 }
 

@@ -1,0 +1,25 @@
+// Package enquiry asks providers what moves no money: whose a mobile money wallet or a bank account is, and which data
+// packages a number is offered at which price. Because nothing moves, a question goes to the next rail when one rail
+// does not answer, and it may be asked again at any time. A package that was offered is stored as an offer with an id
+// of ours, because its price may be paid within 60 minutes; payments read it here when it is bought.
+package enquiry
+
+import (
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Enquiries asks the rails of a route table, and keeps offers. It is safe for concurrent use.
+type Enquiries struct {
+	db      *db.DB
+	tenants *tenant.Store
+	routes  *route.Table
+	clock   *clock.Clock
+}
+
+// New is for a database that is open. The rails of r are asked.
+func New(d *db.DB, t *tenant.Store, r *route.Table, c *clock.Clock) *Enquiries {
+	return &Enquiries{db: d, tenants: t, routes: r, clock: c}
+}

@@ -1,0 +1,201 @@
+package enquiry
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// OfferTime is how long an offer can be bought.
+const OfferTime = 60 * time.Minute
+
+// offersTime bounds one question for offers, all rails together.
+const offersTime = 8 * time.Second
+
+// Offer is a data package as one rail quoted it to one number.
+type Offer struct {
+	ID        string // ours
+	Tenant    string // id
+	ServiceID string // of the catalogue
+	MSISDN    msisdn.MSISDN
+	Network   msisdn.Network
+	Rail      string        // the only one that the offer can be bought at
+	Display   string        // the package's name for people
+	Value     string        // the provider's name of the package
+	Amount    money.Pesewas // its price
+	ExpiresAt time.Time
+}
+
+// Offers asks which packages of a service a number is offered now, and for the name of the number's holder, which is
+// empty where the provider does not know it. Each offer gets an id of ours that can be bought, again and again, for
+// OfferTime.
+func (e *Enquiries) Offers(ctx context.Context, tenantID, serviceID string, number msisdn.MSISDN) (offers []Offer, holder string, err error) {
+	t, err := e.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return nil, "", err
+	}
+	service, err := e.Service(ctx, serviceID)
+	if err != nil {
+		return nil, "", err
+	}
+	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
+		return nil, "", problem.Field("phone_number", msisdn.ErrNumber.Error())
+	}
+	rails, err := e.routes.Choose(ctx, route.Offers, string(service.Network), t.ID, string(t.Mode))
+	if err != nil {
+		return nil, "", err
+	}
+	asking, cancel := context.WithTimeout(ctx, offersTime)
+	defer cancel()
+	for _, rail := range rails {
+		quoted, name, o := e.quote(asking, rail, service, number)
+		switch o.Class {
+		case provider.Accepted:
+			offers, err = e.keep(ctx, t, service, number, rail, quoted)
+			return offers, name, err
+		case provider.Rejected:
+			return nil, "", problem.Field("phone_number", "is offered nothing by this service. "+provider.Sentence(o.Reason))
+		}
+	}
+	return nil, "", problem.New(problem.Unavailable, "offers_unavailable", "The packages cannot be fetched at the moment. Try again shortly.")
+}
+
+// Service is a data service of the catalogue that is sold at the moment; any other is NotFound.
+func (e *Enquiries) Service(ctx context.Context, id string) (route.Service, error) {
+	s, found, err := e.routes.Service(ctx, id)
+	if err == nil && (!found || s.Status != route.Active) {
+		err = problem.New(problem.NotFound, "service_not_found", "Data service not found")
+	}
+	return s, err
+}
+
+// quote asks one rail.
+func (e *Enquiries) quote(ctx context.Context, rail provider.Rail, s route.Service, number msisdn.MSISDN) ([]provider.Offer, string, provider.Outcome) {
+	begun := e.clock.Now()
+	offers, holder, o := rail.Bundles.Offers(ctx, provider.OffersRequest{Service: s.Key, Network: s.Network, MSISDN: number})
+	e.routes.Report(rail, route.Offers, o, e.clock.Since(begun))
+	return offers, holder, o
+}
+
+var offerColumns = []db.Column[Offer]{
+	{Name: "tenant", Text: func(o Offer) string { return o.Tenant }},
+	{Name: "id", Text: func(o Offer) string { return o.ID }},
+	{Name: "service_id", Text: func(o Offer) string { return o.ServiceID }},
+	{Name: "network", Text: func(o Offer) string { return string(o.Network) }},
+	{Name: "msisdn", Text: func(o Offer) string { return string(o.MSISDN) }},
+	{Name: "rail", Text: func(o Offer) string { return o.Rail }},
+	{Name: "display", Text: func(o Offer) string { return o.Display }},
+	{Name: "value", Text: func(o Offer) string { return o.Value }},
+	{Name: "amount", Int: func(o Offer) int64 { return int64(o.Amount) }},
+	{Name: "expires_at", Time: func(o Offer) time.Time { return o.ExpiresAt }},
+}
+
+// keep stores what a rail quoted, and gives each offer its id. A package without a price cannot be bought and is left
+// out.
+func (e *Enquiries) keep(ctx context.Context, t tenant.Tenant, s route.Service, number msisdn.MSISDN, rail provider.Rail, quoted []provider.Offer) ([]Offer, error) {
+	until := e.clock.Now().Add(OfferTime)
+	offers := []Offer{}
+	for _, q := range quoted {
+		if q.Amount <= 0 {
+			continue
+		}
+		offers = append(offers, Offer{
+			ID: uuid.NewString(), Tenant: t.ID, ServiceID: s.ID, MSISDN: number, Network: s.Network, Rail: rail.Name,
+			Display: q.Display, Value: q.Value, Amount: q.Amount, ExpiresAt: until,
+		})
+	}
+	if len(offers) == 0 {
+		return offers, nil
+	}
+	there := func(tx *db.Tx) (found bool, err error) {
+		var one int
+		return tx.One(`SELECT 1 FROM offers WHERE tenant = $1 AND id = $2`, []any{t.ID, offers[0].ID}, &one)
+	}
+	err := e.db.WriteRecognising(ctx, there, func(tx *db.Tx) error {
+		db.Insert(tx, "offers", offerColumns, offers)
+		return nil
+	})
+	return offers, err
+}
+
+const offerByID = `SELECT tenant, id, service_id, network, msisdn, rail, display, value, amount, expires_at FROM offers WHERE tenant = $1 AND id = $2`
+
+// Offer finds an offer of a service that the number can still buy. One that is unknown, expired, another tenant's or
+// another number's is NotFound.
+func (e *Enquiries) Offer(ctx context.Context, tenantID, id, serviceID string, number msisdn.MSISDN) (Offer, error) {
+	var o Offer
+	found := false
+	err := e.db.Read(ctx, func(tx *db.Tx) (err error) {
+		found, err = tx.One(offerByID, []any{tenantID, id},
+			&o.Tenant, &o.ID, &o.ServiceID, (*string)(&o.Network), (*string)(&o.MSISDN), &o.Rail, &o.Display, &o.Value, &o.Amount, &o.ExpiresAt)
+		return err
+	})
+	if err != nil {
+		return Offer{}, err
+	}
+	if !found || o.ServiceID != serviceID || o.MSISDN != number || !e.clock.Now().Before(o.ExpiresAt) {
+		return Offer{}, errGone()
+	}
+	return o, nil
+}
+
+// StillOffered asks the rail of an offer whether it sells the package at that price to that number now. NotFound: it
+// does not. Unavailable: it did not answer. mode is the tenant's, s the offer's service.
+func (e *Enquiries) StillOffered(ctx context.Context, mode string, s route.Service, o Offer) error {
+	rail, ok := e.routes.Rail(o.Rail, mode)
+	if !ok || rail.Bundles == nil {
+		return errGone() // its provider was removed
+	}
+	asking, cancel := context.WithTimeout(ctx, offersTime)
+	defer cancel()
+	quoted, _, answer := e.quote(asking, rail, s, o.MSISDN)
+	switch answer.Class {
+	case provider.Accepted:
+		for _, q := range quoted {
+			if q.Value == o.Value && q.Amount == o.Amount {
+				return nil
+			}
+		}
+		return errGone()
+	case provider.Rejected:
+		return errGone()
+	}
+	return problem.New(problem.Unavailable, "offers_unavailable", "The package cannot be checked at the moment. Nothing was bought; try again shortly.")
+}
+
+func errGone() error {
+	return problem.New(problem.NotFound, "package_expired", "Invalid or expired package id")
+}
+
+const (
+	// offerKept is how long an expired offer stays, for operators.
+	offerKept = 24 * time.Hour
+	// pruneAtOnce is the most rows of one transaction.
+	pruneAtOnce = 1_000
+
+	pruneOffers = `DELETE FROM offers WHERE (tenant, id) IN
+		(SELECT tenant, id FROM offers WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`
+)
+
+// Prune removes the offers that expired more than a day ago, in small transactions.
+func (e *Enquiries) Prune(ctx context.Context) error {
+	before := e.clock.Now().Add(-offerKept)
+	for removed := int64(pruneAtOnce); removed == pruneAtOnce; {
+		if err := e.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
+			removed, err = tx.Exec(pruneOffers, before, pruneAtOnce)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
