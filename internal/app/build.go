@@ -129,10 +129,10 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 func (a *App) buildParts(ctx context.Context) error {
 	a.access = access.New(a.db, a.clock)
 	a.audit = audit.New(a.db, a.clock)
-	a.identity = identity.New(a.db, a.clock)
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}
+	a.identity = identity.New(a.db, a.clock, a.audit, identity.Options{Secret: a.cfg.Secret, Development: !a.production})
 	if err := a.access.CheckInstallation(ctx, a.cfg.Secret); err != nil {
 		return err
 	}

@@ -29,11 +29,11 @@ func first(v *visit) (answer, error) {
 		return answer{}, errNoPage()
 	}
 	token := v.r.FormValue("t")
-	p, err := v.console.Identity.Link(v.ctx, token)
+	l, err := v.console.Identity.Link(v.ctx, token)
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{title: "Sign in", body: signIn(p, token)}, nil
+	return answer{title: "Sign in", body: signIn(l.Person, token)}, nil
 }
 
 // signInByLink uses a link up.

@@ -1,5 +1,5 @@
 // Package identity knows the people who use the console: who they are, which role each has at a tenant or at the
-// installation, how they sign in and for how long they stay. What a role may do is one table of the code (policy.go),
+// installation, how they prove it (a password, a second factor) and for how long they stay. What a role may do is one table of the code (policy.go),
 // which the documents print and every route of the console names a line of.
 //
 // A session is a row, so that it can be listed and ended. The browser has a random token of 256 bits and the row its
@@ -9,13 +9,16 @@ package identity
 
 import (
 	"context"
+	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/fresh"
 )
@@ -30,8 +33,9 @@ const (
 	IdleMember   = 8 * time.Hour
 	// Longest is how long a session lasts at most.
 	Longest = 12 * time.Hour
-	// LinkLasts is how long a sign-in link works.
-	LinkLasts = 30 * time.Minute
+	// LinkLasts is how long a sign-in link of a development server works, and InvitationLasts one that an operator makes.
+	LinkLasts       = 30 * time.Minute
+	InvitationLasts = 24 * time.Hour
 	// usedEvery is how often the last use of a session is written.
 	usedEvery = time.Minute
 	// keepEnded is how long ended sessions and links are kept.
@@ -44,14 +48,24 @@ const (
 
 // Identity keeps people, memberships, links and sessions. It is safe for concurrent use.
 type Identity struct {
-	db       *db.DB
-	clock    *clock.Clock
-	sessions *fresh.Cache[string, sessionRow]
+	db          *db.DB
+	clock       *clock.Clock
+	audit       *audit.Log
+	sealer      cipher.AEAD // of factors; nil without a master key
+	development bool
+	hasher      hasher
+	sessions    *fresh.Cache[string, sessionRow]
+}
+
+// Options are what an Identity needs to know of its installation.
+type Options struct {
+	Secret      config.Secret // empty: factors cannot be used, only taken away
+	Development bool          // links of the first screen work
 }
 
 // New makes an Identity.
-func New(d *db.DB, c *clock.Clock) *Identity {
-	i := &Identity{db: d, clock: c}
+func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
+	i := &Identity{db: d, clock: c, audit: log, sealer: newSealer(o.Secret), development: o.Development, hasher: newHasher()}
 	i.sessions = fresh.New(c, Freshness, cachedSessions, i.loadSession)
 	return i
 }
@@ -83,6 +97,7 @@ func (i *Identity) Prune(ctx context.Context) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(pruneSessions, -1, before)
 		tx.Defer(pruneLinks, -1, before)
+		tx.Defer(pruneTries, -1, i.clock.Now())
 		return nil
 	})
 }

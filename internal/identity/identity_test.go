@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync"
@@ -8,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
@@ -25,10 +28,21 @@ type fixture struct {
 	person Person
 }
 
+func newIdentity(t *testing.T, d *db.DB, c *clock.Clock) *Identity {
+	t.Helper()
+	secret, err := config.NewSecret(bytes.Repeat([]byte{7}, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := New(d, c, audit.New(d, c), Options{Secret: secret, Development: true})
+	i.hasher.memory, i.hasher.time = 64, 1 // what a password costs is not what these tests are about
+	return i
+}
+
 func each(t *testing.T, memberships []Membership, fn func(f *fixture)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
-		f := &fixture{Identity: New(d, c), t: t, db: d, clock: c}
+		f := &fixture{Identity: newIdentity(t, d, c), t: t, db: d, clock: c}
 		var err error
 		if f.person, err = f.Ensure(t.Context(), "Ama@Example.com ", "Ama Owusu", memberships); err != nil {
 			t.Fatal(err)
@@ -71,7 +85,7 @@ func TestALinkSignsInOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
 		for range 2 { // to look at it does not use it up
-			if p, err := f.Link(f.t.Context(), link); err != nil || p.Email != "ama@example.com" {
+			if p, err := f.Link(f.t.Context(), link); err != nil || p.Person.Email != "ama@example.com" || p.Invitation {
 				f.t.Fatalf("%+v, %v", p, err)
 			}
 		}
@@ -188,7 +202,7 @@ func TestUseIsWrittenOnceAMinute(t *testing.T) {
 func TestAnEndedSessionIsOverEverywhereWithinASecond(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		here, there := f.signIn(), f.signIn()
-		other := New(f.db, f.clock) // another node
+		other := newIdentity(f.t, f.db, f.clock) // another node
 		if _, err := other.Visit(f.t.Context(), there, false); err != nil {
 			f.t.Fatal(err)
 		}

@@ -2,83 +2,144 @@ package identity
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
 
-const insertLink = `INSERT INTO sign_in_links (hash, person, created_at, expires_at) VALUES ($1, $2, $3, $4)`
+// The kinds of links. One of development signs in whoever has it; an invitation lets a person without a password choose
+// one. Stored.
+const (
+	kindDevelopment = "development"
+	kindInvitation  = "invitation"
+)
 
-// NewLink makes the token of a sign-in link, which works once and for LinkLasts.
+// LinkOf is what a link is for.
+type LinkOf struct {
+	Person     Person
+	Invitation bool // it asks for a password
+}
+
+const insertLink = `INSERT INTO sign_in_links (hash, person, created_at, expires_at, kind) VALUES ($1, $2, $3, $4, $5)`
+
+// NewLink makes the token of a link that signs a person in on a development server, once and within LinkLasts.
 func (i *Identity) NewLink(ctx context.Context, person string) (token string, err error) {
 	token = newToken()
 	err = i.db.Write(ctx, func(tx *db.Tx) error {
 		now := i.clock.Now()
-		tx.Defer(insertLink, 1, hashToken(token), person, now, now.Add(LinkLasts))
+		tx.Defer(insertLink, 1, hashToken(token), person, now, now.Add(LinkLasts), kindDevelopment)
 		return nil
 	})
 	return token, err
 }
 
-const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, l.expires_at, l.used_at
+const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.expires_at, l.used_at
 	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1`
 
-// errLink is the one refusal of a link: which of its reasons it was is told to nobody.
+// errLink is the one refusal of a link: which of its reasons it was is not told.
 func errLink() error {
-	return problem.New(problem.Unauthenticated, "link_not_valid", "This sign-in link does not work: it was used, it is older than 30 minutes, or it is incomplete")
+	return problem.New(problem.Unauthenticated, "link_not_valid", "This link does not work: it was used, it is too old, or it is incomplete")
 }
 
-// Link says whom a link signs in, and leaves it as it is.
-func (i *Identity) Link(ctx context.Context, token string) (Person, error) {
-	var p Person
+// Link says whom a link is for, and leaves it as it is.
+func (i *Identity) Link(ctx context.Context, token string) (LinkOf, error) {
+	var l LinkOf
 	err := i.db.Read(ctx, func(tx *db.Tx) (err error) {
-		p, err = i.link(tx, token)
+		l, err = i.link(tx, token)
 		return err
 	})
-	return p, err
+	return l, err
 }
 
-func (i *Identity) link(tx *db.Tx, token string) (Person, error) {
+func (i *Identity) link(tx *db.Tx, token string) (LinkOf, error) {
 	if len(token) != tokenLength {
-		return Person{}, errLink()
+		return LinkOf{}, errLink()
 	}
 	var p Person
 	var expires, used time.Time
-	found, err := tx.One(selectLink, []any{hashToken(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &expires, &used)
+	var known bool // the person has a password
+	var kind string
+	found, err := tx.One(selectLink, []any{hashToken(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &known, &kind, &expires, &used)
 	if err != nil {
-		return Person{}, err
+		return LinkOf{}, err
 	}
-	if !found || !used.IsZero() || !p.DisabledAt.IsZero() || !i.clock.Now().Before(expires) {
-		return Person{}, errLink()
+	invitation := kind == kindInvitation
+	if !found || !used.IsZero() || !p.DisabledAt.IsZero() || !i.clock.Now().Before(expires) || invitation && known || !invitation && !i.development {
+		return LinkOf{}, errLink()
 	}
-	return p, nil
+	return LinkOf{p, invitation}, nil
 }
 
 const useLink = `UPDATE sign_in_links SET used_at = $2 WHERE hash = $1 AND used_at = 0`
 
-const insertSession = `INSERT INTO sessions (hash, id, person, agent, created_at, used_at) VALUES ($1, $2, $3, $4, $5, $6)`
+// use finds a link and uses it up.
+func (i *Identity) use(tx *db.Tx, token string, invitation bool) (Person, error) {
+	l, err := i.link(tx, token)
+	if err != nil {
+		return Person{}, err
+	}
+	if l.Invitation != invitation {
+		return Person{}, errLink()
+	}
+	n, err := tx.Exec(useLink, hashToken(token), i.clock.Now())
+	if err == nil && n != 1 { // another browser was quicker
+		err = errLink()
+	}
+	return l.Person, err
+}
 
-// SignIn uses a link up and begins a session. agent is what the browser calls itself.
+// SignIn uses a link of a development server up and begins a session. agent is what the browser calls itself.
 func (i *Identity) SignIn(ctx context.Context, link, agent string) (token string, err error) {
 	token = newToken()
 	id := uuid.Must(uuid.NewV7()).String()
 	err = i.db.Write(ctx, func(tx *db.Tx) error {
-		p, err := i.link(tx, link)
+		p, err := i.use(tx, link, false)
 		if err != nil {
 			return err
 		}
 		now := i.clock.Now()
-		n, err := tx.Exec(useLink, hashToken(link), now)
+		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, "", time.Time{})
+		return nil
+	})
+	return token, err
+}
+
+const choosePassword = `UPDATE people SET password = $2 WHERE id = $1 AND password = '' AND disabled_at = 0`
+
+// Accept uses an invitation up: its person chooses a password, and a session begins.
+func (i *Identity) Accept(ctx context.Context, link, password, agent string, from netip.Addr) (token string, err error) {
+	l, err := i.Link(ctx, link)
+	if err != nil {
+		return "", err
+	}
+	if err := checkPassword(password, l.Person); err != nil {
+		return "", err
+	}
+	sealed, err := i.hasher.seal(ctx, password)
+	if err != nil {
+		return "", err
+	}
+	token = newToken()
+	id := uuid.Must(uuid.NewV7()).String()
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		p, err := i.use(tx, link, true)
 		if err != nil {
 			return err
 		}
-		if n != 1 { // another browser was quicker
-			return errLink()
+		n, err := tx.Exec(choosePassword, p.ID, sealed)
+		if err == nil && n != 1 {
+			err = errLink()
 		}
-		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now)
-		return nil
+		if err != nil {
+			return err
+		}
+		now := i.clock.Now()
+		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, sourceOf(from), time.Time{})
+		return i.note(tx, p, from, audit.Entry{Action: "person.password", Details: changesOf("password", "none", "a new one")})
 	})
 	return token, err
 }

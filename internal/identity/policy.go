@@ -50,6 +50,23 @@ func Roles(s Site) []Role {
 
 func (r Role) at(s Site) bool { return slices.Contains(Roles(s), r) }
 
+// strong are the roles that move money, keys or roles, or decide about who may.
+var strong = map[Site][]Role{
+	TenantSite:       {Owner, Admin, Finance, Signatory, Developer},
+	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury},
+}
+
+// NeedsFactor says whether the people of a role must have a second factor in production.
+func (r Role) NeedsFactor(s Site) bool { return slices.Contains(strong[s], r) }
+
+// Lacks says what a visitor must set up in production before anything else.
+func (v Visitor) Lacks() (password, factor bool) {
+	for _, m := range v.Memberships {
+		factor = factor || m.Role.NeedsFactor(siteOf(m.Tenant))
+	}
+	return !v.HasPassword, factor && !v.HasFactor
+}
+
 // Permission is one right of a role.
 type Permission string
 

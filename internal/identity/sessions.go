@@ -15,6 +15,8 @@ type Session struct {
 	Agent     string // the browser, in its own words
 	CreatedAt time.Time
 	UsedAt    time.Time // to the minute
+	FactorAt  time.Time // when the second factor was last given; zero: never
+	Source    string    // the network that it began from; empty: not known
 }
 
 // Visitor is the person behind a request, with the session and the roles.
@@ -22,6 +24,9 @@ type Visitor struct {
 	Person      Person
 	Session     Session
 	Memberships []Membership
+	HasPassword bool
+	HasFactor   bool
+	hash        string // of the session's token
 }
 
 // Role is the visitor's role at a tenant or at the Installation; empty: none.
@@ -44,8 +49,9 @@ type sessionRow struct {
 	found   bool
 }
 
-const selectSession = `SELECT s.id, s.agent, s.created_at, s.used_at, s.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at
-	FROM sessions s JOIN people p ON p.id = s.person WHERE s.hash = $1`
+const selectSession = `SELECT s.id, s.agent, s.created_at, s.used_at, s.factor_at, s.source, s.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at,
+	p.password <> '', coalesce(f.sealed, '') <> ''
+	FROM sessions s JOIN people p ON p.id = s.person LEFT JOIN factors f ON f.person = p.id WHERE s.hash = $1`
 
 const selectMemberships = `SELECT m.tenant, m.role FROM sessions s JOIN memberships m ON m.person = s.person
 	WHERE s.hash = $1 ORDER BY m.tenant`
@@ -57,7 +63,9 @@ func (i *Identity) loadSession(ctx context.Context, hash string) (sessionRow, er
 		session := func(r *db.Row) error {
 			var ended time.Time
 			s, p := &row.visitor.Session, &row.visitor.Person
-			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt)
+			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt,
+				&row.visitor.HasPassword, &row.visitor.HasFactor)
+			row.visitor.hash = hash
 			row.found, row.ended = true, !ended.IsZero() || !p.DisabledAt.IsZero()
 			return err
 		}
@@ -127,7 +135,7 @@ func (i *Identity) SignOut(ctx context.Context, token string) error {
 	})
 }
 
-const selectSessions = `SELECT id, agent, created_at, used_at FROM sessions
+const selectSessions = `SELECT id, agent, created_at, used_at, factor_at, source FROM sessions
 	WHERE person = $1 AND ended_at = 0 AND created_at > $2 AND used_at > $3 ORDER BY id DESC LIMIT 100`
 
 // Sessions lists where a visitor is signed in, the latest first.
@@ -140,7 +148,7 @@ func (i *Identity) Sessions(ctx context.Context, v Visitor) (list []Session, err
 		list = nil
 		return tx.Query(selectSessions, []any{v.Person.ID, now.Add(-Longest), now.Add(-idle)}, func(r *db.Row) error {
 			var s Session
-			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt)
+			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source)
 			list = append(list, s)
 			return err
 		})

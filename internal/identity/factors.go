@@ -1,0 +1,327 @@
+package identity
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	// StepUpLasts is how long after a code what needs a second factor can be done.
+	StepUpLasts = 5 * time.Minute
+	// pendingLasts is how long a factor that was shown waits for its first code.
+	pendingLasts = 15 * time.Minute
+	// RecoveryCodes are made at once.
+	RecoveryCodes = 10
+)
+
+// newSealer makes the cipher that the keys of factors are stored under; nil without a master key.
+func newSealer(master config.Secret) cipher.AEAD {
+	if master.Empty() {
+		return nil
+	}
+	block, err := aes.NewCipher(master.Derive("identity factors"))
+	if err == nil {
+		var sealer cipher.AEAD
+		if sealer, err = cipher.NewGCMWithRandomNonce(block); err == nil {
+			return sealer
+		}
+	}
+	panic(fmt.Sprintf("identity: %v", err)) // a key of 32 bytes always serves
+}
+
+var errNoMaster = errors.New("identity: factors need the master key")
+
+// sealKey seals the key of a person's factor, which opens for no other person.
+func (i *Identity) sealKey(person string, key []byte) (string, error) {
+	if i.sealer == nil {
+		return "", errNoMaster
+	}
+	return base64.StdEncoding.EncodeToString(i.sealer.Seal(nil, nil, key, []byte(person))), nil
+}
+
+func (i *Identity) unseal(person, sealed string) ([]byte, error) {
+	if i.sealer == nil {
+		return nil, errNoMaster
+	}
+	text, err := base64.StdEncoding.DecodeString(sealed)
+	if err != nil {
+		return nil, fmt.Errorf("identity: the factor of %s cannot be read: %w", person, err)
+	}
+	key, err := i.sealer.Open(nil, nil, text, []byte(person))
+	if err != nil {
+		return nil, fmt.Errorf("identity: the factor of %s cannot be opened: is this the master key that it was stored under?", person)
+	}
+	return key, nil
+}
+
+// errStepUp asks for the second factor again.
+func errStepUp() error {
+	return problem.New(problem.Forbidden, "step_up_needed", "Give the code of your app again: the last one is more than five minutes ago")
+}
+
+// SteppedUp says whether the visitor gave the second factor within the last five minutes.
+func (i *Identity) SteppedUp(v Visitor) bool {
+	at := v.Session.FactorAt
+	return !at.IsZero() && i.clock.Now().Before(at.Add(StepUpLasts))
+}
+
+// NeedFactor refuses a visitor who has a factor and did not give it within the last five minutes. It reads the session
+// anew: one that has ended, or whose person was reset, does not pass.
+func (i *Identity) NeedFactor(ctx context.Context, v Visitor) error {
+	row, err := i.loadSession(ctx, v.hash)
+	switch {
+	case err != nil:
+		return err
+	case !row.live(i.clock.Now()):
+		return errSession()
+	case row.visitor.HasFactor && !i.SteppedUp(row.visitor):
+		return errStepUp()
+	}
+	return nil
+}
+
+const (
+	plantFactor   = `INSERT INTO factors (person) VALUES ($1) ON CONFLICT (person) DO NOTHING`
+	setPending    = `UPDATE factors SET pending = $2, pending_at = $3 WHERE person = $1`
+	selectPending = `SELECT pending FROM factors WHERE person = $1 AND pending <> '' AND pending_at > $2`
+)
+
+// Enrolment is a factor that waits for its first code.
+type Enrolment struct {
+	Key string // as a person types it into an app
+	URI string // as a QR code has it
+}
+
+// BeginFactor makes a factor for a visitor, who confirms it with its first code. One that is there stays until then, and
+// has to be given first.
+func (i *Identity) BeginFactor(ctx context.Context, v Visitor) error {
+	if err := i.NeedFactor(ctx, v); err != nil {
+		return err
+	}
+	sealed, err := i.sealKey(v.Person.ID, newFactorKey())
+	if err != nil {
+		return err
+	}
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(plantFactor, -1, v.Person.ID)
+		tx.Defer(setPending, 1, v.Person.ID, sealed, i.clock.Now())
+		return nil
+	})
+}
+
+// PendingFactor gives the visitor's factor that waits for its first code; found is false where there is none.
+func (i *Identity) PendingFactor(ctx context.Context, v Visitor) (e Enrolment, found bool, err error) {
+	sealed, err := i.pending(ctx, v)
+	if err != nil || sealed == "" {
+		return Enrolment{}, false, err
+	}
+	key, err := i.unseal(v.Person.ID, sealed)
+	return Enrolment{Key: base32Text.EncodeToString(key), URI: factorURI(key, v.Person.Email)}, err == nil, err
+}
+
+func (i *Identity) pending(ctx context.Context, v Visitor) (sealed string, err error) {
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		sealed = ""
+		_, err := tx.One(selectPending, []any{v.Person.ID, i.clock.Now().Add(-pendingLasts)}, &sealed)
+		return err
+	})
+	return sealed, err
+}
+
+func errCode() error { return problem.Field("code", "is not the code that the app shows now") }
+
+const (
+	confirmFactor = `UPDATE factors SET sealed = pending, pending = '', confirmed_at = $3, last_step = $4 WHERE person = $1 AND pending = $2`
+	markFactor    = `UPDATE sessions SET factor_at = $2 WHERE hash = $1 AND ended_at = 0`
+	endOthers     = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND hash <> $2 AND ended_at = 0`
+	dropCodes     = `DELETE FROM recovery_codes WHERE person = $1`
+	insertCode    = `INSERT INTO recovery_codes (hash, person, created_at) VALUES ($1, $2, $3)`
+)
+
+// ConfirmFactor makes the factor that waits the visitor's own by its first code, ends the visitor's other sessions, and
+// gives recovery codes, which are shown this once.
+func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code string, from netip.Addr) (recovery []string, err error) {
+	if err := i.NeedFactor(ctx, v); err != nil {
+		return nil, err
+	}
+	sealed, err := i.pending(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if sealed == "" {
+		return nil, problem.New(problem.Gone, "enrolment_over", "Begin again: this code was shown too long ago")
+	}
+	key, err := i.unseal(v.Person.ID, sealed)
+	if err != nil {
+		return nil, err
+	}
+	step := stepOf(key, typed(code), i.clock.Now())
+	if step == 0 {
+		return nil, errCode()
+	}
+	recovery = newRecoveryCodes()
+	before := "none"
+	if v.HasFactor {
+		before = "another"
+	}
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		now := i.clock.Now()
+		if n, err := tx.Exec(confirmFactor, v.Person.ID, sealed, now, step); err != nil || n != 1 {
+			return orMeanwhile(err)
+		}
+		if n, err := tx.Exec(markFactor, v.hash, now); err != nil || n != 1 {
+			return orMeanwhile(err)
+		}
+		tx.Defer(endOthers, -1, v.Person.ID, v.hash, now)
+		i.storeCodes(tx, v.Person.ID, recovery)
+		tx.AfterCommit(func() { i.sessions.Forget(v.hash) })
+		return i.note(tx, v.Person, from, audit.Entry{Action: "person.factor", Details: changesOf("second factor", before, "an app")})
+	})
+	return recovery, err
+}
+
+// orMeanwhile is the refusal of what another request changed since it was looked at.
+func orMeanwhile(err error) error {
+	if err == nil {
+		err = problem.New(problem.InProgress, "changed_meanwhile", "Your account was changed by another request. Nothing was done.")
+	}
+	return err
+}
+
+func newRecoveryCodes() []string {
+	codes := make([]string, RecoveryCodes)
+	for n := range codes {
+		codes[n] = newRecoveryCode()
+	}
+	return codes
+}
+
+// storeCodes replaces a person's recovery codes.
+func (i *Identity) storeCodes(tx *db.Tx, person string, codes []string) {
+	tx.Defer(dropCodes, -1, person)
+	for _, c := range codes {
+		tx.Defer(insertCode, 1, hashToken(typed(c)), person, i.clock.Now())
+	}
+}
+
+// RenewRecoveryCodes replaces the visitor's recovery codes, who must have given the factor a moment ago.
+func (i *Identity) RenewRecoveryCodes(ctx context.Context, v Visitor, from netip.Addr) (codes []string, err error) {
+	if err := i.NeedFactor(ctx, v); err != nil {
+		return nil, err
+	}
+	if !v.HasFactor {
+		return nil, problem.New(problem.InProgress, "no_factor", "There are no recovery codes without a second factor")
+	}
+	codes = newRecoveryCodes()
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		i.storeCodes(tx, v.Person.ID, codes)
+		return i.note(tx, v.Person, from, audit.Entry{Action: "person.recovery_codes", Details: changesOf("recovery codes", "the old ones", "ten new ones")})
+	})
+	return codes, err
+}
+
+// StepUp takes the visitor's second factor again, which counts for StepUpLasts. A wrong code counts like a wrong try to
+// sign in.
+func (i *Identity) StepUp(ctx context.Context, v Visitor, code string, from netip.Addr) error {
+	if len(code) > 100 {
+		return errCode()
+	}
+	t, err := i.take(ctx, v.Person.Email, from)
+	if err != nil {
+		return err
+	}
+	p, err := i.proof(ctx, v.Person.Email, code)
+	if err != nil {
+		return err
+	}
+	if p.sealed == "" {
+		return problem.New(problem.InProgress, "no_factor", "Set up a second factor first")
+	}
+	step, fits, err := i.compare(p)
+	if err != nil {
+		return err
+	}
+	if !fits {
+		return errCode()
+	}
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		if err := i.useCode(tx, p, step, from); err != nil {
+			return err
+		}
+		n, err := tx.Exec(markFactor, v.hash, i.clock.Now())
+		if err == nil && n != 1 {
+			err = errSession()
+		}
+		if err != nil {
+			return err
+		}
+		t.right(tx)
+		tx.AfterCommit(func() { i.sessions.Forget(v.hash) })
+		return nil
+	})
+	if err != nil && problem.From(err).Code == codeAttempt {
+		return problem.Field("code", "was used before: wait for the next one")
+	}
+	return err
+}
+
+const setPassword = `UPDATE people SET password = $3 WHERE id = $1 AND password = $2 AND disabled_at = 0
+	AND EXISTS (SELECT 1 FROM sessions s WHERE s.hash = $4 AND s.ended_at = 0)`
+
+// SetPassword changes the visitor's password, who gives the one before where there is one, and ends the visitor's other
+// sessions.
+func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password string, from netip.Addr) error {
+	if err := i.NeedFactor(ctx, v); err != nil {
+		return err
+	}
+	if err := checkPassword(password, v.Person); err != nil {
+		return err
+	}
+	if len(current) > 4*MaxPassword {
+		return problem.Field("current", "is not your password")
+	}
+	t, err := i.take(ctx, v.Person.Email, from)
+	if err != nil {
+		return err
+	}
+	p, err := i.proof(ctx, v.Person.Email, "")
+	if err != nil {
+		return err
+	}
+	if p.password != "" {
+		same, err := i.hasher.matches(ctx, p.password, current)
+		if err != nil {
+			return err
+		}
+		if !same {
+			return problem.Field("current", "is not your password")
+		}
+	}
+	sealed, err := i.hasher.seal(ctx, password)
+	if err != nil {
+		return err
+	}
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		if n, err := tx.Exec(setPassword, v.Person.ID, p.password, sealed, v.hash); err != nil || n != 1 {
+			return orMeanwhile(err)
+		}
+		t.right(tx)
+		tx.Defer(endOthers, -1, v.Person.ID, v.hash, i.clock.Now())
+		before := "another"
+		if p.password == "" {
+			before = "none"
+		}
+		return i.note(tx, v.Person, from, audit.Entry{Action: "person.password", Details: changesOf("password", before, "a new one")})
+	})
+}

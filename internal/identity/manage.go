@@ -1,0 +1,264 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Invitation is the token of a link that lets a person choose a password, and the id of a person who may have to be made.
+// It is made before the transaction that stores it, which may run twice.
+type Invitation struct {
+	Token string
+	id    string
+}
+
+// NewInvitation makes an Invitation.
+func NewInvitation() Invitation {
+	return Invitation{newToken(), uuid.Must(uuid.NewV7()).String()}
+}
+
+const (
+	lockPerson = `SELECT id, email, name, created_at, disabled_at, password <> '' FROM people WHERE email = $1 FOR UPDATE`
+	selectRole = `SELECT role FROM memberships WHERE person = $1 AND tenant = $2`
+	makePerson = `INSERT INTO people (id, email, name, created_at) VALUES ($1, $2, $3, $4)`
+	setRole    = `INSERT INTO memberships (tenant, person, role, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (tenant, person) DO UPDATE SET role = excluded.role`
+	dropRole   = `DELETE FROM memberships WHERE tenant = $1 AND person = $2`
+	lockOwners = `SELECT p.id FROM memberships m JOIN people p ON p.id = m.person
+		WHERE m.tenant = '' AND m.role = 'owner' AND p.disabled_at = 0 ORDER BY p.id FOR UPDATE`
+	disable     = `UPDATE people SET disabled_at = $2 WHERE id = $1`
+	endSessions = `UPDATE sessions SET ended_at = $2 WHERE person = $1 AND ended_at = 0`
+	endLinks    = `UPDATE sign_in_links SET used_at = $2 WHERE person = $1 AND used_at = 0`
+	resetPerson = `UPDATE people SET password = '', reset_at = $2 WHERE id = $1`
+	dropFactor  = `DELETE FROM factors WHERE person = $1`
+)
+
+// locked reads a person for a change.
+func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	found, err := tx.One(lockPerson, []any{email}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &password)
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "person_not_found", "There is no person with the e-mail address "+email)
+	}
+	return p, password, err
+}
+
+// Invite gives a person a role in tx, where the caller also writes the audit entry; a person who is not there is made.
+// invited says whether the link of the invitation works: it is for a person without a password. A role that the person has
+// there is left as it is, and is a Duplicate.
+func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Membership) (p Person, invited bool, err error) {
+	p, password, err := i.locked(tx, email)
+	if problem.Is(err, problem.NotFound) {
+		if email, err = checkPerson(email, name, []Membership{m}); err != nil {
+			return Person{}, false, err
+		}
+		p = Person{ID: by.id, Email: email, Name: name, CreatedAt: i.clock.Now()}
+		_, err = tx.Exec(makePerson, p.ID, p.Email, p.Name, p.CreatedAt)
+	}
+	if err != nil {
+		return Person{}, false, err
+	}
+	if _, err := checkPerson(p.Email, p.Name, []Membership{m}); err != nil {
+		return Person{}, false, err
+	}
+	if !p.DisabledAt.IsZero() {
+		return Person{}, false, problem.New(problem.InProgress, "person_disabled", p.Email+" is disabled: enable the person first")
+	}
+	var role Role
+	if found, err := tx.One(selectRole, []any{p.ID, m.Tenant}, &role); err != nil || found {
+		if err == nil {
+			err = problem.New(problem.Duplicate, "has_role", p.Email+" is "+string(role)+" there already")
+		}
+		return Person{}, false, err
+	}
+	now := i.clock.Now()
+	tx.Defer(setRole, 1, m.Tenant, p.ID, string(m.Role), now)
+	if !password {
+		i.invite(tx, by, p, now)
+	}
+	return p, !password, nil
+}
+
+// invite stores the link of an invitation.
+func (i *Identity) invite(tx *db.Tx, by Invitation, p Person, now time.Time) {
+	tx.Defer(insertLink, 1, hashToken(by.Token), p.ID, now, now.Add(InvitationLasts), kindInvitation)
+}
+
+// SetRole changes the role of a person at one place in tx, where the caller also writes the audit entry; an empty role takes
+// it away. The installation keeps an owner.
+func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, before Role, err error) {
+	if p, _, err = i.locked(tx, email); err != nil {
+		return p, "", err
+	}
+	if m.Role != "" && !m.Role.at(siteOf(m.Tenant)) {
+		return p, "", problem.Field("role", "is not a role there")
+	}
+	found, err := tx.One(selectRole, []any{p.ID, m.Tenant}, &before)
+	if err != nil {
+		return p, "", err
+	}
+	if !found {
+		return p, "", problem.New(problem.NotFound, "no_role", p.Email+" has no role there: invite the person")
+	}
+	if m.Tenant == Installation && before == Owner && m.Role != Owner {
+		if err := i.keepOwner(tx, p); err != nil {
+			return p, before, err
+		}
+	}
+	if m.Role == "" {
+		tx.Defer(dropRole, 1, m.Tenant, p.ID)
+	} else {
+		tx.Defer(setRole, 1, m.Tenant, p.ID, string(m.Role), i.clock.Now())
+	}
+	return p, before, nil
+}
+
+// keepOwner refuses what would leave the installation without an owner who may sign in.
+func (i *Identity) keepOwner(tx *db.Tx, without Person) error {
+	others, own := 0, false
+	err := tx.Query(lockOwners, nil, func(r *db.Row) error {
+		var id string
+		err := r.Scan(&id)
+		if id == without.ID {
+			own = true
+		} else {
+			others++
+		}
+		return err
+	})
+	if err == nil && own && others == 0 {
+		err = problem.New(problem.Forbidden, "last_owner", without.Email+" is the last owner of the installation: make another one first")
+	}
+	return err
+}
+
+// Disable keeps a person out, in tx, where the caller also writes the audit entry. Sessions and links end.
+func (i *Identity) Disable(tx *db.Tx, email string) (Person, error) {
+	p, _, err := i.locked(tx, email)
+	if err != nil {
+		return p, err
+	}
+	if !p.DisabledAt.IsZero() {
+		return p, problem.New(problem.Duplicate, "person_disabled", p.Email+" is disabled already")
+	}
+	if err := i.keepOwner(tx, p); err != nil {
+		return p, err
+	}
+	now := i.clock.Now()
+	tx.Defer(disable, 1, p.ID, now)
+	tx.Defer(endSessions, -1, p.ID, now)
+	tx.Defer(endLinks, -1, p.ID, now)
+	return p, nil
+}
+
+// Enable lets a person in again who was disabled, in tx, where the caller also writes the audit entry.
+func (i *Identity) Enable(tx *db.Tx, email string) (Person, error) {
+	p, _, err := i.locked(tx, email)
+	if err == nil && p.DisabledAt.IsZero() {
+		err = problem.New(problem.Duplicate, "person_enabled", p.Email+" is not disabled")
+	}
+	if err == nil {
+		tx.Defer(disable, 1, p.ID, time.Time{})
+	}
+	return p, err
+}
+
+// Reset takes away a person's password, second factor and recovery codes, ends sessions and older links, and stores the
+// link of an invitation, in tx, where the caller also writes the audit entry.
+func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error) {
+	p, _, err := i.locked(tx, email)
+	if err == nil && !p.DisabledAt.IsZero() {
+		err = problem.New(problem.InProgress, "person_disabled", p.Email+" is disabled: enable the person first")
+	}
+	if err != nil {
+		return p, err
+	}
+	now := i.clock.Now()
+	tx.Defer(resetPerson, 1, p.ID, now)
+	tx.Defer(dropFactor, -1, p.ID)
+	tx.Defer(dropCodes, -1, p.ID)
+	tx.Defer(endSessions, -1, p.ID, now)
+	tx.Defer(endLinks, -1, p.ID, now)
+	i.invite(tx, by, p, now)
+	return p, nil
+}
+
+// Listed is a person with what they have.
+type Listed struct {
+	Person
+	HasPassword, HasFactor bool
+	SeenAt                 time.Time // last use of a session that is kept, to the minute; zero: none
+	Memberships            []Membership
+}
+
+const (
+	selectPeople = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> '',
+		coalesce((SELECT max(s.used_at) FROM sessions s WHERE s.person = p.id), 0)
+		FROM people p LEFT JOIN factors f ON f.person = p.id ORDER BY p.email LIMIT $1`
+	selectRoles = `SELECT person, tenant, role FROM memberships ORDER BY tenant`
+)
+
+// People lists the people by their addresses, at most limit.
+func (i *Identity) People(ctx context.Context, limit int) (list []Listed, err error) {
+	err = i.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
+		list = nil
+		at := map[string]int{}
+		if err := tx.Query(selectPeople, []any{limit}, func(r *db.Row) error {
+			var l Listed
+			err := r.Scan(&l.ID, &l.Email, &l.Name, &l.CreatedAt, &l.DisabledAt, &l.HasPassword, &l.HasFactor, &l.SeenAt)
+			at[l.ID] = len(list)
+			list = append(list, l)
+			return err
+		}); err != nil {
+			return err
+		}
+		return tx.Query(selectRoles, nil, func(r *db.Row) error {
+			var person string
+			var m Membership
+			err := r.Scan(&person, &m.Tenant, &m.Role)
+			if n, listed := at[person]; listed {
+				list[n].Memberships = append(list[n].Memberships, m)
+			}
+			return err
+		})
+	})
+	return list, err
+}
+
+// Bootstrap makes the first person, an owner of the installation with a password. Where there is anybody it does nothing
+// and says so.
+func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) (made bool, err error) {
+	email, err = checkPerson(email, name, []Membership{{Installation, Owner}})
+	if err != nil {
+		return false, err
+	}
+	if set, err := i.SetUp(ctx); err != nil || set {
+		return false, err
+	}
+	p := Person{ID: uuid.Must(uuid.NewV7()).String(), Email: email, Name: name}
+	if err := checkPassword(password, p); err != nil {
+		return false, err
+	}
+	sealed, err := i.hasher.seal(ctx, password)
+	if err != nil {
+		return false, err
+	}
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		now := i.clock.Now()
+		n, err := tx.Exec(insertPerson, p.ID, p.Email, p.Name, now)
+		if made = n == 1; err != nil || !made {
+			return err // another node was quicker
+		}
+		tx.Defer(choosePassword, 1, p.ID, sealed)
+		tx.Defer(setRole, 1, Installation, p.ID, string(Owner), now)
+		return i.audit.Write(tx, audit.Entry{Actor: "bootstrap", Action: "people.create", Subject: p.ID, Reason: "the first owner, from the settings of the server",
+			Details: changesOf("role at the installation", "", string(Owner))})
+	})
+	return made, err
+}

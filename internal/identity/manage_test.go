@@ -1,0 +1,220 @@
+package identity
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+func (f *fixture) invited(email string, m Membership) (Invitation, bool) {
+	f.t.Helper()
+	by, invited := NewInvitation(), false
+	f.tx(func(tx *db.Tx) (err error) {
+		_, invited, err = f.Invite(tx, by, email, "Kofi Mensah", m)
+		return err
+	})
+	return by, invited
+}
+
+// refused runs a change that must be refused.
+func (f *fixture) refused(kind problem.Kind, fn func(tx *db.Tx) error) {
+	f.t.Helper()
+	if err := f.db.Write(f.t.Context(), fn); !problem.Is(err, kind) {
+		f.t.Fatalf("%v, want %s", err, kind)
+	}
+}
+
+func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		by, invited := f.invited("Kofi@Example.com", Membership{"t1", Finance})
+		l, err := f.Link(f.t.Context(), by.Token)
+		if err != nil || !invited || !l.Invitation || l.Person.Email != "kofi@example.com" {
+			f.t.Fatalf("%+v, %v", l, err)
+		}
+		if _, err := f.SignIn(f.t.Context(), by.Token, ""); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatalf("an invitation signed in without a password: %v", err)
+		}
+		if _, err := f.Accept(f.t.Context(), by.Token, "short", "", home); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if token, err := f.Accept(context.WithoutCancel(f.t.Context()), by.Token, password, "", home); err == nil && f.visit(token).Role("t1") == Finance {
+					won.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			f.t.Fatalf("%d browsers used one invitation", won.Load())
+		}
+		other, invited := f.invited("kofi@example.com", Membership{"t2", Admin}) // a person with a password gets the role alone
+		if _, err := f.Link(f.t.Context(), other.Token); invited || !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatal(invited, err)
+		}
+		f.refused(problem.Duplicate, func(tx *db.Tx) error {
+			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t1", Owner})
+			return err
+		})
+		f.refused(problem.Invalid, func(tx *db.Tx) error {
+			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t3", SRE})
+			return err
+		})
+	})
+}
+
+func TestAnInvitationLastsADay(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		by, _ := f.invited("kofi@example.com", Membership{"t1", Finance})
+		f.clock.Advance(InvitationLasts)
+		if _, err := f.Accept(f.t.Context(), by.Token, password, "", home); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatal(err)
+		}
+	})
+}
+
+func TestALinkOfDevelopmentDoesNotWorkInProduction(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		link := f.link()
+		f.development = false
+		if _, err := f.SignIn(f.t.Context(), link, ""); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatal(err)
+		}
+	})
+}
+
+func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		f.known()
+		v, err := f.attempt(password, "", home)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		key, recovery := f.enrol(v)
+		if err := f.BeginFactor(f.t.Context(), v); err != nil {
+			f.t.Fatal(err)
+		}
+		old, by := NewInvitation(), NewInvitation()
+		f.tx(func(tx *db.Tx) error { _, err := f.Reset(tx, old, f.person.Email); return err })
+		f.tx(func(tx *db.Tx) error { _, err := f.Reset(tx, by, f.person.Email); return err })
+		f.clock.Advance(codePeriod)
+		for _, code := range []string{"", f.code(key), recovery[1]} {
+			if _, err := f.attempt(password, code, home); !problem.Is(err, problem.Unauthenticated) {
+				f.t.Fatal(err)
+			}
+		}
+		if err := f.NeedFactor(f.t.Context(), v); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatalf("a session outlived the reset: %v", err)
+		}
+		if err := f.SetPassword(f.t.Context(), v, "", "another long password", home); err == nil {
+			f.t.Fatal("an ended session chose the password")
+		}
+		if _, err := f.ConfirmFactor(f.t.Context(), v, f.code(key), home); err == nil {
+			f.t.Fatal("an ended session confirmed a factor")
+		}
+		if _, err := f.Accept(f.t.Context(), old.Token, password, "", home); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatalf("an older invitation works: %v", err)
+		}
+		token, err := f.Accept(f.t.Context(), by.Token, "another long password", "", home)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if v := f.visit(token); v.HasFactor || !v.HasPassword {
+			f.t.Fatalf("%+v", v)
+		}
+	})
+}
+
+func TestWhoIsDisabledIsOutUntilEnabled(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		by, _ := f.invited("kofi@example.com", Membership{Installation, Owner})
+		f.known()
+		token := f.signIn()
+		f.tx(func(tx *db.Tx) error { _, err := f.Disable(tx, f.person.Email); return err })
+		f.clock.Advance(Freshness)
+		if f.in(token, false) {
+			f.t.Fatal("a disabled person is in")
+		}
+		if _, err := f.attempt(password, "", home); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatal(err)
+		}
+		f.refused(problem.InProgress, func(tx *db.Tx) error { _, err := f.Reset(tx, by, f.person.Email); return err })
+		f.refused(problem.Duplicate, func(tx *db.Tx) error { _, err := f.Disable(tx, f.person.Email); return err })
+		f.refused(problem.Forbidden, func(tx *db.Tx) error { _, err := f.Disable(tx, "kofi@example.com"); return err })
+		f.tx(func(tx *db.Tx) error { _, err := f.Enable(tx, f.person.Email); return err })
+		f.refused(problem.Duplicate, func(tx *db.Tx) error { _, err := f.Enable(tx, f.person.Email); return err })
+		if f.in(token, false) {
+			f.t.Fatal("an ended session came back")
+		}
+		if _, err := f.attempt(password, "", home); err != nil {
+			f.t.Fatal(err)
+		}
+	})
+}
+
+func TestTheInstallationKeepsAnOwner(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		demote := func(email string) func(tx *db.Tx) error {
+			return func(tx *db.Tx) error {
+				_, _, err := f.SetRole(tx, email, Membership{Installation, Support})
+				return err
+			}
+		}
+		f.refused(problem.Forbidden, demote(f.person.Email))
+		f.refused(problem.Forbidden, func(tx *db.Tx) error { _, err := f.Disable(tx, f.person.Email); return err })
+		f.refused(problem.NotFound, demote("nobody@example.com"))
+		f.invited("kofi@example.com", Membership{Installation, Owner})
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for _, email := range []string{f.person.Email, "kofi@example.com"} {
+			all.Go(func() {
+				err := f.db.Write(context.WithoutCancel(f.t.Context()), demote(email))
+				if err == nil {
+					won.Add(1)
+				} else if !problem.Is(err, problem.Forbidden) {
+					f.t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			f.t.Fatalf("%d of two last owners were taken away at once", won.Load())
+		}
+		f.tx(func(tx *db.Tx) error { // a tenant's owner is another matter
+			_, before, err := f.SetRole(tx, f.person.Email, Membership{"t1", ""})
+			if before != Owner {
+				f.t.Errorf("was %s", before)
+			}
+			return err
+		})
+		list, err := f.People(f.t.Context(), 10)
+		if err != nil || len(list) != 2 || list[0].Email != f.person.Email || len(list[0].Memberships) != 1 || list[1].HasPassword {
+			f.t.Fatalf("%+v, %v", list, err)
+		}
+	})
+}
+
+func TestBootstrapMakesTheFirstOwnerAlone(t *testing.T) {
+	each(t, nil, func(f *fixture) {
+		if made, err := f.Bootstrap(f.t.Context(), "kofi@example.com", "Kofi", password); made || err != nil {
+			f.t.Fatal(made, err) // the fixture's person is there
+		}
+		f.tx(func(tx *db.Tx) error { tx.Defer("DELETE FROM people", -1); return nil })
+		if _, err := f.Bootstrap(f.t.Context(), "kofi@example.com", "Kofi", "short"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		made, err := f.Bootstrap(f.t.Context(), "ama@example.com", "Ama", password)
+		if !made || err != nil {
+			f.t.Fatal(made, err)
+		}
+		if v, err := f.attempt(password, "", home); err != nil || v.Role(Installation) != Owner {
+			f.t.Fatalf("%+v, %v", v, err)
+		}
+	})
+}

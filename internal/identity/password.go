@@ -1,0 +1,115 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/problem"
+	"golang.org/x/crypto/argon2"
+)
+
+// The limits of passwords and of hashing them.
+const (
+	MinPassword = 12  // characters
+	MaxPassword = 128 // characters
+
+	// hashesAtOnce are computed on a node; each takes hashMemory.
+	hashesAtOnce = 2
+	// hashesWaiting may stand in the line for that.
+	hashesWaiting = 20
+
+	hashTime   = 3
+	hashMemory = 64 << 10 // KiB
+	saltBytes  = 16
+	hashBytes  = 32
+)
+
+// hasher hashes passwords, few at once.
+type hasher struct {
+	line, turn   chan struct{}
+	memory, time uint32
+}
+
+func newHasher() hasher {
+	return hasher{line: make(chan struct{}, hashesAtOnce+hashesWaiting), turn: make(chan struct{}, hashesAtOnce), memory: hashMemory, time: hashTime}
+}
+
+// form begins what is stored of a password.
+func (h hasher) form() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$", argon2.Version, h.memory, h.time)
+}
+
+// hash computes the hash of a password under a salt, in its turn.
+func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte, error) {
+	select {
+	case h.line <- struct{}{}:
+		defer func() { <-h.line }()
+	default:
+		return nil, problem.New(problem.Unavailable, "too_busy", "Too many people sign in at this moment. Try again in a few seconds.")
+	}
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return argon2.IDKey([]byte(password), salt, h.time, h.memory, 1, hashBytes), nil
+}
+
+// seal makes what is stored of a password.
+func (h hasher) seal(ctx context.Context, password string) (string, error) {
+	salt := make([]byte, saltBytes)
+	rand.Read(salt) // never fails
+	sum, err := h.hash(ctx, password, salt)
+	if err != nil {
+		return "", err
+	}
+	b64 := base64.RawStdEncoding
+	return h.form() + b64.EncodeToString(salt) + "$" + b64.EncodeToString(sum), nil
+}
+
+// matches says whether a password is the one that was stored. Where none was stored it takes as long and says no.
+func (h hasher) matches(ctx context.Context, stored, password string) (bool, error) {
+	salt, want := make([]byte, saltBytes), make([]byte, hashBytes)
+	if stored != "" {
+		text, ours := strings.CutPrefix(stored, h.form())
+		saltText, sumText, _ := strings.Cut(text, "$")
+		var saltErr, sumErr error
+		salt, saltErr = base64.RawStdEncoding.DecodeString(saltText)
+		want, sumErr = base64.RawStdEncoding.DecodeString(sumText)
+		if !ours || saltErr != nil || sumErr != nil || len(want) != hashBytes {
+			return false, errors.New("identity: a stored password that cannot be read")
+		}
+	}
+	sum, err := h.hash(ctx, password, salt)
+	return err == nil && subtle.ConstantTimeCompare(sum, want) == 1 && stored != "", err
+}
+
+// checkPassword refuses a password that is too easy to guess. Its length is what counts; words that stand on the page are none.
+func checkPassword(password string, p Person) error {
+	var bad problem.Fields
+	n := utf8.RuneCountInString(password)
+	lower := strings.ToLower(password)
+	local, _, _ := strings.Cut(p.Email, "@")
+	switch {
+	case !utf8.ValidString(password) || n < MinPassword || n > MaxPassword:
+		bad.Add("password", fmt.Sprintf("must have %d to %d characters", MinPassword, MaxPassword))
+	case len(local) > 3 && strings.Contains(lower, local), strings.Contains(lower, "makola"), distinct(password) < 6:
+		bad.Add("password", "must not contain your e-mail address or the word makola, and must have six different characters")
+	}
+	return bad.Err()
+}
+
+func distinct(text string) int {
+	seen := map[rune]bool{}
+	for _, r := range text {
+		seen[r] = true
+	}
+	return len(seen)
+}

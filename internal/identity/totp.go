@@ -1,0 +1,87 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha1" // the algorithm of RFC 6238 that every app for codes knows; its key is secret, so that collisions do not matter
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// One-time codes by time (RFC 6238), as every app for them makes them.
+const (
+	codePeriod   = 30 * time.Second
+	codeDigits   = 6
+	codeModulus  = 1_000_000
+	factorBytes  = 20
+	codeDrift    = 1 // steps that a phone's clock may be away, to either side
+	issuer       = "Makola"
+	recoverySize = 10 // bytes of one recovery code: 80 random bits
+)
+
+var base32Text = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// codeAt is the code of a step.
+func codeAt(key []byte, step int64) string {
+	var counter [8]byte
+	binary.BigEndian.PutUint64(counter[:], uint64(step))
+	mac := hmac.New(sha1.New, key)
+	mac.Write(counter[:])
+	sum := mac.Sum(nil)
+	offset := sum[len(sum)-1] & 0xf
+	n := binary.BigEndian.Uint32(sum[offset:]) & 0x7fffffff
+	return fmt.Sprintf("%0*d", codeDigits, n%codeModulus)
+}
+
+func stepAt(t time.Time) int64 { return t.Unix() / int64(codePeriod/time.Second) }
+
+// stepOf finds the step of a code around a time; 0: it is none of them. It looks at all of them whatever it finds.
+func stepOf(key []byte, code string, at time.Time) (step int64) {
+	now := stepAt(at)
+	for s := now - codeDrift; s <= now+codeDrift; s++ {
+		if subtle.ConstantTimeCompare([]byte(codeAt(key, s)), []byte(code)) == 1 {
+			step = s
+		}
+	}
+	return step
+}
+
+func newFactorKey() []byte {
+	key := make([]byte, factorBytes)
+	rand.Read(key) // never fails
+	return key
+}
+
+// factorURI is what a QR code for an app holds.
+func factorURI(key []byte, email string) string {
+	label := url.PathEscape(issuer + ":" + email)
+	return "otpauth://totp/" + label + "?" + url.Values{"secret": {base32Text.EncodeToString(key)}, "issuer": {issuer}}.Encode()
+}
+
+// newRecoveryCode makes a code in groups that a person can copy by hand.
+func newRecoveryCode() string {
+	var b [recoverySize]byte
+	rand.Read(b[:]) // never fails
+	text := strings.ToLower(base32Text.EncodeToString(b[:]))
+	return text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
+}
+
+// typed is a code as it is compared: without the spaces and hyphens that people type.
+func typed(code string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if r == ' ' || r == '-' {
+			return -1
+		}
+		return r
+	}, code))
+}
+
+// looksTimed says whether a typed code is one of an app, and not a recovery code.
+func looksTimed(code string) bool {
+	return len(code) == codeDigits && strings.Trim(code, "0123456789") == ""
+}

@@ -1,0 +1,117 @@
+package identity
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// How many tries to sign in an account and an address have: so many at once, and one more each pause. A try that was
+// right is given back. Somebody who signed in from a network within the last month has tries of their own there, so that
+// strangers who guess cannot keep them out.
+const (
+	accountTries = 10
+	accountPause = time.Minute
+	addressTries = 30
+	addressPause = 6 * time.Second
+	knownSource  = 30 * 24 * time.Hour
+)
+
+// try is one try, which was taken before anything was compared: many at once get no more than one after the other.
+type try struct{ account, address string }
+
+// sourceOf is the network that an address counts for: IPv6 hands addresses out by the network.
+func sourceOf(from netip.Addr) string {
+	if !from.IsValid() {
+		return "unknown"
+	}
+	if from.Is4() {
+		return from.String()
+	}
+	p, _ := from.Prefix(64) // every IPv6 address has one
+	return p.String()
+}
+
+const (
+	plantTries  = `INSERT INTO sign_in_tries (id, used_until) VALUES ($1, 0), ($2, 0) ON CONFLICT (id) DO NOTHING`
+	lookTries   = `SELECT id, used_until FROM sign_in_tries WHERE id IN ($1, $2)`
+	lockTries   = lookTries + ` ORDER BY id FOR UPDATE`
+	updateTries = `UPDATE sign_in_tries SET used_until = $2 WHERE id = $1`
+	forgetTries = `DELETE FROM sign_in_tries WHERE id = $1`
+	giveBack    = `UPDATE sign_in_tries SET used_until = used_until - $2 WHERE id = $1`
+	pruneTries  = `DELETE FROM sign_in_tries WHERE used_until < $1`
+
+	selectSource = `SELECT s.id FROM sessions s JOIN people p ON p.id = s.person
+		WHERE p.email = $1 AND s.source = $2 AND s.created_at > $3 LIMIT 1`
+)
+
+// take uses a try up, or says when the next one is free. Somebody without one costs no writing transaction.
+func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (t try, err error) {
+	source := sourceOf(from)
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		now := i.clock.Now()
+		var session string
+		known, err := tx.One(selectSource, []any{email, source, now.Add(-knownSource)}, &session)
+		if err != nil {
+			return err
+		}
+		t = try{account: "account " + hashToken(email), address: "address " + source}
+		if known {
+			t.account += " " + source
+		}
+		_, err = t.next(tx, lookTries, now)
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	return t, i.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(plantTries, t.account, t.address); err != nil {
+			return err
+		}
+		used, err := t.next(tx, lockTries, i.clock.Now())
+		if err != nil {
+			return err
+		}
+		for id, until := range used {
+			tx.Defer(updateTries, 1, id, until)
+		}
+		return nil
+	})
+}
+
+// next says until when the tries are used with one more, or refuses it.
+func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time, error) {
+	until := map[string]time.Time{t.account: now, t.address: now}
+	if err := tx.Query(query, []any{t.account, t.address}, func(r *db.Row) error {
+		var id string
+		var at time.Time
+		err := r.Scan(&id, &at)
+		if at.After(now) {
+			until[id] = at
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	wait := max(until[t.account].Sub(now)-(accountTries-1)*accountPause, until[t.address].Sub(now)-(addressTries-1)*addressPause)
+	if wait > 0 {
+		return nil, errTries(wait)
+	}
+	return map[string]time.Time{t.account: until[t.account].Add(accountPause), t.address: until[t.address].Add(addressPause)}, nil
+}
+
+func errTries(wait time.Duration) error {
+	e := problem.New(problem.RateLimited, "too_many_tries", "There were too many tries. Wait a moment, and try again.")
+	e.RetryAfter = max(wait, time.Second)
+	return e
+}
+
+// right gives a try back in the transaction that finds it right.
+func (t try) right(tx *db.Tx) {
+	tx.Defer(forgetTries, -1, t.account)
+	tx.Defer(giveBack, -1, t.address, addressPause.Microseconds())
+}
