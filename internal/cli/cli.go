@@ -36,6 +36,7 @@ type commands struct {
 
 	Migrate   migrateCommands   `cmd:"" help:"The schema: status, up."`
 	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
+	People    peopleCommands    `cmd:"" help:"People of the console: create, list, invite, role, disable, enable, reset."`
 	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
 	Key       keyCommands       `cmd:"" help:"API keys: make, list, rotate, revoke."`
 	Wallet    walletCommands    `cmd:"" help:"Wallets: show, fund, adjust, transfer."`

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -54,6 +55,7 @@ type opened struct {
 	answers *idempotency.Answers
 	access  *access.Access
 	log     *audit.Log
+	people  *identity.Identity
 	acts    actsFile
 }
 
@@ -95,7 +97,8 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 // assemble puts together what commands use of a database.
 func assemble(d *db.DB, c *clock.Clock) *opened {
 	l := ledger.New(d, c, node)
-	return &opened{db: d, clock: c, ledger: l, tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: audit.New(d, c)}
+	log := audit.New(d, c)
+	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: log}
 }
 
 // with opens the database, does the work and closes it again.

@@ -262,3 +262,6 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 	})
 	return made, err
 }
+
+// Made says whether a person was made by this invitation.
+func (by Invitation) Made(p Person) bool { return p.ID == by.id }

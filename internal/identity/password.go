@@ -25,7 +25,7 @@ const (
 	hashesWaiting = 20
 
 	hashTime   = 3
-	hashMemory = 64 << 10 // KiB
+	hashMemory = 19 << 10 // KiB: two at once fit beside a server that promises to need no more than 200 MB
 	saltBytes  = 16
 	hashBytes  = 32
 )

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+type peopleCommands struct {
+	Create  peopleCreate  `cmd:"" help:"Make a person with a role, and print the link by which they choose their password. It works once, for 24 hours."`
+	List    peopleList    `cmd:"" help:"List people with their roles and what they prove themselves with."`
+	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. Who has no password yet gets a link."`
+	Role    peopleRole    `cmd:"" help:"Change the role of a person at one place, or take it away. In force within a second."`
+	Disable peopleDisable `cmd:"" help:"Keep a person out. Sessions end within a second."`
+	Enable  peopleEnable  `cmd:"" help:"Let a person in again who was disabled."`
+	Reset   peopleReset   `cmd:"" help:"Take away a person's password, second factor and recovery codes, end their sessions, and print a new link."`
+}
+
+// peopleFlags are those of every change of a person.
+type peopleFlags struct {
+	common
+	Reason string `name:"reason" placeholder:"TEXT" required:"" help:"Why, for the audit log."`
+}
+
+// linkFlags are those of commands that print a link.
+type linkFlags struct {
+	PublicURL string `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which browsers reach the server, for the link; without it the link has its path alone."`
+}
+
+// link is where the person opens an invitation.
+func (f linkFlags) link(by identity.Invitation) string {
+	return strings.TrimRight(f.PublicURL, "/") + "/first?" + url.Values{"t": {by.Token}}.Encode()
+}
+
+// placeFlags say where a role is.
+type placeFlags struct {
+	Role   string `name:"role" placeholder:"ROLE" required:"" help:"The role, such as owner or support: docs/people.md lists them."`
+	Tenant string `name:"tenant" placeholder:"ID" help:"At which customer, by id or unique name; without it at the installation."`
+}
+
+func (f placeFlags) membership() identity.Membership {
+	return identity.Membership{Tenant: f.Tenant, Role: identity.Role(f.Role)}
+}
+
+// place names where a role is, in the audit log.
+func place(tenant string) string {
+	if tenant == identity.Installation {
+		return "role at the installation"
+	}
+	return "role at the customer"
+}
+
+// invited is what a command answers that may print a link.
+type invited struct {
+	identity.Person
+	link string
+}
+
+func (i invited) print(e *env, output string) error {
+	if i.link != "" && e.stderr != nil {
+		fmt.Fprintf(e.stderr, "The link works once, for %d hours. Whoever has it becomes this person: give it to nobody else.\n", int(identity.InvitationLasts/time.Hour))
+	}
+	return printOne(e.stdout, output, []column[invited]{
+		{"id", func(i invited) any { return i.ID }},
+		{"email", func(i invited) any { return i.Email }},
+		{"name", func(i invited) any { return i.Name }},
+		{"link", func(i invited) any { return i.link }},
+	}, i)
+}
+
+type peopleCreate struct {
+	common
+	linkFlags
+	placeFlags
+	Email  string `name:"email" required:"" placeholder:"ADDRESS" help:"E-mail address, by which the person signs in."`
+	Name   string `name:"name" placeholder:"NAME" help:"Name, as others see it. Without it the address before the @."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run makes a person.
+func (c *peopleCreate) Run(e *env) error {
+	return inviteTo(e, c.common, c.linkFlags, c.placeFlags, "people.create", c.Email, c.Name, c.Reason)
+}
+
+type peopleInvite struct {
+	peopleFlags
+	linkFlags
+	placeFlags
+	Email string `arg:"" help:"E-mail address."`
+	Name  string `name:"name" placeholder:"NAME" help:"Name of a person who is made."`
+}
+
+// Run gives a person a role.
+func (c *peopleInvite) Run(e *env) error {
+	return inviteTo(e, c.common, c.linkFlags, c.placeFlags, "people.invite", c.Email, c.Name, c.Reason)
+}
+
+// errThere refuses to make a person who is there.
+var errThere = errors.New("the person is there")
+
+// inviteTo makes a person with a role or, unless the action is to make one, gives one a role who is there.
+func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, email, name, reason string) error {
+	return flags.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, &at.Tenant); err != nil {
+			return err
+		}
+		if name == "" {
+			name, _, _ = strings.Cut(email, "@")
+		}
+		by, m := identity.NewInvitation(), at.membership()
+		var p identity.Person
+		withLink := false
+		err := o.act(e.ctx, audit.Entry{Action: action, Tenant: m.Tenant, Subject: strings.ToLower(email), Reason: reason}, func(tx *db.Tx) (_ any, err error) {
+			if p, withLink, err = o.people.Invite(tx, by, email, name, m); err != nil {
+				return nil, err
+			}
+			if action == "people.create" && !by.Made(p) {
+				return nil, errThere
+			}
+			return changes([]change{{place(m.Tenant), "", string(m.Role)}}, map[string]any{"person": p.ID}), nil
+		})
+		if errors.Is(err, errThere) || err != nil && action == "people.create" && problem.From(err).Code == "has_role" {
+			err = problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
+		}
+		if err != nil {
+			return err
+		}
+		answer := invited{Person: p}
+		if withLink {
+			answer.link = links.link(by)
+		}
+		return answer.print(e, flags.Output)
+	})
+}
+
+type peopleRole struct {
+	peopleFlags
+	placeFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run changes a role; none takes it away.
+func (c *peopleRole) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		if err := o.known(e.ctx, &c.Tenant); err != nil {
+			return err
+		}
+		m := c.membership()
+		if m.Role == "none" {
+			m.Role = ""
+		}
+		return c.change(e, o, audit.Entry{Action: "people.role", Tenant: m.Tenant}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
+			p, before, err := o.people.SetRole(tx, c.Email, m)
+			return p, []change{{place(m.Tenant), string(before), string(m.Role)}}, err
+		})
+	})
+}
+
+// change makes a change of a person with its entry, and prints the person.
+func (f peopleFlags) change(e *env, o *opened, entry audit.Entry, email string, work func(tx *db.Tx) (identity.Person, []change, error)) error {
+	entry.Subject, entry.Reason = strings.ToLower(email), f.Reason
+	var p identity.Person
+	err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		var list []change
+		var err error
+		p, list, err = work(tx)
+		return changes(list, map[string]any{"person": p.ID}), err
+	})
+	if err != nil {
+		return err
+	}
+	return invited{Person: p}.print(e, f.Output)
+}
+
+type peopleDisable struct {
+	peopleFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run keeps a person out.
+func (c *peopleDisable) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		return c.change(e, o, audit.Entry{Action: "people.disable"}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
+			p, err := o.people.Disable(tx, c.Email)
+			return p, []change{{"may sign in", "yes", "no"}}, err
+		})
+	})
+}
+
+type peopleEnable struct {
+	peopleFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run lets a person in again.
+func (c *peopleEnable) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		return c.change(e, o, audit.Entry{Action: "people.enable"}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
+			p, err := o.people.Enable(tx, c.Email)
+			return p, []change{{"may sign in", "no", "yes"}}, err
+		})
+	})
+}
+
+type peopleReset struct {
+	peopleFlags
+	linkFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run takes away what a person proves themselves with.
+func (c *peopleReset) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		by := identity.NewInvitation()
+		var p identity.Person
+		err := o.act(e.ctx, audit.Entry{Action: "people.reset", Subject: strings.ToLower(c.Email), Reason: c.Reason}, func(tx *db.Tx) (_ any, err error) {
+			p, err = o.people.Reset(tx, by, c.Email)
+			return changes([]change{{"password and second factor", "as they were", "none"}}, map[string]any{"person": p.ID}), err
+		})
+		if err != nil {
+			return err
+		}
+		return invited{p, c.link(by)}.print(e, c.Output)
+	})
+}
+
+type peopleList struct {
+	common
+	Limit count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+// Run lists people.
+func (c *peopleList) Run(e *env) error {
+	return c.with(e, func(o *opened) error {
+		list, err := o.people.People(e.ctx, int(c.Limit))
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, l := range list {
+			for _, m := range l.Memberships {
+				ids = append(ids, m.Tenant)
+			}
+		}
+		names, err := o.named(e.ctx, ids)
+		if err != nil {
+			return err
+		}
+		return printAll(e.stdout, c.Output, narrow(c.Output, peopleColumns(names), "email", "name", "roles", "password", "factor", "seen_at", "disabled_at"), list)
+	})
+}
+
+func peopleColumns(names map[string]string) []column[identity.Listed] {
+	return []column[identity.Listed]{
+		{"id", func(l identity.Listed) any { return l.ID }},
+		{"email", func(l identity.Listed) any { return l.Email }},
+		{"name", func(l identity.Listed) any { return l.Name }},
+		{"roles", func(l identity.Listed) any {
+			var roles []string
+			for _, m := range l.Memberships {
+				where := "the installation"
+				if m.Tenant != identity.Installation {
+					where = names[m.Tenant]
+				}
+				roles = append(roles, string(m.Role)+" of "+where)
+			}
+			return roles
+		}},
+		{"password", func(l identity.Listed) any { return l.HasPassword }},
+		{"factor", func(l identity.Listed) any { return l.HasFactor }},
+		{"created_at", func(l identity.Listed) any { return l.CreatedAt }},
+		{"seen_at", func(l identity.Listed) any { return l.SeenAt }},
+		{"disabled_at", func(l identity.Listed) any { return l.DisabledAt }},
+	}
+}
