@@ -402,7 +402,8 @@ func TestAnImpatientClient(t *testing.T) {
 				}()
 				<-entered
 				up()
-				if err := <-answer; err != nil {
+				// The provider may be called before the request that was given up has read how its batch ended.
+				if err := <-answer; err != nil && (r.Gone != nil || !errors.Is(err, db.ErrAmbiguous)) {
 					t.Errorf("the client that went was answered %v", err)
 				}
 				close(leave)
