@@ -28,10 +28,9 @@ test: ## The gate: formatting, vet, tidy, every test on SQLite and PostgreSQL wi
 test-fast: ## The same tests without the race detector.
 	@scripts/test.sh
 
-.PHONY: lint
-lint: ## Vet and staticcheck (fetched at a pinned version).
-	$(GO) vet ./...
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./...
+.PHONY: quick
+quick: ## What can be known in a minute and a half: SQLite alone, no race detector, no browser, no killed programs.
+	@scripts/test.sh -short
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for ten seconds.

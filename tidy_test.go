@@ -344,11 +344,23 @@ func TestEveryPackageOpensWithProse(t *testing.T) {
 	}
 }
 
-func TestNobodyRegistersInInit(t *testing.T) {
+func TestNoPackageHasAnInitFunction(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "init" && f.Recv == nil {
 				t.Errorf("%s/%s has an init function", s.dir, s.name)
+			}
+		}
+	}
+}
+
+func TestNoCommentSpeaksToALinter(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, group := range s.file.Comments {
+			for _, c := range group.List {
+				if strings.HasPrefix(c.Text, "//"+"nolint") || strings.HasPrefix(c.Text, "//"+"lint:") {
+					t.Errorf("%s/%s has %q", s.dir, s.name, c.Text)
+				}
 			}
 		}
 	}

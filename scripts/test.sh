@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs the whole gate. Arguments go to `go test` (make test passes -race).
+# Runs the whole gate. Arguments go to `go test`: make test passes -race, and make quick -short, which leaves out PostgreSQL,
+# browsers and the built program.
 #
 # Everything that a fresh machine may lack is found or installed first, with a clear word when it
 # cannot be: PostgreSQL by scripts/postgres.sh, Chromium by scripts/chromium.sh, a C compiler here (the race detector needs one).
@@ -40,6 +41,24 @@ step "vet"
 go vet ./...
 go vet -tags mutate ./internal/app
 
+# What is too slow under the race detector: a browser, the built program killed under load, and a lost COMMIT at every
+# step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
+
+# What measures its own time runs alone.
+timed='^TestAPrimaryThatHangs$'
+
+case " $* " in *" -short "*)
+	step "tests on SQLite alone"
+	exec go test -p 4 -timeout 10m "$@" -skip "$slow|$timed|^TestSimulation" ./...
+esac
+
+# Staticcheck computes while the next steps wait for downloads.
+checked=$(mktemp)
+trap 'rm -f "$checked"' EXIT
+go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./... >"$checked" 2>&1 &
+staticcheck=$!
+
 step "PostgreSQL"
 MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)
 export MAKOLA_TEST_POSTGRES
@@ -54,12 +73,11 @@ MAKOLA_TEST_CHROMIUM=$(scripts/chromium.sh)
 export MAKOLA_TEST_CHROMIUM
 echo "$MAKOLA_TEST_CHROMIUM"
 
-# What is too slow under the race detector: a browser, the built program killed under load, and a lost COMMIT at every
-# step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
-
-# What measures its own time runs alone.
-timed='^TestAPrimaryThatHangs$'
+step "staticcheck"
+wait $staticcheck || {
+	cat "$checked" >&2
+	exit 1
+}
 
 # The race detector watches our code and its libraries, but not SQLite, which is C translated to Go:
 # watched, it alone takes more time than everything else together.

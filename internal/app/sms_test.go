@@ -108,7 +108,7 @@ func TestOneNodeSendsForAll(t *testing.T) {
 	connected(t, first)
 	second := site.node("second", database)
 	site.sender = second.ready.SenderID
-	if err := second.sms[0].Ready(""); err != provider.ErrElsewhere { //nolint:errorlint // exactly this one
+	if err := second.sms[0].Ready(""); err != provider.ErrElsewhere { // exactly this one
 		t.Fatalf("the second node says %v", err)
 	}
 	site.send(first, "233240000001", "from the node that is connected")

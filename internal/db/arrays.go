@@ -58,7 +58,7 @@ func (p arrayPlan) Encode(value any, buf []byte) ([]byte, error) {
 	buf = binary.BigEndian.AppendUint32(buf, 1) // dimensions
 	buf = binary.BigEndian.AppendUint32(buf, 1) // with NULLs, perhaps
 	buf = binary.BigEndian.AppendUint32(buf, p.element)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(n)) //nolint:gosec // a set is in memory
+	buf = binary.BigEndian.AppendUint32(buf, uint32(n)) // a set is in memory
 	buf = binary.BigEndian.AppendUint32(buf, 1)         // the first index
 	return a.appendElements(buf), nil
 }
@@ -100,13 +100,13 @@ func (c *columnData) appendElements(buf []byte) []byte {
 }
 
 func appendElement[T string | []byte](buf []byte, v T) []byte {
-	buf = binary.BigEndian.AppendUint32(buf, uint32(len(v))) //nolint:gosec // it is in memory, and the server refuses what is too long
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(v))) // it is in memory, and the server refuses what is too long
 	return append(buf, v...)
 }
 
 func appendInt(buf []byte, n int64) []byte {
 	buf = binary.BigEndian.AppendUint32(buf, 8)
-	return binary.BigEndian.AppendUint64(buf, uint64(n)) //nolint:gosec // two's complement, as the server has it
+	return binary.BigEndian.AppendUint64(buf, uint64(n)) // two's complement, as the server has it
 }
 
 func appendNull(buf []byte) []byte { return append(buf, 0xff, 0xff, 0xff, 0xff) }

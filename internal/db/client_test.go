@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -40,10 +39,7 @@ func TestClientEnvironment(t *testing.T) {
 // What a killed drill left on the server goes with the next one; what is young, in use or not ours stays.
 func TestScratchDatabasesThatWereLeftAreRemoved(t *testing.T) {
 	t.Parallel()
-	server := os.Getenv("MAKOLA_TEST_POSTGRES")
-	if server == "" {
-		t.Fatal("MAKOLA_TEST_POSTGRES is not set; run: export MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)")
-	}
+	server := testServer(t)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)

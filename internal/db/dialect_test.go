@@ -11,14 +11,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// emptyURL makes an empty database. It is here and not in dbtest because dbtest
-// imports this package.
-func emptyURL(t *testing.T) string {
+// testServer is the URL of the PostgreSQL of the tests. A test that needs it is skipped with go test -short.
+func testServer(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick runs SQLite alone")
+	}
 	server := os.Getenv("MAKOLA_TEST_POSTGRES")
 	if server == "" {
 		t.Fatal("MAKOLA_TEST_POSTGRES is not set; run: export MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)")
 	}
+	return server
+}
+
+// emptyURL makes an empty database. It is here and not in dbtest because dbtest
+// imports this package.
+func emptyURL(t *testing.T) string {
+	t.Helper()
+	server := testServer(t)
 	name := fmt.Sprintf("makola_t_%d_%x", time.Now().Unix(), time.Now().UnixNano())
 	run := func(ctx context.Context, sql string) {
 		c, err := pgx.Connect(ctx, server)

@@ -324,7 +324,7 @@ func TestMisuseIsRefused(t *testing.T) {
 			runs++
 			return tx.Query(`SELECT id FROM items`, nil, func(*db.Row) error { return io.ErrUnexpectedEOF })
 		})
-		if runs != 1 || err != io.ErrUnexpectedEOF { //nolint:errorlint // exactly what was said
+		if runs != 1 || err != io.ErrUnexpectedEOF { // exactly what was said
 			t.Errorf("%d runs: %v", runs, err)
 		}
 		if left, _ := purse(t, d); left != 100 {

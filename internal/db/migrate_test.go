@@ -40,7 +40,9 @@ func openEach(t *testing.T, fn func(t *testing.T, open func() *DB)) {
 		})
 	}
 	run("SQLite", Options{Path: filepath.Join(t.TempDir(), "a folder", "ma?ko#la%20.db")})
-	run("PostgreSQL", Options{URL: emptyURL(t), MaxConns: 4})
+	if !testing.Short() {
+		run("PostgreSQL", Options{URL: emptyURL(t), MaxConns: 4})
+	}
 }
 
 func (d *DB) names(t *testing.T, list []Migration) string {

@@ -156,7 +156,7 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		return nil, fmt.Errorf("db: default_query_exec_mode=%s in the database URL: sets of rows need cache_statement, cache_describe or describe_exec",
 			config.ConnConfig.DefaultQueryExecMode)
 	}
-	config.MaxConns = int32(min(maxConns, 10000)) //nolint:gosec // bounded
+	config.MaxConns = int32(min(maxConns, 10000)) // bounded
 	for name, value := range postgresSettings {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
 			config.ConnConfig.RuntimeParams[name] = value

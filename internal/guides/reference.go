@@ -143,14 +143,14 @@ func (r *renderer) reference(title string) error {
 	if err := page.Execute(&body, groups); err != nil {
 		return fmt.Errorf("guides: the reference: %w", err)
 	}
-	return r.lay("reference", title, http.StatusOK, template.HTML(body.String())) //nolint:gosec // made by html/template
+	return r.lay("reference", title, http.StatusOK, template.HTML(body.String())) // made by html/template
 }
 
 // prose renders a description, which is Markdown.
 func (r *renderer) prose(text string) (template.HTML, error) {
 	var out bytes.Buffer
 	err := r.markdown.Convert([]byte(text), &out)
-	return template.HTML(out.String()), err //nolint:gosec // made of our own document; Markdown drops HTML
+	return template.HTML(out.String()), err // made of our own document; Markdown drops HTML
 }
 
 // complete fills in what the page shows of an operation.

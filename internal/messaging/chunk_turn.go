@@ -14,7 +14,7 @@ import (
 // turn; every step of the earlier owner is then refused.
 
 // newTurn draws a turn.
-func newTurn() int64 { return rand.Int64N(1<<62) + 1 } //nolint:gosec // not a secret
+func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // not a secret
 
 // turnRow is the row that has the turn of a chunk: the chunk's own, or the campaign's where the campaign is small.
 // Its members are the statements on that row.

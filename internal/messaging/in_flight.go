@@ -35,7 +35,7 @@ type submitter struct {
 
 func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
 	u := &submitter{clock: d.Clock, receipts: receipts, metrics: counters, validity: d.Validity}
-	u.groups.Store(rand.Uint32()) //nolint:gosec // not a secret
+	u.groups.Store(rand.Uint32()) // not a secret
 	return u
 }
 
@@ -98,7 +98,7 @@ func (f *flight) submit(messages []message) {
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
 			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
 		default:
-			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} //nolint:gosec // comes round
+			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} // comes round
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
 			}

@@ -83,7 +83,7 @@ func pick(of []*opLane, key string) *opLane {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
-	return of[h.Sum32()%uint32(len(of))] //nolint:gosec // a handful
+	return of[h.Sum32()%uint32(len(of))] // a handful
 }
 
 func (l *lanes) close() {

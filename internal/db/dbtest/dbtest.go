@@ -31,8 +31,13 @@ const Environment = "MAKOLA_TEST_POSTGRES"
 // packages are tested at once.
 const connections = 8
 
-// Engines are the engines that Each runs on.
-func Engines() []db.Engine { return []db.Engine{db.SQLite, db.Postgres} }
+// Engines are the engines that Each runs on: SQLite alone with go test -short, as make quick runs it.
+func Engines() []db.Engine {
+	if testing.Short() {
+		return []db.Engine{db.SQLite}
+	}
+	return []db.Engine{db.SQLite, db.Postgres}
+}
 
 // Each runs fn as a subtest on a fresh database of each engine.
 func Each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
@@ -126,10 +131,7 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 // test before it has left.
 func URL(t testing.TB) string {
 	t.Helper()
-	server := os.Getenv(Environment)
-	if server == "" {
-		t.Fatalf("%s is not set; run: export %s=$(scripts/postgres.sh start)", Environment, Environment)
-	}
+	server := serverURL(t)
 	template, err := makeTemplate(t.Context(), server)
 	if err != nil {
 		t.Fatalf("make the template database: %v", err)
@@ -137,14 +139,24 @@ func URL(t testing.TB) string {
 	return lease(t, server, template)
 }
 
-// EmptyURL makes a fresh PostgreSQL database without tables. It is dropped with
-// the test.
-func EmptyURL(t testing.TB) string {
+// serverURL is the PostgreSQL server of the tests. A test that needs it is skipped with go test -short.
+func serverURL(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick runs SQLite alone")
+	}
 	server := os.Getenv(Environment)
 	if server == "" {
 		t.Fatalf("%s is not set; run: export %s=$(scripts/postgres.sh start)", Environment, Environment)
 	}
+	return server
+}
+
+// EmptyURL makes a fresh PostgreSQL database without tables. It is dropped with
+// the test.
+func EmptyURL(t testing.TB) string {
+	t.Helper()
+	server := serverURL(t)
 	name := testPrefix + strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
 	if err := run(t.Context(), server, "CREATE DATABASE "+name); err != nil {
 		t.Fatalf("make a database: %v", err)

@@ -323,7 +323,7 @@ func dataService(key string, n msisdn.Network) string {
 }
 
 // errNoCallback is why a request is not sent that Hubtel would refuse.
-var errNoCallback = errors.New("Hubtel takes no request without a callback URL, and this Makola has none yet")
+var errNoCallback = errors.New("no request goes to Hubtel without a callback URL, and this Makola has none yet")
 
 // post sends a request that moves money; hide are texts for no log. Without a
 // callback URL, as before the server listens, it is not sent.

@@ -97,7 +97,7 @@ func (l *link) keep(ctx context.Context) {
 			return
 		}
 		l.log.WarnContext(ctx, "SMPP connection lost", "bind", l.bind.Name, "mode", string(l.mode), "error", err)
-		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil { //nolint:gosec // spreads reconnects
+		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil { // spreads reconnects
 			return
 		}
 		pause = min(2*pause, l.bind.ReconnectWithin)
