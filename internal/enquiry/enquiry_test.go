@@ -23,7 +23,7 @@ var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
 const (
 	telecel msisdn.MSISDN = "233201234567"
-	bank                  = "040100" // one that hubtel reaches
+	bank    string        = "040100" // one that hubtel reaches
 )
 
 // rail is a provider that gives one answer to every question.

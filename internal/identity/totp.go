@@ -80,8 +80,3 @@ func typed(code string) string {
 		return r
 	}, code))
 }
-
-// looksTimed says whether a typed code is one of an app, and not a recovery code.
-func looksTimed(code string) bool {
-	return len(code) == codeDigits && strings.Trim(code, "0123456789") == ""
-}

@@ -35,7 +35,7 @@ var hourly = [24]int{7: 2, 8: 6, 9: 9, 10: 11, 11: 11, 12: 9, 13: 8, 14: 8, 15: 
 // plan draws everything that will happen, in order. It asks nothing.
 func (m *maker) plan(days int) (steps []step) {
 	for n, s := range m.shops {
-		random := rand.New(rand.NewPCG(m.seed, 100+uint64(n))) //nolint:gosec // a history, not a secret
+		random := rand.New(rand.NewPCG(m.seed, 100+uint64(n))) // a history, not a secret
 		for day := range days {
 			midnight := m.made.From.AddDate(0, 0, day)
 			steps = append(steps, m.payments(random, s, midnight, day, days)...)

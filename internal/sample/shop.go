@@ -101,7 +101,7 @@ func (m *maker) open(ctx context.Context) error {
 	m.shops = newShops()
 	ready := m.app.Ready()
 	for n, s := range m.shops {
-		random := rand.New(rand.NewPCG(m.seed, uint64(n)+1)) //nolint:gosec // a history, not a secret
+		random := rand.New(rand.NewPCG(m.seed, uint64(n)+1)) // a history, not a secret
 		for range s.customers {
 			s.people = append(s.people, newPerson(random))
 		}
