@@ -525,6 +525,11 @@ func rolesOf(site identity.Site) func(*testing.T) string {
 			}
 			out.row(row...)
 		}
+		row := []string{"", "must have a second factor in production"}
+		for _, role := range identity.Roles(site) {
+			row = append(row, map[bool]string{true: "✓"}[role.NeedsFactor(site)])
+		}
+		out.row(row...)
 		return out.String()
 	}
 }

@@ -61,12 +61,15 @@ func (b *browsed) furnish() []screen {
 	if err != nil || len(campaigns) != 1 {
 		b.t.Fatalf("campaigns: %v, %v", campaigns, err)
 	}
+	if p := b.do(http.MethodPost, "/account/factor", nil); p.StatusCode != http.StatusSeeOther {
+		b.t.Fatalf("a second factor that waits: %d", p.StatusCode)
+	}
 	return append(empty, []screen{
 		{"handsets", "/sim"}, {"overview", "/ops"}, {"payments", "/ops/payments"}, {"payment paid", "/ops/payments/" + paid}, {"payment lost", "/ops/payments/" + lost},
 		{"payment failed", "/ops/payments/" + failed}, {"stuck", "/ops/stuck"}, {"accounts", "/ops/tenants"}, {"account", "/ops/tenants/" + demoTenant}, {"providers", "/ops/providers"},
 		{"float", "/ops/float"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
 		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"own payment", app + "/payments/" + paid},
-		{"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"sign in", "/sign-in"},
+		{"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)
 }
 

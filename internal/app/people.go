@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/hex"
 	"net/url"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
 )
 
 // The person who looks at a development server.
@@ -30,13 +33,41 @@ func (a *App) consoleDeps(public string) console.Deps {
 	return d
 }
 
-// invite makes the developer of a development server and the link that signs them in.
+// invite makes the developer of a development server and the link that signs them in, and the first owner that the
+// settings name.
 func (a *App) invite(ctx context.Context) error {
+	if err := a.bootstrap(ctx); err != nil {
+		return err
+	}
 	if a.production {
 		return nil
 	}
 	link, err := a.link(ctx)
 	a.ready.SignInURL = link
+	return err
+}
+
+// bootstrap makes the first owner that the settings name. Where there are people it does nothing: the settings may stay.
+func (a *App) bootstrap(ctx context.Context) error {
+	if a.cfg.BootstrapEmail == "" {
+		return nil
+	}
+	unfit := func(err error) error {
+		return problem.Wrap(err, problem.Invalid, "bootstrap", "The first owner cannot be made with MAKOLA_BOOTSTRAP_EMAIL and MAKOLA_BOOTSTRAP_PASSWORD_FILE: "+err.Error())
+	}
+	text, err := os.ReadFile(a.cfg.BootstrapFile)
+	if err != nil {
+		return unfit(err)
+	}
+	password, _, _ := strings.Cut(string(text), "\n")
+	name, _, _ := strings.Cut(a.cfg.BootstrapEmail, "@")
+	made, err := a.identity.Bootstrap(ctx, a.cfg.BootstrapEmail, name, strings.TrimSuffix(password, "\r"))
+	switch {
+	case problem.Is(err, problem.Invalid):
+		return unfit(err)
+	case made:
+		a.log.InfoContext(ctx, "the first owner was made", "email", a.cfg.BootstrapEmail)
+	}
 	return err
 }
 

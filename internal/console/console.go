@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/access"
@@ -53,7 +54,8 @@ type Deps struct {
 	// TrustedProxies and ProxiesOnly are those of the JSON interface.
 	TrustedProxies []netip.Prefix
 	ProxiesOnly    bool
-	// Development serves people who come by the link of the first screen. In production the console is not set up yet.
+	// Development lets people in who come by the link of the first screen. In production the console asks them for a
+	// password and, where a role needs it, a second factor; without any people it is not set up yet.
 	Development bool
 	// Simulator is the control of the simulator (/sim/v1); nil: there is none.
 	Simulator http.Handler
@@ -72,6 +74,7 @@ type Console struct {
 	sim    simulator
 	hooks  hooks
 
+	setUp    atomic.Bool // there are people, who are never removed
 	mu       sync.Mutex
 	linkedAt time.Time // when a link was last printed on request
 }
@@ -85,7 +88,7 @@ const (
 
 // owned are the paths of the console: these, and what is under those that end in a slash. Every other path belongs to
 // the JSON interface.
-var owned = []string{"/", "/first", "/first/again", "/sign-in", "/sign-out", "/theme", "/app", "/app/", "/ops", "/ops/", "/sim", "/sim/", page.Assets}
+var owned = []string{"/", "/account", "/account/", "/first", "/first/again", "/sign-in", "/sign-out", "/theme", "/app", "/app/", "/ops", "/ops/", "/sim", "/sim/", page.Assets}
 
 // Owns says whether a path belongs to the console.
 func Owns(path string) bool {
@@ -125,9 +128,23 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.begin(w, r, nil).refuse(errNotEncrypted())
 	case strings.HasPrefix(r.URL.Path, page.Assets):
 		c.assets.ServeHTTP(w, r)
-	case !c.Development:
+	case !c.Development && !c.hasPeople(r.Context()):
 		c.begin(w, r, nil).notSetUp()
 	default:
 		c.cross.Handler(c.mux).ServeHTTP(w, r)
 	}
+}
+
+// hasPeople says whether the console of a production server is set up. Where that cannot be found out it is taken for
+// set up: signing in will say what is wrong.
+func (c *Console) hasPeople(ctx context.Context) bool {
+	if c.setUp.Load() {
+		return true
+	}
+	set, err := c.Identity.SetUp(ctx)
+	if err != nil || set {
+		c.setUp.Store(err == nil)
+		return true
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -46,12 +47,45 @@ func (v *visit) refuse(err error) {
 	if status >= 500 {
 		v.console.Log.Error("page failed", "request_id", v.id, "method", v.r.Method, "path", v.path(), "code", e.Code, "error", e)
 	}
-	title, more := v.explain(status, e)
 	if v.polls() {
 		v.w.WriteHeader(status)
 		return
 	}
+	if to := v.elsewhere(e); to != "" {
+		http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+		return
+	}
+	title, more := v.explain(status, e)
 	v.send(status, page.Layout(v.shell(title), page.Message(title, sentence(e.Message), more)))
+}
+
+// The codes of refusals that lead to another page.
+const (
+	codeNotReady = "not_ready"
+	codeStepUp   = "step_up_needed"
+)
+
+// elsewhere is where a refused visitor can do what is missing; empty: nowhere.
+func (v *visit) elsewhere(e *problem.Error) string {
+	switch e.Code {
+	case codeNotReady:
+		return "/account"
+	case codeStepUp:
+		back := v.query()
+		if v.r.Method != http.MethodGet {
+			back = v.route.back()
+		}
+		return "/account/step-up?" + url.Values{"back": {back}}.Encode()
+	}
+	return ""
+}
+
+// back is the page that has the form of a route.
+func (r *Route) back() string {
+	if r == nil || !r.Unready {
+		return "/"
+	}
+	return "/account"
 }
 
 // explain gives the title of an error's page and what stands below its text.
@@ -59,7 +93,7 @@ func (v *visit) explain(status int, e *problem.Error) (title string, more templ.
 	request := page.Facts([]page.Fact{{Name: "Request", Value: page.ID(v.id)}})
 	switch status {
 	case http.StatusUnauthorized:
-		return "Sign in", signInHelp(v.console.NewLink != nil && loopback(v.r), v.r.URL.Query().Has("again"))
+		return "Sign in", v.waysIn(page.Form{}, v.backHere())
 	case http.StatusForbidden:
 		return "No permission", request
 	case http.StatusNotFound:
@@ -72,7 +106,7 @@ func (v *visit) explain(status int, e *problem.Error) (title string, more templ.
 	return "This was not done", request
 }
 
-// notSetUp answers everything in production, which has no people yet.
+// notSetUp answers everything in production while there are no people.
 func (v *visit) notSetUp() {
 	v.send(http.StatusServiceUnavailable, page.Layout(page.Shell{Title: "Not set up yet", Theme: v.theme(), Path: "/"}, notSetUp()))
 }

@@ -37,6 +37,7 @@ type Route struct {
 	Simulator    bool  // there where a simulator is
 	Machine      bool  // programs send it, not people: the body is not a form
 	Body         int64 // bytes at most; 0: formBytes
+	Unready      bool  // there for people who have not set up a password and a factor yet
 	handle       func(*visit) (answer, error)
 }
 
@@ -55,16 +56,32 @@ func Routes() []Route {
 }
 
 func signRoutes() []Route {
-	token := []Input{{"t", 100}}
-	return []Route{
+	token, back, code := Input{"t", 100}, Input{"back", 2000}, Input{"code", 40}
+	routes := []Route{
 		{Method: http.MethodGet, Path: "/{$}", Site: anyone, handle: start},
-		{Method: http.MethodGet, Path: "/first", Inputs: token, Development: true, handle: first},
-		{Method: http.MethodPost, Path: "/first", Inputs: token, Development: true, handle: signInByLink},
+		{Method: http.MethodGet, Path: "/first", Inputs: []Input{token}, handle: first},
+		{Method: http.MethodPost, Path: "/first", Inputs: []Input{token, {"password", identity.MaxPassword + 1}}, handle: signInByLink},
 		{Method: http.MethodPost, Path: "/first/again", Development: true, handle: linkAgain},
-		{Method: http.MethodGet, Path: "/sign-in", Inputs: []Input{{"again", 1}}, handle: signInPage},
+		{Method: http.MethodGet, Path: "/sign-in", Inputs: []Input{{"again", 1}, back}, handle: signInPage},
+		{Method: http.MethodPost, Path: "/sign-in", Inputs: []Input{{"email", 254}, {"password", identity.MaxPassword + 1}, code, back}, handle: signInByPassword},
 		{Method: http.MethodPost, Path: "/sign-out", handle: signOut},
-		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, {"back", 2000}}, handle: setTheme},
+		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, back}, handle: setTheme},
 	}
+	own := []Route{
+		{Method: http.MethodGet, Path: "/account", handle: account},
+		{Method: http.MethodPost, Path: "/account/password", Inputs: []Input{{"current", identity.MaxPassword + 1}, {"password", identity.MaxPassword + 1}}, handle: changePassword},
+		{Method: http.MethodPost, Path: "/account/factor", handle: beginFactor},
+		{Method: http.MethodGet, Path: "/account/factor", handle: factorPage},
+		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code}, handle: confirmFactor},
+		{Method: http.MethodPost, Path: "/account/recovery-codes", handle: renewCodes},
+		{Method: http.MethodPost, Path: "/account/sessions/end", Inputs: []Input{{"id", 36}}, handle: endSession},
+		{Method: http.MethodGet, Path: "/account/step-up", Inputs: []Input{back}, handle: stepUpPage},
+		{Method: http.MethodPost, Path: "/account/step-up", Inputs: []Input{code, back}, handle: stepUp},
+	}
+	for i := range own {
+		own[i].Site, own[i].Unready = anyone, true
+	}
+	return append(routes, own...)
 }
 
 // opsRoutes are the pages of the installation.

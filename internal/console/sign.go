@@ -2,10 +2,16 @@ package console
 
 import (
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
 )
 
 // cookieName is that of the session: in production one that browsers accept from this host over TLS alone, in
@@ -23,9 +29,9 @@ func (c *Console) cookie(token string, lasts time.Duration) *http.Cookie {
 
 const themeCookie = "makola-theme"
 
-// first shows whom a sign-in link is for. It uses nothing up: mail programs and browsers look at links by themselves.
+// first shows whom a link is for. It uses nothing up: mail programs and browsers look at links by themselves.
 func first(v *visit) (answer, error) {
-	if !loopback(v.r) {
+	if v.console.Development && !loopback(v.r) {
 		return answer{}, errNoPage()
 	}
 	token := v.r.FormValue("t")
@@ -33,20 +39,105 @@ func first(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if l.Invitation {
+		return answer{title: "Welcome", body: choosePassword(l.Person, invitationForm(token))}, nil
+	}
 	return answer{title: "Sign in", body: signIn(l.Person, token)}, nil
 }
 
+// invitationForm asks for a first password.
+func invitationForm(token string) page.Form {
+	return page.Form{ID: "invitation", Action: "/first", Submit: "Set password and sign in", Fields: []page.Field{{Name: "t", Type: "hidden", Value: token}, newPassword}}
+}
+
+var newPassword = page.Field{Name: "password", Label: "New password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "new-password",
+	Hint: "At least 12 characters. A few words that do not belong together are best."}
+
 // signInByLink uses a link up.
 func signInByLink(v *visit) (answer, error) {
-	if !loopback(v.r) {
+	if v.console.Development && !loopback(v.r) {
 		return answer{}, errNoPage()
 	}
-	token, err := v.console.Identity.SignIn(v.ctx, v.r.PostFormValue("t"), v.r.UserAgent())
+	token, password := v.r.PostFormValue("t"), v.r.PostForm["password"]
+	if len(password) == 0 {
+		session, err := v.console.Identity.SignIn(v.ctx, token, v.r.UserAgent())
+		return v.signedIn(session, err, "/")
+	}
+	session, err := v.console.Identity.Accept(v.ctx, token, password[0], v.r.UserAgent(), v.from())
+	if problem.Is(err, problem.Invalid) {
+		l, linkErr := v.console.Identity.Link(v.ctx, token)
+		return answer{title: "Welcome", wrong: true, body: choosePassword(l.Person, faulty(invitationForm(token), err))}, linkErr
+	}
+	return v.signedIn(session, err, "/account")
+}
+
+// signedIn gives the browser its session and leads on.
+func (v *visit) signedIn(token string, err error, to string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
 	http.SetCookie(v.w, v.console.cookie(token, identity.Longest))
-	return answer{to: "/"}, nil
+	return answer{to: to}, nil
+}
+
+// faulty puts the texts of a refusal beside the fields of a form.
+func faulty(f page.Form, err error) page.Form {
+	e := problem.From(err)
+	f.Fields = slices.Clone(f.Fields)
+	for i := range f.Fields {
+		if texts := e.Fields[f.Fields[i].Name]; len(texts) > 0 {
+			f.Fields[i].Wrong = strings.Join(texts, ", ")
+		}
+	}
+	if len(e.Fields) == 0 {
+		f.Wrong = sentence(e.Message)
+	}
+	return f
+}
+
+// signInForm asks for all that a person proves themselves with, so that nothing tells which of it was wrong.
+func signInForm(email, back string) page.Form {
+	return page.Form{ID: "sign-in", Action: "/sign-in", Submit: "Sign in", Fields: []page.Field{
+		{Name: "back", Type: "hidden", Value: back},
+		{Name: "email", Label: "E-mail address", Type: "email", Value: email, Max: 254, Required: true, Auto: "username"},
+		{Name: "password", Label: "Password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"},
+		{Name: "code", Label: "Code of your app", Max: 40, Auto: "one-time-code", Hint: "Or a recovery code. Empty if you have not set up an app."},
+	}}
+}
+
+// waysIn are the ways to sign in: on a development server the link first.
+func (v *visit) waysIn(f page.Form, back string) templ.Component {
+	if len(f.Fields) == 0 {
+		f = signInForm("", back)
+	}
+	if !v.console.Development {
+		return page.Asking(f)
+	}
+	return page.Join(signInHelp(v.console.NewLink != nil && loopback(v.r), v.r.URL.Query().Has("again")), withPassword(f))
+}
+
+// backHere is this page, where it can be opened again.
+func (v *visit) backHere() string {
+	if v.r.Method != http.MethodGet || v.route == nil || v.route.Site == public {
+		return "/"
+	}
+	return v.query()
+}
+
+// signInByPassword begins a session of whoever proves to be a person.
+func signInByPassword(v *visit) (answer, error) {
+	back, email := local(v.r.PostFormValue("back")), v.r.PostFormValue("email")
+	token, err := v.console.Identity.SignInWithPassword(v.ctx, identity.Attempt{
+		Email: email, Password: v.r.PostFormValue("password"), Code: v.r.PostFormValue("code"), Agent: v.r.UserAgent(), From: v.from()})
+	limited := problem.Is(err, problem.RateLimited)
+	if limited || problem.Is(err, problem.Unauthenticated) {
+		form := faulty(signInForm(email, back), err)
+		if limited {
+			v.w.Header().Set("Retry-After", strconv.Itoa(int(problem.From(err).RetryAfter.Seconds()+1)))
+		}
+		return answer{title: "Sign in", wrong: true, limit: limited, body: signInBody(form)}, nil
+	}
+	return v.signedIn(token, err, back)
 }
 
 // linkAgain prints a new link where the server was started: who reads it there may sign in.
@@ -71,8 +162,11 @@ func linkAgain(v *visit) (answer, error) {
 
 // signInPage says how to sign in.
 func signInPage(v *visit) (answer, error) {
-	help := signInHelp(v.console.NewLink != nil && loopback(v.r), v.r.URL.Query().Has("again"))
-	return answer{title: "Sign in", body: page.Message("Sign in", "Open the sign-in link that the server printed when it started.", help)}, nil
+	text := "With the e-mail address and the password of your account."
+	if v.console.Development {
+		text = "Open the sign-in link that the server printed when it started."
+	}
+	return answer{title: "Sign in", body: page.Message("Sign in", text, v.waysIn(page.Form{}, local(v.param("back"))))}, nil
 }
 
 func signOut(v *visit) (answer, error) {

@@ -42,6 +42,7 @@ type answer struct {
 	title string
 	body  templ.Component
 	wrong bool                                    // the page is a form that was refused
+	limit bool                                    // ... because there were too many
 	to    string                                  // leads there
 	part  templ.Component                         // alone, for a page that asked for it; see also same
 	same  bool                                    // nothing changed since the page asked
@@ -109,6 +110,9 @@ func (v *visit) admit() error {
 	if v.who, err = v.console.Identity.Visit(v.ctx, cookie.Value, !v.polls()); err != nil {
 		return err
 	}
+	if err := v.ready(); err != nil {
+		return err
+	}
 	switch v.route.Site {
 	case anyone:
 		return nil
@@ -123,6 +127,14 @@ func (v *visit) admit() error {
 		return errNotAllowed(v.route.Permission)
 	}
 	return nil
+}
+
+// ready refuses, in production, a visitor who has to set up a password or a second factor first.
+func (v *visit) ready() error {
+	if password, factor := v.who.Lacks(); v.console.Development || v.route.Unready || !password && !factor {
+		return nil
+	}
+	return problem.New(problem.Forbidden, codeNotReady, "Your role needs a second factor: set it up first, on the page of your account")
 }
 
 // enter finds the tenant of the path and the visitor's role there. A tenant that the visitor has nothing to do with is
@@ -173,7 +185,10 @@ func (v *visit) give(a answer) {
 			return
 		}
 		status := http.StatusOK
-		if a.wrong {
+		switch {
+		case a.limit:
+			status = http.StatusTooManyRequests
+		case a.wrong:
 			status = http.StatusUnprocessableEntity
 		}
 		v.send(status, page.Layout(v.shell(a.title), a.body))
@@ -237,6 +252,11 @@ func local(path string) string {
 		return "/"
 	}
 	return path
+}
+
+// from is the address that the visitor comes from.
+func (v *visit) from() netip.Addr {
+	return access.ClientIP(v.r.RemoteAddr, v.r.Header.Values("X-Forwarded-For"), v.console.TrustedProxies)
 }
 
 func fromProxy(r *http.Request, trusted []netip.Prefix) bool {

@@ -125,6 +125,7 @@ type Field struct {
 	Wrong              string   // why the value was refused
 	Max                int      // characters at most; 0: 200
 	Required           bool
+	Auto               string // what a browser or a password manager may fill in, such as username; empty: nothing
 }
 
 // Option is one of a choice.
@@ -154,6 +155,13 @@ func (f Field) most() int {
 		return 200
 	}
 	return f.Max
+}
+
+func (f Field) auto() string {
+	if f.Auto == "" {
+		return "off"
+	}
+	return f.Auto
 }
 
 func (f Field) kind() string {

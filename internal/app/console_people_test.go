@@ -1,0 +1,279 @@
+package app
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+)
+
+// held is a jar for cookies that are for TLS alone, which ends before this server.
+type held map[string]*http.Cookie
+
+func (h held) SetCookies(_ *url.URL, cookies []*http.Cookie) {
+	for _, c := range cookies {
+		h[c.Name] = c
+	}
+}
+
+func (h held) Cookies(*url.URL) (list []*http.Cookie) {
+	for _, c := range h {
+		if c.MaxAge >= 0 {
+			list = append(list, &http.Cookie{Name: c.Name, Value: c.Value})
+		}
+	}
+	return list
+}
+
+// produce starts a production server behind a proxy on this machine, without any people.
+func produce(t *testing.T, change ...func(*config.Server)) *browsed {
+	t.Helper()
+	key := make([]byte, config.SecretBytes)
+	rand.Read(key)
+	secret, err := config.NewSecret(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Server{Environment: "production", Listen: "127.0.0.1:0", MetricsListen: "off", Connections: 8, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()},
+		Secret: secret, PublicURL: "https://makola.example", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Sim: "http://127.0.0.1:1"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	a, err := Start(context.Background(), cfg, Options{Clock: clock.NewManual(time.Now())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &browsed{App: a, t: t, base: "http://" + a.doors.api.net.Addr().String()}
+	b.forget()
+	b.http.Jar = held{}
+	return b
+}
+
+// invited makes a person and gives the path of the link.
+func (b *browsed) invited(email string, m identity.Membership) string {
+	b.t.Helper()
+	by := identity.NewInvitation()
+	err := b.db.Write(b.t.Context(), func(tx *db.Tx) error {
+		_, _, err := b.identity.Invite(tx, by, email, "Ama Owusu", m)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return by.Token
+}
+
+// post sends a form and expects a status.
+func (b *browsed) post(status int, path string, pairs ...string) page {
+	b.t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	p := b.do(http.MethodPost, path, form, "X-Forwarded-For", "198.51.100.4")
+	if p.StatusCode != status {
+		b.t.Fatalf("POST %s: %d, not %d, to %q: %s", path, p.StatusCode, status, p.Header.Get("Location"), p.text)
+	}
+	return p
+}
+
+// leads fails the test unless a page led elsewhere.
+func (p page) leads(t *testing.T, to string) {
+	t.Helper()
+	if p.StatusCode != http.StatusSeeOther || p.Header.Get("Location") != to {
+		t.Fatalf("%d leads to %q, not %q: %s", p.StatusCode, p.Header.Get("Location"), to, p.text)
+	}
+}
+
+// codeNow is what an app shows for a key (RFC 6238).
+func (b *browsed) codeNow(key string) string {
+	b.t.Helper()
+	raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(key, " ", ""))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	mac := hmac.New(sha1.New, raw)
+	_ = binary.Write(mac, binary.BigEndian, b.clock.Now().Unix()/30)
+	sum := mac.Sum(nil)
+	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[19]&15:])&0x7fffffff%1_000_000)
+}
+
+var (
+	shownKey   = regexp.MustCompile(`<code id="key">([A-Z2-7 ]+)</code>`)
+	shownCodes = regexp.MustCompile(`<li><code>([a-z2-7-]{19})</code></li>`)
+)
+
+const ownPassword = "correct horse battery"
+
+func TestAConsoleWithoutPeopleSaysThatItIsNotSetUp(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	for _, path := range []string{"/", "/ops", "/app/" + demoTenant, "/first?t=x", "/sign-in", "/account"} {
+		if p := b.want(http.StatusServiceUnavailable, path, "makola people create"); strings.Contains(p.text, "<form method") {
+			t.Error(path)
+		}
+	}
+	b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.want(http.StatusUnauthorized, "/", `name="password"`)
+	b.want(http.StatusNotFound, "/sim")
+	b.post(http.StatusNotFound, "/first/again")
+}
+
+// The first owner of a production server: link, password, app, recovery codes; and then out, and in again.
+func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	token := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.want(http.StatusOK, "/first?t="+token, "Welcome, Ama Owusu", "ama@example.com")
+	if p := b.post(http.StatusUnprocessableEntity, "/first", "t", token, "password", "short"); !strings.Contains(p.text, "12 to 128") {
+		t.Fatal(p.text)
+	}
+	b.post(http.StatusUnauthorized, "/first", "t", token) // without a password it is no link of development
+	b.post(http.StatusSeeOther, "/first", "t", token, "password", ownPassword).leads(t, "/account")
+	if c := b.http.Jar.(held)["__Host-makola"]; c == nil || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+		t.Fatalf("%+v", c)
+	}
+	b.want(http.StatusUnauthorized, "/first?t="+token)
+
+	// Nothing but the own account before the factor.
+	for _, r := range console.Routes() {
+		if path := filled(r.Path); r.Method == http.MethodGet && !r.Development && r.Site != 0 && !r.Unready {
+			b.get(path).leads(t, "/account")
+		}
+	}
+	b.want(http.StatusOK, "/account", "Set up a second factor first")
+	b.want(http.StatusSeeOther, "/account/factor") // none waits yet
+	b.post(http.StatusSeeOther, "/account/factor").leads(t, "/account/factor")
+	p := b.want(http.StatusOK, "/account/factor", "<svg class=\"qr\"")
+	key := shownKey.FindStringSubmatch(p.text)[1]
+	if again := b.get("/account/factor"); shownKey.FindStringSubmatch(again.text)[1] != key {
+		t.Error("another look made another key")
+	}
+	b.post(http.StatusUnprocessableEntity, "/account/factor/confirm", "code", "000000")
+	p = b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key))
+	recovery := shownCodes.FindAllStringSubmatch(p.text, -1)
+	if len(recovery) != identity.RecoveryCodes {
+		t.Fatal(p.text)
+	}
+	if p := b.get("/account/factor"); strings.Contains(p.text, key) {
+		t.Error("the key is shown after it was confirmed")
+	}
+	b.clock.Advance(identity.Freshness)
+	b.get("/").leads(t, "/ops")
+	b.want(http.StatusOK, "/ops", "Your account")
+
+	b.post(http.StatusSeeOther, "/sign-out")
+	b.want(http.StatusUnauthorized, "/ops/float", `name="back" value="/ops/float"`)
+	for _, wrong := range [][]string{{"password", ownPassword}, {"password", "x", "code", b.codeNow(key)}, {"password", ownPassword, "code", "123456"}} {
+		if p := b.post(http.StatusUnprocessableEntity, "/sign-in", append(wrong, "email", "ama@example.com")...); !strings.Contains(p.text, "is not right") || strings.Contains(p.text, ownPassword) {
+			t.Fatal(p.text)
+		}
+	}
+	b.clock.Advance(time.Minute)
+	b.post(http.StatusSeeOther, "/sign-in", "email", "ama@example.com", "password", ownPassword, "code", b.codeNow(key), "back", "//evil.example").leads(t, "/")
+	b.post(http.StatusSeeOther, "/sign-out")
+	b.post(http.StatusSeeOther, "/sign-in", "email", "AMA@example.com", "password", ownPassword, "code", recovery[0][1], "back", "/ops/float").leads(t, "/ops/float")
+	b.want(http.StatusOK, "/account", "198.51.100.4", "This browser.")
+}
+
+// What needs the factor again leads to the page that asks for it, and back.
+func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	token := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.post(http.StatusSeeOther, "/first", "t", token, "password", ownPassword)
+	b.post(http.StatusSeeOther, "/account/factor")
+	key := shownKey.FindStringSubmatch(b.get("/account/factor").text)[1]
+	b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key))
+	if p := b.post(http.StatusOK, "/account/recovery-codes"); len(shownCodes.FindAllString(p.text, -1)) != identity.RecoveryCodes {
+		t.Fatal(p.text)
+	}
+	b.clock.Advance(identity.StepUpLasts)
+	for _, path := range []string{"/account/recovery-codes", "/account/factor", "/account/password"} {
+		b.post(http.StatusSeeOther, path, "current", ownPassword, "password", "another long password").leads(t, "/account/step-up?back=%2Faccount")
+	}
+	b.want(http.StatusOK, "/account/step-up?back=%2Faccount", `value="/account"`)
+	b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", "123456", "back", "/account")
+	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(key), "back", "/account").leads(t, "/account")
+	if p := b.post(http.StatusUnprocessableEntity, "/account/password", "current", "x", "password", "another long password"); !strings.Contains(p.text, "is not your password") {
+		t.Fatal(p.text)
+	}
+	b.post(http.StatusOK, "/account/password", "current", ownPassword, "password", "another long password")
+}
+
+func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	token := b.invited("kofi@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Auditor})
+	b.post(http.StatusSeeOther, "/first", "t", token, "password", ownPassword)
+	b.get("/").leads(t, "/ops") // an auditor needs no factor
+	lost := b.http.Jar
+	b.http.Jar = held{}
+	b.post(http.StatusSeeOther, "/sign-in", "email", "kofi@example.com", "password", ownPassword)
+	p := b.want(http.StatusOK, "/account")
+	id := regexp.MustCompile(`name="id" value="([0-9a-f-]{36})"`).FindAllStringSubmatch(p.text, -1)
+	if len(id) != 1 {
+		t.Fatal(p.text)
+	}
+	b.post(http.StatusSeeOther, "/account/sessions/end", "id", id[0][1])
+	b.clock.Advance(identity.Freshness)
+	b.want(http.StatusOK, "/account")
+	b.http.Jar = lost
+	b.want(http.StatusUnauthorized, "/account")
+}
+
+func TestTooManyTriesAreToldWhenToComeAgain(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	for range 10 {
+		b.post(http.StatusUnprocessableEntity, "/sign-in", "email", "ama@example.com", "password", "guess")
+	}
+	if p := b.post(http.StatusTooManyRequests, "/sign-in", "email", "ama@example.com", "password", "guess"); p.Header.Get("Retry-After") != "61" {
+		t.Fatal(p.Header)
+	}
+}
+
+func TestTheFirstOwnerOfTheSettings(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(ownPassword+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := produce(t, func(c *config.Server) { c.BootstrapEmail, c.BootstrapFile = "Ops@example.com", file })
+	b.post(http.StatusSeeOther, "/sign-in", "email", "ops@example.com", "password", ownPassword).leads(t, "/")
+	b.get("/").leads(t, "/account")
+	for _, c := range []struct{ text, file string }{{"short\n", file}, {ownPassword, file + "x"}} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg := b.cfg
+		cfg.Data, cfg.BootstrapFile = t.TempDir(), c.file
+		if a, err := Start(context.Background(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "MAKOLA_BOOTSTRAP_EMAIL") {
+			t.Errorf("%+v: %v, %v", c, a, err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+	"rsc.io/qr"
+)
+
+// accountOf is what the page of a person's own account shows.
+type accountOf struct {
+	visitor                    identity.Visitor
+	sessions                   []identity.Session
+	lacksPassword, lacksFactor bool // in production, before anything else
+	passwordForm               page.Form
+	done                       string
+}
+
+// passwordForm asks for another password, or for the first.
+func passwordForm(v identity.Visitor) page.Form {
+	f := page.Form{ID: "password", Action: "/account/password", Submit: "Set password"}
+	if v.HasPassword {
+		f.Fields = append(f.Fields, page.Field{Name: "current", Label: "Password now", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"})
+	}
+	f.Fields = append(f.Fields, newPassword)
+	return f
+}
+
+// account is the page of a person's own account.
+func account(v *visit) (answer, error) { return v.ownAccount(passwordForm(v.who), "") }
+
+func (v *visit) ownAccount(form page.Form, done string) (answer, error) {
+	a := accountOf{visitor: v.who, passwordForm: form, done: done}
+	if !v.console.Development {
+		a.lacksPassword, a.lacksFactor = v.who.Lacks()
+	}
+	var err error
+	a.sessions, err = v.console.Identity.Sessions(v.ctx, v.who)
+	return answer{title: "Your account", body: accountPage(a)}, err
+}
+
+// changePassword sets another password.
+func changePassword(v *visit) (answer, error) {
+	err := v.console.Identity.SetPassword(v.ctx, v.who, v.r.PostFormValue("current"), v.r.PostFormValue("password"), v.from())
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
+		a, listErr := v.ownAccount(faulty(passwordForm(v.who), err), "")
+		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
+		return a, listErr
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return v.ownAccount(passwordForm(v.who), "Your password is changed. Your other browsers are signed out.")
+}
+
+// beginFactor makes a factor that waits for its first code.
+func beginFactor(v *visit) (answer, error) {
+	return answer{to: "/account/factor"}, v.console.Identity.BeginFactor(v.ctx, v.who)
+}
+
+func factorForm() page.Form {
+	return page.Form{ID: "factor", Action: "/account/factor/confirm", Submit: "Confirm", Fields: []page.Field{
+		{Name: "code", Label: "Code that the app shows", Max: 10, Required: true, Auto: "one-time-code"}}}
+}
+
+// factorPage shows the factor that waits.
+func factorPage(v *visit) (answer, error) { return v.factor(factorForm()) }
+
+func (v *visit) factor(form page.Form) (answer, error) {
+	e, found, err := v.console.Identity.PendingFactor(v.ctx, v.who)
+	if err != nil {
+		return answer{}, err
+	}
+	if !found {
+		return answer{to: "/account"}, nil
+	}
+	code, err := qr.Encode(e.URI, qr.M)
+	if err != nil {
+		return answer{}, fmt.Errorf("a QR code: %w", err)
+	}
+	return answer{title: "Second factor", body: enrolPage(squares(code), fmt.Sprint(code.Size+2*quiet), grouped(e.Key), form)}, nil
+}
+
+// quiet is the white border of a QR code, in modules.
+const quiet = 4
+
+// squares is a QR code as the path of a drawing.
+func squares(code *qr.Code) string {
+	var path strings.Builder
+	for y := range code.Size {
+		for x := range code.Size {
+			if code.Black(x, y) {
+				fmt.Fprintf(&path, "M%d %dh1v1h-1z", x+quiet, y+quiet)
+			}
+		}
+	}
+	return path.String()
+}
+
+// grouped makes a key easier to type.
+func grouped(key string) string {
+	var groups []string
+	for len(key) > 4 {
+		groups, key = append(groups, key[:4]), key[4:]
+	}
+	return strings.Join(append(groups, key), " ")
+}
+
+// confirmFactor takes the first code, and shows the recovery codes this once.
+func confirmFactor(v *visit) (answer, error) {
+	codes, err := v.console.Identity.ConfirmFactor(v.ctx, v.who, v.r.PostFormValue("code"), v.from())
+	if problem.Is(err, problem.Invalid) {
+		a, pageErr := v.factor(faulty(factorForm(), err))
+		a.wrong = true
+		return a, pageErr
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{title: "Recovery codes", body: codesPage(codes, true)}, nil
+}
+
+// renewCodes replaces the recovery codes.
+func renewCodes(v *visit) (answer, error) {
+	codes, err := v.console.Identity.RenewRecoveryCodes(v.ctx, v.who, v.from())
+	return answer{title: "Recovery codes", body: codesPage(codes, false)}, err
+}
+
+// endSession ends one of the visitor's own sessions.
+func endSession(v *visit) (answer, error) {
+	id := v.r.PostFormValue("id")
+	if err := v.console.Identity.End(v.ctx, v.who, id); err != nil {
+		return answer{}, err
+	}
+	return answer{to: "/account"}, nil
+}
+
+func stepUpForm(back string) page.Form {
+	return page.Form{ID: "step-up", Action: "/account/step-up", Submit: "Go on", Fields: []page.Field{
+		{Name: "back", Type: "hidden", Value: back},
+		{Name: "code", Label: "Code of your app", Max: 40, Required: true, Auto: "one-time-code", Hint: "Or a recovery code."}}}
+}
+
+// stepUpPage asks for the second factor again.
+func stepUpPage(v *visit) (answer, error) {
+	return answer{title: "Second factor", body: stepUpBody(stepUpForm(local(v.param("back"))))}, nil
+}
+
+// stepUp takes the second factor again.
+func stepUp(v *visit) (answer, error) {
+	back := local(v.r.PostFormValue("back"))
+	err := v.console.Identity.StepUp(v.ctx, v.who, v.r.PostFormValue("code"), v.from())
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
+		return answer{title: "Second factor", wrong: true, limit: problem.Is(err, problem.RateLimited), body: stepUpBody(faulty(stepUpForm(back), err))}, nil
+	}
+	return answer{to: back}, err
+}
+
+// sessionFacts say of a session what its owner can tell it by.
+func sessionFacts(s identity.Session) []page.Fact {
+	source := s.Source
+	if source == "" {
+		source = "this machine"
+	}
+	return []page.Fact{{Name: "Browser", Value: page.Text(s.Agent)}, {Name: "From", Value: page.Text(source)},
+		{Name: "Since", Value: page.Time(s.CreatedAt)}, {Name: "Last used", Value: page.Time(s.UsedAt)}}
+}
