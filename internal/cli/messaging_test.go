@@ -166,12 +166,49 @@ func TestOTPRangesAreListedAndReopened(t *testing.T) {
 	})
 }
 
-func TestCreditsReport(t *testing.T) {
+// A report says what each network's messages brought and cost: two delivered, one that an operator reported as failed.
+func TestTheCreditsReportHasALineForEachNetwork(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		day := time.Now().UTC().Format(time.DateOnly)
-		if lines := w.list("credits", "report", "--from", day, "--to", day, "--credit", "3.5", "--segment", "2.25", "--network", "mtn=2"); len(lines) != 0 {
-			t.Errorf("%v", lines)
+		report := func(more ...string) []map[string]any {
+			return w.list(append([]string{"credits", "report", "--from", day, "--to", day, "--credit", "3.5", "--segment", "2.25", "--network", "mtn=2"}, more...)...)
 		}
+		if lines := report(); len(lines) != 0 {
+			t.Errorf("before any campaign: %v", lines)
+		}
+		id := w.tenant()
+		s, _, err := w.senders().Request(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitOK, "senders", "approve", s.ID)
+		w.run(exitOK, "credits", "sell", id, "10", "--price", "1", "--reason", "x", "--reference", "r20")
+		to := []string{"0241000001", "0241000002", "0201000003"}
+		c, _, err := w.messaging().Send(t.Context(), idempotency.Caller{Tenant: id}, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.db.Write(t.Context(), func(tx *db.Tx) error {
+			for i, status := range []string{"delivered", "delivered", "failed"} {
+				if _, err := tx.Exec(`INSERT INTO messages VALUES ($1, $2, $3, $4, $5, 1, 0, $6, 0, '', $4)`, id, c.ID, i, "233"+to[i][1:], status, time.Now()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := report("--tenant", id)
+		if len(lines) != 3 {
+			t.Fatalf("%v", lines)
+		}
+		has(t, lines[0], map[string]any{"network": "MTN", "messages": 2, "delivered": 2, "failed": 0, "delivery_rate": "100.00 %", "credits": 2, "segments": 2,
+			"paid": "0.07", "cost": "0.04", "margin": "0.03"})
+		has(t, lines[1], map[string]any{"network": "TELECEL", "messages": 1, "delivered": 0, "failed": 1, "delivery_rate": "0.00 %", "credits": 1, "segments": 1,
+			"paid": "0.04", "cost": "0.02", "margin": "0.02"})
+		has(t, lines[2], map[string]any{"network": "all", "messages": 3, "delivered": 2, "failed": 1, "delivery_rate": "66.66 %", "credits": 3, "segments": 3,
+			"paid": "0.11", "cost": "0.06", "margin": "0.05"})
 		w.run(exitUsage, "credits", "report", "--from", "yesterday")
 		w.run(exitUsage, "credits", "report", "--network", "nobody=1")
 		w.run(exitUsage, "credits", "report", "--credit", "0.001")

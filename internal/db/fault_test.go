@@ -7,8 +7,8 @@ import (
 	"io"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
@@ -397,8 +397,8 @@ func snapshotSeesOneMoment(t *testing.T, read func(*db.DB, context.Context, func
 	})
 }
 
-// Who watches a node sees how many transactions have a connection, how long they waited for one, and how many ran again.
-func TestCounts(t *testing.T) {
+// The counts say how many transactions have a connection, how long they waited for one, and how many ran again.
+func TestCountsOfTransactionsRunningWaitingAndRepeated(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		makeItems(t, d)
 		f.At(db.BoundaryCommit, 1, db.FaultConflict)
@@ -416,17 +416,18 @@ func TestCounts(t *testing.T) {
 			t.Errorf("after one conflict: %+v, before it %+v", n, before)
 		}
 		var group sync.WaitGroup
-		const held = time.Millisecond
-		waited := d.Counts().Waited
+		waited, release := d.Counts().Waited, make(chan struct{})
 		for range 64 { // more than there are connections
 			group.Go(func() {
-				if err := d.Write(t.Context(), func(*db.Tx) error { time.Sleep(held); return nil }); err != nil {
+				if err := d.Write(t.Context(), func(*db.Tx) error { <-release; return nil }); err != nil {
 					t.Error(err)
 				}
 			})
 		}
+		clocktest.Await(t, "a transaction with a connection", func() bool { return d.Counts().Running > 0 })
+		close(release)
 		group.Wait()
-		if n := d.Counts(); n.Running != 0 || n.Waited-waited < held {
+		if n := d.Counts(); n.Running != 0 || n.Waited == waited {
 			t.Errorf("at the end: %+v, before it %v", n, waited)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,37 +144,59 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// TestCancelRace cancels requests at all moments; whatever the server has seen
-// was reported as written.
-func TestCancelRace(t *testing.T) {
-	var seen sync.Map
+// A request is cancelled before it begins, at many moments of its way, when the server has read it, or never. Whatever the
+// server has seen was reported as written, and each of the two reports occurred.
+func TestACancelledRequestThatTheServerSawIsReportedAsWritten(t *testing.T) {
+	var seen, cancels sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Store(r.URL.Path, true)
+		if cancel, ok := cancels.Load(r.URL.Path); ok {
+			cancel.(context.CancelFunc)()
+		}
 	}))
 	defer server.Close()
 	c := newTestClient(t, ClientOptions{MaxConns: 4})
+	const before, byServer, never, moments = 0, 1, 2, 60
 	var wg sync.WaitGroup
-	unsent := make([]string, 400)
-	for i := range unsent {
-		path := "/" + strings.Repeat("x", i)
+	written := make([]bool, 400)
+	path := func(i int) string { return "/" + strconv.Itoa(i) }
+	for i := range written {
 		wg.Go(func() {
 			ctx, cancel := context.WithCancel(context.Background())
-			go func() {
-				for range i % 60 {
-					runtime.Gosched()
-				}
+			defer cancel()
+			switch i % moments {
+			case before:
 				cancel()
-			}()
-			if a := c.Do(ctx, post(server.URL+path)); !a.Written {
-				unsent[i] = path
+			case byServer:
+				cancels.Store(path(i), cancel)
+			case never:
+			default:
+				go func() {
+					for range i % moments {
+						runtime.Gosched()
+					}
+					cancel()
+				}()
 			}
+			written[i] = c.Do(ctx, post(server.URL+path(i))).Written
 		})
 	}
 	wg.Wait()
 	server.Close()
-	for _, path := range unsent {
-		if _, did := seen.Load(path); path != "" && did {
-			t.Errorf("a request reached the server and was called not written")
+	for i, was := range written {
+		_, did := seen.Load(path(i))
+		if did && !was {
+			t.Errorf("request %d reached the server and was called not written", i)
+		}
+		switch i % moments {
+		case before:
+			if was || did {
+				t.Errorf("request %d was cancelled before it began: written %v, seen %v", i, was, did)
+			}
+		case byServer, never:
+			if !was || !did {
+				t.Errorf("request %d was sent: written %v, seen %v", i, was, did)
+			}
 		}
 	}
 }
