@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,20 +39,16 @@ const (
 )
 
 func TestSimulationMessages(t *testing.T) {
-	t.Parallel()
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
-		t.Run(engine.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newTexting(t, engine, *simulationSeed+uint64(engine))
-			for s.rounds < simulationTextRounds && !t.Failed() {
-				s.turn()
-				s.round()
-			}
-			s.clearUp()
-			s.cover()
-			s.verify()
-		})
-	}
+	eachSimulation(t, "messages", func(t *testing.T, engine db.Engine, run simulationRun) {
+		s := newTexting(t, engine, run.seed)
+		for s.rounds < cmp.Or(run.length, simulationTextRounds) && !t.Failed() {
+			s.turn()
+			s.round()
+		}
+		s.clearUp()
+		s.cover()
+		s.verify()
+	})
 }
 
 // texting is a world whose customers send messages.
@@ -81,7 +78,7 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 		serveSMPP(t, w.sim)
 		w.sim.SetSMSC(sim.SMSCOptions{EnquireEvery: quietCentre})
 		w.sim.CountSegments(true)
-		w.cfg.SMPP.Resend = engine == db.SQLite && *simulationSeed%2 == 0
+		w.cfg.SMPP.Resend = engine == db.SQLite && (seed-uint64(engine))%2 == 0
 	})
 	n := s.nodes[0]
 	ctx := context.Background()

@@ -78,7 +78,7 @@ func textTable() []textPair {
 // cover goes on, in the weather of what is missing, until every outcome of the table was seen.
 func (s *texting) cover() {
 	if s.storms < len(textFaults) {
-		s.t.Logf("a run of %d rounds is too short for the table of outcomes", simulationTextRounds)
+		s.t.Logf("a run of %d rounds is too short for the table of outcomes", s.rounds)
 		return
 	}
 	for more := 0; ; {

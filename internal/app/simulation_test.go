@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +33,7 @@ import (
 
 var (
 	simulationOps  = flag.Int("simulation.ops", simulationOpsDefault, "operations of the simulation, on each engine")
-	simulationSeed = flag.Uint64("simulation.seed", 1, "seed of the simulation")
+	simulationSeed = flag.Uint64("simulation.seed", 0, "one seed of the simulations, instead of those in testdata/simulation-seeds")
 	simulationLog  = flag.Bool("simulation.log", false, "show the errors that the nodes of the simulation log")
 )
 
@@ -45,21 +47,68 @@ const simulationPatience = 10 * time.Minute
 // roundsBetweenRestarts is how often a node leaves gracefully and another comes.
 const roundsBetweenRestarts = 16
 
-func TestSimulation(t *testing.T) {
-	t.Parallel()
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
-		t.Run(engine.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, engine, *simulationSeed+uint64(engine), nil)
-			for w.asked < *simulationOps && !t.Failed() {
-				w.changeWeather()
-				w.round()
-			}
-			w.clearUp()
-			w.cover()
-			w.verify()
-		})
+// simulationRun is a seed of the simulations and the length of its run, 0 for the usual one.
+type simulationRun struct {
+	seed   uint64
+	length int
+}
+
+// simulationRuns are those that the command line asks for, else those of the file: the gate's own, and each that once failed.
+func simulationRuns(t *testing.T, simulation string) (runs []simulationRun) {
+	t.Helper()
+	if *simulationSeed > 0 {
+		return []simulationRun{{seed: *simulationSeed}}
 	}
+	file, err := os.ReadFile("testdata/simulation-seeds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(file)) {
+		var which string
+		var run simulationRun
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, err := fmt.Sscan(line, &which, &run.seed, &run.length); err != nil || run.seed == 0 {
+			t.Fatalf("a line of the seeds is %q: %v", line, err)
+		}
+		if which == simulation {
+			runs = append(runs, run)
+		}
+	}
+	if len(runs) == 0 {
+		t.Fatalf("no seed is for %s", simulation)
+	}
+	return runs
+}
+
+// eachSimulation runs a simulation with each of its seeds on each engine, with a seed of its own there.
+func eachSimulation(t *testing.T, simulation string, one func(t *testing.T, engine db.Engine, run simulationRun)) {
+	t.Parallel()
+	for _, run := range simulationRuns(t, simulation) {
+		for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+			t.Run(fmt.Sprint(engine, " seed ", run.seed), func(t *testing.T) {
+				t.Parallel()
+				t.Logf("repeat with -args -simulation.seed=%d", run.seed)
+				run := run
+				run.seed += uint64(engine)
+				one(t, engine, run)
+			})
+		}
+	}
+}
+
+func TestSimulation(t *testing.T) {
+	eachSimulation(t, "payments", func(t *testing.T, engine db.Engine, run simulationRun) {
+		w := newWorld(t, engine, run.seed, nil)
+		for w.asked < cmp.Or(run.length, *simulationOps) && !t.Failed() {
+			w.changeWeather()
+			w.round()
+		}
+		w.clearUp()
+		w.cover()
+		w.verify()
+	})
 }
 
 // world is one simulated installation and what the test knows about it.
@@ -96,7 +145,6 @@ type customer struct {
 
 // newWorld makes a world; prepare, which may be nil, completes it before its first node starts.
 func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world)) *world {
-	t.Logf("seed %d; repeat with -args -simulation.seed=%d", seed, *simulationSeed)
 	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{},
 		clock: clock.NewManual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))}
 	var err error
