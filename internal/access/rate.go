@@ -78,6 +78,42 @@ const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) V
 		window_start = greatest(rate_counters.window_start, excluded.window_start)
 	RETURNING window_start, used`
 
+const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1 AND name = $2`
+
+// Left says what a limit would leave a tenant now, and counts nothing. What this node has drawn and not used is left; what other
+// nodes have drawn is taken for used.
+func (a *Access) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
+	if l.Max <= 0 {
+		return Decision{Allowed: true}, nil
+	}
+	now := a.clock.Now()
+	begun := now.Truncate(l.Window)
+	var start time.Time
+	var used int64
+	err := a.db.Read(ctx, func(tx *db.Tx) error {
+		found, err := tx.One(readRate, []any{tenant, l.Name}, &start, &used)
+		if !found || now.Sub(start) >= l.Window {
+			start, used = begun, 0
+		}
+		return err
+	})
+	if err != nil {
+		return Decision{}, err
+	}
+	d := a.drawnFor(drawnKey{tenant, l.Name})
+	select {
+	case d.lock <- struct{}{}:
+	case <-ctx.Done():
+		return Decision{}, ctx.Err()
+	}
+	defer func() { <-d.lock }()
+	left := max(l.Max-used, 0)
+	if d.start.Equal(start) {
+		left += d.left
+	}
+	return Decision{Allowed: left > 0, Max: l.Max, Window: l.Window, Remaining: left, ResetAfter: min(start.Add(l.Window).Sub(now), l.Window)}, nil
+}
+
 type drawnKey struct{ tenant, name string }
 
 // drawn is what this node knows of one counter: the tokens it drew and has not

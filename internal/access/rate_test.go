@@ -77,6 +77,39 @@ func TestALimitSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
+func TestWhatIsLeftIsReadWithoutCountingARequest(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, c := other(d, start.Add(15*time.Second))
+		b := New(d, c)
+		want := func(a *Access, l Limit, left int64, reset time.Duration) {
+			t.Helper()
+			for range 2 {
+				got, err := a.Left(t.Context(), "t", l)
+				if is := (Decision{Allowed: left > 0, Max: l.Max, Window: l.Window, Remaining: left, ResetAfter: reset}); err != nil || got != is {
+					t.Fatalf("%+v, %v; want %+v", got, err, is)
+				}
+			}
+		}
+		exact := Limit{Name: "x", Max: 3, Window: time.Minute}
+		want(a, exact, 3, 45*time.Second)
+		allowed(t, a, "t", exact, 2)
+		want(a, exact, 1, 45*time.Second)
+		want(b, exact, 1, 45*time.Second)
+		allowed(t, b, "t", exact, 2)
+		want(a, exact, 0, 45*time.Second)
+		drawn := Limit{Name: "y", Max: 30, Window: time.Minute, Block: 10}
+		allowed(t, a, "t", drawn, 1)
+		want(a, drawn, 29, 45*time.Second)
+		want(b, drawn, 20, 45*time.Second) // a's block is a's
+		c.Advance(45 * time.Second)
+		want(a, exact, 3, time.Minute)
+		want(a, drawn, 30, time.Minute)
+		if got, err := a.Left(t.Context(), "t", Limit{Name: "none"}); err != nil || got != (Decision{Allowed: true}) {
+			t.Errorf("no limit leaves %+v, %v", got, err)
+		}
+	})
+}
+
 func TestAUsedUpWindowCostsNoWrites(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, _ := other(d, start)

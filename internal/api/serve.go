@@ -328,7 +328,7 @@ func (c *call) take(name string, limits ...access.Limit) error {
 			d = one
 		}
 	}
-	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
+	seconds := func(d time.Duration) string { return strconv.FormatInt(wholeSeconds(d), 10) }
 	most, left := strconv.FormatInt(d.Max, 10), strconv.FormatInt(d.Remaining, 10)
 	c.header("RateLimit-Policy", `"`+name+`";q=`+most+`;w=`+seconds(d.Window))
 	c.header("RateLimit", `"`+name+`";r=`+left+`;t=`+seconds(d.ResetAfter))

@@ -66,6 +66,12 @@ func (w *writer) null(name string) {
 	w.buf = append(w.buf, "null"...)
 }
 
+// flag writes true or false.
+func (w *writer) flag(name string, value bool) {
+	w.next(name)
+	w.buf = strconv.AppendBool(w.buf, value)
+}
+
 // integer writes a whole number.
 func (w *writer) integer(name string, value int64) {
 	w.next(name)

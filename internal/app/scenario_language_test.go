@@ -22,7 +22,7 @@ import (
 //	covers 4.10/400-funds 8/reference   rows of the contract (see scenario_rows_test.go)
 //	tenant fund=5.00 collections=off    how the tenant differs from the usual one; once, at first
 //	set blocked=on                      the same later, as an operator does it
-//	key ama scopes=read member=Ama      makes a key, $key.ama
+//	key ama scopes=read member=Ama      makes a key, $key.ama; daily=5.00 bounds what it spends
 //	POST /payment-api/momopay           a request; headers and a JSON body may follow
 //	GET /account-api/balance x60        the same request sixty times; the last answer counts
 //	=> 200                              its status; headers and JSON may follow

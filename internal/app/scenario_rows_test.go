@@ -26,6 +26,7 @@ var contractRows = map[string]string{
 	"4.10/channels": "every name of every network", "4.10/leniency": "what existing clients send",
 	"4.11/200": "bank payout with the verified name", "4.11/400-funds": "insufficient wallet balance", "4.11/400-failed": "transaction failed, refund issued",
 	"4.11/403": "IP not whitelisted", "4.11/422-account": "unknown account before any debit", "4.11/422-duplicate": "client reference already taken",
+	"limits/200": "what bounds the account, and what is left", "limits/key": "what a key may still spend today", "limits/403": "account blocked",
 	"4.18/200": "the balance record", "4.18/403": "account blocked",
 
 	"3/buy-accepted": "airtime by mobile money: payment pending, airtime pending", "3/buy-success": "the payer pays, the top-up goes out",

@@ -339,7 +339,13 @@ func (a *actor) newKey(name string, settings map[string]string) {
 	for _, text := range strings.FieldsFunc(settings["scopes"], func(r rune) bool { return r == ',' }) {
 		scopes = append(scopes, access.Scope(text))
 	}
-	key, err := app.access.Mint(access.NewKey{Tenant: a.tenant.ID, Member: settings["member"], Scopes: scopes})
+	var daily money.Pesewas
+	if text, ok := settings["daily"]; ok {
+		var err error
+		daily, err = money.Parse(text)
+		a.must(err)
+	}
+	key, err := app.access.Mint(access.NewKey{Tenant: a.tenant.ID, Member: settings["member"], Scopes: scopes, Daily: daily})
 	a.must(err)
 	a.must(app.db.Write(context.Background(), func(tx *db.Tx) error { app.access.CreateKey(tx, key); return nil }))
 	a.vars["key."+name] = key.Text

@@ -63,6 +63,23 @@ func (s *Store) quotasOf(ctx context.Context, tenant string) (config.Quotas, err
 	return t.Quotas.Over(s.quotas), err
 }
 
+// Stored says how many contacts and groups a tenant has, and may have.
+func (s *Store) Stored(ctx context.Context, tenantID string) (contacts, groups tenant.Stored, err error) {
+	most, err := s.quotasOf(ctx, tenantID)
+	if err != nil {
+		return contacts, groups, err
+	}
+	contacts.Most, groups.Most = most.Contacts, most.Groups
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		if _, err := tx.One(countContacts, []any{tenantID}, &contacts.Used); err != nil {
+			return err
+		}
+		_, err := tx.One(countGroups, []any{tenantID}, &groups.Used)
+		return err
+	})
+	return contacts, groups, err
+}
+
 // Contact is one number of a group.
 type Contact struct {
 	Tenant    string

@@ -25,3 +25,13 @@ func (m *Messaging) roomForCampaign(ctx context.Context, t tenant.Tenant) error 
 			problem.Field("recipients", fmt.Sprintf("must wait: an account may have at most %d campaigns of more than %d recipients under way", most, smallChunk)))
 	})
 }
+
+// UnderWay says how many large campaigns of a tenant are under way, and how many may be.
+func (m *Messaging) UnderWay(ctx context.Context, t tenant.Tenant) (stored tenant.Stored, err error) {
+	stored.Most = t.Quotas.Over(m.quotas).Campaigns
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countUnderWay, []any{t.ID}, &stored.Used)
+		return err
+	})
+	return stored, err
+}

@@ -2,9 +2,11 @@ package payments
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -96,4 +98,15 @@ func (all spending) post(tx *db.Tx, today int64) {
 	if len(rows) > 0 {
 		tx.Defer(spendingUpsert, int64(len(rows)), db.RowsOf(spentColumns, rows), today)
 	}
+}
+
+const spentToday = `SELECT spent FROM key_spending WHERE tenant = $1 AND access_key = $2 AND day BETWEEN $3 AND $3 + 1`
+
+// SpentToday is what a key with a daily limit has taken out of its tenant's wallet since midnight (UTC).
+func (p *Payments) SpentToday(ctx context.Context, tenant, key string) (spent money.Pesewas, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(spentToday, []any{tenant, key, clock.Day(p.clock.Now())}, &spent)
+		return err
+	})
+	return spent, err
 }

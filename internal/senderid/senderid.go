@@ -79,6 +79,20 @@ const (
 	countSenders = `SELECT count(*) FROM sender_ids WHERE tenant = $1`
 )
 
+// Stored says how many sender IDs a tenant has, those rejected among them, and may have.
+func (s *Store) Stored(ctx context.Context, tenantID string) (stored tenant.Stored, err error) {
+	t, err := s.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return stored, err
+	}
+	stored.Most = t.Quotas.Over(s.quotas).Senders
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countSenders, []any{tenantID}, &stored.Used)
+		return err
+	})
+	return stored, err
+}
+
 // Request asks for a sender ID; an operator reviews it. A name that the tenant asked for before, in any case, and that
 // was not rejected is a Duplicate. replayed says that the caller's Idempotency-Key asked for it before: it is then as it
 // was.

@@ -75,6 +75,9 @@ func (q Quotas) Over(settings config.Quotas) config.Quotas {
 	}
 }
 
+// Stored is how much of a quota a tenant has used. Most is 0 where there is no bound.
+type Stored struct{ Used, Most int64 }
+
 // Room refuses to let what a query counts of a tenant grow by more beyond most; 0 is no bound. It is asked before the
 // rows are written and locks nothing: requests that come at once may go beyond it, each by what one of them may add.
 func Room(tx *db.Tx, count, id string, more, most int64, refusal error) error {
