@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/console"
@@ -35,6 +37,7 @@ const (
 	keepExchanges = 90 * 24 * time.Hour
 	pruneEvery    = time.Hour
 	notKnownEvery = 24 * time.Hour
+	expireEvery   = time.Minute // acts that wait for nobody any more
 )
 
 // How often the books are checked. A check reads everything that it is about: it may take so long, and
@@ -55,6 +58,7 @@ type parts struct {
 	access    *access.Access
 	audit     *audit.Log
 	identity  *identity.Identity
+	acts      *acts.Acts
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
@@ -158,6 +162,9 @@ func (a *App) buildParts(ctx context.Context) error {
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
+	approvals := approval.New(a.db, a.clock, a.audit, a.identity, a.production)
+	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Fund: a.payments.Fund})
+	a.jobs.Periodic("acts-expire", expireEvery, approvals.Expire)
 	if err := a.buildMessaging(); err != nil {
 		return err
 	}

@@ -2,12 +2,7 @@ package app
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1"
-	"encoding/base32"
-	"encoding/binary"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -23,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
 )
 
 // held is a jar for cookies that are for TLS alone, which ends before this server.
@@ -108,17 +104,10 @@ func (p page) leads(t *testing.T, to string) {
 	}
 }
 
-// codeNow is what an app shows for a key (RFC 6238).
+// codeNow is what an app shows for a key.
 func (b *browsed) codeNow(key string) string {
 	b.t.Helper()
-	raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(key, " ", ""))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	mac := hmac.New(sha1.New, raw)
-	_ = binary.Write(mac, binary.BigEndian, b.clock.Now().Unix()/30)
-	sum := mac.Sum(nil)
-	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[19]&15:])&0x7fffffff%1_000_000)
+	return identitytest.Code(b.t, key, b.clock.Now())
 }
 
 var (

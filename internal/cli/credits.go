@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -57,10 +58,10 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 		}
 		key := t.SMSCredits()
 		action, book := "credits.sell", m.SellCredits
-		sentence := fmt.Sprintf("Give %s %s for GHS %s", called(t), worth(key.Asset, credits), grouped(price.String()))
+		sentence := fmt.Sprintf("Give %s %s for %s", called(t), worth(key.Asset, credits), worth(ledger.GHS, int64(price)))
 		if sign < 0 {
 			action, book = "credits.refund", m.TakeCredits
-			sentence = fmt.Sprintf("Take %s from %s for GHS %s", worth(key.Asset, credits), called(t), grouped(price.String()))
+			sentence = fmt.Sprintf("Take %s from %s for %s", worth(key.Asset, credits), called(t), worth(ledger.GHS, int64(price)))
 		}
 		w, err := o.order(e, order{orderFlags: flags, action: action, tenant: t.ID, sentence: sentence,
 			sides: []side{{"SMS credits of " + t.Name, key, sign * credits}}, details: map[string]any{"price": price.String()}})

@@ -12,7 +12,6 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -144,31 +143,8 @@ func (w order) booking(act string) ledger.Booking {
 	return ledger.Booking{Kind: w.action, Reference: w.Reference, Account: w.sides[0].key, Amount: w.sides[0].amount, Act: act}
 }
 
-// worth writes a number of an asset for a person, such as GHS 500,000.00 or 1,000 credits.
-func worth(a ledger.Asset, n int64) string {
-	switch a {
-	case ledger.SMS:
-		return grouped(fmt.Sprint(n)) + " credits"
-	case ledger.TestSMS:
-		return grouped(fmt.Sprint(n)) + " test credits"
-	case ledger.TestGHS:
-		return "test GHS " + grouped(money.Pesewas(n).String())
-	}
-	return "GHS " + grouped(money.Pesewas(n).String())
-}
-
-// grouped puts a comma after each three digits before the point.
-func grouped(number string) string {
-	digits, rest, point := strings.Cut(number, ".")
-	sign, digits := digits[:len(digits)-len(strings.TrimPrefix(digits, "-"))], strings.TrimPrefix(digits, "-")
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	if point {
-		rest = "." + rest
-	}
-	return sign + digits + rest
-}
+// worth writes a number of an asset for a person.
+func worth(a ledger.Asset, n int64) string { return a.Text(n) }
 
 // write books the order's reference and its entry in the audit log, in the transaction that moves the amount and
 // before its deferred writes are sent.

@@ -79,16 +79,7 @@ func (i *Identity) SteppedUp(v Visitor) bool {
 // NeedFactor refuses a visitor who has a factor and did not give it within the last five minutes. It reads the session
 // anew: one that has ended, or whose person was reset, does not pass.
 func (i *Identity) NeedFactor(ctx context.Context, v Visitor) error {
-	row, err := i.loadSession(ctx, v.hash)
-	switch {
-	case err != nil:
-		return err
-	case !row.live(i.clock.Now()):
-		return errSession()
-	case row.visitor.HasFactor && !i.SteppedUp(row.visitor):
-		return errStepUp()
-	}
-	return nil
+	return i.db.Read(ctx, func(tx *db.Tx) error { return i.InForce(tx, v) })
 }
 
 const (

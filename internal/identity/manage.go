@@ -27,8 +27,8 @@ const (
 	lockPerson = `SELECT id, email, name, created_at, disabled_at, password <> '' FROM people WHERE email = $1 FOR UPDATE`
 	selectRole = `SELECT role FROM memberships WHERE person = $1 AND tenant = $2`
 	makePerson = `INSERT INTO people (id, email, name, created_at) VALUES ($1, $2, $3, $4)`
-	setRole    = `INSERT INTO memberships (tenant, person, role, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (tenant, person) DO UPDATE SET role = excluded.role`
+	setRole    = `INSERT INTO memberships (tenant, person, role, created_at, changed_at) VALUES ($1, $2, $3, $4, $4)
+		ON CONFLICT (tenant, person) DO UPDATE SET role = excluded.role, changed_at = excluded.changed_at`
 	dropRole   = `DELETE FROM memberships WHERE tenant = $1 AND person = $2`
 	lockOwners = `SELECT p.id FROM memberships m JOIN people p ON p.id = m.person
 		WHERE m.tenant = '' AND m.role = 'owner' AND p.disabled_at = 0 ORDER BY p.id FOR UPDATE`

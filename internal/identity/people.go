@@ -46,7 +46,7 @@ const insertPerson = `INSERT INTO people (id, email, name, created_at) VALUES ($
 
 const selectPersonByEmail = `SELECT id, email, name, created_at, disabled_at FROM people WHERE email = $1`
 
-const insertMembership = `INSERT INTO memberships (tenant, person, role, created_at) VALUES ($1, $2, $3, $4)
+const insertMembership = `INSERT INTO memberships (tenant, person, role, created_at, changed_at) VALUES ($1, $2, $3, $4, $4)
 	ON CONFLICT (tenant, person) DO NOTHING`
 
 // Ensure gives the person with an e-mail address, who is made where there is none, and the memberships that are missing.

@@ -88,6 +88,9 @@ const (
 	ReadProviders  Permission = "providers.read"
 	ReadTreasury   Permission = "treasury.read"
 	ReadChecks     Permission = "checks.read"
+	ReadActs       Permission = "acts.read"
+	MakeMoney      Permission = "money.make"
+	CheckMoney     Permission = "money.check"
 	UseSimulator   Permission = "simulator.use"
 )
 
@@ -151,6 +154,15 @@ var policy = []Grant{
 	{ReadChecks, "see when the books were checked last, and what was found",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, SRE, Auditor}},
+	{ReadActs, "see acts that were made, and what became of them",
+		nil,
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Auditor}},
+	{MakeMoney, "put money into wallets; where a check is needed, it waits for another person",
+		nil,
+		[]Role{Owner, Operations}},
+	{CheckMoney, "approve or reject what others made with money",
+		nil,
+		[]Role{Owner, Approver}},
 	{UseSimulator, "use the simulator's handsets, faults and clock (development mode)",
 		nil,
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE}},

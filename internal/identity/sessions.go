@@ -56,28 +56,32 @@ const selectSession = `SELECT s.id, s.agent, s.created_at, s.used_at, s.factor_a
 const selectMemberships = `SELECT m.tenant, m.role FROM sessions s JOIN memberships m ON m.person = s.person
 	WHERE s.hash = $1 ORDER BY m.tenant`
 
-func (i *Identity) loadSession(ctx context.Context, hash string) (sessionRow, error) {
-	var row sessionRow
-	err := i.db.Read(ctx, func(tx *db.Tx) error {
-		row = sessionRow{}
-		session := func(r *db.Row) error {
-			var ended time.Time
-			s, p := &row.visitor.Session, &row.visitor.Person
-			err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt,
-				&row.visitor.HasPassword, &row.visitor.HasFactor)
-			row.visitor.hash = hash
-			row.found, row.ended = true, !ended.IsZero() || !p.DisabledAt.IsZero()
-			return err
-		}
-		membership := func(r *db.Row) error {
-			var m Membership
-			err := r.Scan(&m.Tenant, &m.Role)
-			row.visitor.Memberships = append(row.visitor.Memberships, m)
-			return err
-		}
-		return tx.Gather(db.Query{SQL: selectSession, Args: []any{hash}, Each: session},
-			db.Query{SQL: selectMemberships, Args: []any{hash}, Each: membership})
+func (i *Identity) loadSession(ctx context.Context, hash string) (row sessionRow, err error) {
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		row, err = readSession(tx, hash)
+		return err
 	})
+	return row, err
+}
+
+func readSession(tx *db.Tx, hash string) (row sessionRow, err error) {
+	session := func(r *db.Row) error {
+		var ended time.Time
+		s, p := &row.visitor.Session, &row.visitor.Person
+		err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt,
+			&row.visitor.HasPassword, &row.visitor.HasFactor)
+		row.visitor.hash = hash
+		row.found, row.ended = true, !ended.IsZero() || !p.DisabledAt.IsZero()
+		return err
+	}
+	membership := func(r *db.Row) error {
+		var m Membership
+		err := r.Scan(&m.Tenant, &m.Role)
+		row.visitor.Memberships = append(row.visitor.Memberships, m)
+		return err
+	}
+	err = tx.Gather(db.Query{SQL: selectSession, Args: []any{hash}, Each: session},
+		db.Query{SQL: selectMemberships, Args: []any{hash}, Each: membership})
 	return row, err
 }
 

@@ -1,0 +1,462 @@
+package acts
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
+)
+
+var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
+
+// fixture is a production installation with a customer, a maker and two checkers.
+type fixture struct {
+	*Acts
+	t                    *testing.T
+	db                   *db.DB
+	faults               *db.Faults
+	clock                *clock.Clock
+	people               *identity.Identity
+	log                  *audit.Log
+	ledger               *ledger.Ledger
+	tenant               tenant.Tenant
+	maker, first, second approval.By
+}
+
+func each(t *testing.T, fn func(f *fixture)) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) { fn(install(t, d, faults, true)) })
+}
+
+func install(t *testing.T, d *db.DB, faults *db.Faults, production bool) *fixture {
+	t.Helper()
+	secret, err := config.NewSecret(bytes.Repeat([]byte{7}, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, quiet := clock.NewManual(start), slog.New(slog.DiscardHandler)
+	f := &fixture{t: t, db: d, faults: faults, clock: c, log: audit.New(d, c), ledger: ledger.New(d, c, "test")}
+	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret})
+	tenants := tenant.New(d, f.ledger, c)
+	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
+	pay := payments.New(payments.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,
+		Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Routes: route.New(d, c, quiet, nil, nil)})
+	t.Cleanup(pay.Close)
+	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Fund: pay.Fund})
+	f.tx(func(tx *db.Tx) (err error) {
+		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
+		return err
+	})
+	f.maker = f.join("ama@example.com", identity.Operations)
+	if production {
+		f.first, f.second = f.join("kofi@example.com", identity.Approver), f.join("efua@example.com", identity.Approver)
+		c.Advance(time.Second)
+	}
+	return f
+}
+
+func (f *fixture) tx(fn func(tx *db.Tx) error) {
+	f.t.Helper()
+	if err := f.db.Write(f.t.Context(), fn); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) join(email string, role identity.Role) approval.By {
+	f.t.Helper()
+	return approval.By{Visitor: identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Role: role}).Visitor, Origin: "192.0.2.7"}
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// fund has the maker ask for GHS 500,000.00.
+func (f *fixture) fund() approval.Act {
+	f.t.Helper()
+	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act
+}
+
+// has fails the test unless the wallet has so many times GHS 500,000.00.
+func (f *fixture) has(times int64) {
+	f.t.Helper()
+	n, err := f.ledger.Balance(f.t.Context(), f.tenant.Wallet())
+	if err != nil || n != times*50_000_000 {
+		f.t.Fatalf("the wallet has %d, %v", n, err)
+	}
+}
+
+func (f *fixture) refused(err error, kind problem.Kind, code string) {
+	f.t.Helper()
+	if !problem.Is(err, kind) || problem.From(err).Code != code {
+		f.t.Fatalf("%v, want %s %s", err, kind, code)
+	}
+}
+
+func (f *fixture) is(id string, state approval.State) approval.Act {
+	f.t.Helper()
+	act, err := f.Approval.Get(f.t.Context(), id)
+	if err != nil || act.State != state {
+		f.t.Fatalf("%+v, %v; want %s", act, err, state)
+	}
+	return act
+}
+
+func (f *fixture) entries() (list []audit.Entry) {
+	f.t.Helper()
+	all, err := f.log.List(f.t.Context(), audit.Filter{Tenant: f.tenant.ID, Limit: 1000})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all
+}
+
+func TestWhatNeedsACheckIsDoneByAnotherPersonOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		if act.State != approval.Waiting || act.Needs != 1 || act.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live, "+f.tenant.ID+")" {
+			f.t.Fatalf("%+v", act)
+		}
+		f.has(0)
+		_, err := f.Approve(f.t.Context(), f.maker, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "own_act")
+		done, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		if err != nil || done.State != approval.Done || len(done.Checks) != 1 || done.Checks[0].Name != "kofi@example.com" {
+			f.t.Fatalf("%+v, %v", done, err)
+		}
+		f.has(1)
+		for _, by := range []approval.By{f.first, f.second} {
+			_, err = f.Approve(f.t.Context(), by, act.ID, act.Digest)
+			f.refused(err, problem.Duplicate, "act_ended")
+		}
+		f.has(1)
+		if _, found, err := f.ledger.Booked(f.t.Context(), KindFund, act.ID); err != nil || !found {
+			f.t.Fatal("not booked under the act", err)
+		}
+		log := f.entries()
+		if len(log) != 2 || log[0].Action != KindFund || log[0].Actor != "kofi@example.com" || log[0].Person != f.first.Visitor.Person.ID || log[0].Origin != "192.0.2.7" || log[0].Reason != "paid by bank" ||
+			log[0].Changes()[0] != (audit.Change{What: "wallet of Adom Stores", Before: "GHS 0.00", After: "GHS 500,000.00"}) || log[1].Action != "act.make" || log[1].Actor != "ama@example.com" {
+			f.t.Fatalf("%+v", log)
+		}
+	})
+}
+
+func TestWithoutAnotherPersonItIsDoneAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := install(t, d, nil, false)
+		act := f.fund()
+		if act.State != approval.Done || act.Needs != 0 {
+			t.Fatalf("%+v", act)
+		}
+		f.has(1)
+		if log := f.entries(); len(log) != 1 || log[0].Action != KindFund || log[0].Actor != "ama@example.com" {
+			t.Fatalf("%+v", log)
+		}
+	})
+}
+
+func TestAFormThatIsSentTwiceMakesOneAct(t *testing.T) {
+	each(t, func(f *fixture) {
+		id := newID()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if act, err := f.Fund(context.WithoutCancel(f.t.Context()), f.maker, id, f.tenant.ID, 50_000_000, "paid by bank"); err != nil || act.ID != id {
+					f.t.Error(act, err)
+				}
+			})
+		}
+		all.Wait()
+		_, err := f.Fund(f.t.Context(), f.maker, id, f.tenant.ID, 50_000_001, "paid by bank")
+		f.refused(err, problem.Duplicate, "act_exists")
+		other := f.join("yaw@example.com", identity.Operations)
+		_, err = f.Fund(f.t.Context(), other, id, f.tenant.ID, 50_000_000, "paid by bank")
+		f.refused(err, problem.Duplicate, "act_exists")
+		if list, err := f.Approval.List(f.t.Context(), approval.Filter{Limit: 10}); err != nil || len(list) != 1 {
+			f.t.Fatal(list, err)
+		}
+		if _, err := f.Fund(f.t.Context(), f.maker, "1", f.tenant.ID, 1, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		if _, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 1, "  "); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		if _, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+	})
+}
+
+func TestTwoCheckersAtOnceDoItOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for _, by := range []approval.By{f.first, f.second, f.first, f.second} {
+			all.Go(func() {
+				_, err := f.Approve(context.WithoutCancel(f.t.Context()), by, act.ID, act.Digest)
+				if err == nil {
+					won.Add(1)
+				} else if !problem.Is(err, problem.Duplicate) {
+					f.t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			f.t.Fatalf("%d approvals did it", won.Load())
+		}
+		f.has(1)
+		f.is(act.ID, approval.Done)
+	})
+}
+
+// An act that needs two checkers is done by the second, whichever way they come.
+func TestTwoApprovalsAreTwoPeoples(t *testing.T) {
+	each(t, func(f *fixture) {
+		one, both := f.fund(), f.fund()
+		f.tx(func(tx *db.Tx) error { tx.Defer("UPDATE acts SET needs = 2", 2); return nil })
+		for range 2 {
+			act, err := f.Approve(f.t.Context(), f.first, one.ID, one.Digest)
+			if err == nil && (act.State != approval.Waiting || len(act.Checks) != 1) || err != nil && problem.From(err).Code != "checked_before" {
+				f.t.Fatalf("%+v, %v", act, err)
+			}
+		}
+		f.has(0)
+		if act, err := f.Approve(f.t.Context(), f.second, one.ID, one.Digest); err != nil || act.State != approval.Done || len(act.Checks) != 2 {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		f.has(1)
+		var all sync.WaitGroup
+		for _, by := range []approval.By{f.first, f.second} {
+			all.Go(func() {
+				if _, err := f.Approve(context.WithoutCancel(f.t.Context()), by, both.ID, both.Digest); err != nil {
+					f.t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		f.is(both.ID, approval.Done)
+		f.has(2)
+	})
+}
+
+// Who cannot check: each tries an act that another person made, and nothing is moved.
+func TestWhoMayNotCheckDoesNot(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		other := f.join("yaw@example.com", identity.Operations) // may make, not check
+		late := f.join("late@example.com", identity.Approver)   // has the role since after the act
+		change := func(fn func(tx *db.Tx) error) { f.clock.Advance(time.Second); f.tx(fn) }
+		set := func(email string, role identity.Role) {
+			change(func(tx *db.Tx) error {
+				_, _, err := f.people.SetRole(tx, email, identity.Membership{Role: role})
+				return err
+			})
+		}
+		try := func(by approval.By, kind problem.Kind, code string) {
+			f.t.Helper()
+			_, err := f.Approve(f.t.Context(), by, act.ID, act.Digest)
+			f.refused(err, kind, code)
+			_, err = f.Reject(f.t.Context(), by, act.ID, act.Digest, "no")
+			f.refused(err, kind, code)
+			f.is(act.ID, approval.Waiting)
+			f.has(0)
+		}
+		try(other, problem.Forbidden, "not_allowed")
+		try(late, problem.Forbidden, "role_younger")
+		try(f.maker, problem.Forbidden, "own_act")
+		set("ama@example.com", identity.Owner) // the maker becomes somebody who may check
+		try(f.maker, problem.Forbidden, "own_act")
+		set("kofi@example.com", identity.Support)
+		try(f.first, problem.Forbidden, "not_allowed")
+		set("kofi@example.com", identity.Approver) // and has it again, too late for this act
+		try(f.first, problem.Forbidden, "role_younger")
+		_, err := f.Approve(f.t.Context(), f.second, act.ID, strings.Repeat("0", 64))
+		f.refused(err, problem.InProgress, "act_changed")
+		f.clock.Advance(identity.StepUpLasts)
+		try(f.second, problem.Forbidden, "step_up_needed")
+		change(func(tx *db.Tx) error {
+			_, err := f.people.Reset(tx, identity.NewInvitation(), "efua@example.com")
+			return err
+		})
+		try(f.second, problem.Unauthenticated, "not_signed_in")
+	})
+}
+
+func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		f.clock.Advance(time.Second)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE people SET reset_at = $1 WHERE email = 'kofi@example.com'", 1, f.clock.Now())
+			return nil
+		})
+		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "reset_since")
+	})
+}
+
+// Whoever lost the right since does not have it done either.
+func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, "ama@example.com"); return err })
+		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_allowed")
+		f.has(0)
+		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "its maker has left"); err != nil {
+			f.t.Fatal(err)
+		}
+		_, err = f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Unauthenticated, "not_signed_in")
+		_, err = f.Fund(f.t.Context(), f.first, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+	})
+}
+
+// What the maker saw has changed: the act is not done, and says why.
+func TestAnActWhoseSubjectChangedFails(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE tenants SET name = 'Another Shop' WHERE id = $1", 1, f.tenant.ID)
+			return nil
+		})
+		after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		if err != nil || after.State != approval.Failed || !strings.Contains(after.Note, "Another Shop") {
+			f.t.Fatalf("%+v, %v", after, err)
+		}
+		f.has(0)
+		if log := f.entries(); log[0].Action != "act.failed" {
+			f.t.Fatalf("%+v", log[0])
+		}
+		other := f.fund()
+		_, err = f.Approve(f.t.Context(), f.maker, other.ID, other.Digest)
+		f.refused(err, problem.Forbidden, "own_act") // whoever may not do it does not make it fail
+	})
+}
+
+// A row that was changed beside the program is not done.
+func TestAnActThatWasChangedInTheDatabaseIsNotDone(t *testing.T) {
+	for _, column := range []string{"payload = replace(payload, '50000000', '50000001')", "sentence = 'Put GHS 1.00'", "maker = 'x'", "reason = 'x'", "kind = kind || ''  , tenant = ''", "made_at = made_at - 1"} {
+		each(t, func(f *fixture) {
+			act := f.fund()
+			f.tx(func(tx *db.Tx) error { tx.Defer("UPDATE acts SET "+column, 1); return nil })
+			_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			if err == nil {
+				f.t.Errorf("%s: done", column)
+			}
+			f.has(0)
+		})
+	}
+}
+
+func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
+	each(t, func(f *fixture) {
+		rejected, withdrawn, expired := f.fund(), f.fund(), f.fund()
+		if _, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, " "); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		act, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, "not on the bank's statement")
+		if err != nil || act.State != approval.Rejected || act.Note != "not on the bank's statement" {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		_, err = f.Withdraw(f.t.Context(), f.first, withdrawn.ID, withdrawn.Digest)
+		f.refused(err, problem.Forbidden, "not_your_act")
+		if act, err := f.Withdraw(f.t.Context(), f.maker, withdrawn.ID, withdrawn.Digest); err != nil || act.State != approval.Withdrawn {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		if err := f.Approval.Expire(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		f.is(expired.ID, approval.Waiting)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE acts SET expires_at = $2 WHERE id = $1", 1, expired.ID, f.clock.Now())
+			return nil
+		})
+		_, err = f.Approve(f.t.Context(), f.first, expired.ID, expired.Digest) // before anything marked it
+		f.refused(err, problem.Gone, "act_expired")
+		if err := f.Approval.Expire(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		f.is(expired.ID, approval.Expired)
+		for _, act := range []approval.Act{rejected, withdrawn, expired} {
+			_, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest)
+			f.refused(err, problem.Duplicate, "act_ended")
+		}
+		f.has(0)
+		if log := f.entries(); log[0].Action != "act.expired" || log[0].Actor != "makola" || log[1].Action != "act.withdrawn" || log[2].Action != "act.rejected" {
+			f.t.Fatalf("%+v", log)
+		}
+	})
+}
+
+// Whatever breaks off at each boundary of the database, an approved act is done once or waits, never half.
+func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
+	each(t, func(f *fixture) {
+		times := int64(0)
+		for n := range 75 {
+			act := f.fund()
+			kind := []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}[n%3]
+			left := int64(n / 3)
+			f.faults.Decide(func(db.Boundary) db.Fault {
+				if left--; left == -1 {
+					return kind
+				}
+				return db.FaultNone
+			})
+			_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			f.faults.Decide(nil)
+			now, getErr := f.Approval.Get(f.t.Context(), act.ID)
+			if getErr != nil {
+				f.t.Fatal(getErr)
+			}
+			if err == nil && now.State != approval.Done {
+				f.t.Fatalf("fault %d: said to be done, and is %s", n, now.State)
+			}
+			if now.State == approval.Waiting {
+				if _, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil {
+					f.t.Fatalf("fault %d: %v", n, err)
+				}
+			}
+			f.is(act.ID, approval.Done)
+			times++
+			f.has(times)
+		}
+		done := 0
+		for _, e := range f.entries() {
+			if e.Action == KindFund {
+				done++
+			}
+		}
+		if int64(done) != times {
+			f.t.Fatalf("%d entries of %d acts", done, times)
+		}
+		if r, err := f.ledger.Check(f.t.Context()); err != nil || !r.OK() {
+			f.t.Fatal(r, err)
+		}
+	})
+}

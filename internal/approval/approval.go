@@ -1,0 +1,256 @@
+// Package approval keeps acts: what a person asked for that moves money, keys or roles, word by word, and who else checked
+// it before it was done. It decides who may make and who may check; what an act does is no matter of its own.
+//
+// An act is a row from the first moment. It waits until as many people as it needs have approved it, each another one than
+// the maker and than each other, and is done once: the transaction that does it makes its row done, from waiting. A process
+// that dies before leaves an act that waits. What a checker approves is a digest over everything that the page showed.
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Lasts is how long an act waits for its checkers.
+const Lasts = 24 * time.Hour
+
+// State is what became of an act. Stored.
+type State string
+
+// The states. Every one but Waiting is final.
+const (
+	Waiting   State = "waiting"
+	Done      State = "done"
+	Rejected  State = "rejected"
+	Withdrawn State = "withdrawn" // by its maker
+	Expired   State = "expired"
+	Failed    State = "failed" // refused by what it is about
+)
+
+// Act is what a person asked for.
+type Act struct {
+	ID        string // that of the form: a form that is sent twice makes one act
+	Kind      string // such as "wallet.fund"
+	Tenant    string // whom it concerns; empty: the installation
+	Payload   json.RawMessage
+	Sentence  string // the payload for people
+	Reason    string
+	Maker     string // the id of a person
+	MakerName string // e-mail address
+	Origin    string // the address that the maker came from
+	Digest    string
+	Needs     int // checkers
+	State     State
+	MadeAt    time.Time
+	ExpiresAt time.Time
+	EndedAt   time.Time // zero: it waits
+	Note      string    // why it was rejected, or failed
+	Checks    []Check
+}
+
+// Check is an approval of an act.
+type Check struct {
+	Person, Name string
+	At           time.Time
+}
+
+// Rule says who may make and who may check acts of a kind.
+type Rule struct{ Make, Check identity.Permission }
+
+// By is who does something to an act, and from where.
+type By struct {
+	Visitor identity.Visitor
+	Origin  string
+}
+
+// digest is over everything that a checker is shown. Each member is hashed with its length before it.
+func (a Act) digest() string {
+	sum := sha256.New()
+	for _, s := range []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano)} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
+		sum.Write(size[:])
+		sum.Write([]byte(s))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// same says whether two acts ask for the same, whenever they were made.
+func (a Act) same(b Act) bool {
+	return a.Kind == b.Kind && a.Tenant == b.Tenant && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Maker == b.Maker
+}
+
+// Store keeps acts. It is safe for concurrent use.
+type Store struct {
+	db         *db.DB
+	clock      *clock.Clock
+	audit      *audit.Log
+	people     *identity.Identity
+	production bool
+}
+
+// New makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
+func New(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
+	return &Store{db: d, clock: c, audit: log, people: people, production: production}
+}
+
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note`
+
+func scan(r *db.Row, a *Act) error {
+	var payload string
+	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note)
+	a.Payload = json.RawMessage(payload)
+	return err
+}
+
+const (
+	selectAct    = `SELECT ` + actColumns + ` FROM acts WHERE id = $1`
+	lockAct      = selectAct + ` FOR UPDATE`
+	selectChecks = `SELECT checker, name, at FROM act_checks WHERE act = $1 ORDER BY at, checker`
+	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4`
+	insertAct    = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+)
+
+// Get finds an act with its checks.
+func (s *Store) Get(ctx context.Context, id string) (a Act, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		a, err = s.read(tx, selectAct, id)
+		return err
+	})
+	return a, err
+}
+
+func (s *Store) read(tx *db.Tx, query, id string) (a Act, err error) {
+	found := false
+	if err := tx.Query(query, []any{id}, func(r *db.Row) error { found = true; return scan(r, &a) }); err != nil {
+		return a, err
+	}
+	if !found {
+		return a, problem.New(problem.NotFound, "act_not_found", "There is no such act")
+	}
+	err = tx.Query(selectChecks, []any{id}, func(r *db.Row) error {
+		var c Check
+		err := r.Scan(&c.Person, &c.Name, &c.At)
+		a.Checks = append(a.Checks, c)
+		return err
+	})
+	return a, err
+}
+
+// Filter narrows a list. Empty members do not.
+type Filter struct {
+	Tenant string
+	State  State
+	Before string // only those that are older than this one
+	Limit  int
+}
+
+// List gives acts without their checks, the latest first.
+func (s *Store) List(ctx context.Context, f Filter) (list []Act, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectActs, []any{f.Tenant, string(f.State), f.Before, f.Limit}, func(r *db.Row) error {
+			var a Act
+			err := scan(r, &a)
+			list = append(list, a)
+			return err
+		})
+	})
+	return list, err
+}
+
+// needs says how many checkers an act of a maker needs: one in production, where there is somebody else who may check.
+func (s *Store) needs(tx *db.Tx, maker string, rule Rule) (int, error) {
+	if !s.production {
+		return 0, nil
+	}
+	others, err := s.people.Others(tx, maker, identity.Installation, rule.Check)
+	return min(others, 1), err
+}
+
+// Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate.
+func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, err error) {
+	p := by.Visitor.Person
+	a.Maker, a.MakerName, a.Origin, a.State, a.Checks = p.ID, p.Email, by.Origin, Waiting, nil
+	landed := func(tx *db.Tx) (bool, error) {
+		made, err = s.read(tx, selectAct, a.ID)
+		if problem.Is(err, problem.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	err = s.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
+		if there, err := landed(tx); err != nil || there {
+			return err
+		}
+		if err := s.mayMake(tx, by, rule); err != nil {
+			return err
+		}
+		made = a
+		made.MadeAt = s.clock.Now()
+		made.ExpiresAt = made.MadeAt.Add(Lasts)
+		if made.Needs, err = s.needs(tx, p.ID, rule); err != nil {
+			return err
+		}
+		made.Digest = made.digest()
+		tx.Defer(insertAct, 1, made.ID, made.Kind, made.Tenant, string(made.Payload), made.Sentence, made.Reason, made.Maker, made.MakerName, made.Origin,
+			made.Digest, made.Needs, string(made.State), made.MadeAt, made.ExpiresAt, made.EndedAt, made.Note)
+		if made.Needs == 0 {
+			return nil // it is done at once, with an entry of its own
+		}
+		return s.note(tx, by, made, "act.make", string(Waiting), nil)
+	})
+	if err == nil && !made.same(a) {
+		return Act{}, problem.New(problem.Duplicate, "act_exists", "This form was used for something else. Open it again.")
+	}
+	return made, err
+}
+
+// mayMake refuses a maker whose session or role does not allow it now.
+func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error {
+	if err := s.people.InForce(tx, by.Visitor); err != nil {
+		return err
+	}
+	maker, err := s.people.Standing(tx, by.Visitor.Person.ID, identity.Installation)
+	if err != nil {
+		return err
+	}
+	return s.allowed(maker, rule.Make)
+}
+
+// allowed refuses a person without a permission and, in production, without a second factor.
+func (s *Store) allowed(who identity.Standing, p identity.Permission) error {
+	switch {
+	case !who.Can(identity.InstallationSite, p):
+		return problem.New(problem.Forbidden, "not_allowed", who.Person.Email+" does not have the permission "+string(p))
+	case s.production && !who.HasFactor:
+		return problem.New(problem.Forbidden, "no_factor", who.Person.Email+" has no second factor")
+	}
+	return nil
+}
+
+// note writes the entry of what was done to an act.
+func (s *Store) note(tx *db.Tx, by By, a Act, action, after string, changes []audit.Change) error {
+	before := ""
+	if action != "act.make" {
+		before = string(Waiting)
+	}
+	e := audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: action, Tenant: a.Tenant, Subject: a.ID, Reason: a.Reason}
+	if e.Actor == "" {
+		e.Actor = "makola"
+	}
+	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note,
+		"changes": append(changes, audit.Change{What: "act", Before: before, After: after})}
+	return s.audit.Write(tx, e)
+}

@@ -1,0 +1,220 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// ErrMore says that an act needs more approvals than this one, and ErrLast that this one is the last: each sends the
+// caller the other way.
+var (
+	ErrMore = errors.New("approval: the act needs more approvals")
+	ErrLast = errors.New("approval: this is the last approval")
+)
+
+const (
+	insertCheck = `INSERT INTO act_checks (act, checker, name, at) VALUES ($1, $2, $3, $4)`
+	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
+)
+
+// waiting locks an act that waits and is what the caller saw.
+func (s *Store) waiting(tx *db.Tx, seen Act) (Act, error) {
+	a, err := s.read(tx, lockAct, seen.ID)
+	switch {
+	case err != nil:
+		return a, err
+	case a.Digest != seen.Digest || a.digest() != a.Digest:
+		return a, problem.New(problem.InProgress, "act_changed", "This act is not what the page showed. Open it again.")
+	case a.State != Waiting:
+		return a, problem.New(problem.Duplicate, "act_ended", "This act is "+string(a.State)+" already")
+	case !s.clock.Now().Before(a.ExpiresAt):
+		return a, problem.New(problem.Gone, "act_expired", "This act has expired. Make it again.")
+	}
+	return a, nil
+}
+
+// mayCheck refuses whoever is not another person than the maker and than those who checked before, with the right to check
+// since before the act was made.
+func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
+	if err := s.people.InForce(tx, by.Visitor); err != nil {
+		return err
+	}
+	if by.Visitor.Person.ID == a.Maker {
+		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
+	}
+	checker, err := s.people.Standing(tx, by.Visitor.Person.ID, identity.Installation)
+	if err != nil {
+		return err
+	}
+	if err := s.allowed(checker, rule.Check); err != nil {
+		return err
+	}
+	if !checker.RoleAt.Before(a.MadeAt) {
+		return problem.New(problem.Forbidden, "role_younger", "Your role is younger than this act. Somebody else must check it.")
+	}
+	if !checker.ResetAt.Before(a.MadeAt) {
+		return problem.New(problem.Forbidden, "reset_since", "Your account was reset since this act was made. Somebody else must check it.")
+	}
+	for _, c := range a.Checks {
+		if c.Person == checker.Person.ID {
+			return problem.New(problem.Duplicate, "checked_before", "You have approved this act already")
+		}
+	}
+	return nil
+}
+
+// Approve takes an approval that is not the last one; ErrLast where it is.
+func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Act) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		a, err := s.waiting(tx, seen)
+		if err != nil {
+			return err
+		}
+		if err := s.mayCheck(tx, by, rule, a); err != nil {
+			return err
+		}
+		if len(a.Checks)+1 >= a.Needs {
+			return ErrLast
+		}
+		s.check(tx, by, a)
+		return s.note(tx, by, a, "act.approve", string(Waiting), nil)
+	})
+}
+
+func (s *Store) check(tx *db.Tx, by By, a Act) {
+	p := by.Visitor.Person
+	tx.Defer(insertCheck, 1, a.ID, p.ID, p.Email, s.clock.Now())
+}
+
+// mayDo refuses whoever cannot do an act: its maker where it needs no check, else one of its checkers while its maker may
+// still make it.
+func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
+	if a.Needs == 0 {
+		if by.Visitor.Person.ID != a.Maker {
+			return problem.New(problem.Forbidden, "not_your_act", "Only its maker can do an act that needs no check")
+		}
+		return s.mayMake(tx, by, rule)
+	}
+	maker, err := s.people.Standing(tx, a.Maker, identity.Installation)
+	if err != nil {
+		return err
+	}
+	if err := s.allowed(maker, rule.Make); err != nil {
+		return err
+	}
+	return s.mayCheck(tx, by, rule, a)
+}
+
+// Finish makes an act done in tx, which does it: by the last of its checkers, or by its maker where it needs none. ErrMore
+// where it needs more.
+func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Act, changes []audit.Change) error {
+	a, err := s.waiting(tx, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.mayDo(tx, by, rule, a); err != nil {
+		return err
+	}
+	if a.Needs > 0 {
+		if len(a.Checks)+1 < a.Needs {
+			return ErrMore
+		}
+		s.check(tx, by, a)
+	}
+	tx.Defer(endAct, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
+	return s.note(tx, by, a, a.Kind, string(Done), changes)
+}
+
+// end ends an act without doing it.
+func (s *Store) end(tx *db.Tx, by By, a Act, to State, note string) error {
+	a.Note = note
+	tx.Defer(endAct, 1, a.ID, a.Digest, string(to), s.clock.Now(), note)
+	return s.note(tx, by, a, "act."+string(to), string(to), nil)
+}
+
+// Reject ends an act by somebody who may check it, with a reason.
+func (s *Store) Reject(ctx context.Context, by By, rule Rule, seen Act, why string) error {
+	if strings.TrimSpace(why) == "" || len(why) > 500 {
+		return problem.Field("note", "is required, with at most 500 characters")
+	}
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		a, err := s.waiting(tx, seen)
+		if err != nil {
+			return err
+		}
+		if err := s.mayCheck(tx, by, rule, a); err != nil {
+			return err
+		}
+		return s.end(tx, by, a, Rejected, why)
+	})
+}
+
+// Withdraw ends an act by its maker.
+func (s *Store) Withdraw(ctx context.Context, by By, seen Act) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		if err := s.people.InForce(tx, by.Visitor); err != nil {
+			return err
+		}
+		a, err := s.waiting(tx, seen)
+		if err == nil && a.Maker != by.Visitor.Person.ID {
+			err = problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
+		}
+		if err != nil {
+			return err
+		}
+		return s.end(tx, by, a, Withdrawn, "")
+	})
+}
+
+// Fail ends an act that was refused by what it is about, when somebody who may do it tried. One that has ended meanwhile
+// stays what it is.
+func (s *Store) Fail(ctx context.Context, by By, rule Rule, seen Act, why string) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		a, err := s.waiting(tx, seen)
+		if err != nil {
+			return err
+		}
+		if err := s.mayDo(tx, by, rule, a); err != nil {
+			return err
+		}
+		return s.end(tx, by, a, Failed, why)
+	})
+}
+
+// expireAtOnce acts end in one transaction.
+const expireAtOnce = 100
+
+const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 ORDER BY id LIMIT $2 FOR UPDATE`
+
+// Expire ends the acts that have waited for too long.
+func (s *Store) Expire(ctx context.Context) error {
+	for {
+		var list []Act
+		err := s.db.Write(ctx, func(tx *db.Tx) error {
+			list = nil
+			if err := tx.Query(selectExpired, []any{s.clock.Now(), expireAtOnce}, func(r *db.Row) error {
+				var a Act
+				err := scan(r, &a)
+				list = append(list, a)
+				return err
+			}); err != nil {
+				return err
+			}
+			for _, a := range list {
+				if err := s.end(tx, By{}, a, Expired, ""); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || len(list) < expireAtOnce {
+			return err
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package identity
+
+import (
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Standing is what a person is at one place, as a transaction sees it.
+type Standing struct {
+	Person    Person
+	HasFactor bool
+	ResetAt   time.Time // when password and factor were last taken away; zero: never
+	Role      Role      // empty: none
+	RoleAt    time.Time // when the role was given or last changed
+}
+
+// Can says whether the person may sign in and has a permission at a site.
+func (s Standing) Can(at Site, p Permission) bool {
+	return s.Person.DisabledAt.IsZero() && s.Role != "" && Can(at, s.Role, p)
+}
+
+const (
+	lockStanding = `SELECT id, email, name, created_at, disabled_at, reset_at FROM people WHERE id = $1 FOR UPDATE`
+	lockRole     = `SELECT role, changed_at FROM memberships WHERE person = $1 AND tenant = $2 FOR UPDATE`
+	selectFactor = `SELECT person FROM factors WHERE person = $1 AND sealed <> ''`
+)
+
+// Standing reads what a person is at a tenant or at the Installation, and keeps it as it is until tx ends.
+func (i *Identity) Standing(tx *db.Tx, person, tenant string) (s Standing, err error) {
+	found, err := tx.One(lockStanding, []any{person}, &s.Person.ID, &s.Person.Email, &s.Person.Name, &s.Person.CreatedAt, &s.Person.DisabledAt, &s.ResetAt)
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "person_not_found", "There is no such person")
+	}
+	if err != nil {
+		return s, err
+	}
+	if _, err = tx.One(lockRole, []any{person, tenant}, &s.Role, &s.RoleAt); err != nil {
+		return s, err
+	}
+	var id string
+	s.HasFactor, err = tx.One(selectFactor, []any{person}, &id)
+	return s, err
+}
+
+const selectHolders = `SELECT m.person, m.role FROM memberships m JOIN people p ON p.id = m.person
+	WHERE m.tenant = $1 AND p.disabled_at = 0 AND m.person <> $2`
+
+// Others counts the people besides one who may sign in and have a permission at a tenant or at the Installation.
+func (i *Identity) Others(tx *db.Tx, person, tenant string, p Permission) (n int, err error) {
+	err = tx.Query(selectHolders, []any{tenant, person}, func(r *db.Row) error {
+		var id string
+		var role Role
+		err := r.Scan(&id, &role)
+		if Can(siteOf(tenant), role, p) {
+			n++
+		}
+		return err
+	})
+	return n, err
+}
+
+// InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the
+// last five minutes.
+func (i *Identity) InForce(tx *db.Tx, v Visitor) error {
+	row, err := readSession(tx, v.hash)
+	switch {
+	case err != nil:
+		return err
+	case !row.live(i.clock.Now()):
+		return errSession()
+	case row.visitor.HasFactor && !i.SteppedUp(row.visitor):
+		return errStepUp()
+	}
+	return nil
+}
