@@ -19,7 +19,7 @@ import (
 // The language of the scenarios. A file holds several, each under a line that begins with "== ". Lines
 // that begin with # are remarks. The steps:
 //
-//	covers 4.10/400-funds 8/reference   rows of the contract (see scenario_rows_test.go)
+//	covers balance/200 keys/member      promises of docs/interface.md
 //	tenant fund=5.00 collections=off    how the tenant differs from the usual one; once, at first
 //	set blocked=on                      the same later, as an operator does it
 //	key ama scopes=read member=Ama      makes a key, $key.ama; daily=5.00 bounds what it spends
