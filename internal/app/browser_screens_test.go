@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/app/browsertest"
 	"github.com/makola/makola/internal/payments"
 )
@@ -69,8 +71,18 @@ func (b *browsed) furnish() []screen {
 		{"payment failed", "/ops/payments/" + failed}, {"stuck", "/ops/stuck"}, {"accounts", "/ops/tenants"}, {"account", "/ops/tenants/" + demoTenant}, {"providers", "/ops/providers"},
 		{"float", "/ops/float"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
 		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"own payment", app + "/payments/" + paid},
-		{"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
+		{"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"acts", "/ops/acts"}, {"act", b.act()}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)
+}
+
+// act puts money into the demo account's wallet, and gives the page of the act.
+func (b *browsed) act() string {
+	b.t.Helper()
+	p := b.do(http.MethodPost, "/ops/tenants/"+demoTenant+"/fund/confirm", url.Values{"id": {uuid.Must(uuid.NewV7()).String()}, "amount": {"12500.00"}, "reason": {"Paid by bank, slip 4711"}})
+	if p.StatusCode != http.StatusSeeOther {
+		b.t.Fatalf("an act: %d %s", p.StatusCode, p.text)
+	}
+	return p.Header.Get("Location")
 }
 
 // the finds a payment by its reference.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/identity"
@@ -39,6 +40,7 @@ type Deps struct {
 	Tenants   *tenant.Store
 	Access    *access.Access
 	Audit     *audit.Log
+	Acts      *acts.Acts
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging

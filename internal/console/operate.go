@@ -176,10 +176,7 @@ func tenantBadge(t tenant.Tenant) page.Badge {
 
 // tenantPage is one tenant with its settings and balances.
 func tenantPage(v *visit) (answer, error) {
-	t, err := v.console.Tenants.Get(v.ctx, v.r.PathValue("id"))
-	if problem.Is(err, problem.NotFound) {
-		err = errNoPage()
-	}
+	t, err := v.about()
 	if err != nil {
 		return answer{}, err
 	}
@@ -201,7 +198,8 @@ func tenantPage(v *visit) (answer, error) {
 			return answer{}, err
 		}
 	}
-	return answer{title: t.Name, body: tenantView(v, t, facts, balances)}, nil
+	waiting, err := v.waitingFor(t)
+	return answer{title: t.Name, body: tenantView(v, t, facts, balances, waiting)}, err
 }
 
 // balances are a tenant's money and credits.

@@ -74,6 +74,9 @@ func (v *visit) elsewhere(e *problem.Error) string {
 		back := v.query()
 		if v.r.Method != http.MethodGet {
 			back = v.route.back()
+			if v.formPage != "" {
+				back = v.formPage
+			}
 		}
 		return "/account/step-up?" + url.Values{"back": {back}}.Encode()
 	}

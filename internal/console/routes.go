@@ -87,6 +87,7 @@ func signRoutes() []Route {
 // opsRoutes are the pages of the installation.
 func opsRoutes() []Route {
 	before, days := Input{"before", 36}, []Input{{"from", 10}, {"to", 10}}
+	reason, digest := Input{"reason", 500}, Input{"digest", 64}
 	filters := append([]Input{before, {"tenant", 36}, {"kind", 12}, {"status", 12}, {"provider", 40}, {"newer", 36}, {"seen", 20}}, days...)
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, handle: overview},
@@ -98,6 +99,15 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
+		{Method: http.MethodGet, Path: "/ops/tenants/{id}/fund", Permission: identity.MakeMoney, handle: fundPage},
+		{Method: http.MethodPost, Path: "/ops/tenants/{id}/fund", Permission: identity.MakeMoney, Inputs: []Input{{"amount", 20}, reason}, handle: fundConfirm},
+		{Method: http.MethodPost, Path: "/ops/tenants/{id}/fund/confirm", Permission: identity.MakeMoney, Inputs: []Input{{"id", 36}, {"amount", 20}, reason}, handle: fund},
+		{Method: http.MethodGet, Path: "/ops/acts", Permission: identity.ReadActs, Inputs: []Input{before, {"state", 12}}, handle: actList},
+		{Method: http.MethodGet, Path: "/ops/acts/{id}", Permission: identity.ReadActs, handle: actPage},
+		{Method: http.MethodPost, Path: "/ops/acts/{id}/approve", Permission: identity.CheckMoney, Inputs: []Input{digest}, handle: approveAct},
+		{Method: http.MethodPost, Path: "/ops/acts/{id}/reject", Permission: identity.CheckMoney, Inputs: []Input{digest, {"note", 500}}, handle: rejectAct},
+		{Method: http.MethodPost, Path: "/ops/acts/{id}/withdraw", Permission: identity.MakeMoney, Inputs: []Input{digest}, handle: withdrawAct},
+		{Method: http.MethodPost, Path: "/ops/acts/{id}/do", Permission: identity.MakeMoney, Inputs: []Input{digest}, handle: approveAct},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
 		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, handle: floats},
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: identity.ReadChecks, handle: checks},

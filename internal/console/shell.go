@@ -45,6 +45,7 @@ var opsNav = []navItem{
 	{"/payments", "Payments", "p", identity.ReadPayments},
 	{"/stuck", "Stuck", "s", identity.ReadPayments},
 	{"/tenants", "Accounts", "a", identity.ReadTenants},
+	{"/acts", "Acts", "t", identity.ReadActs},
 	{"/providers", "Providers", "r", identity.ReadProviders},
 	{"/float", "Float", "f", identity.ReadTreasury},
 	{"/checks", "Checks", "c", identity.ReadChecks},

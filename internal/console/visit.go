@@ -34,7 +34,9 @@ type visit struct {
 	role    identity.Role // there, or at the installation
 	viewing bool          // an operator looks at a tenant's pages
 	live    []livePart
-	home    *url.URL // of the page, where the request went elsewhere; nil: here
+	// formPage is the page that has the form which the request sent; empty: the start.
+	formPage string
+	home     *url.URL // of the page, where the request went elsewhere; nil: here
 }
 
 // answer is what a handler makes: a page, a part of one, a file, or another place to go.

@@ -1,0 +1,135 @@
+package app
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// joins makes somebody of the installation who is signed in with a second factor.
+func (b *browsed) joins(email string, role identity.Role) identitytest.One {
+	b.t.Helper()
+	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Role: role})
+}
+
+// as goes on as somebody.
+func (b *browsed) as(one identitytest.One) {
+	b.http.Jar = held{"__Host-makola": {Name: "__Host-makola", Value: one.Token}}
+}
+
+// hidden is the value of a hidden member of a form.
+func (p page) hidden(t *testing.T, name string) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(p.text)
+	if found == nil {
+		t.Fatalf("no %s in %s", name, p.text)
+	}
+	return found[1]
+}
+
+// live makes an account with live money.
+func (b *browsed) live() tenant.Tenant {
+	b.t.Helper()
+	var t tenant.Tenant
+	if err := b.db.Write(b.t.Context(), func(tx *db.Tx) (err error) {
+		t, err = b.tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
+		return err
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	return t
+}
+
+// wallet fails the test unless the wallet has so much.
+func (b *browsed) wallet(t tenant.Tenant, want int64) {
+	b.t.Helper()
+	if n, err := b.ledger.Balance(b.t.Context(), t.Wallet()); err != nil || n != want {
+		b.t.Fatalf("the wallet has %d, %v; want %d", n, err, want)
+	}
+}
+
+// Money goes into a wallet by two people on pages: one makes, another approves, and nothing moves twice.
+func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	maker, checker := b.joins("ama@example.com", identity.Operations), b.joins("kofi@example.com", identity.Approver)
+	b.clock.Advance(identity.Freshness)
+	page := "/ops/tenants/" + shop.ID + "/fund"
+	b.as(maker)
+	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Put money into the wallet")
+	b.want(http.StatusOK, page, "Adom Stores")
+	b.post(http.StatusUnprocessableEntity, page, "amount", "-5", "reason", "x")
+	p := b.post(http.StatusOK, page, "amount", "500000", "reason", "Paid by bank, slip 4711")
+	for _, text := range []string{"GHS 500,000.00", "five hundred thousand cedis", "GHS 0.00", "Put GHS 500,000.00 into the wallet"} {
+		if !strings.Contains(p.text, text) {
+			t.Errorf("the page that asks lacks %q: %s", text, p.text)
+		}
+	}
+	b.wallet(shop, 0)
+	form := []string{"id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711"}
+	act := "/ops/acts/" + p.hidden(t, "id")
+	for range 2 { // a double click
+		b.post(http.StatusSeeOther, page+"/confirm", form...).leads(t, act)
+	}
+	b.wallet(shop, 0)
+	own := b.want(http.StatusOK, act, "Waits for a second person", "0 of 1", "Withdraw it")
+	if strings.Contains(own.text, "Approve and do it") {
+		t.Error("the maker is offered to approve")
+	}
+	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Waits for a second person", act)
+	digest := regexp.MustCompile(`name="digest" value="([0-9a-f]{64})"`).FindStringSubmatch(own.text)[1]
+	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
+
+	b.as(checker)
+	b.want(http.StatusForbidden, page)
+	b.want(http.StatusOK, "/ops/acts?state=waiting", act)
+	p = b.want(http.StatusOK, act, "Approve and do it", "Paid by bank, slip 4711", "ama@example.com")
+	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", strings.Repeat("0", 64)); !strings.Contains(p.text, "is not what the page showed") {
+		t.Fatal(p.text)
+	}
+	b.post(http.StatusUnprocessableEntity, act+"/reject", "digest", digest, "note", "")
+	b.clock.Advance(identity.StepUpLasts)
+	b.post(http.StatusSeeOther, act+"/approve", "digest", digest).leads(t, "/account/step-up?back="+strings.ReplaceAll(act, "/", "%2F"))
+	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(checker.Key), "back", act).leads(t, act)
+	b.post(http.StatusSeeOther, act+"/approve", "digest", p.hidden(t, "digest")).leads(t, act)
+	b.wallet(shop, 50_000_000)
+	b.want(http.StatusOK, act, "Done", "1 of 1", "kofi@example.com")
+	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest); !strings.Contains(p.text, "done already") {
+		t.Fatal(p.text)
+	}
+	b.wallet(shop, 50_000_000)
+
+	b.as(maker)
+	b.want(http.StatusSeeOther, page) // five minutes are over for the maker, too
+	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(maker.Key), "back", page).leads(t, page)
+	p = b.post(http.StatusOK, page, "amount", "500000.00", "reason", "another slip")
+	if !strings.Contains(p.text, "Is this another payment?") {
+		t.Error("the same amount again is not warned of")
+	}
+	b.clock.Advance(time.Second)
+	act = "/ops/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", "500000.00", "reason", "another slip").leads(t, act)
+	b.post(http.StatusSeeOther, act+"/withdraw", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
+	b.want(http.StatusOK, act, "Withdrawn")
+	b.wallet(shop, 50_000_000)
+	if v, err := b.audit.Verify(t.Context(), audit.Head{}); err != nil || !v.OK() {
+		t.Error(v, err)
+	}
+}
+
+// On a development server one person is enough.
+func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	b.want(http.StatusOK, b.act(), "Put test GHS 12,500.00 into the wallet of Adom Stores", "Done")
+}

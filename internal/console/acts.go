@@ -1,0 +1,266 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// inWords is the amount from which it is written in words, too.
+const inWords = money.Pesewas(5_000_00)
+
+// alikeFor is how long the same order once more is warned of.
+const alikeFor = 24 * time.Hour
+
+// by is who does something to an act.
+func (v *visit) by() approval.By {
+	by := approval.By{Visitor: v.who}
+	if from := v.from(); from.IsValid() {
+		by.Origin = from.String()
+	}
+	return by
+}
+
+// about finds the tenant that a page of the installation is about.
+func (v *visit) about() (tenant.Tenant, error) {
+	t, err := v.console.Tenants.Get(v.ctx, v.r.PathValue("id"))
+	if problem.Is(err, problem.NotFound) {
+		err = errNoPage()
+	}
+	return t, err
+}
+
+func fundForm(t tenant.Tenant, amount, reason string) page.Form {
+	return page.Form{ID: "fund", Action: "/ops/tenants/" + t.ID + "/fund", Submit: "Go on", Fields: []page.Field{
+		{Name: "amount", Label: "Amount in cedis", Value: amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is moved before you have seen it once more."},
+		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "By what it was paid, for the checker and the audit log."}}}
+}
+
+// fundPage asks how much to put into a wallet.
+func fundPage(v *visit) (answer, error) {
+	t, err := v.about()
+	if err != nil {
+		return answer{}, err
+	}
+	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
+		return answer{}, err
+	}
+	return answer{title: "Put money into the wallet", body: fundBody(t, fundForm(t, "", ""))}, nil
+}
+
+// fundAmount reads the amount of the form.
+func (v *visit) fundAmount() (money.Pesewas, error) {
+	amount, err := money.Parse(v.r.PostFormValue("amount"))
+	if err != nil || amount <= 0 {
+		return 0, problem.Field("amount", "must be an amount above zero, such as 1250.00")
+	}
+	return amount, nil
+}
+
+// fundConfirm shows what would be done.
+func fundConfirm(v *visit) (answer, error) {
+	t, err := v.about()
+	if err != nil {
+		return answer{}, err
+	}
+	text, reason := v.r.PostFormValue("amount"), v.r.PostFormValue("reason")
+	amount, err := v.fundAmount()
+	if err != nil {
+		return answer{title: "Put money into the wallet", wrong: true, body: fundBody(t, faulty(fundForm(t, text, reason), err))}, nil
+	}
+	wallet := t.Wallet()
+	before, err := v.console.Ledger.Balance(v.ctx, wallet)
+	if err != nil {
+		return answer{}, err
+	}
+	worth := wallet.Asset.Text(int64(amount))
+	facts := []page.Fact{{Name: "Account", Value: page.Text(t.Name + " (" + string(t.Mode) + ")")}, {Name: "Id", Value: page.ID(t.ID)}, {Name: "Amount", Value: page.Text(worth)}}
+	if amount >= inWords {
+		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(amount))})
+	}
+	facts = append(facts, page.Fact{Name: "In the wallet now", Value: page.Text(wallet.Asset.Text(before))}, page.Fact{Name: "In the wallet then", Value: page.Text(wallet.Asset.Text(before + int64(amount)))},
+		page.Fact{Name: "Reason", Value: page.Text(reason)})
+	alike, found, err := v.console.Ledger.BookedAlike(v.ctx, ledger.Booking{Kind: acts.KindFund, Account: wallet, Amount: int64(amount)}, v.console.Clock.Now().Add(-alikeFor))
+	if err != nil {
+		return answer{}, err
+	}
+	warning := ""
+	if found {
+		warning = "The same amount was put into this wallet at " + page.When(alike.At) + "."
+	}
+	form := page.Form{ID: "confirm", Action: "/ops/tenants/" + t.ID + "/fund/confirm", Submit: "Put " + worth + " into the wallet", Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "amount", Type: "hidden", Value: amount.String()}, {Name: "reason", Type: "hidden", Value: reason}}}
+	return answer{title: "Put money into the wallet", body: fundConfirmBody(warning, facts, form, "/ops/tenants/"+t.ID+"/fund")}, nil
+}
+
+// fund makes the act. The form's id is the act's: sent twice it makes one.
+func fund(v *visit) (answer, error) {
+	t, err := v.about()
+	if err != nil {
+		return answer{}, err
+	}
+	v.formPage = "/ops/tenants/" + t.ID + "/fund"
+	amount, err := v.fundAmount()
+	if err != nil {
+		return answer{}, err
+	}
+	act, err := v.console.Acts.Fund(v.ctx, v.by(), v.r.PostFormValue("id"), t.ID, amount, v.r.PostFormValue("reason"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{to: "/ops/acts/" + act.ID}, nil
+}
+
+// stateBadge says what became of an act.
+func stateBadge(a approval.Act) page.Badge {
+	switch a.State {
+	case approval.Waiting:
+		return page.Badge{Tone: page.Open, Word: "Waits for a second person"}
+	case approval.Done:
+		return page.Badge{Tone: page.Good, Word: "Done"}
+	case approval.Failed:
+		return page.Badge{Tone: page.Bad, Word: "Failed"}
+	}
+	return page.Badge{Tone: page.Declined, Word: map[approval.State]string{approval.Rejected: "Rejected", approval.Withdrawn: "Withdrawn", approval.Expired: "Expired"}[a.State]}
+}
+
+// actRows are acts in a table.
+func actRows(list []approval.Act) (rows []page.Row) {
+	for _, a := range list {
+		rows = append(rows, page.Row{Href: "/ops/acts/" + a.ID, Cells: []templ.Component{page.Text(a.Sentence), page.Mark(stateBadge(a)), page.Text(a.MakerName), page.Time(a.MadeAt)}})
+	}
+	return rows
+}
+
+var actColumns = []page.Column{{Name: "What"}, {Name: "State"}, {Name: "Made by", Minor: true}, {Name: "Made", Minor: true}}
+
+// actList lists acts, those that wait or all.
+func actList(v *visit) (answer, error) {
+	f := approval.Filter{State: approval.State(v.param("state")), Before: v.param("before"), Limit: pageRows + 1}
+	list, err := v.console.Acts.Approval.List(v.ctx, f)
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Acts", Lead: "What people asked for that moves money, and what became of it.", Columns: actColumns, Active: f.State != "", Clear: "/ops/acts",
+		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(approval.Waiting), Text: "Waiting"},
+			{Value: string(approval.Done), Text: "Done"}, {Value: string(approval.Rejected), Text: "Rejected"}, {Value: string(approval.Withdrawn), Text: "Withdrawn"},
+			{Value: string(approval.Expired), Text: "Expired"}, {Value: string(approval.Failed), Text: "Failed"}}}},
+		Empty: page.Empty{Title: "No acts", Text: "What is put into a wallet from the page of an account appears here."}}
+	if len(list) > pageRows {
+		list = list[:pageRows]
+		l.Next = v.query("before", list[pageRows-1].ID)
+	}
+	if f.Before != "" {
+		l.Prev = v.query("before", "")
+	}
+	l.Rows = actRows(list)
+	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// actPage is one act with what the visitor may do about it.
+func actPage(v *visit) (answer, error) { return v.act(rejectForm(v.r.PathValue("id"), ""), "") }
+
+// may is what a visitor may do about an act, as far as the page can tell.
+type may struct{ approve, withdraw, again bool }
+
+func (v *visit) may(a approval.Act) (m may) {
+	rule, known := acts.Rule(a.Kind)
+	if !known || a.State != approval.Waiting {
+		return m
+	}
+	own := a.Maker == v.who.Person.ID
+	return may{approve: !own && a.Needs > 0 && v.can(rule.Check), withdraw: own, again: own && a.Needs == 0}
+}
+
+func rejectForm(id, digest string) page.Form {
+	return page.Form{ID: "reject", Action: "/ops/acts/" + id + "/reject", Submit: "Reject", Danger: true, Fields: []page.Field{
+		{Name: "digest", Type: "hidden", Value: digest}, {Name: "note", Label: "Why not", Max: 500, Required: true}}}
+}
+
+func (v *visit) act(reject page.Form, wrong string) (answer, error) {
+	a, err := v.console.Acts.Approval.Get(v.ctx, v.r.PathValue("id"))
+	if problem.Is(err, problem.NotFound) {
+		err = errNoPage()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	reject.Fields[0].Value = a.Digest
+	facts := []page.Fact{{Name: "State", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Made by", Value: page.Text(a.MakerName)}, {Name: "From", Value: page.Text(a.Origin)},
+		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(len(a.Checks)) + " of " + strconv.Itoa(a.Needs))}}
+	for _, c := range a.Checks {
+		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Text(c.Name + ", " + page.When(c.At))})
+	}
+	if a.State == approval.Waiting {
+		facts = append(facts, page.Fact{Name: "Waits until", Value: page.Time(a.ExpiresAt)})
+	} else {
+		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
+	}
+	if a.Note != "" {
+		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
+	}
+	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
+	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.may(a), facts, reject, wrong)}, nil
+}
+
+// shown are the kinds of refusals that the page of an act shows.
+var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid}
+
+// decide does something to the act of the page, and shows the act again where that was refused by a form's field.
+func (v *visit) decide(do func(by approval.By, id, digest string) error) (answer, error) {
+	id := v.r.PathValue("id")
+	v.formPage = "/ops/acts/" + id
+	err := do(v.by(), id, v.r.PostFormValue("digest"))
+	var e *problem.Error
+	switch {
+	case !errors.As(err, &e) || e.Code == codeStepUp || !slices.Contains(shown, e.Kind):
+		return answer{to: v.formPage}, err
+	case e.Kind == problem.Invalid:
+		return v.act(faulty(rejectForm(id, ""), err), "")
+	}
+	return v.act(rejectForm(id, ""), sentence(e.Message))
+}
+
+func approveAct(v *visit) (answer, error) {
+	return v.decide(func(by approval.By, id, digest string) error {
+		_, err := v.console.Acts.Approve(v.ctx, by, id, digest)
+		return err
+	})
+}
+
+func rejectAct(v *visit) (answer, error) {
+	return v.decide(func(by approval.By, id, digest string) error {
+		_, err := v.console.Acts.Reject(v.ctx, by, id, digest, v.r.PostFormValue("note"))
+		return err
+	})
+}
+
+func withdrawAct(v *visit) (answer, error) {
+	return v.decide(func(by approval.By, id, digest string) error {
+		_, err := v.console.Acts.Withdraw(v.ctx, by, id, digest)
+		return err
+	})
+}
+
+// waitingFor are the acts that wait about a tenant.
+func (v *visit) waitingFor(t tenant.Tenant) ([]page.Row, error) {
+	if !v.can(identity.ReadActs) {
+		return nil, nil
+	}
+	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{Tenant: t.ID, State: approval.Waiting, Limit: pageRows})
+	return actRows(list), err
+}
