@@ -25,6 +25,12 @@ import (
 //	now_micros()                clock_timestamp in µs          unixepoch in µs
 //	FOR UPDATE [SKIP LOCKED]    the same                       nothing: the one writer has locked all
 //	CAST(x AS INTEGER)          CAST(x AS BIGINT)              the same
+//	unindexed(x)                x || ''                        the same
+//	unindexed_number(x)         x + 0                          the same
+//	looked_up(x, y)             x BETWEEN y AND y              the same
+//
+// The last three say what the planner shall not do: a text or a number that no index is to be chosen for, and x = y with the index
+// of x, never with a join that reads all of x.
 //
 // $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
 // needs an alias after it, texts and ints have theirs ("texts", "ints") and a
@@ -35,12 +41,12 @@ import (
 // Rows of a table that are named by one column are best found with IN: a plan of
 // = ANY can only look them up, where a join that was planned while the table was
 // empty reads all of what it has become. That holds for the first column of an
-// index, and where no other index has the order that is asked for (ORDER BY x + 0
-// asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
+// index, and where no other index has the order that is asked for (ORDER BY
+// unindexed_number(x) asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
 // each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that
 // an index begins with, and = of the others: it costs the same, but only an
 // equality gives an index an order that PostgreSQL thinks worth reading it whole
-// for. ORDER BY t.a is worth it, too; ORDER BY t.a || '' is not.
+// for. ORDER BY t.a is worth it, too; ORDER BY unindexed(t.a) is not.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
 // TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
@@ -56,6 +62,9 @@ var (
 	wordNotInTexts  = regexp.MustCompile(`\bNOT IN \(SELECT value FROM texts\(\$(\d+)\)\)`)
 	wordTexts       = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
+	wordUnindexed   = regexp.MustCompile(`\bunindexed\(([\w.]+)\)`)
+	wordNumber      = regexp.MustCompile(`\bunindexed_number\(([\w.]+)\)`)
+	wordLookedUp    = regexp.MustCompile(`\blooked_up\(([\w.]+), ([\w.]+)\)`)
 	wordNow         = regexp.MustCompile(`\bnow_micros\(\)`)
 	wordGreatest    = regexp.MustCompile(`(?i)\bgreatest\(`)
 	wordLeast       = regexp.MustCompile(`(?i)\bleast\(`)
@@ -134,6 +143,13 @@ func (c *texts) postgresAs(sql string, args []any, guarded bool) (string, []any,
 	return text, out, nil
 }
 
+// planned translates the words that speak to the planners of both engines.
+func planned(sql string) string {
+	sql = wordUnindexed.ReplaceAllString(sql, "$1 || ''")
+	sql = wordNumber.ReplaceAllString(sql, "$1 + 0")
+	return wordLookedUp.ReplaceAllString(sql, "$1 BETWEEN $2 AND $2")
+}
+
 // postgresText is the translation itself. The first array of a set keeps the
 // set's number, the others follow behind all arguments.
 func postgresText(sql string, args []any, guarded bool) string {
@@ -165,6 +181,7 @@ func postgresText(sql string, args []any, guarded bool) string {
 		}
 		return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + "))"
 	})
+	sql = planned(sql)
 	sql = wordNotInTexts.ReplaceAllString(sql, "<> ALL($$$1::text[])")
 	sql = wordInTexts.ReplaceAllString(sql, "= ANY($$$1::text[])")
 	sql = wordInOne.ReplaceAllString(sql, "= ANY(ARRAY[$1])")
@@ -226,6 +243,7 @@ func sqliteText(sql string, args []any) string {
 		}
 		return fmt.Sprintf("(SELECT %s FROM json_each($%d))", strings.Join(columns, ", "), n)
 	})
+	sql = planned(sql)
 	sql = wordTexts.ReplaceAllString(sql, "json_each($$$1) AS texts")
 	sql = wordInts.ReplaceAllString(sql, "json_each($$$1) AS ints")
 	sql = wordGreatest.ReplaceAllString(sql, "max(")

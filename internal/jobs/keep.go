@@ -141,11 +141,11 @@ const (
 	sqlLeases   = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END FROM job_leases WHERE expires_at > 0`
 	sqlDueFirst = `SELECT id FROM jobs WHERE owner = $1 AND kind IN (SELECT value FROM texts($2)) ORDER BY run_at LIMIT $3`
 	// The set is named: a plan that finds it by itself, and was made for a small
-	// table, holds each job there is against it. owner || '' keeps both engines
+	// table, holds each job there is against it. unindexed(owner) keeps both engines
 	// from reading all jobs of the owner. The owner's death and our own life are
 	// looked at once more where it counts.
 	sqlAdopt = `UPDATE jobs SET owner = $1, adopted = 1
-		WHERE id IN (SELECT value FROM texts($3)) AND owner || '' = $2
+		WHERE id IN (SELECT value FROM texts($3)) AND unindexed(owner) = $2
 		AND NOT EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $2 AND expires_at > 0)
 		AND EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $1 AND expires_at > 0)
 		RETURNING ` + jobColumns
@@ -479,11 +479,11 @@ const (
 		ON CONFLICT (subject) DO UPDATE SET at = excluded.at`
 	sqlWakes     = `SELECT subject, at, CASE WHEN at < now_micros() - $1 THEN 1 ELSE 0 END FROM job_wakes ORDER BY at LIMIT $2`
 	sqlWakesDone = `DELETE FROM job_wakes WHERE (subject, at) IN (SELECT subject, at FROM rows($1) AS w)`
-	// By the ids that jobs of a subject have. owner || '' keeps both engines from
+	// By the ids that jobs of a subject have. unindexed(owner) keeps both engines from
 	// reading all jobs of the owner, BETWEEN from a join that reads all there are.
 	sqlSubjects = `WITH heard(of_subject) AS (SELECT value FROM texts($2))
 		SELECT ` + jobColumns + ` FROM heard JOIN jobs ON jobs.id BETWEEN of_subject AND of_subject || '/~'
-		WHERE jobs.owner || '' = $1 AND (jobs.subject = of_subject OR jobs.subject = '' AND jobs.id = of_subject)`
+		WHERE unindexed(jobs.owner) = $1 AND (jobs.subject = of_subject OR jobs.subject = '' AND jobs.id = of_subject)`
 )
 
 type wake struct {

@@ -101,13 +101,13 @@ var passColumns = []db.Column[note]{
 // What is added to owner keeps PostgreSQL from reading all jobs of the owner.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
-		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND jobs.owner || '' = n.owner`
+		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
 	sqlFailedOnce = `UPDATE jobs SET run_at = n.at, tries = jobs.tries + 1, last_error = n.error
-		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND jobs.owner || '' = n.owner`
+		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
 	sqlBury = `UPDATE jobs SET owner = 'dead', dead_at = n.at, tries = n.tries, last_error = n.error
-		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND jobs.owner || '' = n.owner`
-	sqlPass = `UPDATE jobs SET owner = n.parked, adopted = 1 FROM rows($1) AS n WHERE jobs.id IN (n.id) AND jobs.owner || '' = n.owner`
-	sqlPark = `UPDATE jobs SET run_at = n.at FROM rows($1) AS n WHERE jobs.id IN (n.id) AND jobs.owner || '' = n.owner`
+		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
+	sqlPass = `UPDATE jobs SET owner = n.parked, adopted = 1 FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
+	sqlPark = `UPDATE jobs SET run_at = n.at FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
 )
 
 // writeNotes commits what the handlers of one moment decided.

@@ -33,7 +33,7 @@ var chunksRow = &turnRow{
 	locked: `SELECT k.tenant, k.campaign, k.no, k.turn,
 		COALESCE((SELECT c.status FROM campaigns c WHERE c.tenant = k.tenant AND c.id = k.campaign), 'done') FROM rows($1) AS asked
 		JOIN chunks k ON k.tenant IN (asked.of_tenant) AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
-		ORDER BY k.tenant || '', k.campaign, k.no FOR UPDATE OF k`,
+		ORDER BY unindexed(k.tenant), k.campaign, k.no FOR UPDATE OF k`,
 	turn: `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`,
 	take: `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`,
 	move: `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
@@ -52,7 +52,7 @@ var campaignsRow = &turnRow{
 	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at FROM campaigns c
 		WHERE c.tenant = $1 AND c.id = $2 AND $3 >= 0 AND ` + waitingOfSmall + ` > 0`,
 	locked: `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
-		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY c.tenant || '', c.id FOR UPDATE OF c`,
+		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY unindexed(c.tenant), c.id FOR UPDATE OF c`,
 	turn: `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2 AND $3 >= 0`,
 	take: `UPDATE campaigns SET turn = $4 WHERE tenant = $1 AND id = $2 AND $3 >= 0`,
 	move: `UPDATE campaigns SET turn = r.to_turn, marked_at = r.at, refunded = campaigns.refunded + r.back

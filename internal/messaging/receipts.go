@@ -60,7 +60,7 @@ const (
 		WHERE p.upstream_id IN (SELECT value FROM texts($1)) AND (p.state = 'open' OR p.submitted_at > $2)`
 	partsOfMessages = `SELECT ` + partFields + ` FROM rows($1) AS asked
 		JOIN parts p ON p.tenant IN (asked.of_tenant) AND p.campaign = asked.of_campaign AND p.message = asked.of_no
-		ORDER BY p.tenant || '', p.campaign, p.message, p.part FOR UPDATE OF p`
+		ORDER BY unindexed(p.tenant), p.campaign, p.message, p.part FOR UPDATE OF p`
 	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
 		WHERE parts.tenant IN (r.of_tenant) AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
 	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,

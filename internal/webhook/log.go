@@ -235,7 +235,7 @@ const (
 	// The range is what an index finds, whatever the plan makes of the set: of
 	// events a page, and of attempts few others, for ids grow with time.
 	sqlPrune = `DELETE FROM webhook_events WHERE tenant = $1 AND subject BETWEEN $3 AND $4
-		AND id || '' IN (SELECT value FROM texts($2)) AND state <> 'pending'`
+		AND unindexed(id) IN (SELECT value FROM texts($2)) AND state <> 'pending'`
 	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event BETWEEN $3 AND $4
 		AND event IN (SELECT value FROM texts($2))`
 )
