@@ -323,8 +323,14 @@ func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
 func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
-		f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, "ama@example.com"); return err })
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: identity.Support})
+			return err
+		})
 		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_allowed")
+		f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, "ama@example.com"); return err })
+		_, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.has(0)
 		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "its maker has left"); err != nil {
