@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
@@ -230,6 +232,16 @@ func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	b.post(http.StatusSeeOther, "/account/sessions/end", "id", id[0][1])
 	b.clock.Advance(identity.Freshness)
 	b.want(http.StatusOK, "/account")
+	here := b.http.Jar
+	b.http.Jar = lost
+	b.want(http.StatusUnauthorized, "/account")
+	b.http.Jar = held{}
+	b.post(http.StatusSeeOther, "/sign-in", "email", "kofi@example.com", "password", ownPassword)
+	lost, b.http.Jar = b.http.Jar, here
+	b.want(http.StatusOK, "/account", "Sign out everywhere else")
+	b.post(http.StatusSeeOther, "/account/sessions/end")
+	b.clock.Advance(identity.Freshness)
+	b.want(http.StatusOK, "/account")
 	b.http.Jar = lost
 	b.want(http.StatusUnauthorized, "/account")
 }
@@ -264,5 +276,26 @@ func TestTheFirstOwnerOfTheSettings(t *testing.T) {
 		if a, err := Start(context.Background(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "MAKOLA_BOOTSTRAP_EMAIL") {
 			t.Errorf("%+v: %v, %v", c, a, err)
 		}
+	}
+}
+
+// That an operator looks at a tenant's pages, and that a list is taken away, is in the audit log.
+func TestLookingAndTakingAwayAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	ama := b.joins("ama@example.com", identity.Owner)
+	b.as(ama)
+	for range 3 {
+		b.want(http.StatusOK, "/app/"+shop.ID, "You are looking at the pages of Adom Stores")
+	}
+	b.want(http.StatusOK, "/app/"+shop.ID+"/payouts.csv?status=success")
+	b.clock.Advance(time.Hour)
+	b.post(http.StatusSeeOther, "/sign-in", "email", "ama@example.com", "password", identitytest.Password, "code", b.codeNow(ama.Key))
+	b.want(http.StatusOK, "/app/"+shop.ID)
+	log, err := b.audit.List(t.Context(), audit.Filter{Tenant: shop.ID})
+	if err != nil || len(log) != 3 || log[0].Action != "tenant.view" || log[1].Action != "payments.export" || log[2].Action != "tenant.view" ||
+		log[1].Person != ama.Person.ID || log[1].Actor != "ama@example.com" || !strings.Contains(string(log[1].Details.(json.RawMessage)), "status=success") {
+		t.Fatalf("%+v, %v", log, err)
 	}
 }

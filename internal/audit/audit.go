@@ -9,6 +9,7 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,6 +82,42 @@ func (l *Log) Write(tx *db.Tx, e Entry) error {
 	}
 	tx.Defer(insertEntry, 1, e.Tenant, e.ID, l.clock.Now(), e.Actor, e.Action, e.Subject, e.Reason, string(details), e.Person, e.Origin)
 	return nil
+}
+
+// Record writes an entry in a transaction of its own, for what changes nothing else: something was read or taken away.
+func (l *Log) Record(ctx context.Context, e Entry) error {
+	e.ID = uuid.Must(uuid.NewV7()).String()
+	landed := func(tx *db.Tx) (bool, error) { return l.Landed(tx, e.Tenant, e.ID) }
+	return l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error { return l.Write(tx, e) })
+}
+
+// RecordOnce is Record for what goes on for a while: of the calls with the same key within a period, on whatever node, one
+// is written.
+func (l *Log) RecordOnce(ctx context.Context, key string, period time.Duration, e Entry) error {
+	begun := l.clock.Now().Truncate(period)
+	e.ID = idOf(begun, key+" "+begun.String())
+	err := l.db.Write(ctx, func(tx *db.Tx) error {
+		if there, err := l.Landed(tx, e.Tenant, e.ID); err != nil || there {
+			return err
+		}
+		return l.Write(tx, e)
+	})
+	if errors.Is(err, db.ErrUnique) { // another was quicker
+		err = nil
+	}
+	return err
+}
+
+// idOf is an id among those of its time that says nothing but its key: a UUID of version 7 whose random part is a hash.
+func idOf(at time.Time, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	id := uuid.UUID(sum[:16])
+	ms := uint64(at.UnixMilli())
+	for n := range 6 {
+		id[n] = byte(ms >> (40 - 8*n))
+	}
+	id[6], id[8] = id[6]&0x0f|0x70, id[8]&0x3f|0x80
+	return id.String()
 }
 
 // Filter narrows the log. Empty members do not.

@@ -76,3 +76,30 @@ func TestAnEntryGoesWithItsAct(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatGoesOnIsRecordedOnceInItsPeriod(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(start)
+		here, there := New(d, c), New(d, c)
+		record := func(l *Log, key, tenant string) {
+			t.Helper()
+			if err := l.RecordOnce(t.Context(), key, time.Hour, Entry{Actor: "a", Action: "tenant.view", Tenant: tenant}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			record(here, "one", "t1")
+			record(there, "one", "t1")
+			record(there, "two", "t1")
+		}
+		c.Advance(time.Hour)
+		record(here, "one", "t1")
+		if err := here.Record(t.Context(), Entry{Actor: "a", Action: "payments.export"}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := here.List(t.Context(), Filter{})
+		if err != nil || len(list) != 4 || list[0].Action != "payments.export" || !list[1].At.Equal(start.Add(time.Hour)) || list[1].ID <= list[2].ID {
+			t.Fatalf("%+v, %v", list, err)
+		}
+	})
+}

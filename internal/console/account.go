@@ -129,13 +129,15 @@ func renewCodes(v *visit) (answer, error) {
 	return answer{title: "Recovery codes", body: codesPage(codes, false)}, err
 }
 
-// endSession ends one of the visitor's own sessions.
+// endSession ends one of the visitor's own sessions or, where none is named, all but this one.
 func endSession(v *visit) (answer, error) {
-	id := v.r.PostFormValue("id")
-	if err := v.console.Identity.End(v.ctx, v.who, id); err != nil {
-		return answer{}, err
+	var err error
+	if id := v.r.PostFormValue("id"); id != "" {
+		err = v.console.Identity.End(v.ctx, v.who, id)
+	} else {
+		err = v.console.Identity.EndOthers(v.ctx, v.who)
 	}
-	return answer{to: "/account"}, nil
+	return answer{to: "/account"}, err
 }
 
 func stepUpForm(back string) page.Form {

@@ -75,6 +75,7 @@ type Console struct {
 	cross  *http.CrossOriginProtection
 	sim    simulator
 	hooks  hooks
+	viewed viewings
 
 	setUp    atomic.Bool // there are people, who are never removed
 	mu       sync.Mutex

@@ -9,11 +9,14 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
@@ -92,6 +95,10 @@ func (v *visit) run() {
 		v.refuse(err)
 		return
 	}
+	if err := v.record(); err != nil {
+		v.refuse(err)
+		return
+	}
 	a, err := v.route.handle(v)
 	if err != nil {
 		v.refuse(err)
@@ -129,6 +136,60 @@ func (v *visit) admit() error {
 		return errNotAllowed(v.route.Permission)
 	}
 	return nil
+}
+
+// viewedEvery is how often it is written down that an operator looks at a tenant's pages.
+const viewedEvery = time.Hour
+
+// record writes down, before anything is shown, that an operator looks at a tenant's pages, or that a list is taken away.
+func (v *visit) record() error {
+	e := audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Tenant: v.tenant.ID, Subject: v.tenant.ID}
+	switch {
+	case v.route.File:
+		e.Action, e.Subject, e.Details = "payments.export", v.route.Path, map[string]any{"filter": v.r.URL.RawQuery, "viewing": v.viewing}
+		return v.console.Audit.Record(v.ctx, e)
+	case !v.viewing:
+		return nil
+	}
+	key := v.who.Session.ID + " " + v.tenant.ID
+	if !v.console.viewed.first(key, v.console.Clock.Now().Truncate(viewedEvery)) {
+		return nil
+	}
+	e.Action = "tenant.view"
+	err := v.console.Audit.RecordOnce(v.ctx, key, viewedEvery, e)
+	if err != nil {
+		v.console.viewed.forget(key)
+	}
+	return err
+}
+
+// viewings remembers what this node wrote down already, so that not every page costs a look.
+type viewings struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// maxViewings are remembered; all are forgotten together, which costs a look each.
+const maxViewings = 10_000
+
+// first says whether a key comes for the first time in a period.
+func (w *viewings) first(key string, period time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, there := w.at[key]; there && at.Equal(period) {
+		return false
+	}
+	if w.at == nil || len(w.at) >= maxViewings {
+		w.at = map[string]time.Time{}
+	}
+	w.at[key] = period
+	return true
+}
+
+func (w *viewings) forget(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.at, key)
 }
 
 // ready refuses, in production, a visitor who has to set up a password or a second factor first.

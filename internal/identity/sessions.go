@@ -129,6 +129,14 @@ func (i *Identity) Visit(ctx context.Context, token string, used bool) (Visitor,
 
 const endSession = `UPDATE sessions SET ended_at = $2 WHERE hash = $1 AND ended_at = 0`
 
+// EndOthers ends every session of the visitor's but this one, in force everywhere within Freshness.
+func (i *Identity) EndOthers(ctx context.Context, v Visitor) error {
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(endOthers, -1, v.Person.ID, v.hash, i.clock.Now())
+		return nil
+	})
+}
+
 // SignOut ends the session of a token. Ending it again changes nothing.
 func (i *Identity) SignOut(ctx context.Context, token string) error {
 	hash := hashToken(token)
