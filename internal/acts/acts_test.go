@@ -33,7 +33,7 @@ var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 // fixture is a production installation with a customer, a maker and two checkers.
 type fixture struct {
 	*Acts
-	t                    *testing.T
+	t                    testing.TB
 	db                   *db.DB
 	faults               *db.Faults
 	clock                *clock.Clock
@@ -48,7 +48,7 @@ func each(t *testing.T, fn func(f *fixture)) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) { fn(install(t, d, faults, true)) })
 }
 
-func install(t *testing.T, d *db.DB, faults *db.Faults, production bool) *fixture {
+func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixture {
 	t.Helper()
 	secret, err := config.NewSecret(bytes.Repeat([]byte{7}, config.SecretBytes))
 	if err != nil {

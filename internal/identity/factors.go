@@ -282,6 +282,11 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 	if len(current) > 4*MaxPassword {
 		return problem.Field("current", "is not your password")
 	}
+	leave, err := i.hasher.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	t, err := i.take(ctx, v.Person.Email, from)
 	if err != nil {
 		return err

@@ -119,6 +119,11 @@ func (i *Identity) Accept(ctx context.Context, link, password, agent string, fro
 	if err := checkPassword(password, l.Person); err != nil {
 		return "", err
 	}
+	leave, err := i.hasher.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	sealed, err := i.hasher.seal(ctx, password)
 	if err != nil {
 		return "", err

@@ -74,12 +74,18 @@ func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
 	var busy, over atomic.Int64
 	for range cap(h.line) + 5 {
 		all.Go(func() {
-			switch _, err := h.hash(ctx, password, make([]byte, saltBytes)); {
-			case problem.Is(err, problem.Unavailable):
+			leave, err := h.enter()
+			if err != nil {
+				if !problem.Is(err, problem.Unavailable) {
+					t.Error(err)
+				}
 				if busy.Add(1) == 5 {
 					cancel() // everybody else stands in the line
 				}
-			case err != nil:
+				return
+			}
+			defer leave()
+			if _, err := h.hash(ctx, password, make([]byte, saltBytes)); err != nil {
 				over.Add(1)
 			}
 		})
@@ -92,14 +98,42 @@ func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
 
 func TestEasyPasswordsAreRefused(t *testing.T) {
 	p := Person{Email: "kwame@example.com"}
-	for _, bad := range []string{"", "short", "elevenchars", strings.Repeat("ab", 60), "kwame is my name", "I love makola x", "aaaaaaaaaaaabbb", strings.Repeat("abcdefgh", 20), "abcdefgh\xff ijkl"} {
+	for _, bad := range []string{"", "short", "elevenchars", strings.Repeat("ab", 60), "kwame is my", "makolaMakola", "Password1234", "123456123456", "qwertyuiop12", "kwamekwame1234", "aaaaaaaaaaaabbb", strings.Repeat("abcdefgh", 20), "abcdefgh\xff ijkl"} {
 		if err := checkPassword(bad, p); !problem.Is(err, problem.Invalid) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if err := checkPassword(password, p); err != nil {
-		t.Error(err)
+	for _, good := range []string{password, "my makola market stall", "kwame likes red kenkey"} {
+		if err := checkPassword(good, p); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
 	}
+}
+
+// A full line refuses before anything is read or counted.
+func TestAFloodOfTriesCostsNoMoreThanTheLine(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		f.known()
+		var leave []func()
+		for range cap(f.hasher.line) {
+			free, err := f.hasher.enter()
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			leave = append(leave, free)
+		}
+		for range 2 * accountTries {
+			if _, err := f.attempt(password, "", netip.MustParseAddr("203.0.113.1")); !problem.Is(err, problem.Unavailable) {
+				f.t.Fatal(err)
+			}
+		}
+		for _, free := range leave {
+			free()
+		}
+		if _, err := f.attempt(password, "", netip.MustParseAddr("203.0.113.1")); err != nil {
+			f.t.Fatalf("a try that was turned away counted: %v", err)
+		}
+	})
 }
 
 // known makes the fixture's person somebody with a password.

@@ -66,6 +66,11 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 	if len(email) > 254 || len(a.Password) > 4*MaxPassword || len(a.Code) > 100 {
 		return "", errAttempt()
 	}
+	leave, err := i.hasher.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	t, err := i.take(ctx, email, a.From)
 	if err != nil {
 		return "", err
