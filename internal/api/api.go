@@ -6,6 +6,22 @@
 // is the interface's own words, which existing client programs compare
 // literally. That is why the decoder is written by hand: leniency towards what
 // those programs send, and strictness about what is ambiguous, are the product.
+//
+// Files, along the way of a request:
+//
+//	routes.go                      the table: where an endpoint is, who may call it, what it does
+//	serve.go                       one call: its checks in order, its answer, its log line
+//	room.go                        how much of bodies is in memory at once
+//	decode.go                      JSON as clients send it
+//	form.go, form_lists.go         the fields of a request; lists of them
+//	collections.go, payouts.go, airtime.go, bundles.go, sms.go, contacts.go
+//	                               the endpoints of one product each
+//	lists.go, limits.go            what an account is, has and may
+//	history.go                     pages of payments
+//	render.go, write.go            what answers share; one JSON value
+//	refusal.go                     the status and the body of an error
+//	callbacks.go                   what providers send
+//	pages.go                       what is served without a key: the guides, preflights
 package api
 
 import (

@@ -4,6 +4,21 @@
 // (no new requests, the requests in flight, the jobs, the simulator, the database). It decides nothing
 // about money. Its tests are those of the whole program: scenarios over HTTP, the simulation with
 // faults, and the built program killed under load.
+//
+// Files:
+//
+//	build.go                       the parts and what each is given
+//	rails.go, sms.go               the payment providers and the SMS rails, test and live
+//	secret.go                      the master key
+//	serve.go, listen.go            the listeners: the interface, metrics; one listener
+//	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
+//	certificate.go                 TLS files that change on disk
+//	descriptors_*.go               how many files this process may open
+//	bounded_log.go                 lines that others could cause without end
+//	metrics.go                     every metric
+//	people.go                      what the console is given, and its first link
+//	demo.go, simulator.go          development: an account with money; the simulator
+//	banner.go, ready.go            what a start prints, for people and for programs
 package app
 
 import (

@@ -35,7 +35,7 @@ func (c *clients) arrive(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for oldest := c.idle.Front(); oldest != nil && len(c.open) >= c.most; oldest = c.idle.Front() {
-		c.forget(oldest.Value.(net.Conn))
+		c.forgetLocked(oldest.Value.(net.Conn))
 	}
 	switch {
 	case len(c.open) >= c.most+moreClients:
@@ -74,8 +74,8 @@ func (c *clients) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// forget ends an idle connection.
-func (c *clients) forget(conn net.Conn) {
+// forgetLocked ends an idle connection.
+func (c *clients) forgetLocked(conn net.Conn) {
 	c.idle.Remove(c.open[conn])
 	delete(c.open, conn)
 	hangUp(conn)

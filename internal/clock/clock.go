@@ -33,7 +33,7 @@ func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start} 
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.exact().UTC().Truncate(time.Microsecond)
+	return c.exactLocked().UTC().Truncate(time.Microsecond)
 }
 
 // Reading gives the time like Now, and how much has passed since the clock was
@@ -42,7 +42,7 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	exact := c.exact()
+	exact := c.exactLocked()
 	passed = c.offset
 	if !c.manual {
 		passed = exact.Sub(c.made)
@@ -50,9 +50,9 @@ func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	return exact.UTC().Truncate(time.Microsecond), passed
 }
 
-// exact gives the uncut time, in which timers are kept: a deadline cut down to
+// exactLocked gives the uncut time, in which timers are kept: a deadline cut down to
 // a microsecond would let a timer fire early by Now's reckoning.
-func (c *Clock) exact() time.Time {
+func (c *Clock) exactLocked() time.Time {
 	if c.manual {
 		return c.at
 	}
@@ -75,9 +75,9 @@ func (c *Clock) Advance(d time.Duration) {
 	if c.manual {
 		c.at = c.at.Add(d)
 	}
-	now := c.exact()
+	now := c.exactLocked()
 	for len(c.timers) > 0 && !c.timers[0].due.After(now) {
-		c.fire(c.timers[0])
+		c.fireLocked(c.timers[0])
 	}
 	if c.manual {
 		return
@@ -116,7 +116,7 @@ type Timer struct {
 func (c *Clock) Timer(d time.Duration) *Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.timer(c.exact(), d)
+	return c.timerLocked(c.exactLocked(), d)
 }
 
 // TimerAt gives a timer that fires at a time. A length that is reckoned from Now
@@ -124,12 +124,12 @@ func (c *Clock) Timer(d time.Duration) *Timer {
 func (c *Clock) TimerAt(due time.Time) *Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.exact()
-	return c.timer(now, due.Sub(now))
+	now := c.exactLocked()
+	return c.timerLocked(now, due.Sub(now))
 }
 
-// timer runs under the lock.
-func (c *Clock) timer(now time.Time, d time.Duration) *Timer {
+// timerLocked runs under the lock.
+func (c *Clock) timerLocked(now time.Time, d time.Duration) *Timer {
 	done := make(chan struct{})
 	t := &Timer{C: done, c: done, clock: c, due: now.Add(d), index: -1}
 	if d <= 0 {
@@ -149,11 +149,11 @@ func (t *Timer) ring() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
 	if t.index >= 0 {
-		t.clock.fire(t)
+		t.clock.fireLocked(t)
 	}
 }
 
-func (c *Clock) fire(t *Timer) {
+func (c *Clock) fireLocked(t *Timer) {
 	heap.Remove(&c.timers, t.index)
 	if t.real != nil {
 		t.real.Stop()

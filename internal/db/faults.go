@@ -63,7 +63,7 @@ func (f *Faults) At(b Boundary, nth int, fault Fault) {
 	if f.planned == nil {
 		f.planned = map[Boundary]map[int]Fault{BoundaryExchange: {}, BoundaryCommit: {}}
 	}
-	f.planned[b][f.passed(b)+nth] = fault
+	f.planned[b][f.passedLocked(b)+nth] = fault
 }
 
 // Exchanges says how often statements were sent since the start, commits
@@ -74,7 +74,7 @@ func (f *Faults) Exchanges() int {
 	return f.exchanges + f.commits
 }
 
-func (f *Faults) passed(b Boundary) int {
+func (f *Faults) passedLocked(b Boundary) int {
 	if b == BoundaryCommit {
 		return f.commits
 	}
@@ -92,8 +92,8 @@ func (f *Faults) next(b Boundary) Fault {
 	} else {
 		f.exchanges++
 	}
-	if fault, planned := f.planned[b][f.passed(b)]; planned {
-		delete(f.planned[b], f.passed(b))
+	if fault, planned := f.planned[b][f.passedLocked(b)]; planned {
+		delete(f.planned[b], f.passedLocked(b))
 		return fault
 	}
 	if f.decide != nil {

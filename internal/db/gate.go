@@ -54,12 +54,12 @@ func newGate(conns, kept int) *gate {
 func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 	w := waiter{pass: pass{purpose: p}}
 	g.mu.Lock()
-	if g.take(&w.pass) {
+	if g.takeLocked(&w.pass) {
 		g.mu.Unlock()
 		return w.pass, nil
 	}
 	if p.class == classBulk {
-		use := g.use(p.tenant)
+		use := g.useLocked(p.tenant)
 		if use.waits >= tenantWaits {
 			g.mu.Unlock()
 			return pass{}, fmt.Errorf("%w: too much bulk work of one tenant waits", ErrUnavailable)
@@ -77,7 +77,7 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.waiting[p.class], &w); i >= 0 {
-		g.remove(p.class, i)
+		g.removeLocked(p.class, i)
 		return pass{}, ctx.Err()
 	}
 	return w.pass, nil // it came at the same moment
@@ -94,16 +94,16 @@ func (g *gate) leave(p pass) {
 	}
 	if p.class == classBulk {
 		g.bulk++
-		use := g.use(p.tenant)
+		use := g.useLocked(p.tenant)
 		use.conns--
-		g.sweep(p.tenant, use)
+		g.sweepLocked(p.tenant, use)
 	}
-	for g.next() {
+	for g.nextLocked() {
 	}
 }
 
-// take gives p a right if it may have one now. The rest runs under the lock.
-func (g *gate) take(p *pass) bool {
+// takeLocked gives p a right if it may have one now. The rest runs under the lock.
+func (g *gate) takeLocked(p *pass) bool {
 	switch {
 	case p.class == classSystem && g.kept > 0:
 		g.kept--
@@ -116,28 +116,28 @@ func (g *gate) take(p *pass) bool {
 		if g.bulk == 0 || use != nil && use.conns >= g.most {
 			return false
 		}
-		g.use(p.tenant).conns++
+		g.useLocked(p.tenant).conns++
 		g.bulk--
 	}
 	g.free--
 	return true
 }
 
-// next lets one waiter in and says whether there may be another.
-func (g *gate) next() bool {
+// nextLocked lets one waiter in and says whether there may be another.
+func (g *gate) nextLocked() bool {
 	order := [3]class{classSystem, classMoney, classBulk}
 	if g.turns >= bulkTurn-1 {
 		order = [3]class{classSystem, classBulk, classMoney}
 	}
 	for _, c := range order {
 		for i, w := range g.waiting[c] {
-			if !g.take(&w.pass) {
+			if !g.takeLocked(&w.pass) {
 				if c == classBulk {
 					continue // another tenant's may be let in
 				}
 				break
 			}
-			g.remove(c, i)
+			g.removeLocked(c, i)
 			close(w.ready)
 			if c == classBulk {
 				g.turns = 0
@@ -150,17 +150,17 @@ func (g *gate) next() bool {
 	return false
 }
 
-func (g *gate) remove(c class, i int) {
+func (g *gate) removeLocked(c class, i int) {
 	w := g.waiting[c][i]
 	g.waiting[c] = slices.Delete(g.waiting[c], i, i+1)
 	if c == classBulk {
-		use := g.use(w.tenant)
+		use := g.useLocked(w.tenant)
 		use.waits--
-		g.sweep(w.tenant, use)
+		g.sweepLocked(w.tenant, use)
 	}
 }
 
-func (g *gate) use(tenant string) *bulkUse {
+func (g *gate) useLocked(tenant string) *bulkUse {
 	use := g.tenants[tenant]
 	if use == nil {
 		use = &bulkUse{}
@@ -169,7 +169,7 @@ func (g *gate) use(tenant string) *bulkUse {
 	return use
 }
 
-func (g *gate) sweep(tenant string, use *bulkUse) {
+func (g *gate) sweepLocked(tenant string, use *bulkUse) {
 	if *use == (bulkUse{}) {
 		delete(g.tenants, tenant)
 	}

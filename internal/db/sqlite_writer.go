@@ -95,21 +95,21 @@ func (w *writer) quit(turn chan *sqliteConn) bool {
 func (w *writer) next(c *sqliteConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.hand(c)
+	return w.handLocked(c)
 }
 
 // give hands the connection on or puts it back.
 func (w *writer) give(c *sqliteConn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.hand(c) {
+	if !w.handLocked(c) {
 		w.idle = c
 	}
 }
 
-// hand gives the money's line seven turns of eight, and bulk's tenants its own in
+// handLocked gives the money's line seven turns of eight, and bulk's tenants its own in
 // turn.
-func (w *writer) hand(c *sqliteConn) bool {
+func (w *writer) handLocked(c *sqliteConn) bool {
 	switch {
 	case len(w.line) > 0 && (len(w.bulk) == 0 || w.turns < bulkTurn-1):
 		w.line[0] <- c

@@ -48,7 +48,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if !there || c.old(e, now) {
 		e = &entry[V]{from: now, done: make(chan struct{})}
 		if !there && len(c.entries) >= c.max {
-			c.evict(now)
+			c.evictLocked(now)
 		}
 		c.entries[k] = e
 		go c.fill(context.WithoutCancel(ctx), k, e)
@@ -102,8 +102,8 @@ func (c *Cache[K, V]) Forget(k K) {
 	delete(c.entries, k)
 }
 
-// evict makes room: first what is too old, then anything.
-func (c *Cache[K, V]) evict(now time.Time) {
+// evictLocked makes room: first what is too old, then anything.
+func (c *Cache[K, V]) evictLocked(now time.Time) {
 	for k, e := range c.entries {
 		if c.old(e, now) {
 			delete(c.entries, k)

@@ -5,6 +5,10 @@
 // A session is a row, so that it can be listed and ended. The browser has a random token of 256 bits and the row its
 // hash. A request reads the session, the person and the memberships at most once a second on each node: what was ended
 // or taken away is in force everywhere within one second.
+//
+// Files: people.go has persons and memberships, manage.go what one person does about another, links.go links that work
+// once. signin.go proves who somebody is, with password.go, totp.go and factors.go, and tries.go bounds how often it may
+// be tried. sessions.go is who is signed in, standing.go what a person may do now, inside a transaction.
 package identity
 
 import (

@@ -284,7 +284,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	}
 	q.mu.Lock()
 	q.phase, q.lookedAt = started, time.Now()
-	q.dispatch()
+	q.dispatchLocked()
 	q.mu.Unlock()
 	q.loops.Add(4)
 	go q.dispatchLoop()
@@ -302,7 +302,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	was := q.phase
 	if was == started {
 		q.phase = draining
-		q.dismiss()
+		q.dismissLocked()
 	}
 	q.mu.Unlock()
 	if was != started {
@@ -335,7 +335,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	if q.timer != nil {
 		q.timer.Stop()
 	}
-	q.tellWatchers()
+	q.tellWatchersLocked()
 	q.mu.Unlock()
 	q.notes.Close()
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -433,8 +433,8 @@ func (q *Queue) Wake(subject string) {
 	if q.phase != started {
 		return
 	}
-	if q.memory.wake(subject, q.now()) {
-		q.dispatch()
+	if q.memory.wake(subject, q.nowLocked()) {
+		q.dispatchLocked()
 		return
 	}
 	if (q.peers > 0 || q.spill.on) && len(q.wakes) < maxWakes {
@@ -464,7 +464,7 @@ func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 func (q *Queue) Quiet(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		if q.quiet() {
+		if q.quietLocked() {
 			q.mu.Unlock()
 			return nil
 		}
@@ -479,19 +479,19 @@ func (q *Queue) Quiet(ctx context.Context) error {
 	}
 }
 
-// quiet is asked under the lock.
-func (q *Queue) quiet() bool {
+// quietLocked is asked under the lock.
+func (q *Queue) quietLocked() bool {
 	if q.phase != started {
 		return true
 	}
-	now := q.now()
+	now := q.nowLocked()
 	m := q.memory
 	next := len(m.waiting) > 0 && !m.waiting[0].due.After(now)
 	spilled := q.spill.on && !q.spill.from.After(now)
 	return q.looked && m.idle() && !next && !spilled && len(q.wakes) == 0
 }
 
-func (q *Queue) tellWatchers() {
+func (q *Queue) tellWatchersLocked() {
 	for _, w := range q.watchers {
 		close(w)
 	}

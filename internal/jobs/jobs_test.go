@@ -204,7 +204,7 @@ func TestAMemoThatComesLate(t *testing.T) {
 		}
 		j := Job{ID: "2", Kind: "k", RunAt: epochStart.Add(time.Hour)}
 		q.mu.Lock()
-		q.put(&row{Job: j}, epochStart)
+		q.putLocked(&row{Job: j}, epochStart)
 		q.mu.Unlock()
 		heard(j)
 		q.mu.Lock()

@@ -34,7 +34,7 @@ type spill struct {
 	walked map[string]bool // finished while a walk reads the table
 }
 
-func (q *Queue) spilled(at time.Time) {
+func (q *Queue) spilledLocked(at time.Time) {
 	if !q.spill.on || at.Before(q.spill.from) {
 		q.spill.from = at
 	}
@@ -216,7 +216,7 @@ func (q *Queue) keep(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.looked, q.lookedAt = true, time.Now()
-	q.relax()
+	q.relaxLocked()
 	return nil
 }
 
@@ -260,7 +260,7 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		if err != nil {
 			// Committed or not: a walk over the table finds out.
 			q.mu.Lock()
-			q.spilled(q.now())
+			q.spilledLocked(q.nowLocked())
 			q.mu.Unlock()
 			return err
 		}
@@ -330,7 +330,7 @@ func (q *Queue) trim(ctx context.Context) error {
 	owner := q.owner
 	var out []*entry
 	var moved []note
-	now := q.now()
+	now := q.nowLocked()
 	full := len(q.memory.byID) > q.opts.MemoryMax || q.spill.on && !q.spill.from.After(now)
 	if over := len(q.memory.byID) - q.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
 		out = q.memory.furthest(over, now.Add(nearby))
@@ -364,7 +364,7 @@ func (q *Queue) trim(ctx context.Context) error {
 			q.memory.forget(e)
 			e.kind.leave(e.job)
 			q.counts.Spills++
-			q.spilled(e.due)
+			q.spilledLocked(e.due)
 		}
 	}
 	return nil
@@ -401,7 +401,7 @@ func (q *Queue) findStrays(ctx context.Context) error {
 		}
 	}
 	if q.owner == owner && stored > remembered {
-		q.spilled(q.now())
+		q.spilledLocked(q.nowLocked())
 	}
 	return nil
 }
@@ -449,8 +449,8 @@ func (q *Queue) walkSet(owner string, times uint64, rows []row) bool {
 	if q.owner != owner || q.phase != started {
 		return true
 	}
-	now := q.now()
-	defer q.dispatch()
+	now := q.nowLocked()
+	defer q.dispatchLocked()
 	for i := range rows {
 		r := &rows[i]
 		if q.memory.byID[r.ID] != nil || q.spill.walked[r.ID] || q.memory.kinds[r.Kind] == nil {
@@ -462,13 +462,13 @@ func (q *Queue) walkSet(owner string, times uint64, rows []row) bool {
 		}
 		r.owner = owner
 		q.clampPeriodic(r)
-		q.put(r, now)
+		q.putLocked(r, now)
 	}
 	if len(rows) < setSize {
 		if q.spill.times == times {
 			q.spill.on = false
 		}
-		q.relax()
+		q.relaxLocked()
 		return true
 	}
 	return false
@@ -525,7 +525,7 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 				delete(q.wakes, s)
 			}
 		}
-		q.relax()
+		q.relaxLocked()
 		q.mu.Unlock()
 	}
 	var heard []wake
@@ -549,7 +549,7 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 // takeWakes runs the jobs that were heard of.
 func (q *Queue) takeWakes(ctx context.Context, owner string, spilled bool, heard []wake, over []bool) error {
 	q.mu.Lock()
-	now := q.now()
+	now := q.nowLocked()
 	var done []wake
 	var unknown []string
 	for i, w := range heard {
@@ -562,7 +562,7 @@ func (q *Queue) takeWakes(ctx context.Context, owner string, spilled bool, heard
 			unknown = append(unknown, w.subject)
 		}
 	}
-	q.dispatch()
+	q.dispatchLocked()
 	q.mu.Unlock()
 	if spilled && len(unknown) > 0 {
 		var rows []row

@@ -151,10 +151,10 @@ func (q *Queue) endLease(ctx context.Context, owner string) error {
 	return nil
 }
 
-// leaseHolds says whether this node may begin a job: its last heartbeat is
+// leaseHoldsLocked says whether this node may begin a job: its last heartbeat is
 // younger than two thirds of the lease, by both of the machine's clocks, since
 // one of them stands still while the machine sleeps.
-func (q *Queue) leaseHolds() bool {
+func (q *Queue) leaseHoldsLocked() bool {
 	if q.owner == ownerNobody {
 		return false
 	}
@@ -184,7 +184,7 @@ func (q *Queue) beatLoop() {
 			return
 		}
 		q.mu.Lock()
-		if !q.leaseHolds() { // the watchdog may have slept with the machine
+		if !q.leaseHoldsLocked() { // the watchdog may have slept with the machine
 			q.dropHold()
 		}
 		q.mu.Unlock()
@@ -244,7 +244,7 @@ func (q *Queue) beat(ctx context.Context) error {
 	}
 	close(q.beats)
 	q.beats = make(chan struct{})
-	q.dispatch()
+	q.dispatchLocked()
 	return nil
 }
 

@@ -32,17 +32,17 @@ func (q *Queue) remember(owner string, rows []row) {
 		}
 		return
 	}
-	now := q.now()
+	now := q.nowLocked()
 	for i := range rows {
 		if rows[i].owner == owner {
-			q.put(&rows[i], now)
+			q.putLocked(&rows[i], now)
 		}
 	}
-	q.dispatch()
+	q.dispatchLocked()
 }
 
-// put takes one row of this node into memory, or notes that it did not fit.
-func (q *Queue) put(r *row, now time.Time) {
+// putLocked takes one row of this node into memory, or notes that it did not fit.
+func (q *Queue) putLocked(r *row, now time.Time) {
 	m := q.memory
 	if old := m.byID[r.ID]; old != nil {
 		// Fetched from the table before its own commit told us. A handler that has
@@ -58,7 +58,7 @@ func (q *Queue) put(r *row, now time.Time) {
 	}
 	if len(m.byID) >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
 		q.counts.Spills++
-		q.spilled(r.RunAt)
+		q.spilledLocked(r.RunAt)
 		k.leave(r.Job)
 		return
 	}
@@ -92,7 +92,7 @@ func (q *Queue) forget(ids []string) {
 		}
 	}
 	q.counts.Finished += uint64(len(ids))
-	q.relax()
+	q.relaxLocked()
 }
 
 // postponed moves jobs in memory as a transaction moved their rows.
@@ -102,7 +102,7 @@ func (q *Queue) postponed(owner string, notes []note) {
 	if q.owner != owner {
 		return
 	}
-	now := q.now()
+	now := q.nowLocked()
 	for _, n := range notes {
 		e := q.memory.byID[n.id]
 		if e == nil {
@@ -117,29 +117,29 @@ func (q *Queue) postponed(owner string, notes []note) {
 		q.memory.move(e, n.at, now)
 	}
 	q.counts.Retried += uint64(len(notes))
-	q.dispatch()
-	q.relax()
+	q.dispatchLocked()
+	q.relaxLocked()
 }
 
-// dispatch starts workers for what is due and sets the timer for what is not.
+// dispatchLocked starts workers for what is due and sets the timer for what is not.
 // Like everything here without a comment on it, it runs under the lock.
-func (q *Queue) dispatch() {
-	if !q.works() {
+func (q *Queue) dispatchLocked() {
+	if !q.worksLocked() {
 		return
 	}
-	q.memory.due(q.now())
+	q.memory.due(q.nowLocked())
 	for _, k := range q.memory.kinds {
-		q.employ(k)
+		q.employLocked(k)
 	}
-	q.arm()
+	q.armLocked()
 }
 
 // setBackMin is how far the clock must have been set back for the jobs in memory to follow it.
 const setBackMin = time.Second
 
-// now is the time that the memory goes by. When the clock was set back since it was asked last, the jobs
+// nowLocked is the time that the memory goes by. When the clock was set back since it was asked last, the jobs
 // in memory follow it: they wait for no longer than they had to. What the rows say stays as it is.
-func (q *Queue) now() time.Time {
+func (q *Queue) nowLocked() time.Time {
 	now, passed := q.clock.Reading()
 	if back := (passed - q.passed) - now.Sub(q.readAt); back >= setBackMin {
 		q.memory.shift(-back)
@@ -148,17 +148,17 @@ func (q *Queue) now() time.Time {
 	return now
 }
 
-// works says whether jobs may be run.
-func (q *Queue) works() bool { return q.phase == started && q.leaseHolds() }
+// worksLocked says whether jobs may be run.
+func (q *Queue) worksLocked() bool { return q.phase == started && q.leaseHoldsLocked() }
 
 // maxResting is how many workers of a kind wait for their next job. A new
 // goroutine would have to grow its stack again.
 const maxResting = 64
 
-// employ sets one worker to work if there is something to take, which does the
+// employLocked sets one worker to work if there is something to take, which does the
 // same for the next: so no more are busy than there are jobs that may run. Who
 // began to rest last comes first.
-func (q *Queue) employ(k *kind) {
+func (q *Queue) employLocked(k *kind) {
 	if k.ring.len() == 0 || k.starting > 0 || k.workers >= k.Workers {
 		return
 	}
@@ -173,9 +173,9 @@ func (q *Queue) employ(k *kind) {
 	go q.work(k)
 }
 
-// arm sets the timer to the time of the next job or look. A timer that is too early is left
+// armLocked sets the timer to the time of the next job or look. A timer that is too early is left
 // alone: it finds nothing due and is set again.
-func (q *Queue) arm() {
+func (q *Queue) armLocked() {
 	due, ok := q.memory.next()
 	if !ok || q.timer != nil && !q.timerAt.After(due) {
 		return
@@ -204,8 +204,8 @@ func (q *Queue) dispatchLoop() {
 		case <-fires:
 			q.mu.Lock()
 			q.timer = nil
-			q.dispatch()
-			q.relax()
+			q.dispatchLocked()
+			q.relaxLocked()
 			q.mu.Unlock()
 		case <-q.kick:
 		case <-q.quit:
@@ -236,8 +236,8 @@ func (q *Queue) work(k *kind) {
 	}
 }
 
-// dismiss sends the resting workers home.
-func (q *Queue) dismiss() {
+// dismissLocked sends the resting workers home.
+func (q *Queue) dismissLocked() {
 	for _, k := range q.memory.kinds {
 		for _, wake := range k.resting {
 			close(wake)
@@ -252,15 +252,15 @@ func (q *Queue) runAll(k *kind) {
 	k.starting--
 	for {
 		var e *entry
-		if q.works() {
+		if q.worksLocked() {
 			e = q.memory.take(k)
 		}
 		if e == nil {
 			k.workers--
-			q.relax()
+			q.relaxLocked()
 			return
 		}
-		q.employ(k)
+		q.employLocked(k)
 		e.woken, e.decided = false, false
 		job := e.job
 		e.begun, e.job.Fresh = true, false
@@ -272,7 +272,7 @@ func (q *Queue) runAll(k *kind) {
 		failed := q.note(e, job, &out)
 		q.mu.Lock()
 		q.counts.Ran++
-		q.conclude(e, out, failed)
+		q.concludeLocked(e, out, failed)
 	}
 }
 
@@ -330,12 +330,12 @@ func (q *Queue) note(e *entry, job Job, out *Outcome) error {
 	return err
 }
 
-// conclude puts a job whose handler returned where it belongs now.
-func (q *Queue) conclude(e *entry, out Outcome, failed error) {
+// concludeLocked puts a job whose handler returned where it belongs now.
+func (q *Queue) concludeLocked(e *entry, out Outcome, failed error) {
 	m := q.memory
 	m.ended(e)
 	e.state = gone
-	now := q.now()
+	now := q.nowLocked()
 	switch {
 	case e.lost:
 		if m.ghosts[e.job.ID] == e {
@@ -346,7 +346,7 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 				e.kind.leave(e.job)
 			}
 		}
-		q.dispatch()
+		q.dispatchLocked()
 		return
 	case m.byID[e.job.ID] != e: // finished by a transaction
 		return
@@ -385,16 +385,16 @@ func (q *Queue) conclude(e *entry, out Outcome, failed error) {
 		e.key = k.Key(e.job) // what its run has learned may have changed its line
 	}
 	m.schedule(e, now)
-	q.dispatch()
+	q.dispatchLocked()
 }
 
-// relax tells who waits for quiet, and the keeper when there is room again.
-func (q *Queue) relax() {
+// relaxLocked tells who waits for quiet, and the keeper when there is room again.
+func (q *Queue) relaxLocked() {
 	if q.spill.on && len(q.memory.byID) <= q.opts.MemoryMax/2 {
 		q.nudge()
 	}
-	if len(q.watchers) > 0 && q.quiet() {
-		q.tellWatchers()
+	if len(q.watchers) > 0 && q.quietLocked() {
+		q.tellWatchersLocked()
 	}
 }
 

@@ -29,7 +29,7 @@ func (q *Queue) Counts() Counts {
 	defer q.mu.Unlock()
 	c := q.counts
 	c.InMemory, c.Ready, c.Running = len(q.memory.byID), q.memory.ready, q.memory.running
-	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.leaseHolds()
+	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.leaseHoldsLocked()
 	if q.phase == started {
 		c.Unkept = time.Since(q.lookedAt)
 	}
@@ -42,7 +42,7 @@ func (q *Queue) Counts() Counts {
 func (q *Queue) Overdue() map[string]time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, late := q.now(), map[string]time.Duration{}
+	now, late := q.nowLocked(), map[string]time.Duration{}
 	for name, k := range q.memory.kinds {
 		if strings.HasPrefix(name, periodicPrefix) {
 			continue

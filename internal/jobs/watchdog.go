@@ -52,7 +52,7 @@ func (q *Queue) watch(missed map[string]bool) {
 func (q *Queue) Periodics() map[string]time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, since := q.now(), map[string]time.Duration{}
+	now, since := q.nowLocked(), map[string]time.Duration{}
 	for id := range q.periodics {
 		e := q.memory.byID[id] // which is its kind
 		if e == nil {

@@ -161,7 +161,7 @@ func (l *Lane[Req, Res]) withdraw(q *request[Req, Res]) bool {
 func (l *Lane[Req, Res]) work() {
 	for {
 		l.mu.Lock()
-		batch := l.gather()
+		batch := l.gatherLocked()
 		if len(batch) == 0 {
 			l.working = false
 			if l.closed {
@@ -175,9 +175,9 @@ func (l *Lane[Req, Res]) work() {
 	}
 }
 
-// gather takes the next batch: what waits, in order, up to the bounds. A
+// gatherLocked takes the next batch: what waits, in order, up to the bounds. A
 // poisoned key's request goes alone when it is first and waits otherwise.
-func (l *Lane[Req, Res]) gather() []*request[Req, Res] {
+func (l *Lane[Req, Res]) gatherLocked() []*request[Req, Res] {
 	if len(l.queue) == 0 {
 		return nil
 	}

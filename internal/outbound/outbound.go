@@ -95,7 +95,7 @@ func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	c.dropIdle(time.Now().Add(time.Hour))
+	c.dropIdleLocked(time.Now().Add(time.Hour))
 }
 
 // Do sends r and waits for the answer: at most for timeout, and no longer than
@@ -241,15 +241,15 @@ func (c *Client) keep(h *host, k *conn) bool {
 func (c *Client) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dropIdle(time.Now().Add(-c.opts.KeptFor))
+	c.dropIdleLocked(time.Now().Add(-c.opts.KeptFor))
 	c.sweep = nil
 	if c.kept > 0 {
 		c.sweep = time.AfterFunc(c.opts.KeptFor, c.expire)
 	}
 }
 
-// dropIdle closes the connections that are idle since before then.
-func (c *Client) dropIdle(before time.Time) {
+// dropIdleLocked closes the connections that are idle since before then.
+func (c *Client) dropIdleLocked(before time.Time) {
 	for key, h := range c.hosts {
 		n := 0
 		for n < len(h.idle) && h.idle[n].since.Before(before) {

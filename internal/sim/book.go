@@ -112,13 +112,16 @@ func openBook(dir string, opening money.Pesewas) (*book, error) {
 	return b, err
 }
 
+// replay applies a record of the journal while the book is opened.
 func (b *book) replay(r record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
 	case r.Enter != nil:
-		b.insert(r.Enter)
+		b.insertLocked(r.Enter)
 	case r.Settle != nil:
 		if e := b.entries[key(r.Settle.Provider, r.Settle.Reference)]; e != nil {
-			b.apply(e, *r.Settle)
+			b.applyLocked(e, *r.Settle)
 		}
 	case r.Float != nil:
 		b.floats[r.Float.Provider] += r.Float.Amount
@@ -131,7 +134,7 @@ func (b *book) close() error { return b.journal.close() }
 
 func key(provider, reference string) string { return provider + "/" + plain(reference) }
 
-func (b *book) insert(e *Entry) {
+func (b *book) insertLocked(e *Entry) {
 	b.entries[key(e.Provider, e.Reference)] = e
 	b.parties[e.Party] = append(b.parties[e.Party], e)
 	b.number = max(b.number, e.Number)
@@ -141,7 +144,7 @@ func (b *book) insert(e *Entry) {
 	}
 }
 
-func (b *book) apply(e *Entry, r settleRecord) {
+func (b *book) applyLocked(e *Entry, r settleRecord) {
 	if e.Status == Pending {
 		delete(b.pending, e.Number)
 		if out := -e.effect(); out > 0 {
@@ -180,12 +183,12 @@ func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e En
 	if !p.Wait || p.Delay > 0 {
 		made.Due = now.Add(p.Delay)
 	}
-	if out := -made.effect(); out > b.payoutAccount(o.Provider)-b.reserved[o.Provider] {
+	if out := -made.effect(); out > b.payoutAccountLocked(o.Provider)-b.reserved[o.Provider] {
 		b.mu.Unlock()
 		return Entry{}, false, FloatLow, nil
 	}
 	made.group = b.journal.add(record{Enter: made}, false)
-	b.insert(made)
+	b.insertLocked(made)
 	e = *made
 	entered(e)
 	b.mu.Unlock()
@@ -216,7 +219,7 @@ func (b *book) settle(r settleRecord, lazily bool) (Entry, bool, error) {
 		return Entry{}, false, nil
 	}
 	g := b.journal.add(record{Settle: &r}, lazily)
-	b.apply(e, r)
+	b.applyLocked(e, r)
 	after := *e
 	b.mu.Unlock()
 	if lazily {
@@ -273,10 +276,10 @@ func (b *book) float(provider string) money.Pesewas {
 func (b *book) accounts(provider string) (incoming, outgoing money.Pesewas) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.incoming[provider], b.payoutAccount(provider)
+	return b.incoming[provider], b.payoutAccountLocked(provider)
 }
 
-func (b *book) payoutAccount(provider string) money.Pesewas {
+func (b *book) payoutAccountLocked(provider string) money.Pesewas {
 	return b.first + b.floats[provider] - b.incoming[provider]
 }
 

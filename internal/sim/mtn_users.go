@@ -208,7 +208,7 @@ func (b *book) addUser(u apiUser) (made bool, err error) {
 		b.mu.Unlock()
 		return false, errTooManyUsers
 	}
-	g := b.keepUser(u)
+	g := b.keepUserLocked(u)
 	b.mu.Unlock()
 	return true, g.wait()
 }
@@ -222,13 +222,13 @@ func (b *book) setKey(id, key string) (known bool, err error) {
 		return false, nil
 	}
 	u.Key = key
-	g := b.keepUser(u)
+	g := b.keepUserLocked(u)
 	b.mu.Unlock()
 	return true, g.wait()
 }
 
-// keepUser writes a user while b is locked.
-func (b *book) keepUser(u apiUser) *group {
+// keepUserLocked writes a user while b is locked.
+func (b *book) keepUserLocked(u apiUser) *group {
 	b.users[u.ID] = u
 	return b.journal.add(record{User: &u}, false)
 }

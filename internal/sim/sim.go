@@ -9,9 +9,11 @@
 // makes it durable, plan.go says what a number leads to, call.go carries one
 // provider request from its faults to its answer, schedule.go and callbacks.go
 // make later things happen without a goroutine or timer each, control.go is the
-// /sim/v1 interface. A provider's wire side is a set of files named after it
-// (mtn_*.go, hubtel_*.go) and is mounted in New. The message centre (smsc*.go)
-// speaks SMPP 3.4 on a listener of its own; see ServeSMPP.
+// /sim/v1 interface and operate.go the same for Go, faults.go says what goes wrong
+// on request, handset.go keeps inboxes and prompts. A provider's wire side is a set
+// of files named after it (mtn.go and mtn_*.go, hubtel.go and hubtel_*.go) and is
+// mounted in New. The message centre (smsc*.go) speaks SMPP 3.4 on a listener of
+// its own; see ServeSMPP.
 package sim
 
 import (

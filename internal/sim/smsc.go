@@ -193,7 +193,7 @@ func (s *Sim) SetSMSC(o SMSCOptions) {
 	s.smsc.options.Store(&o)
 	s.smsc.mu.Lock()
 	defer s.smsc.mu.Unlock()
-	s.smsc.pump()
+	s.smsc.pumpLocked()
 }
 
 // SMSCOptions gives the habits of the message centre.
@@ -286,14 +286,14 @@ func (c *smsc) offer(receipts ...receipt) {
 		return
 	}
 	c.dropped.Add(c.queue.push(receipts...))
-	c.pump()
+	c.pumpLocked()
 }
 
-// pump gives waiting receipts to the connections in turn. c.mu is held.
-func (c *smsc) pump() {
+// pumpLocked gives waiting receipts to the connections in turn. c.mu is held.
+func (c *smsc) pumpLocked() {
 	window := c.options.Load().ReceiptWindow
 	for c.queue.len() > 0 {
-		session := c.nextReceiver(window)
+		session := c.nextReceiverLocked(window)
 		if session == nil {
 			break
 		}
@@ -308,8 +308,8 @@ func (c *smsc) pump() {
 	}
 }
 
-// nextReceiver gives a connection with room in its window, in turn.
-func (c *smsc) nextReceiver(window int) *smscSession {
+// nextReceiverLocked gives a connection with room in its window, in turn.
+func (c *smsc) nextReceiverLocked(window int) *smscSession {
 	for range c.receivers {
 		c.turn++
 		if s := c.receivers[c.turn%len(c.receivers)]; len(s.owed) < window {
@@ -350,7 +350,7 @@ func (c *smsc) confirm(session *smscSession, sequence int32, status data.Command
 		c.dropped.Add(1)
 	}
 	if c.queue.len() > 0 || c.underWay == 0 {
-		c.pump()
+		c.pumpLocked()
 	}
 	c.mu.Unlock()
 	if again {
@@ -374,7 +374,7 @@ func (c *smsc) leave(s *smscSession) {
 	c.repeated.Add(int64(len(s.owed)))
 	c.queue.unpop(s.owed)
 	s.owed = nil
-	c.pump()
+	c.pumpLocked()
 }
 
 // quietLocked says that every receipt which can go has gone and was answered, and that no submit may

@@ -133,7 +133,7 @@ func (a *assembly) add(from, to string, j joint, c content) (whole []content) {
 		m = &longMessage{parts: make([]content, j.parts), missing: int(j.parts)}
 		a.open[key] = m
 		a.order = append(a.order, opened{key, m})
-		a.forget()
+		a.forgetLocked()
 	}
 	m.parts[j.part-1] = c
 	if m.missing--; m.missing > 0 {
@@ -144,8 +144,8 @@ func (a *assembly) add(from, to string, j joint, c content) (whole []content) {
 	return whole
 }
 
-// forget drops the oldest messages whose other parts never came.
-func (a *assembly) forget() {
+// forgetLocked drops the oldest messages whose other parts never came.
+func (a *assembly) forgetLocked() {
 	for len(a.order) > 2*maxOpen || len(a.open) > maxOpen {
 		if first := a.order[0]; a.open[first.key] == first.m {
 			delete(a.open, first.key)

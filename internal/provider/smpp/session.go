@@ -160,7 +160,7 @@ func (s *session) submit(ctx context.Context, segment provider.Segment, done fun
 		s.finish(sub, lostOutcome(false))
 		return
 	}
-	unit := pdu{id: submitSM, sequence: s.number(), body: submitBody(s.link.bind, segment)}
+	unit := pdu{id: submitSM, sequence: s.numberLocked(), body: submitBody(s.link.bind, segment)}
 	s.waiting[unit.sequence] = sub // noted before it is written: no answer can be early
 	s.queued = unit.appendTo(s.queued)
 	s.ids = append(s.ids, unit.sequence)
@@ -175,8 +175,8 @@ func (s *session) wake() {
 	}
 }
 
-// number gives the next sequence number (section 3.2). It is called under the lock.
-func (s *session) number() uint32 {
+// numberLocked gives the next sequence numberLocked (section 3.2). It is called under the lock.
+func (s *session) numberLocked() uint32 {
 	s.sequence = s.sequence%0x7fffffff + 1
 	return s.sequence
 }
@@ -184,7 +184,7 @@ func (s *session) number() uint32 {
 // request queues a request without a body.
 func (s *session) request(id uint32) {
 	s.mu.Lock()
-	s.queued = pdu{id: id, sequence: s.number()}.appendTo(s.queued)
+	s.queued = pdu{id: id, sequence: s.numberLocked()}.appendTo(s.queued)
 	s.mu.Unlock()
 	s.wake()
 }
