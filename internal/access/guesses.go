@@ -52,7 +52,7 @@ func (g *guesses) left(from netip.Prefix, now time.Time) (left float64, next tim
 	return left, time.Duration((1 - left) / guessesPerMinute * float64(time.Minute))
 }
 
-// AuthenticateFrom is Authenticate for a caller at an address. Who has sent too many wrong keys from there is RateLimited,
+// AuthenticateFrom is Authenticate for a caller at an address. An address that sent too many wrong keys is RateLimited,
 // unless the key was right before on this node.
 func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.Addr) (Caller, error) {
 	if !wellFormed(text) {

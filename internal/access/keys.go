@@ -186,7 +186,7 @@ func (a *Access) loadKey(ctx context.Context, hash string) (keyRow, error) {
 }
 
 // errKey is the one refusal of a key that is missing, unknown, expired or
-// revoked: which of them it was is nobody's business but the operator's.
+// revoked: only the operator learns which of them it was.
 func errKey() error {
 	return problem.New(problem.Unauthenticated, "invalid_api_key", "Invalid API key")
 }

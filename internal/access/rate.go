@@ -120,11 +120,11 @@ type drawnKey struct{ tenant, name string }
 // used, and whether any are left to draw, which does not change before the
 // window ends.
 type drawn struct {
-	lock  chan struct{} // holds one while somebody uses it: who waits has a time for it
+	lock  chan struct{} // holds one while a caller uses it: waiting for it has a time limit
 	start time.Time
 	left  int64 // tokens of this node
-	rest  int64 // tokens that nobody had drawn when this node last asked
-	spent bool  // nobody can draw more in this window
+	rest  int64 // tokens that were not drawn when this node last asked
+	spent bool  // no more can be drawn in this window
 }
 
 // Take counts one request of a tenant against a limit. Over all nodes exactly
@@ -213,7 +213,7 @@ func (a *Access) PruneCounters(ctx context.Context) (rows int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for key, d := range a.drawn {
-		// One that is in use is not old; whoever holds it keeps it.
+		// A counter in use is not old; its caller keeps it.
 		select {
 		case d.lock <- struct{}{}:
 			if d.start.Before(before) {

@@ -39,7 +39,7 @@ func sendAirtime(c *call) error {
 	return nil
 }
 
-// buyAirtime tops up a number when somebody's mobile money wallet has paid.
+// buyAirtime tops up a number when a mobile money wallet has paid.
 func buyAirtime(c *call) error {
 	f, err := c.form()
 	if err != nil {

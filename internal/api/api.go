@@ -68,8 +68,8 @@ type Deps struct {
 	PublicURL string
 	// TrustedProxies are the peers whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
-	// ProxiesOnly refuses everybody but the trusted proxies: they end TLS, and
-	// nobody else's connection is encrypted.
+	// ProxiesOnly refuses every peer but the trusted proxies: they end TLS, and
+	// no other connection is encrypted.
 	ProxiesOnly bool
 	// Origins are the browser origins that may call; none turns CORS off.
 	Origins []string
@@ -82,7 +82,7 @@ type Deps struct {
 	Development bool
 	// Short says whether the disk is nearly full; nil for never.
 	Short func() bool
-	// Observe is told of every request when it is over; nil for nobody. It
+	// Observe is told of every request when it is over; it may be nil. It
 	// must not block.
 	Observe func(Seen)
 }

@@ -29,7 +29,7 @@ func callbacks(secret config.Secret, routes *route.Table) []callback {
 
 // callback takes a provider's word for a hint and no more: what it claims is
 // left behind, the payments that it names are asked for again, and one that
-// nobody knows writes nothing. Whoever knows the path may send any body, so a
+// is unknown writes nothing. A client that knows the path may send any body, so a
 // body that cannot be read is refused and nothing else happens.
 func (c *call) callback(path string) error {
 	known := -1

@@ -21,7 +21,7 @@ const (
 )
 
 // object is one JSON object. Its whole text was checked; a member is decoded
-// when a form asks for it, so what nobody asks for costs nothing.
+// when a form asks for it, so a member that is not asked for costs nothing.
 type object struct {
 	members []member
 }

@@ -24,7 +24,7 @@ type room struct {
 	mu      sync.Mutex
 	free    int64
 	of      map[string]int64
-	changed chan struct{} // closed when bytes come back; nil while nobody waits
+	changed chan struct{} // closed when bytes come back; nil without waiters
 }
 
 func newRoom(size, share int64) *room {

@@ -38,7 +38,7 @@ type call struct {
 	api    *API
 	w      http.ResponseWriter
 	r      *http.Request
-	whole  context.Context // as long as there is somebody to answer
+	whole  context.Context // as long as the client is there
 	ctx    context.Context // of whole, with an end
 	cancel context.CancelFunc
 	begun  time.Time
@@ -116,12 +116,12 @@ func (c *call) finish() {
 	}
 }
 
-// turnedAway are the codes of refusals that somebody decided: a provider is paused, its breaker is open or it says
+// turnedAway are the codes of refusals by decision: a provider is paused, its breaker is open or it says
 // nothing of use, or we have none. That is told where it happens, once, not with each request.
 var turnedAway = []string{"server_busy", "storage_low", "recovering", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. What is our fault is an error with its
-// cause; everything else is for whoever turns debugging on.
+// cause; everything else is logged with debugging on.
 func (c *call) note() {
 	took := c.api.Clock.Now().Sub(c.begun)
 	if c.status >= 500 && !slices.Contains(turnedAway, c.failure.Code) {

@@ -162,7 +162,7 @@ func (a *App) end(ctx context.Context) error {
 	return a.Stop(limit)
 }
 
-// notice tells whoever asks /readyz that this node leaves, and gives them time to ask.
+// notice has /readyz say that this node leaves, and gives proxies time to ask.
 func (a *App) notice(ctx context.Context) {
 	a.leave.Do(func() { close(a.draining) })
 	if notice := a.cfg.Notice(); notice > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fewPerMinute is how many of net/http's own complaints a listener logs in a minute. Whoever reaches it can cause any
+// fewPerMinute is how many of net/http's own complaints a listener logs in a minute. A client of the listener can cause any
 // number, such as of handshakes that fail.
 const fewPerMinute = 10
 

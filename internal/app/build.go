@@ -32,12 +32,12 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// How long rows are kept that nobody needs for ever, and how often they are looked for.
+// Retention of rows that are not needed for ever, and how often they are looked for.
 const (
 	keepExchanges = 90 * 24 * time.Hour
 	pruneEvery    = time.Hour
 	notKnownEvery = 24 * time.Hour
-	expireEvery   = time.Minute // acts that wait for nobody any more
+	expireEvery   = time.Minute // acts that have waited too long
 )
 
 // How often the books are checked. A check reads everything that it is about: it may take so long, and

@@ -11,7 +11,7 @@ import (
 // lookAgain is how often handshakes look whether the files of a certificate have changed.
 const lookAgain = time.Second
 
-// certificate is what two PEM files hold. Who renews it replaces the files; connections that begin then get the new one.
+// certificate is what two PEM files hold. A renewal replaces the files; connections that begin then get the new certificate.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// ErrAddressInUse says that somebody else listens where this server should.
+// ErrAddressInUse says that another process listens where this server should.
 var ErrAddressInUse = errors.New("address in use")
 
 // Limits of every listener.
@@ -66,7 +66,7 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 	}}, nil
 }
 
-// close gives the address back where nobody was served.
+// close gives the address back before any request was served.
 func (l *listener) close(context.Context) error {
 	_ = l.net.Close() // a server that was shut down has closed it
 	return nil

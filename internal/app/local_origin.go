@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// meant keeps web pages away from what listens on loopback without a key: a page that somebody on this machine has open
+// meant keeps web pages away from what listens on loopback without a key: a page that a browser on this machine has open
 // can send requests here, under its own name (Origin), or under one that it lets point to this machine (Host).
 func meant(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -22,7 +22,7 @@ func meant(handler http.Handler) http.Handler {
 	})
 }
 
-// ours says whether a host, with or without a port, is this machine by a name that nobody else can give it.
+// ours says whether a host, with or without a port, is this machine by a name that no other site can give it.
 func ours(host string) bool {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		host = net.JoinHostPort(strings.Trim(host, "[]"), "0")

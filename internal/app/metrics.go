@@ -94,7 +94,7 @@ func newMeters(a *App) *meters {
 	return m
 }
 
-// Metrics gives what this node measures, for whoever prints the list: the document for operators is
+// Metrics gives what this node measures, for code that prints the list: the document for operators is
 // held to it by a test.
 func (a *App) Metrics() prometheus.Collector { return a.meters.registry }
 

@@ -47,7 +47,7 @@ func (a *App) bind(context.Context) error {
 }
 
 // listenMetrics serves the metrics. It is there before the interface, so that it is
-// there for as long as that drains, and is cut off: whoever takes a profile must not use up the time for draining.
+// there for as long as that drains, and is cut off: a profile must not use up the time for draining.
 func (a *App) listenMetrics(context.Context) error {
 	l := a.doors.metrics
 	if l == nil {

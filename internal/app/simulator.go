@@ -47,7 +47,7 @@ type simulator struct {
 }
 
 // startSimulator starts one in development, or uses the one that the configuration names. Production
-// has none unless it is named: then test tenants are served and nobody else.
+// has none unless it is named: then only test tenants are served.
 func (a *App) startSimulator(context.Context) error {
 	switch {
 	case a.cfg.Sim != "":
@@ -68,7 +68,7 @@ func (a *App) startSimulator(context.Context) error {
 	}
 	a.later(func(context.Context) error { return unlock() })
 	o := sim.Options{Dir: folder, Clock: a.clock, Log: a.log}
-	if a.opts.Clock != nil { // somebody moves it: every connection would look silent
+	if a.opts.Clock != nil { // it is moved by hand: every connection would look silent
 		o.SMSC.EnquireEvery = never
 	}
 	local, err := sim.New(o)

@@ -22,7 +22,7 @@ const (
 	linkAtOnce = 500
 )
 
-// Head is the end of the chain. Who keeps it elsewhere can prove later that nothing before it was changed.
+// Head is the end of the chain. A copy of it that is kept elsewhere proves later that nothing before it was changed.
 type Head struct {
 	Number int64 // 0: the chain is empty
 	Hash   string

@@ -98,7 +98,7 @@ func piped(run *exec.Cmd, read func(io.Reader) error) error {
 	}
 	readErr := read(out)
 	if readErr != nil {
-		_ = run.Process.Kill() // nobody reads on
+		_ = run.Process.Kill() // its output is no longer read
 	}
 	if err := run.Wait(); err != nil && readErr == nil {
 		return said.failed(run, err)

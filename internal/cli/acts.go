@@ -54,7 +54,7 @@ func (f actsFile) add(e audit.Entry) {
 	if f.folder == "" {
 		return
 	}
-	// A command for PostgreSQL makes no folder in the current one that nobody named.
+	// A command for PostgreSQL makes no folder in the current one unasked.
 	if _, err := os.Stat(f.folder); f.folder == config.DefaultData && errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -71,7 +71,7 @@ const (
 	exitUsage       = 2  // wrong flags or values
 	exitUnavailable = 3  // the database or a provider cannot be used now; trying later is right
 	exitNotFound    = 4  // there is no such thing
-	exitConflict    = 5  // done before, or somebody else was first
+	exitConflict    = 5  // done before, or by another command
 	exitForbidden   = 6  // not allowed
 	exitFunds       = 7  // a wallet, credits or a float do not cover it
 	exitRefused     = 8  // a provider said no
@@ -90,7 +90,7 @@ var exitCodes = map[problem.Kind]int{
 	problem.Internal: exitInternal,
 }
 
-// codeUnknown is the code of a problem whose outcome nobody knows.
+// codeUnknown is the code of a problem with an unknown outcome.
 const codeUnknown = "outcome_unknown"
 
 // env is what a command is given to work with.
@@ -193,7 +193,7 @@ func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A variable that is empty is as none: who passes variables on has those that nobody set, too.
+	// An empty variable counts as unset: a program that passes its variables on passes unset ones as empty.
 	return parser, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
 			flag.Tag.Envs = slices.DeleteFunc(slices.Clone(flag.Tag.Envs), func(name string) bool {

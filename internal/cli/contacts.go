@@ -159,7 +159,7 @@ func (c *contactsImport) Run(e *env) error {
 	})
 }
 
-// openFile opens what to read and says how long it is, 0 when nobody knows.
+// openFile opens what to read and says how long it is, 0 when that is unknown.
 func (c *contactsImport) openFile() (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(os.Stdin), 0, nil

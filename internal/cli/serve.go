@@ -91,7 +91,7 @@ func hasPassword(database string) bool {
 	return strings.Contains(database, "password=")
 }
 
-// outliveTheLog lets a server go on when nobody reads its output any more: the signal that tells of it would end the
+// outliveTheLog lets a server go on when its output is closed: the signal that tells of it would end the
 // process at the next line of the log.
 func outliveTheLog() { signal.Ignore(syscall.SIGPIPE) }
 

@@ -151,7 +151,7 @@ type webhooksSecret struct {
 	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log; needed with --rotate."`
 }
 
-// Validate refuses a new secret that nobody explains.
+// Validate refuses a new secret without a reason.
 func (c *webhooksSecret) Validate() error {
 	if c.Rotate && strings.TrimSpace(c.Reason) == "" {
 		return errors.New("--rotate needs a --reason")

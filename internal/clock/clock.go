@@ -37,7 +37,7 @@ func (c *Clock) Now() time.Time {
 }
 
 // Reading gives the time like Now, and how much has passed since the clock was
-// made. Nobody sets what has passed, and it may stand still while the machine
+// made. It cannot be set, and it may stand still while the machine
 // sleeps: what waits in memory sees by it that the time was set.
 func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	c.mu.Lock()
@@ -87,7 +87,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// Set moves the time of a manual clock by d, forward or back, as somebody sets
+// Set moves the time of a manual clock by d, forward or back, as an operator sets
 // that of a machine: nothing passes, and timers have as long to wait as before.
 func (c *Clock) Set(d time.Duration) {
 	c.mu.Lock()

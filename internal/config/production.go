@@ -77,7 +77,7 @@ func (s Server) Missing() []string {
 }
 
 // everybody says whether a range holds more of the Internet than any one
-// organisation has: whoever is trusted as a proxy names the client's address.
+// organisation has: a trusted proxy names the client's address.
 func everybody(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8
@@ -85,13 +85,13 @@ func everybody(p netip.Prefix) bool {
 	return p.Bits() < 7 // fc00::/7 are private addresses
 }
 
-// outside says whether a URL may lead somebody else here.
+// outside says whether a URL may be opened from another machine.
 func outside(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Hostname() != "" && !Loopback(net.JoinHostPort(u.Hostname(), "0"))
 }
 
-// private says whether nobody on the way can read what is sent to a URL.
+// private says whether what is sent to a URL is unreadable on the way.
 func private(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -79,7 +79,7 @@ func SecretFile(path string, create bool) (Secret, error) {
 	return NewSecret(key)
 }
 
-// readable are the permissions by which somebody may read or change a key file
+// readable are the permissions by which other users may read or change a key file
 // who is neither its owner nor, for reading, of its group.
 const readable fs.FileMode = 0o027
 

@@ -22,7 +22,7 @@ var statusBadges = map[string]page.Badge{
 	"invalid":   {Tone: page.Plain, Word: "Invalid"},
 }
 
-// unknownBadge is that of a payment whose outcome nobody knows.
+// unknownBadge is that of a payment whose outcome is unknown.
 var unknownBadge = page.Badge{Tone: page.Unknown, Word: "Outcome unknown"}
 
 // badgeOf is the state of a payment as people should see it.
@@ -36,7 +36,7 @@ func badgeOf(p payments.Payment) page.Badge {
 	return page.Badge{Word: p.Word()}
 }
 
-// unknown says that a payment is open because nobody knows what became of it.
+// unknown says that a payment is open because its outcome is unknown.
 func unknown(p payments.Payment) bool {
 	open := p.Status == payments.StatusPending
 	return open && (!p.EscalatedAt.IsZero() || p.Refusal != payments.RefusalNone || p.Classed && p.Class == provider.Unknown)

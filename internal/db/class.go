@@ -10,7 +10,7 @@ import (
 type class uint8
 
 const (
-	classMoney  class = iota // payments and messages under way, and whoever asks about them
+	classMoney  class = iota // payments and messages under way, and questions about them
 	classSystem              // what keeps a node alive
 	classBulk                // what can wait
 )
@@ -37,8 +37,8 @@ func Bulk(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, purposeKey{}, purpose{class: classBulk, tenant: tenant})
 }
 
-// purposeOf reads the mark of ctx. A look at the whole database is bulk work,
-// whoever wants it.
+// purposeOf reads the mark of ctx. A look at the whole database is bulk work
+// for every caller.
 func purposeOf(ctx context.Context, m mode) purpose {
 	p, _ := ctx.Value(purposeKey{}).(purpose)
 	if m == modeWhole && p.class != classBulk {
@@ -68,5 +68,5 @@ func (p purpose) limits() limits {
 }
 
 // serverLimits tells PostgreSQL to end a tenant's bulk statement by itself, before
-// we stop waiting for it: else it would go on for nobody.
+// we stop waiting for it: else it would go on without a reader.
 const serverLimits = "select set_config('statement_timeout', '10000', true), set_config('lock_timeout', '2000', true)"

@@ -5,7 +5,7 @@
 //
 // A transaction is a function given to Write: it may run more than once, so it
 // must compute everything it hands out anew each time. Reads are sent at once
-// (several in one exchange with Gather), writes that nobody waits for are
+// (several in one exchange with Gather), writes whose result is not needed are
 // deferred and travel together with COMMIT. On PostgreSQL BEGIN travels with
 // the first reads, so that a whole group commit costs two exchanges with the
 // server; on SQLite, which has one writer, those who wait for it share a COMMIT
@@ -109,7 +109,7 @@ type mode int
 
 const (
 	modeWrite    mode = iota // one transaction that writes
-	modeAlone                // the same, which shares its COMMIT with nobody
+	modeAlone                // the same, with a COMMIT of its own
 	modeRead                 // statements that read, each on its own on PostgreSQL
 	modeSnapshot             // one snapshot for all statements
 	modeWhole                // the same, for statements that read whole tables
@@ -186,7 +186,7 @@ func (d *DB) Engine() Engine { return d.engine }
 // of no other server's database. It stays 0 on SQLite.
 func (d *DB) Epoch() uint64 { return d.opener.connected() }
 
-// Ping asks the database for a sign of life. It waits for nobody's work.
+// Ping asks the database for a sign of life. It does not wait for other work.
 func (d *DB) Ping(ctx context.Context) error {
 	return d.Read(System(ctx), func(tx *Tx) error {
 		var one int64

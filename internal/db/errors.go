@@ -95,7 +95,7 @@ func classify(err error) error {
 func classifyPostgres(err error, pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "23505",
-		pg.Code == "42P07", pg.Code == "42710": // a table or its type that somebody else has made meanwhile
+		pg.Code == "42P07", pg.Code == "42710": // a table or its type that another node has made meanwhile
 		return fmt.Errorf("%w: %w", ErrUnique, err)
 	case pg.Code == "22P02" && strings.Contains(pg.Message, guardMark):
 		return fmt.Errorf("%w: %s", ErrGuard, pg.Message)

@@ -83,7 +83,7 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 	return w.pass, nil // it came at the same moment
 }
 
-// leave gives a right back, to whoever waits.
+// leave gives a right back, to the next waiter.
 func (g *gate) leave(p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

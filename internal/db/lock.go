@@ -34,7 +34,7 @@ func LockFolder(folder string) (unlock func() error, err error) {
 		}
 		return nil, fmt.Errorf("db: lock %s: %w", folder, err)
 	}
-	// The number is for whoever reads the message above; the lock does not need it.
+	// The number is for a reader of the message above; the lock does not need it.
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte(fmt.Sprint(os.Getpid())), 0)
 	}

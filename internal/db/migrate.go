@@ -199,7 +199,7 @@ func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 }
 
 // script runs DDL in a transaction. Nodes that make the same table at once meet in PostgreSQL's own catalogue, where IF
-// NOT EXISTS does not look: whoever comes second looks again, and finds it.
+// NOT EXISTS does not look: the second node looks again, and finds it.
 func (d *DB) script(ctx context.Context, text string) error {
 	run := func(t *Tx) error { return classify(t.session.script(t.ctx, text)) }
 	err := d.Write(ctx, run)

@@ -51,7 +51,7 @@ const (
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
-// A server that went away without a word must hold nobody for long.
+// A server that went away silently must hold up no caller for long.
 const (
 	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL counts instead
 	pingAfter    = time.Second     // a connection that rested for so long is asked for a sign of life
@@ -116,7 +116,7 @@ FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) A
 
 // orphan looks after the server's end of a connection that broke inside a
 // transaction, and says whether it is still at work. After COMMIT was sent it may
-// be at that, which nobody must disturb; before, nothing of it is wanted.
+// be at that, which must not be disturbed; before, nothing of it is wanted.
 func (d *postgresDB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
 	if id.pid == 0 {
 		return false, nil

@@ -48,7 +48,7 @@ type sqliteDB struct {
 }
 
 // writeAheadLog keeps SQLite's log bounded. SQLite copies it back into the file
-// by itself, but can only begin it anew in a moment when nobody reads from it,
+// by itself, but can only begin it anew in a moment without readers,
 // and under steady reading that moment never comes by itself. Only the writer's
 // session touches it.
 type writeAheadLog struct {

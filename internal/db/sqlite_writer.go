@@ -13,14 +13,14 @@ import (
 )
 
 // SQLite has one writer, and a COMMIT waits for the disk. So those who wait for
-// the writer share one: whoever is done hands the connection to the next in line
+// the writer share one: a transaction that is done hands the connection to the next in line
 // with the transaction still open, and waits; the last commits for all. Each has
 // seen what those before it wrote, so that none may have an outcome before the
 // COMMIT: when one fails after it wrote, or the COMMIT does, nothing of the
 // others' happened either, and they run again, alone.
 
 // A group is bounded in number and time, because its first waits for its last:
-// whoever is done when it is older than groupTime commits. Beside transactions
+// the transaction that is done when the group is older than groupTime commits. Beside transactions
 // that take so long a COMMIT costs little.
 const (
 	groupMost = 16
@@ -150,7 +150,7 @@ func (d *sqliteDB) writing(ctx context.Context, m mode, p purpose) (*sqliteSessi
 	return nil, err
 }
 
-// decline hands the connection on unused. Nobody waits here for the end of a
+// decline hands the connection on unused. No caller waits here for the end of a
 // group: where there is no next, we commit for those who do.
 func (d *sqliteDB) decline(c *sqliteConn) {
 	if !d.writer.next(c) {
@@ -168,7 +168,7 @@ func (d *sqliteDB) last() *sqliteConn {
 }
 
 // join makes a session, a member of the group that is open; one that shares with
-// nobody commits for that first.
+// no other has the group committed first.
 func (d *sqliteDB) join(c *sqliteConn, m mode) *sqliteSession {
 	s := &sqliteSession{db: d, conn: c, mode: m}
 	switch g := d.writer.open; {
@@ -188,7 +188,7 @@ func (s *sqliteSession) found() {
 	s.db.writer.open = s.group
 }
 
-// leave ends a member's part: somebody else commits for it, or it for all.
+// leave ends a member's part: another member commits for it, or it commits for all.
 func (s *sqliteSession) leave(ctx context.Context) error {
 	g := s.group
 	full := g.members >= groupMost || time.Since(g.begun) >= s.db.writer.groupTime
@@ -237,7 +237,7 @@ func (s *sqliteSession) endGroup(err error) {
 // cannot be told apart, and gives the connection back.
 func (s *sqliteSession) endWriting(broken bool) (again error) {
 	if s.conn == nil {
-		return nil // somebody else commits, or has
+		return nil // another member commits, or has
 	}
 	if s.begun {
 		shared := s.group.members > 1

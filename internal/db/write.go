@@ -56,7 +56,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	defer cancel()
 	m, conflicts, lost, doubts := modeWrite, 0, 0, 0
 	if p.class == classBulk {
-		m = modeAlone // what becomes of it concerns nobody else
+		m = modeAlone // its outcome must not depend on other transactions
 	}
 	defer func() {
 		err = overdue(caller, err)
@@ -95,7 +95,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 				return nil
 			}
 			if !errors.Is(err, ErrAmbiguous) {
-				return err // it was somebody else
+				return err // another transaction has the key
 			}
 		case errors.Is(err, errAlone):
 			m = modeAlone
@@ -157,7 +157,7 @@ func (d *DB) ask(ctx context.Context, p purpose, doubt error, landed func(*Tx) (
 			}
 		}
 		// Asking writes nothing, so that asking again is always right. While it is
-		// asked nobody needs to be told that the outcome is unknown.
+		// asked, no caller needs to learn that the outcome was unknown.
 		again := busy || errors.Is(err, errConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
 		if !again || d.closed.Load() {
 			return false, err

@@ -69,7 +69,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 }
 
 // old says that an entry is to be loaded anew. One from the time to come was loaded
-// before the machine's clock was set back, nobody knows how long ago.
+// before the machine's clock was set back, at an unknown time.
 func (c *Cache[K, V]) old(e *entry[V], now time.Time) bool {
 	age := now.Sub(e.from)
 	return age < 0 || age >= c.ttl
@@ -78,7 +78,7 @@ func (c *Cache[K, V]) old(e *entry[V], now time.Time) bool {
 func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
 	func() {
 		defer func() {
-			if p := recover(); p != nil { // nobody above this goroutine would catch it
+			if p := recover(); p != nil { // no caller above this goroutine would catch it
 				e.err = fmt.Errorf("fresh: panic: %v\n%s", p, debug.Stack())
 			}
 		}()

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The kinds of links. One of development signs in whoever has it; an invitation lets a person without a password choose
+// The kinds of links. One of development signs its bearer in; an invitation lets a person without a password choose
 // one. Stored.
 const (
 	kindDevelopment = "development"

@@ -14,7 +14,7 @@ import (
 // Installation is the tenant of a membership at the installation itself.
 const Installation = ""
 
-// Person is somebody who can sign in.
+// Person is a human being who can sign in.
 type Person struct {
 	ID         string
 	Email      string

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Attempt is what somebody typed who wants to sign in.
+// Attempt is what a visitor typed to sign in.
 type Attempt struct {
 	Email, Password string
 	Code            string // of the app, or a recovery code; needed by those who have a factor

@@ -50,7 +50,7 @@ type Job struct {
 	// Adopted says that this job had another owner before, who may have begun
 	// it, or may even still be in it.
 	Adopted bool
-	// Fresh says that nobody has begun with this job, on any node: its row is as it
+	// Fresh says that no node has begun with this job: its row is as it
 	// was added. A job that ran and leaves the memory has another time in its row, and
 	// one that changes its owner was adopted.
 	Fresh bool
@@ -140,7 +140,7 @@ type Handler struct {
 	Takes func() bool
 	// Left is told of each job that leaves this node's memory unfinished, because it
 	// has no room or another epoch owns it: what the handler keeps beside it is of no
-	// more use. It must not block. nil: nobody.
+	// more use. It must not block. nil: there is none.
 	Left func(Job)
 	// Run does the work. ctx ends only when the node stops and the time for
 	// stopping is over.
@@ -160,7 +160,7 @@ type Options struct {
 type phase uint8
 
 const (
-	idle     phase = iota // not started: jobs are added for whoever runs
+	idle     phase = iota // not started: jobs are added for the nodes that run
 	started               // runs jobs
 	draining              // finishes what it has begun
 	stopped
@@ -387,7 +387,7 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 	}
 }
 
-// Finish ends jobs in a transaction, whoever owns them. What guards the money
+// Finish ends jobs in a transaction, of any owner. What guards the money
 // is the state of its own rows, which the same transaction changes.
 func (q *Queue) Finish(tx *db.Tx, ids ...string) {
 	if len(ids) == 0 {
@@ -443,7 +443,7 @@ func (q *Queue) Wake(subject string) {
 	}
 }
 
-// WakeIn is Wake in a transaction, for whoever runs no jobs, such as a command: the
+// WakeIn is Wake in a transaction, for a process that runs no jobs, such as a command: the
 // owners of the subjects' jobs see it within two seconds of the commit.
 func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 	if len(subjects) == 0 {

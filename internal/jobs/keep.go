@@ -15,7 +15,7 @@ import (
 const (
 	setSize  = 500              // jobs adopted or fetched in one transaction
 	maxWakes = 1000             // subjects kept for other nodes between two looks
-	wakeKept = 30 * time.Second // a hint that nobody took in this time is dropped
+	wakeKept = 30 * time.Second // a hint that no node took in this time is dropped
 	// nearby jobs are never put out of memory: they would be back at once.
 	nearby = 30 * time.Second
 	// strayAge is the age after which a job of this node that is neither in
@@ -102,7 +102,7 @@ func (q *Queue) keepOnce(ctx context.Context) error {
 const sqlParked = `SELECT owner FROM jobs WHERE owner IN (SELECT value FROM texts($1)) LIMIT 1`
 
 // takeParked adopts the jobs that wait for a node like this one. They are
-// looked for at every look, because somebody accepted them just now.
+// looked for at every look, because a node accepted them just now.
 func (q *Queue) takeParked(ctx context.Context) error {
 	q.mu.Lock()
 	owner := q.owner
@@ -372,7 +372,7 @@ func (q *Queue) trim(ctx context.Context) error {
 
 // findStrays compares the table with the memory once in a while: a transaction
 // whose COMMIT went through although its caller was told otherwise leaves rows
-// that nobody remembers.
+// that no memory holds.
 func (q *Queue) findStrays(ctx context.Context) error {
 	q.mu.Lock()
 	owner, before := q.owner, db.Micros(q.clock.Now().Add(-strayAge))

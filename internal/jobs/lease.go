@@ -367,7 +367,7 @@ func (q *Queue) holding(ctx, free context.Context, name, owner string, fn func(c
 
 const sqlAlive = `SELECT DISTINCT node FROM job_leases WHERE expires_at > now_micros() ORDER BY node`
 
-// AliveNodes lists the nodes whose lease has not lapsed, for whoever must not touch the database of a running server.
+// AliveNodes lists the nodes whose lease has not lapsed, for callers that must not touch the database of a running server.
 func AliveNodes(tx *db.Tx) (nodes []string, err error) {
 	err = tx.Query(sqlAlive, nil, func(r *db.Row) error {
 		var node string

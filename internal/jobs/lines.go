@@ -13,7 +13,7 @@ type kind struct {
 	ring    fifo[*line] // lines with a turn that may run, below their limit
 	tenants map[string]*share
 	repeats share // of all tenants
-	// What nobody uses, for the next job: most lines hold one, and for a moment.
+	// Unused lines, kept for the next job: most lines hold one job, for a moment.
 	idleLines []*line
 	idleTurns []*turn
 	periodic  bool
@@ -86,7 +86,7 @@ func (e *entry) leaves() {
 const crowdPause = 10 * time.Minute
 
 // postpone puts a repeat off that is due while its tenant has too many jobs: those
-// that nobody has tried yet come first.
+// that have not been tried yet come first.
 func (k *kind) postpone(e *entry, now time.Time) {
 	if k.Crowd > 0 && e.job.Tries > 0 && e.tenant.pending > k.Crowd && !e.due.After(now) {
 		e.due, e.moved = now.Add(Jitter(e.job.ID, e.job.Tries, crowdPause)), true
@@ -323,7 +323,7 @@ func (k *kind) newTurn() *turn {
 	return &turn{}
 }
 
-// sweep forgets a turn, a line and a tenant that nobody uses.
+// sweep forgets a turn, a line and a tenant without jobs.
 func (k *kind) sweep(t *turn) {
 	if t.line == nil || t.running > 0 || t.inRing || t.parked || t.jobs.len() > 0 {
 		return // it is in use, or was swept before

@@ -14,7 +14,7 @@ const (
 	ownerNobody = ""
 	ownerDead   = "dead" // a node's owner has a slash
 	// ownerParked begins the owner of jobs that wait for a node that takes
-	// their kind, which follows: so nobody reads past those of other kinds.
+	// their kind, which follows: so no query reads past those of other kinds.
 	ownerParked = "?"
 )
 

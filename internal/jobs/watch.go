@@ -57,7 +57,7 @@ func (q *Queue) Overdue() map[string]time.Duration {
 	if w := q.memory.waiting; len(w) == 0 || w[0].due.After(now) {
 		return late
 	}
-	for _, e := range q.memory.waiting { // nobody has put them into their lines
+	for _, e := range q.memory.waiting { // due, and not yet in their lines
 		if !strings.HasPrefix(e.job.Kind, periodicPrefix) {
 			late[e.job.Kind] = max(late[e.job.Kind], now.Sub(e.due))
 		}
@@ -116,7 +116,7 @@ type Filter struct {
 // Listed is a job as an operator sees it.
 type Listed struct {
 	Job
-	Node      string // whose it is, with the epoch; empty when nobody has it
+	Node      string // the owner with its epoch; empty without an owner
 	CreatedAt time.Time
 	DeadAt    time.Time // zero unless it is a dead letter
 }
@@ -150,7 +150,7 @@ func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 	return list, err
 }
 
-// The dead letter is nobody's again, and whoever looks next adopts it.
+// The dead letter loses its owner, and the next node that looks adopts it.
 const (
 	sqlRerun = `UPDATE jobs SET owner = '', dead_at = 0, tries = 0, adopted = 1, run_at = $2
 		WHERE id = $1 AND owner = 'dead'`

@@ -207,7 +207,7 @@ HAVING sum(CASE WHEN to_account = $1 THEN amount ELSE -amount END) <> 0 ORDER BY
 
 // HeldBySubject calls each for every subject whose transfers leave something in
 // the account (in clearing: what is accepted and not settled), for the checks of
-// whoever knows what the subjects are. It reads all transfers: use ReadWhole.
+// the domain that knows the subjects. It reads all transfers: use ReadWhole.
 func (l *Ledger) HeldBySubject(tx *db.Tx, key Key, each func(subject string, amount int64) error) error {
 	return tx.Query(sqlHeld, []any{key.ID, key.Asset}, func(r *db.Row) error {
 		var subject string

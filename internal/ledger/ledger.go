@@ -7,8 +7,8 @@
 // decides in Go for a whole batch which transfers they cover, and posts all that
 // were added as deferred writes of the caller's transaction; each transfer of a
 // wallet carries its number there and the balance after it. All other accounts
-// (clearing, float, fees, ...) are sums of shards that nobody locks, so that they
-// are exact and hot for nobody. The ledger knows accounts, subjects and legs as
+// (clearing, float, fees, ...) are sums of shards that are not locked, so that they
+// are exact and never contended. The ledger knows accounts, subjects and legs as
 // words and nothing of what they mean.
 package ledger
 

@@ -1,5 +1,5 @@
 // Package outbound makes HTTP/1.1 requests to providers and to the receivers of webhooks. An exchange
-// runs in its caller's goroutine, on a connection that nobody else uses meanwhile. So it is known for
+// runs in its caller's goroutine, on a connection that no other request uses meanwhile. So it is known for
 // certain whether a byte of the request may have left this machine, which for money is the difference
 // between "not sent" and "unknown", and a request costs one write and no hand-over between goroutines.
 // Nothing is replayed, redirected, remembered or sent through a proxy. The messages themselves are written
@@ -190,7 +190,7 @@ func (c *Client) leave(key string, h *host) {
 	c.forget(key, h)
 }
 
-// forget drops a host that nobody speaks with and no connection leads to.
+// forget drops a host without a request or a connection.
 func (c *Client) forget(key string, h *host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +269,7 @@ func (c *Client) dropIdleLocked(before time.Time) {
 func (c *Client) exchange(ctx context.Context, deadline time.Time, k *conn, r *http.Request, message []byte) (a Answer, again bool) {
 	stop := context.AfterFunc(ctx, func() { _ = k.SetDeadline(longAgo) })
 	defer func() {
-		if !stop() { // its deadline may yet strike whoever comes next
+		if !stop() { // its deadline may yet strike the next request
 			again = false
 		}
 		if a.Err != nil {

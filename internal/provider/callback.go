@@ -10,8 +10,8 @@ import (
 
 // CallbackPath is where the callbacks of a rail arrive, below the public URL:
 // /callbacks/{name}/{token}. The token is keyed for the rail and its mode, so
-// that nobody can guess it and one provider's does not open another's. Whoever
-// sends a request to the rail and whoever answers the callback ask here.
+// that it cannot be guessed and one provider's does not open another's. The code that
+// sends a request to the rail and the code that answers the callback ask here.
 func CallbackPath(secret config.Secret, r Rail) string {
 	mac := hmac.New(sha256.New, secret.Derive("callbacks"))
 	mac.Write([]byte(r.Mode + "/" + r.Name))

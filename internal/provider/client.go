@@ -32,7 +32,7 @@ type ClientOptions struct {
 	MaxAnswer int64
 	RootCAs   *x509.CertPool // nil: the system's
 	// Record receives each exchange, redacted, after it ended. It must not
-	// block. nil: nobody listens.
+	// block. nil: there is no observer.
 	Record func(Exchange)
 }
 

@@ -113,7 +113,7 @@ type Outcome struct {
 	// Clear tells a Rejected in the provider's own envelope, with a code that it
 	// documents as a final refusal and our reference if it names one. Any other
 	// refusal of a request that left is bare: a gateway's page, an empty 400, a
-	// code that nobody documents.
+	// undocumented code.
 	Clear bool
 	// Unposted tells a Rejected that the adapter made itself: nothing was posted.
 	Unposted bool

@@ -14,7 +14,7 @@ var (
 		"birth", "address", "accountnumber", "accountno", "cardnumber", "idnumber", "nationalid"}
 	// short are such names as a whole: in others they are a part of words.
 	short = []string{"sub", "pin", "otp", "dob", "iban", "key", "auth"}
-	// things have names that are nobody's.
+	// things have names that are no person's.
 	things = []string{"bankname", "networkname", "servicename", "productname", "channelname", "hostname", "currencyname", "eventname", "tokentype"}
 	// labels say what the member "value" beside them is.
 	labels = []string{"display", "label", "field"}

@@ -18,7 +18,7 @@ import (
 var claimsHeading = []string{"kind", "reference", "amount", "party", "channel", "bank_id"}
 
 // claimKinds are the products that can be claimed. A data package has an offer,
-// which nobody knows any more.
+// which cannot be known any more.
 var claimKinds = []string{"collection", "payout", "topup"}
 
 // ReadClaims reads a customer's claims from CSV with a heading: kind, reference,

@@ -36,7 +36,7 @@ type State struct {
 	Phase   Phase
 	Cause   string    // what was found, in words
 	BegunAt time.Time // when the present life of the database began to ask
-	Since   time.Time // what was committed after this moment may be forgotten; zero: nobody knows
+	Since   time.Time // what was committed after this moment may be forgotten; zero: unknown
 	Reason  string    // an operator's, for the last step
 	Actor   string
 	skipped map[string]bool
@@ -64,7 +64,7 @@ func (s State) Exceptions() (rails, tenants []string) {
 }
 
 // Gone names the providers of a mode with an account that was used before and that
-// no server has now, but for those that an operator skips. Nobody can ask there.
+// no server has now, but for those that an operator skips. No question can be asked there.
 func (s State) Gone(mode string) (rails []string) {
 	for _, a := range s.gone {
 		if a.Mode == mode && !s.Skips(a.Rail, mode) {
@@ -139,7 +139,7 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 }
 
 // Begin begins a recovery, closed: since is the moment after which commits may be
-// forgotten, zero where nobody knows it. One that lasts begins anew: what it let
+// forgotten, zero where that is unknown. One that lasts begins anew: what it let
 // through was said of another past.
 func (r *Recovery) Begin(ctx context.Context, cause string, since time.Time, reason, actor string, also ...func(*db.Tx) error) error {
 	err := r.write(ctx, also, func(tx *db.Tx) error {

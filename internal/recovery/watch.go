@@ -177,7 +177,7 @@ type finding struct {
 }
 
 // look compares what is with what was, and writes down what changed. tokens are those of the file beside a SQLite database,
-// nil when nobody looked there; next is what will stand there.
+// nil when it was not looked at; next is what will stand there.
 func (w *Watch) look(ctx context.Context, tokens []string, rows []row, next string) error {
 	place, err := w.r.db.Place(ctx)
 	if err != nil {

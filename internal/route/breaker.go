@@ -12,7 +12,7 @@ import (
 
 // The breaker opens after this many failures in a row on one node, stays open
 // for firstHold, and each failed probe doubles that up to maxHold. A probe
-// that nobody reports on is given up after probeFor.
+// without a report is given up after probeFor.
 const (
 	openAfter = 10
 	firstHold = 15 * time.Second
@@ -101,14 +101,14 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	case b.failures[k] < openAfter:
 		return
 	}
-	delete(b.failures, k) // whoever closes it begins to count anew
+	delete(b.failures, k) // closing begins a new count
 	b.changed[k] = &breaker{openedAt: now, until: now.Add(max(hold, min(o.RetryAfter, maxHold))), hold: hold, why: why(o)}
 	t.announce(k, "open", why(o))
 }
 
 // outage reports whether an outcome says that the provider is not to be
 // reached, or that its answers cannot be read: sending more would pile up
-// payments whose fate nobody knows.
+// payments whose outcome is unknown.
 func outage(o provider.Outcome) bool {
 	switch o.Class {
 	case provider.NotSent, provider.Barred:

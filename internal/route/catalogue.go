@@ -334,7 +334,7 @@ const sqlSetPrefix = `INSERT INTO number_prefixes (prefix, network) VALUES ($1, 
 	ON CONFLICT (prefix) DO UPDATE SET network = excluded.network`
 
 // SetPrefix writes which network a range of numbers was given to; an empty
-// network says nobody's. The prefix is in local form, such as 024 or 0553.
+// network says that the prefix is of no network. The prefix is in local form, such as 024 or 0553.
 func (t *Table) SetPrefix(tx *db.Tx, prefix string, n msisdn.Network) error {
 	if len(prefix) < 2 || len(prefix) > 10 || prefix[0] != '0' || strings.Trim(prefix, "0123456789") != "" {
 		return problem.Field("prefix", "must be the first digits of a local number, such as 024")

@@ -16,7 +16,7 @@ import (
 // A refusal that is not confirmed ends when the provider says that it does not
 // have the payment. Whether such an answer is understood is found out before
 // money depends on it: every status interface is asked for a reference that
-// nobody has.
+// does not exist.
 
 // NotKnown is what a provider answered to such a question.
 type NotKnown struct {
@@ -44,8 +44,8 @@ const sqlNotKnownSaid = `INSERT INTO provider_not_known (mode, provider, operati
 	VALUES ($1, $2, $3, $4, $5, $6)
 	ON CONFLICT (mode, provider, operation) DO UPDATE SET state = excluded.state, answer = excluded.answer, asked_at = excluded.asked_at`
 
-// AskNotKnown asks every rail of this node, at once, for a reference that nobody
-// has, by each operation whose status can be asked for. What they say is logged
+// AskNotKnown asks every rail of this node, at once, for a reference that does not
+// exist, by each operation whose status can be asked for. What they say is logged
 // and kept; what is not understood is a warning that names what to set.
 func (t *Table) AskNotKnown(ctx context.Context) error {
 	var said []NotKnown

@@ -145,7 +145,7 @@ func (t *Table) Rail(name, mode string) (provider.Rail, bool) {
 	return provider.Rail{}, false
 }
 
-// CheckProvider adds a complaint about a name that no provider has: what is kept under it would help nobody. It needs no
+// CheckProvider adds a complaint about a name that no provider has: a row under that name would never be read. It needs no
 // rail, so that commands can ask.
 func (t *Table) CheckProvider(f *problem.Fields, name string) {
 	if !slices.Contains(t.names, name) {

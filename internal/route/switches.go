@@ -46,10 +46,10 @@ const (
 )
 
 // Resume ends a pause, or with Any every pause of the provider in that mode,
-// and closes its breakers: whoever resumes has looked. It answers whether
+// and closes its breakers: an operator who resumes has looked. It answers whether
 // anything was paused. What is there goes, whatever its name; only where there
 // is nothing must the names be right, because one that was mistyped resumes
-// nobody.
+// no provider.
 func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
 	resume, closing, args := sqlResume, sqlCloseBreaker, []any{mode, providerName, string(op)}
 	if op == Any {
@@ -195,7 +195,7 @@ type Status struct {
 	Breaker string
 	Until   time.Time
 	Why     string
-	// NotKnown is what the provider last said of a reference that nobody has;
+	// NotKnown is what the provider last said of a reference that does not exist;
 	// nil when it was not asked, or has no status for this operation.
 	NotKnown *NotKnown
 }

@@ -37,7 +37,7 @@ func openReceiver(seed uint64) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) close() { _ = r.server.Close() } // nobody is waited for
+func (r *receiver) close() { _ = r.server.Close() } // no request is waited for
 
 // fails says whether the first try of a reference finds the receiver away: one of forty.
 func (r *receiver) fails(reference string) bool {

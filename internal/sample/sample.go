@@ -39,7 +39,7 @@ type Options struct {
 	Seed    uint64        // the same one makes the same history
 	Secret  config.Secret // the master key; none: the folder gets a development key of its own
 	Version string        // of the program
-	// Progress is told how much of the history is made. nil: nobody.
+	// Progress is told how much of the history is made; it may be nil.
 	Progress func(done, total time.Duration)
 }
 
@@ -49,7 +49,7 @@ type Made struct {
 	From, To  time.Time // of the history
 	Payments  int       // that were asked for
 	Failing   int       // of them those that the customer or the provider ends
-	Stuck     int       // payouts of which nobody knows the outcome
+	Stuck     int       // payouts whose outcome is unknown
 	Campaigns int
 	OTPs      int // one-time passwords
 	Webhooks  int // that were received

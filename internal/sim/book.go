@@ -170,7 +170,7 @@ func (b *book) applyLocked(e *Entry, r settleRecord) {
 
 // create enters an order, durably. A reference that the provider already has
 // gives the entry of then and existed; one that the float does not cover, a
-// refusal. entered is called before anybody can see the entry, so that whoever
+// refusal. entered is called before the entry can be seen, so that code that
 // sees it may rely on its being scheduled.
 func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e Entry, existed bool, refused Reason, err error) {
 	b.mu.Lock()

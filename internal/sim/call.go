@@ -74,7 +74,7 @@ func (s *Sim) begin(w http.ResponseWriter, r *http.Request, provider, op string)
 	return c, false
 }
 
-// hang answers nothing until whoever asked has gone, or for a while.
+// hang answers nothing until the client has gone, or for a while.
 func (c *call) hang(most time.Duration) {
 	t := c.s.clock.Timer(most)
 	defer t.Stop()
@@ -101,7 +101,7 @@ func (c *call) bends(e *Entry) {
 	}
 }
 
-// others is a reference or party like this one that is somebody else's: the
+// others is a reference or party like this one of another party: the
 // last character is another.
 func others(s string) string {
 	if s == "" {

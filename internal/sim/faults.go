@@ -55,7 +55,7 @@ const (
 	// Delay after that.
 	FailedSuccessFailed FaultKind = "failed_success_failed"
 	// StatusHang: the question gets no answer, and the connection stays until
-	// whoever asks gives up, or for Delay.
+	// the client gives up, or for Delay.
 	StatusHang FaultKind = "status_hang"
 	// StatusLag: what is younger than Delay is answered as not known.
 	StatusLag FaultKind = "status_lag"

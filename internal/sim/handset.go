@@ -19,7 +19,7 @@ type Message struct {
 }
 
 // Prompt is a request for approval on a handset. Payouts that the simulator
-// holds back (magic 003) show here as well, so that somebody can let them go.
+// holds back (magic 003) show here as well, so that a person can let them go.
 type Prompt struct {
 	ID       string
 	Entry    Entry
@@ -44,7 +44,7 @@ type handsets struct {
 	count    int       // how many arrived
 }
 
-// inboxItem is a message as it arrived: its text is made when somebody looks.
+// inboxItem is a message as it arrived: its text is made when it is read.
 type inboxItem struct {
 	from   string
 	parts  []content

@@ -28,7 +28,7 @@ type journal struct {
 	work   *sync.Cond
 	buf    []byte
 	group  *group // of what is in buf
-	urgent bool   // somebody waits for buf
+	urgent bool   // a call waits for buf
 	err    error
 	closed bool
 	done   chan struct{}

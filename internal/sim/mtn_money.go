@@ -277,7 +277,7 @@ var (
 )
 
 // mtnRefundFixtures are what MTN's sandbox makes of refunds of the references 1
-// and up, which nobody paid.
+// and up, which were never paid.
 var mtnRefundFixtures = []Reason{"PAYER_NOT_FOUND", "INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING",
 	"NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR",
 	"SERVICE_UNAVAILABLE", "COULD_NOT_PERFORM_TRANSACTION"}

@@ -104,12 +104,12 @@ type SMSCTotals struct {
 // (smsc_submit.go), which come to receipts by the plan of their number
 // (smsc_plan.go); receipts go out through any connection that may receive.
 // Nothing is kept of a message but what is still to be done about it, the
-// handsets' bounded inboxes, and a count of segments if somebody asked for it.
+// handsets' bounded inboxes, and a count of segments if it is switched on.
 type smsc struct {
 	s       *Sim
 	options atomic.Pointer[SMSCOptions]
 	lastID  atomic.Uint64
-	counted atomic.Pointer[segmentBook] // nil: nobody wants to know
+	counted atomic.Pointer[segmentBook] // nil: off
 	parts   *assembly
 	rate    rateWindow
 

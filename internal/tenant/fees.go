@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Product is what a fee is charged for. Airtime and data carry none, whoever pays:
+// Product is what a fee is charged for. Airtime and data carry none in either way of paying:
 // what the house earns there is the provider's commission.
 type Product string
 

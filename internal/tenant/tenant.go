@@ -2,7 +2,7 @@
 // money is test or live, what it may do, how much one transfer may move, and
 // what its transactions cost. A tenant's mode never changes, because test and
 // live money are assets of their own in the ledger and its wallets are opened
-// with the tenant. Who calls on behalf of a tenant, and from where, is not
+// with the tenant. Keys and addresses, by which calls on behalf of a tenant are admitted, are not
 // known here: see package access.
 //
 // Reading a tenant or its fees costs a query at most once a second on each
@@ -37,7 +37,7 @@ const (
 // FeeBearer says who pays the charges of a collection.
 type FeeBearer string
 
-// Who bears fees: the merchant gets amount - charges, or the customer pays
+// The bearers: the merchant gets amount - charges, or the customer pays
 // amount + charges and the merchant gets the amount.
 const (
 	Merchant FeeBearer = "merchant"
@@ -205,7 +205,7 @@ func (s *Store) load(ctx context.Context, id string) (lookup, error) {
 const listTenants = `SELECT ` + tenantColumns + ` FROM tenants WHERE id > $1 ORDER BY id LIMIT $2`
 
 // List gives at most limit tenants in the order of their ids, which is that of
-// their making where nobody chose an id, after the one with the id after
+// their making where no id was chosen, after the one with the id after
 // (empty: from the first).
 func (s *Store) List(ctx context.Context, after string, limit int) ([]Tenant, error) {
 	var all []Tenant

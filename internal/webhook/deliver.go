@@ -23,7 +23,7 @@ var pauses = []time.Duration{
 
 const (
 	// freshFor is how long an event may go out from memory without a look at
-	// its row, which somebody may have superseded.
+	// its row, which a newer event may have superseded.
 	freshFor = 5 * time.Second
 	// troubleTime is how long a delivery waits when our database is away.
 	troubleTime = 2 * time.Second
@@ -101,7 +101,7 @@ type record struct {
 	answer              answer
 	state               State // the event's from now on
 	next                time.Time
-	doubtful            bool // the answer to its COMMIT was lost, and nobody could look
+	doubtful            bool // the answer to its COMMIT was lost, and looking for it failed
 }
 
 // judge says what an attempt means. failures counts those since the event was
@@ -185,7 +185,7 @@ func landed(tx *db.Tx, r record) (found bool, err error) {
 }
 
 // waiting gives what a job's last attempt has left to be written. A job that was made
-// after it is a replay: somebody else ended the first one while we had lost it.
+// after it is a replay: another node ended the first one after this node's lease had lapsed.
 func (w *Webhooks) waiting(job jobs.Job) (record, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -247,7 +247,7 @@ var attemptColumns = []db.Column[record]{
 
 const (
 	// A delivery is the truth whatever the row says; a failure counts only
-	// while nobody else has ended the event.
+	// while the event is still open.
 	sqlDelivered = `UPDATE webhook_events SET state = 'delivered', attempts = attempts + 1, status = r.status, took = r.took,
 		error = '', ended_at = r.at, failed_at = 0
 		FROM rows($1) AS r

@@ -241,7 +241,7 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	return name, run(ctx, server, "ALTER DATABASE "+building+" RENAME TO "+name)
 }
 
-// sweep drops what tests left behind that nobody uses, and templates of other
+// sweep drops unused databases that tests left behind, and templates of other
 // states that are a day old.
 func sweep(ctx context.Context, c *pgx.Conn, server string) error {
 	rows, err := c.Query(ctx, `SELECT datname FROM pg_database, pg_stat_file('base/' || oid || '/PG_VERSION', true) AS made

@@ -14,7 +14,7 @@ import (
 // where the file system remembers those that were just deleted. So databases are
 // used again: each has a number, and who holds the lock of its name on the
 // server has the database. The lock ends with its connection, whatever becomes
-// of the test. Whoever takes a database empties it first, and makes it anew when
+// of the test. A test that takes a database empties it first, and makes it anew when
 // its tables are no longer those that it was made with.
 
 // lease gives the test a database of its own, with the tables of the template
@@ -48,7 +48,7 @@ func lease(t testing.TB, server, template string) string {
 const (
 	lockName  = `SELECT pg_try_advisory_lock(7318, hashtext($1))`
 	nameThere = `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`
-	// Nobody but a program that was killed is still there.
+	// Only a killed program can still be connected.
 	endOthers = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
 	madeWith  = `SELECT coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database WHERE datname = current_database()`
 

@@ -34,7 +34,7 @@ func Code(t testing.TB, key string, at time.Time) string {
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[len(sum)-1]&15:])&0x7fffffff%1_000_000)
 }
 
-// One is somebody who is signed in.
+// One is a person who is signed in.
 type One struct {
 	identity.Visitor
 	Token string

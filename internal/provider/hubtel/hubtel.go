@@ -274,7 +274,7 @@ func (h *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
 }
 
 // ParseCallback finds the payment that a callback speaks of. What it says
-// about it is not read: nobody signed it.
+// about it is not read: it is not signed.
 func (h *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	var body envelope
 	if err := json.Unmarshal(r.Body, &body); err != nil {

@@ -45,7 +45,7 @@ var reasons = map[string]string{
 	"LOW_BALANCE_OR_PAYEE_LIMIT_REACHED_OR_NOT_ALLOWED": provider.ReasonFunds,
 }
 
-// reasonOf gives our word for a code. Who lacks the funds depends on who pays:
+// reasonOf gives our word for a code. The party without funds is the paying one:
 // in a payout that is us, and between the two meanings of a low balance MTN
 // does not distinguish.
 func reasonOf(product, code string) string {

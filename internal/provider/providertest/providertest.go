@@ -54,7 +54,7 @@ type Bench struct {
 }
 
 // Nowhere is an address at which nothing listens while the test runs: the near
-// end of a connection, so that nobody else gets the port.
+// end of a connection, so that no other process gets the port.
 func Nowhere(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -193,7 +193,7 @@ func (s *session) request(id uint32) {
 // asks for, and is answered, nothing else does.
 const maxQueued = 1 << 20
 
-// send queues a unit that nobody waits for. A peer that asks on and reads nothing loses its session.
+// send queues a unit without an answer to wait for. A peer that goes on asking and reads nothing loses its session.
 func (s *session) send(p pdu) {
 	s.mu.Lock()
 	full := len(s.queued) > maxQueued
@@ -447,7 +447,7 @@ func isNumber(s string) bool {
 
 // submitOutcome reads the answer to a submit. Statuses that say "later" prove that the message was not
 // taken; every other status of the specification is a definite no, but for a system error, after which
-// nobody knows.
+// the outcome is unknown.
 func submitOutcome(p pdu, b Bind) provider.Outcome {
 	code := fmt.Sprintf("0x%08x", p.status)
 	switch p.status {
