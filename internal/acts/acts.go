@@ -47,7 +47,7 @@ type kind struct {
 
 // kinds are those that there are, by the names under which they are stored.
 func kinds() map[string]kind {
-	return map[string]kind{KindFund: fundKind()}
+	return map[string]kind{KindFund: fundKind(), KindPolicy: policyKind()}
 }
 
 // Rule says who may make and check acts of a kind.
@@ -59,24 +59,36 @@ func Rule(name string) (approval.Rule, bool) {
 // maxReason is how many characters a reason may have.
 const maxReason = 500
 
+// draft is what somebody asks for.
+type draft struct {
+	id, kind, tenant, sentence, reason string
+	amount                             money.Pesewas
+	payload                            any
+}
+
 // make writes an act down, and does it where it needs no check.
-func (a *Acts) make(ctx context.Context, by approval.By, id, name, tenantID, sentence, reason string, payload any) (approval.Act, error) {
-	if u, err := uuid.Parse(id); err != nil || u.String() != id {
+func (a *Acts) make(ctx context.Context, by approval.By, d draft) (approval.Act, error) {
+	if u, err := uuid.Parse(d.id); err != nil || u.String() != d.id {
 		return approval.Act{}, problem.Field("id", "is not one of a form of ours: open it again")
 	}
-	if reason = strings.TrimSpace(reason); reason == "" || len(reason) > maxReason {
+	reason := strings.TrimSpace(d.reason)
+	if reason == "" || len(reason) > maxReason {
 		return approval.Act{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
 	}
-	text, err := json.Marshal(payload)
+	text, err := json.Marshal(d.payload)
 	if err != nil {
 		return approval.Act{}, err
 	}
-	k := kinds()[name]
-	act, err := a.Approval.Make(ctx, by, k.rule, approval.Act{ID: id, Kind: name, Tenant: tenantID, Payload: text, Sentence: sentence, Reason: reason})
+	k := kinds()[d.kind]
+	act, err := a.Approval.Make(ctx, by, k.rule, approval.Act{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount})
 	if err != nil || act.Needs > 0 || act.State != approval.Waiting {
 		return act, err
 	}
-	return a.do(ctx, by, k, act)
+	done, err := a.do(ctx, by, k, act)
+	if err != nil && problem.From(err).Code == approval.CodeEnded { // by the same form, at the same moment
+		return a.Approval.Get(ctx, act.ID)
+	}
+	return done, err
 }
 
 // Approve approves an act that is what its digest says and, with the last approval that it needs, does it. The act that it

@@ -39,7 +39,7 @@ func (a *Acts) Fund(ctx context.Context, by approval.By, id, tenantID string, am
 		return approval.Act{}, err
 	}
 	sentence := fmt.Sprintf("Put %s into the wallet of %s (%s, %s)", t.Money().Text(int64(amount)), t.Name, t.Mode, t.ID)
-	return a.make(ctx, by, id, KindFund, t.ID, sentence, reason, funded{t.ID, t.Name, string(t.Mode), amount})
+	return a.make(ctx, by, draft{id, KindFund, t.ID, sentence, reason, amount, funded{t.ID, t.Name, string(t.Mode), amount}})
 }
 
 // doFund moves the money, books it under the act's id and ends the act in one transaction.

@@ -133,3 +133,30 @@ func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
 	b.signIn(b.nextLink())
 	b.want(http.StatusOK, b.act(), "Put test GHS 12,500.00 into the wallet of Adom Stores", "Done")
 }
+
+// An owner changes how many checkers an amount needs, and another person approves that.
+func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	owner, kofi := b.joins("owner@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	b.joins("efua@example.com", identity.Approver)
+	b.clock.Advance(identity.Freshness)
+	b.as(owner)
+	line := []string{"kind", "wallet.fund", "amount", "1000", "checkers", "2", "reason", "large sums"}
+	id := b.want(http.StatusOK, "/ops/policy", "No lines yet").hidden(t, "id")
+	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "amount", "x")...)
+	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)
+	act := "/ops/acts/" + id
+	b.post(http.StatusSeeOther, "/ops/policy", append(line, "id", id)...).leads(t, act)
+	b.want(http.StatusOK, act, "Putting money into a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Waits for a second person")
+	b.as(kofi)
+	b.post(http.StatusForbidden, "/ops/policy", line...)
+	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
+	b.want(http.StatusOK, "/ops/policy", "2 checkers", "GHS 1,000.00")
+	b.as(owner)
+	fund := "/ops/tenants/" + shop.ID + "/fund"
+	p := b.post(http.StatusOK, fund, "amount", "1000", "reason", "x")
+	b.post(http.StatusSeeOther, fund+"/confirm", "id", p.hidden(t, "id"), "amount", "1000.00", "reason", "x")
+	b.want(http.StatusOK, "/ops/acts/"+p.hidden(t, "id"), "0 of 2")
+}

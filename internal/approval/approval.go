@@ -12,12 +12,15 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -49,7 +52,8 @@ type Act struct {
 	MakerName string // e-mail address
 	Origin    string // the address that the maker came from
 	Digest    string
-	Needs     int // checkers
+	Amount    money.Pesewas // what it moves; 0: no money
+	Needs     int           // checkers
 	State     State
 	MadeAt    time.Time
 	ExpiresAt time.Time
@@ -76,7 +80,7 @@ type By struct {
 // digest is over everything that a checker is shown. Each member is hashed with its length before it.
 func (a Act) digest() string {
 	sum := sha256.New()
-	for _, s := range []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano)} {
+	for _, s := range []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)} {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
 		sum.Write(size[:])
@@ -104,12 +108,12 @@ func New(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, pr
 	return &Store{db: d, clock: c, audit: log, people: people, production: production}
 }
 
-const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note`
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas`
 
 func scan(r *db.Row, a *Act) error {
 	var payload string
 	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
-		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note)
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount)
 	a.Payload = json.RawMessage(payload)
 	return err
 }
@@ -119,7 +123,7 @@ const (
 	lockAct      = selectAct + ` FOR UPDATE`
 	selectChecks = `SELECT checker, name, at FROM act_checks WHERE act = $1 ORDER BY at, checker`
 	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4`
-	insertAct    = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+	insertAct    = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 )
 
 // Get finds an act with its checks.
@@ -170,14 +174,8 @@ func (s *Store) List(ctx context.Context, f Filter) (list []Act, err error) {
 	return list, err
 }
 
-// needs says how many checkers an act of a maker needs: one in production, where there is somebody else who may check.
-func (s *Store) needs(tx *db.Tx, maker string, rule Rule) (int, error) {
-	if !s.production {
-		return 0, nil
-	}
-	others, err := s.people.Others(tx, maker, identity.Installation, rule.Check)
-	return min(others, 1), err
-}
+// Write runs fn in one transaction, for acts that no domain has a verb for.
+func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
 
 // Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate.
 func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, err error) {
@@ -200,17 +198,20 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 		made = a
 		made.MadeAt = s.clock.Now()
 		made.ExpiresAt = made.MadeAt.Add(Lasts)
-		if made.Needs, err = s.needs(tx, p.ID, rule); err != nil {
+		if made.Needs, err = s.needs(tx, rule, made); err != nil {
 			return err
 		}
 		made.Digest = made.digest()
 		tx.Defer(insertAct, 1, made.ID, made.Kind, made.Tenant, string(made.Payload), made.Sentence, made.Reason, made.Maker, made.MakerName, made.Origin,
-			made.Digest, made.Needs, string(made.State), made.MadeAt, made.ExpiresAt, made.EndedAt, made.Note)
+			made.Digest, made.Needs, string(made.State), made.MadeAt, made.ExpiresAt, made.EndedAt, made.Note, int64(made.Amount))
 		if made.Needs == 0 {
 			return nil // it is done at once, with an entry of its own
 		}
 		return s.note(tx, by, made, "act.make", string(Waiting), nil)
 	})
+	if errors.Is(err, db.ErrUnique) { // the same form, at the same moment
+		made, err = s.Get(ctx, a.ID)
+	}
 	if err == nil && !made.same(a) {
 		return Act{}, problem.New(problem.Duplicate, "act_exists", "This form was used for something else. Open it again.")
 	}

@@ -18,6 +18,9 @@ var (
 	ErrLast = errors.New("approval: this is the last approval")
 )
 
+// CodeEnded is the code of the refusal of what has ended.
+const CodeEnded = "act_ended"
+
 const (
 	insertCheck = `INSERT INTO act_checks (act, checker, name, at) VALUES ($1, $2, $3, $4)`
 	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
@@ -32,7 +35,7 @@ func (s *Store) waiting(tx *db.Tx, seen Act) (Act, error) {
 	case a.Digest != seen.Digest || a.digest() != a.Digest:
 		return a, problem.New(problem.InProgress, "act_changed", "This act is not what the page showed. Open it again.")
 	case a.State != Waiting:
-		return a, problem.New(problem.Duplicate, "act_ended", "This act is "+string(a.State)+" already")
+		return a, problem.New(problem.Duplicate, CodeEnded, "This act is "+string(a.State)+" already")
 	case !s.clock.Now().Before(a.ExpiresAt):
 		return a, problem.New(problem.Gone, "act_expired", "This act has expired. Make it again.")
 	}

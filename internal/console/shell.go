@@ -46,6 +46,7 @@ var opsNav = []navItem{
 	{"/stuck", "Stuck", "s", identity.ReadPayments},
 	{"/tenants", "Accounts", "a", identity.ReadTenants},
 	{"/acts", "Acts", "t", identity.ReadActs},
+	{"/policy", "Policy", "y", identity.ReadActs},
 	{"/providers", "Providers", "r", identity.ReadProviders},
 	{"/float", "Float", "f", identity.ReadTreasury},
 	{"/checks", "Checks", "c", identity.ReadChecks},

@@ -91,6 +91,8 @@ const (
 	ReadActs       Permission = "acts.read"
 	MakeMoney      Permission = "money.make"
 	CheckMoney     Permission = "money.check"
+	MakePolicy     Permission = "policy.make"
+	CheckPolicy    Permission = "policy.check"
 	UseSimulator   Permission = "simulator.use"
 )
 
@@ -161,6 +163,12 @@ var policy = []Grant{
 		nil,
 		[]Role{Owner, Operations}},
 	{CheckMoney, "approve or reject what others made with money",
+		nil,
+		[]Role{Owner, Approver}},
+	{MakePolicy, "change how many checkers acts need; where a check is needed, it waits for another person",
+		nil,
+		[]Role{Owner}},
+	{CheckPolicy, "approve or reject such a change",
 		nil,
 		[]Role{Owner, Approver}},
 	{UseSimulator, "use the simulator's handsets, faults and clock (development mode)",

@@ -44,21 +44,24 @@ func (i *Identity) Standing(tx *db.Tx, person, tenant string) (s Standing, err e
 	return s, err
 }
 
-const selectHolders = `SELECT m.person, m.role FROM memberships m JOIN people p ON p.id = m.person
-	WHERE m.tenant = $1 AND p.disabled_at = 0 AND m.person <> $2`
+// Holder is a person with a role who may sign in.
+type Holder struct {
+	Person, Email string
+	Role          Role
+}
 
-// Others counts the people besides one who may sign in and have a permission at a tenant or at the Installation.
-func (i *Identity) Others(tx *db.Tx, person, tenant string, p Permission) (n int, err error) {
-	err = tx.Query(selectHolders, []any{tenant, person}, func(r *db.Row) error {
-		var id string
-		var role Role
-		err := r.Scan(&id, &role)
-		if Can(siteOf(tenant), role, p) {
-			n++
-		}
+const selectHolders = `SELECT m.person, p.email, m.role FROM memberships m JOIN people p ON p.id = m.person
+	WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
+
+// Holders lists who has a role at a tenant or at the Installation and is not disabled.
+func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) {
+	err = tx.Query(selectHolders, []any{tenant}, func(r *db.Row) error {
+		var h Holder
+		err := r.Scan(&h.Person, &h.Email, &h.Role)
+		list = append(list, h)
 		return err
 	})
-	return n, err
+	return list, err
 }
 
 // InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the

@@ -1,0 +1,98 @@
+package acts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// KindPolicy changes how many checkers acts need.
+const KindPolicy = "policy.set"
+
+// lined is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+type lined struct {
+	Kind     string        `json:"kind"`
+	Tenant   string        `json:"tenant"`
+	From     money.Pesewas `json:"pesewas"`
+	Checkers int           `json:"checkers"`
+	Before   int           `json:"before"`
+}
+
+func (l lined) line() approval.Line {
+	return approval.Line{Kind: l.Kind, Tenant: l.Tenant, From: l.From, Checkers: l.Checkers}
+}
+
+func policyKind() kind {
+	return kind{rule: approval.Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, do: (*Acts).doPolicy}
+}
+
+// Kinds are the kinds of acts of which the policy can say how many checkers they need, with what each does.
+func Kinds() map[string]string {
+	return map[string]string{KindFund: "Putting money into a wallet", KindPolicy: "Changing this policy"}
+}
+
+// SetPolicy asks for another line of the policy. id is that of the form.
+func (a *Acts) SetPolicy(ctx context.Context, by approval.By, id string, l approval.Line, reason string) (approval.Act, error) {
+	does, known := Kinds()[l.Kind]
+	if !known {
+		return approval.Act{}, problem.Field("kind", "is not a kind of act")
+	}
+	if l.From < 0 || l.Checkers < approval.Default || l.Checkers > approval.MostCheckers {
+		return approval.Act{}, problem.Field("checkers", "must be 0, 1 or 2")
+	}
+	// A form that is sent twice would see its own line as the one before.
+	if act, err := a.Approval.Get(ctx, id); err == nil && act.Maker == by.Visitor.Person.ID && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(reason) {
+		return act, nil
+	}
+	where := "everywhere"
+	if l.Tenant != "" {
+		t, err := a.Tenants.Get(ctx, l.Tenant)
+		if err != nil {
+			return approval.Act{}, err
+		}
+		where = "for " + t.Name
+	}
+	lines, err := a.Approval.Policy(ctx)
+	if err != nil {
+		return approval.Act{}, err
+	}
+	p := lined{l.Kind, l.Tenant, l.From, l.Checkers, approval.Default}
+	for _, was := range lines {
+		if was.Kind == l.Kind && was.Tenant == l.Tenant && was.From == l.From {
+			p.Before = was.Checkers
+		}
+	}
+	sentence := fmt.Sprintf("%s needs %s from %s on, %s", does, approval.Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
+	return a.make(ctx, by, draft{id: id, kind: KindPolicy, sentence: sentence, reason: reason, payload: p})
+}
+
+// doPolicy changes the line and ends the act in one transaction.
+func (a *Acts) doPolicy(ctx context.Context, act approval.Act, _ string, end finish) error {
+	var p lined
+	if err := json.Unmarshal(act.Payload, &p); err != nil {
+		return fmt.Errorf("acts: the payload of %s: %w", act.ID, err)
+	}
+	rule, known := Rule(p.Kind)
+	if !known {
+		return problem.New(problem.Invalid, "kind_unknown", "There is no such kind of act")
+	}
+	return a.Approval.Write(ctx, func(tx *db.Tx) error {
+		before, err := a.Approval.SetLine(tx, rule, p.line())
+		if err != nil {
+			return err
+		}
+		if before != p.Before {
+			return problem.New(problem.Invalid, "changed_since", "The line was changed since this was made")
+		}
+		return end(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: approval.Checkers(before), After: approval.Checkers(p.Checkers)}})
+	})
+}

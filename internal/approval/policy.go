@@ -1,0 +1,125 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// MostCheckers is how many checkers an act can need.
+const MostCheckers = 2
+
+// Line is one line of the policy: acts of a kind that move at least an amount need so many checkers. A line of a tenant
+// comes before those of the installation, and the highest amount before lower ones.
+type Line struct {
+	Kind     string
+	Tenant   string // empty: at every tenant
+	From     money.Pesewas
+	Checkers int
+}
+
+const (
+	selectPolicy = `SELECT kind, tenant, pesewas, checkers FROM act_policy ORDER BY kind, tenant, pesewas`
+	selectLine   = `SELECT checkers FROM act_policy WHERE kind = $1 AND tenant IN ('', $2) AND pesewas <= $3 ORDER BY tenant DESC, pesewas DESC LIMIT 1`
+	lockLine     = `SELECT checkers FROM act_policy WHERE kind = $1 AND tenant = $2 AND pesewas = $3 FOR UPDATE`
+	setLine      = `INSERT INTO act_policy (kind, tenant, pesewas, checkers) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (kind, tenant, pesewas) DO UPDATE SET checkers = excluded.checkers`
+	dropLine = `DELETE FROM act_policy WHERE kind = $1 AND tenant = $2 AND pesewas = $3`
+)
+
+// Policy gives the lines that somebody has set.
+func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		lines = nil
+		return tx.Query(selectPolicy, nil, func(r *db.Row) error {
+			var l Line
+			err := r.Scan(&l.Kind, &l.Tenant, &l.From, &l.Checkers)
+			lines = append(lines, l)
+			return err
+		})
+	})
+	return lines, err
+}
+
+// Default is in the place of Checkers for a line that is taken away.
+const Default = -1
+
+// Checkers names a number of checkers for people.
+func Checkers(n int) string {
+	switch n {
+	case Default:
+		return "as without a line"
+	case 0:
+		return "no checker"
+	case 1:
+		return "one checker"
+	}
+	return fmt.Sprintf("%d checkers", n)
+}
+
+// SetLine sets a line of the policy or takes it away, in tx. rule is that of the line's kind. A line that the people of the
+// installation cannot satisfy is refused: each who may make such acts must have enough others who may check.
+func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
+	if l.From < 0 || l.Checkers < Default || l.Checkers > MostCheckers {
+		return Default, problem.Field("checkers", "must be 0, 1 or 2, from an amount that is not below zero")
+	}
+	found, err := tx.One(lockLine, []any{l.Kind, l.Tenant, int64(l.From)}, &before)
+	if err != nil {
+		return Default, err
+	}
+	if !found {
+		before = Default
+	}
+	if l.Checkers == Default {
+		tx.Defer(dropLine, -1, l.Kind, l.Tenant, int64(l.From))
+		return before, nil
+	}
+	holders, err := s.people.Holders(tx, identity.Installation)
+	if err != nil {
+		return before, err
+	}
+	for _, h := range holders {
+		if identity.Can(identity.InstallationSite, h.Role, rule.Make) && others(holders, h.Person, rule) < l.Checkers {
+			return before, problem.New(problem.Forbidden, "policy_locks_out",
+				fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, others(holders, h.Person, rule), Checkers(l.Checkers)))
+		}
+	}
+	tx.Defer(setLine, 1, l.Kind, l.Tenant, int64(l.From), l.Checkers)
+	return before, nil
+}
+
+// others counts who may check what a maker makes.
+func others(holders []identity.Holder, maker string, rule Rule) (n int) {
+	for _, h := range holders {
+		if h.Person != maker && identity.Can(identity.InstallationSite, h.Role, rule.Check) {
+			n++
+		}
+	}
+	return n
+}
+
+// needs says how many checkers an act needs: what the policy says, else one in production, where there is somebody else who
+// may check.
+func (s *Store) needs(tx *db.Tx, rule Rule, a Act) (int, error) {
+	holders, err := s.people.Holders(tx, identity.Installation)
+	if err != nil {
+		return 0, err
+	}
+	there, n := others(holders, a.Maker, rule), 0
+	found, err := tx.One(selectLine, []any{a.Kind, a.Tenant, int64(a.Amount)}, &n)
+	switch {
+	case err != nil:
+		return 0, err
+	case found && n > there:
+		return 0, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Checkers(n), there))
+	case found:
+		return n, nil
+	case !s.production:
+		return 0, nil
+	}
+	return min(there, 1), nil
+}

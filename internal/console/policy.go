@@ -1,0 +1,87 @@
+package console
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+)
+
+var policyColumns = []page.Column{{Name: "What"}, {Name: "Where"}, {Name: "From", Right: true}, {Name: "Needs"}}
+
+// policyForm asks for another line of the policy.
+func policyForm(id, kind, tenant, amount, checkers, reason string) page.Form {
+	f := page.Form{ID: "policy", Action: "/ops/policy", Submit: "Change the policy", Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of act", Value: kind},
+		{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "The id of an account; empty: everywhere."},
+		{Name: "amount", Label: "From an amount in cedis on", Value: amount, Max: 20, Required: true},
+		{Name: "checkers", Label: "Needs", Value: checkers, Options: []page.Option{{Value: "1", Text: "One checker"}, {Value: "2", Text: "Two checkers"}, {Value: "0", Text: "No checker"}, {Value: "-1", Text: "As without a line"}}},
+		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
+	for name, does := range acts.Kinds() {
+		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
+	}
+	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
+	return f
+}
+
+// policyPage shows how many checkers acts need, and asks for another line.
+func policyPage(v *visit) (answer, error) {
+	return v.policy(policyForm(uuid.Must(uuid.NewV7()).String(), acts.KindFund, "", "0.00", "1", ""))
+}
+
+func (v *visit) policy(form page.Form) (answer, error) {
+	lines, err := v.console.Acts.Approval.Policy(v.ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	var rows []page.Row
+	for _, l := range lines {
+		where := "Everywhere"
+		if l.Tenant != "" {
+			where = l.Tenant
+			if t, err := v.console.Tenants.Get(v.ctx, l.Tenant); err == nil { // a name that cannot be read now is left out
+				where = t.Name
+			}
+		}
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(acts.Kinds()[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(approval.Checkers(l.Checkers))}})
+	}
+	return answer{title: "Policy", body: policyBody(rows, v.can(identity.MakePolicy), form)}, nil
+}
+
+// setPolicy asks for another line.
+func setPolicy(v *visit) (answer, error) {
+	value := v.r.PostFormValue
+	v.formPage = "/ops/policy"
+	l := approval.Line{Kind: value("kind"), Tenant: value("tenant")}
+	var act approval.Act
+	amount, err := money.Parse(value("amount"))
+	checkers, countErr := strconv.Atoi(value("checkers"))
+	switch {
+	case err != nil || amount < 0:
+		err = problem.Field("amount", "must be an amount that is not below zero, such as 1000.00")
+	case countErr != nil:
+		err = problem.Field("checkers", "must be one of the list")
+	default:
+		l.From, l.Checkers = amount, checkers
+		act, err = v.console.Acts.SetPolicy(v.ctx, v.by(), value("id"), l, value("reason"))
+	}
+	if problem.Is(err, problem.NotFound) {
+		err = problem.Field("tenant", "is not an account")
+	}
+	if problem.Is(err, problem.Invalid) {
+		a, pageErr := v.policy(faulty(policyForm(value("id"), l.Kind, l.Tenant, value("amount"), value("checkers"), value("reason")), err))
+		a.wrong = true
+		return a, pageErr
+	}
+	return answer{to: "/ops/acts/" + act.ID}, err
+}
