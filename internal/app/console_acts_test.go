@@ -89,7 +89,9 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	digest := regexp.MustCompile(`name="digest" value="([0-9a-f]{64})"`).FindStringSubmatch(own.text)[1]
 	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
 
+	b.want(http.StatusOK, "/ops", "Made by you, and not checked yet", act)
 	b.as(checker)
+	b.want(http.StatusOK, "/ops", "Waits for your check", act)
 	b.want(http.StatusForbidden, page)
 	b.want(http.StatusOK, "/ops/acts?state=waiting", act)
 	p = b.want(http.StatusOK, act, "Approve and do it", "Paid by bank, slip 4711", "ama@example.com")
@@ -159,4 +161,35 @@ func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
 	p := b.post(http.StatusOK, fund, "amount", "1000", "reason", "x")
 	b.post(http.StatusSeeOther, fund+"/confirm", "id", p.hidden(t, "id"), "amount", "1000.00", "reason", "x")
 	b.want(http.StatusOK, "/ops/acts/"+p.hidden(t, "id"), "0 of 2")
+}
+
+// A role that was taken away is gone from pages within a second, and from acts at once.
+func TestARoleThatWasTakenAwayDoesNothing(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	maker, kofi := b.joins("ama@example.com", identity.Operations), b.joins("kofi@example.com", identity.Approver)
+	b.clock.Advance(identity.Freshness)
+	fund := "/ops/tenants/" + shop.ID + "/fund"
+	b.as(maker)
+	p := b.post(http.StatusOK, fund, "amount", "5", "reason", "x")
+	act := "/ops/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, fund+"/confirm", "id", p.hidden(t, "id"), "amount", "5.00", "reason", "x")
+	b.as(kofi)
+	digest := b.want(http.StatusOK, act).hidden(t, "digest")
+	err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, _, err := b.identity.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The page still knows the role of a moment ago; the transaction does not.
+	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest); !strings.Contains(p.text, "does not have the permission") {
+		t.Fatal(p.text)
+	}
+	b.clock.Advance(identity.Freshness)
+	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
+	b.want(http.StatusForbidden, act)
+	b.wallet(shop, 0)
 }

@@ -264,3 +264,24 @@ func (v *visit) waitingFor(t tenant.Tenant) ([]page.Row, error) {
 	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{Tenant: t.ID, State: approval.Waiting, Limit: pageRows})
 	return actRows(list), err
 }
+
+// waitingActs are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
+func (v *visit) waitingActs() (forYou, byYou []page.Row, err error) {
+	if !v.can(identity.ReadActs) {
+		return nil, nil, nil
+	}
+	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{State: approval.Waiting, Limit: pageRows})
+	if err != nil {
+		return nil, nil, err
+	}
+	var check, own []approval.Act
+	for _, a := range list {
+		switch m := v.may(a); {
+		case m.approve:
+			check = append(check, a)
+		case m.withdraw:
+			own = append(own, a)
+		}
+	}
+	return actRows(check), actRows(own), nil
+}

@@ -79,6 +79,9 @@ func overview(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	o.checks = v.console.Checks()
+	if o.forYou, o.byYou, err = v.waitingActs(); err != nil {
+		return answer{}, err
+	}
 	live, err := v.part("overview", 5, overviewPage(v, o))
 	return answer{title: "Overview", body: live}, err
 }
@@ -89,6 +92,8 @@ type overviewOf struct {
 	latest    []page.Row
 	providers []providerLine
 	checks    []Check
+	forYou    []page.Row // acts that wait for the visitor's check
+	byYou     []page.Row // the visitor's own that wait
 }
 
 // sum is what the stuck payments are worth.
