@@ -1,17 +1,20 @@
 package app
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/tenant"
 )
 
-// What makola ledger check would find, a server finds by itself: in the ledger, in the payments, in the
-// messages.
+// What makola ledger check and makola audit verify would find, a server finds by itself: in the ledger, in the payments,
+// in the messages, in the audit log.
 func TestTheServerChecksEveryBook(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -32,7 +35,7 @@ func TestTheServerChecksEveryBook(t *testing.T) {
 				}
 				return faults
 			}
-			if got := found(); got[bookLedger]+got[bookPayments]+got[bookMessages] != 0 {
+			if got := found(); got[bookLedger]+got[bookPayments]+got[bookMessages]+got[bookAudit] != 0 {
 				t.Fatalf("a new installation has faults: %v", got)
 			}
 			write := func(fn func(tx *db.Tx) error) {
@@ -67,6 +70,24 @@ func TestTheServerChecksEveryBook(t *testing.T) {
 			})
 			if got := found(); got[bookLedger] == 0 {
 				t.Errorf("a wallet with too much: %v", got)
+			}
+			for range 2 {
+				write(func(tx *db.Tx) error { return a.audit.Write(tx, audit.Entry{Actor: "ama", Action: "tenant.set"}) })
+			}
+			if _, err := a.audit.Link(t.Context()); err != nil && !errors.Is(err, db.ErrUnique) { // a node that does it was quicker
+				t.Fatal(err)
+			}
+			clocktest.Await(t, "the entries are linked", func() bool { h, err := a.audit.Head(t.Context()); return err == nil && h.Number >= 2 })
+			if got := found(); got[bookAudit] != 0 {
+				t.Errorf("a chain as it was linked: %v", got)
+			}
+			write(func(tx *db.Tx) error { // the end is cut off, which this node alone can know
+				tx.Defer("DELETE FROM audit_log WHERE id = (SELECT entry FROM audit_chain ORDER BY number DESC LIMIT 1)", 1)
+				tx.Defer("DELETE FROM audit_chain WHERE number = (SELECT max(number) FROM audit_chain)", 1)
+				return nil
+			})
+			if got := found(); got[bookAudit] != 1 {
+				t.Errorf("a chain without its end: %v", got)
 			}
 		})
 	}

@@ -57,6 +57,7 @@ type parts struct {
 	tenants   *tenant.Store
 	access    *access.Access
 	audit     *audit.Log
+	auditHead audit.Head // that the last check saw, of the one that checks
 	identity  *identity.Identity
 	acts      *acts.Acts
 	jobs      *jobs.Queue
@@ -273,7 +274,30 @@ func (a *App) checkBooks(ctx context.Context) error {
 		a.checkBook(ctx, bookMessages, func(ctx context.Context) ([]string, error) {
 			r, err := a.messaging.Check(ctx)
 			return r.Problems, err
-		}))
+		}),
+		a.checkBook(ctx, bookAudit, a.checkAudit))
+}
+
+// checkAudit goes through the chain of the audit log, which must still have the head that this node saw the last time.
+func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
+	state, err := a.recovery.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if state.Lasts() { // the database may have gone back in time, and its chain with it
+		a.auditHead = audit.Head{}
+	}
+	v, err := a.audit.Verify(ctx, a.auditHead)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range v.Faults {
+		problems = append(problems, fmt.Sprintf("link %d, entry %s: %s", f.Number, f.Entry, f.What))
+	}
+	if v.OK() {
+		a.auditHead = v.Head
+	}
+	return problems, nil
 }
 
 // checkBook makes one check, unless it rests.

@@ -42,6 +42,7 @@ const (
 	bookLedger   = "ledger"
 	bookPayments = "payments"
 	bookMessages = "messages"
+	bookAudit    = "audit"
 )
 
 // book is what the last check of one of the books found.
@@ -54,7 +55,7 @@ type book struct {
 func newMeters(a *App) *meters {
 	m := &meters{
 		registry: prometheus.NewRegistry(),
-		books:    map[string]*book{bookLedger: {}, bookPayments: {}, bookMessages: {}},
+		books:    map[string]*book{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookAudit: {}},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_http_in_flight", Help: "Requests that are being answered."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
@@ -82,7 +83,7 @@ func newMeters(a *App) *meters {
 	for name, b := range m.books {
 		labels := prometheus.Labels{"book": name}
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_faults", ConstLabels: labels,
-			Help: "What this node's last check of the ledger, of the payments or of the messages against it found wrong; must be 0."},
+			Help: "What this node's last check found wrong: of the ledger, of the payments or the messages against it, or of the audit log's chain; must be 0."},
 			func() float64 { return float64(b.faults.Load()) }))
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_last_check_timestamp_seconds", ConstLabels: labels,
 			Help: "When this node last made that check."}, func() float64 { return float64(b.checked.Load()) }))
@@ -218,12 +219,14 @@ var (
 	backupLast      = prometheus.NewDesc("makola_backup_last_timestamp_seconds", "When the last backup that is remembered was made, in seconds since 1970; 0 when there is none.", nil, nil)
 	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)
 	otpTapsClosed   = prometheus.NewDesc("makola_otp_taps_closed", "Ranges of numbers that are closed to a customer's one-time passwords now.", nil, nil)
+	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "How old the oldest entry of the audit log is that is not in its chain; 0 when all are.", nil, nil)
+	actsWaiting     = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, actsWaiting} {
 		to <- d
 	}
 }
@@ -270,6 +273,20 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 			at = float64(last.MadeAt.Unix())
 		}
 		gauge(backupLast, at)
+	}
+	since, err := s.app.audit.UnlinkedSince(ctx)
+	s.complain(err)
+	if err == nil {
+		age := 0.0
+		if !since.IsZero() {
+			age = max(0, s.app.clock.Since(since).Seconds())
+		}
+		gauge(auditUnlinked, age)
+	}
+	acts, err := s.app.acts.Approval.Waiting(ctx)
+	s.complain(err)
+	if err == nil {
+		gauge(actsWaiting, float64(acts))
 	}
 	strays, err := s.app.messaging.OrphanReceipts(ctx)
 	s.complain(err)

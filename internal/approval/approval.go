@@ -174,6 +174,17 @@ func (s *Store) List(ctx context.Context, f Filter) (list []Act, err error) {
 	return list, err
 }
 
+const countWaiting = `SELECT count(*) FROM acts WHERE state = 'waiting'`
+
+// Waiting counts the acts that wait.
+func (s *Store) Waiting(ctx context.Context) (n int, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countWaiting, nil, &n)
+		return err
+	})
+	return n, err
+}
+
 // Write runs fn in one transaction, for acts that no domain has a verb for.
 func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
 

@@ -152,6 +152,17 @@ func (l *Log) unlinked(ctx context.Context) (found int, err error) {
 	return found, err
 }
 
+const selectOldestUnlinked = `SELECT coalesce(min(at), 0) FROM audit_log WHERE linked = 0`
+
+// UnlinkedSince is the time of the oldest entry that is not linked; zero: all are.
+func (l *Log) UnlinkedSince(ctx context.Context) (at time.Time, err error) {
+	err = l.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectOldestUnlinked, nil, &at)
+		return err
+	})
+	return at, err
+}
+
 // Keep links entries as they come, and logs the head when it begins and once a day, until ctx ends. One node at a time
 // should run it.
 func (l *Log) Keep(ctx context.Context, log *slog.Logger) {

@@ -79,12 +79,18 @@ func TestLinkedEntriesVerify(t *testing.T) {
 	each(t, 7, func(f *fixture) {
 		f.clock.Advance(lateAfter + 1)
 		f.write(3)
+		if at, err := f.UnlinkedSince(f.t.Context()); err != nil || !at.Equal(f.clock.Now()) {
+			f.t.Fatal(at, err)
+		}
 		v := f.verify(Head{})
 		if !v.OK() || v.Links != 7 || v.Unlinked != 3 || v.Late != 0 || v.Head.Number != 7 {
 			f.t.Fatalf("%+v", v)
 		}
 		f.link(3)
 		f.link(0)
+		if at, err := f.UnlinkedSince(f.t.Context()); err != nil || !at.IsZero() {
+			f.t.Fatal(at, err)
+		}
 		if after := f.verify(v.Head); !after.OK() || after.Links != 10 || after.Unlinked != 0 || after.Head == v.Head {
 			f.t.Fatalf("%+v", after)
 		}

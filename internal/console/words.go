@@ -134,7 +134,7 @@ func operationWord(operation string) string {
 }
 
 // checkWords name the books that are checked.
-var checkWords = map[string]string{"ledger": "Ledger", "payments": "Payments against the ledger", "messages": "Messages against the ledger"}
+var checkWords = map[string]string{"ledger": "Ledger", "payments": "Payments against the ledger", "messages": "Messages against the ledger", "audit": "Audit log against its chain"}
 
 // messageKinds name the kinds of sends.
 var messageKinds = map[string]string{"campaign": "Campaign", "otp": "One-time password"}
