@@ -26,9 +26,12 @@ type Deps struct {
 	Approval *approval.Store
 	Ledger   *ledger.Ledger
 	Tenants  *tenant.Store
-	// Fund puts money into a tenant's wallet; also runs in the transaction that moves it.
-	Fund func(ctx context.Context, tenant string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
+	// Fund puts money into a tenant's wallet, and Adjust corrects one.
+	Fund, Adjust Mover
 }
+
+// Mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
+type Mover func(ctx context.Context, tenant string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
 // Acts does acts. It is safe for concurrent use.
 type Acts struct{ Deps }
@@ -47,7 +50,11 @@ type kind struct {
 
 // kinds are those that there are, by the names under which they are stored.
 func kinds() map[string]kind {
-	return map[string]kind{KindFund: fundKind(), KindPolicy: policyKind()}
+	return map[string]kind{
+		KindFund:   walletKind(func(a *Acts) Mover { return a.Deps.Fund }),
+		KindAdjust: walletKind(func(a *Acts) Mover { return a.Deps.Adjust }),
+		KindPolicy: policyKind(),
+	}
 }
 
 // Rule says who may make and check acts of a kind.

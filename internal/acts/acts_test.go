@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
@@ -62,7 +63,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	pay := payments.New(payments.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,
 		Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Routes: route.New(d, c, quiet, nil, nil)})
 	t.Cleanup(pay.Close)
-	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Fund: pay.Fund})
+	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Fund: pay.Fund, Adjust: pay.Adjust})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err
@@ -477,6 +478,42 @@ func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
 		}
 		if r, err := f.ledger.Check(f.t.Context()); err != nil || !r.OK() {
 			f.t.Fatal(r, err)
+		}
+	})
+}
+
+// A correction takes no more than the wallet has when it is approved.
+func TestACorrectionIsDoneOnceOrFails(t *testing.T) {
+	each(t, func(f *fixture) {
+		adjust := func(amount money.Pesewas) approval.Act {
+			f.t.Helper()
+			act, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, "booked twice")
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return act
+		}
+		in, out, again := adjust(50_000_000), adjust(-50_000_000), adjust(-50_000_000)
+		if in.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): put GHS 500,000.00 into it" ||
+			out.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
+			f.t.Fatalf("%+v\n%+v", in, out)
+		}
+		approve := func(act approval.Act, want approval.State, times int64) {
+			f.t.Helper()
+			after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			if err != nil || after.State != want {
+				f.t.Fatalf("%+v, %v", after, err)
+			}
+			f.has(times)
+		}
+		approve(in, approval.Done, 1)
+		approve(out, approval.Done, 0)
+		if e := f.entries()[0]; e.Action != KindAdjust || e.Changes()[0].Before != "GHS 500,000.00" || e.Changes()[0].After != "GHS 0.00" {
+			f.t.Fatalf("%+v", e)
+		}
+		approve(again, approval.Failed, 0)
+		if _, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func policyKind() kind {
 
 // Kinds are the kinds of acts of which the policy can say how many checkers they need, with what each does.
 func Kinds() map[string]string {
-	return map[string]string{KindFund: "Putting money into a wallet", KindPolicy: "Changing this policy"}
+	return map[string]string{KindFund: "Putting money into a wallet", KindAdjust: "Correcting a wallet", KindPolicy: "Changing this policy"}
 }
 
 // SetPolicy asks for another line of the policy. id is that of the form.

@@ -164,7 +164,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	approvals := approval.New(a.db, a.clock, a.audit, a.identity, a.production)
-	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Fund: a.payments.Fund})
+	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Fund: a.payments.Fund, Adjust: a.payments.Adjust})
 	a.jobs.Periodic("acts-expire", expireEvery, approvals.Expire)
 	if err := a.buildMessaging(); err != nil {
 		return err

@@ -114,7 +114,7 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	b.want(http.StatusSeeOther, page) // five minutes are over for the maker, too
 	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(maker.Key), "back", page).leads(t, page)
 	p = b.post(http.StatusOK, page, "amount", "500000.00", "reason", "another slip")
-	if !strings.Contains(p.text, "Is this another payment?") {
+	if !strings.Contains(p.text, "Is this another one?") {
 		t.Error("the same amount again is not warned of")
 	}
 	b.clock.Advance(time.Second)
@@ -192,4 +192,39 @@ func TestARoleThatWasTakenAwayDoesNothing(t *testing.T) {
 	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
 	b.want(http.StatusForbidden, act)
 	b.wallet(shop, 0)
+}
+
+// A wallet is corrected in both directions; what it does not have is not taken.
+func TestAWalletIsCorrected(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	demo, err := b.tenants.Get(t.Context(), demoTenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has, err := b.ledger.Balance(t.Context(), demo.Wallet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/ops/tenants/" + demoTenant + "/adjust"
+	b.want(http.StatusOK, path, "Take out of the wallet")
+	correct := func(way, amount string) page {
+		t.Helper()
+		p := b.post(http.StatusOK, path, "way", way, "amount", amount, "reason", "booked twice")
+		id := p.hidden(t, "id")
+		b.post(http.StatusSeeOther, path+"/confirm", "id", id, "way", p.hidden(t, "way"), "amount", p.hidden(t, "amount"), "reason", "booked twice").leads(t, "/ops/acts/"+id)
+		return b.get("/ops/acts/" + id)
+	}
+	if p := correct("out", "7.50"); !strings.Contains(p.text, "take test GHS 7.50 out of it") || !strings.Contains(p.text, "Done") {
+		t.Error(p.text)
+	}
+	b.wallet(demo, has-750)
+	correct("in", "7.50")
+	b.wallet(demo, has)
+	if p := correct("out", "99999999.00"); !strings.Contains(p.text, "Failed") || !strings.Contains(p.text, "does not cover it") {
+		t.Error(p.text)
+	}
+	b.wallet(demo, has)
+	b.post(http.StatusUnprocessableEntity, path, "way", "around", "amount", "1", "reason", "x")
 }

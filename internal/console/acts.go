@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -44,14 +45,39 @@ func (v *visit) about() (tenant.Tenant, error) {
 	return t, err
 }
 
-func fundForm(t tenant.Tenant, amount, reason string) page.Form {
-	return page.Form{ID: "fund", Action: "/ops/tenants/" + t.ID + "/fund", Submit: "Go on", Fields: []page.Field{
-		{Name: "amount", Label: "Amount in cedis", Value: amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is moved before you have seen it once more."},
-		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "By what it was paid, for the checker and the audit log."}}}
+// walletOrder is one thing that people do to a wallet.
+type walletOrder struct {
+	name, kind, title, lead string
+	takes                   bool // money may be taken out, too
+	ask                     func(v *visit, id, tenant string, amount money.Pesewas, reason string) (approval.Act, error)
 }
 
-// fundPage asks how much to put into a wallet.
-func fundPage(v *visit) (answer, error) {
+var (
+	funding = walletOrder{"fund", acts.KindFund, "Put money into the wallet", "The account has paid you outside of Makola.", false,
+		func(v *visit, id, tenant string, amount money.Pesewas, reason string) (approval.Act, error) {
+			return v.console.Acts.Fund(v.ctx, v.by(), id, tenant, amount, reason)
+		}}
+	adjusting = walletOrder{"adjust", acts.KindAdjust, "Correct the wallet", "For what was booked wrongly. Money is made or taken away here: no payment stands behind it.", true,
+		func(v *visit, id, tenant string, amount money.Pesewas, reason string) (approval.Act, error) {
+			return v.console.Acts.Adjust(v.ctx, v.by(), id, tenant, amount, reason)
+		}}
+)
+
+func (o walletOrder) path(t tenant.Tenant) string { return "/ops/tenants/" + t.ID + "/" + o.name }
+
+// form asks how much, and why.
+func (o walletOrder) form(t tenant.Tenant, amount, way, reason string) page.Form {
+	f := page.Form{ID: o.name, Action: o.path(t), Submit: "Go on", Fields: []page.Field{
+		{Name: "amount", Label: "Amount in cedis", Value: amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is moved before you have seen it once more."},
+		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "By what it is known, for the checker and the audit log."}}}
+	if o.takes {
+		f.Fields = slices.Insert(f.Fields, 0, page.Field{Name: "way", Label: "Direction", Value: way, Options: []page.Option{{Value: "in", Text: "Put into the wallet"}, {Value: "out", Text: "Take out of the wallet"}}})
+	}
+	return f
+}
+
+// page asks how much.
+func (o walletOrder) page(v *visit) (answer, error) {
 	t, err := v.about()
 	if err != nil {
 		return answer{}, err
@@ -59,66 +85,77 @@ func fundPage(v *visit) (answer, error) {
 	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
 		return answer{}, err
 	}
-	return answer{title: "Put money into the wallet", body: fundBody(t, fundForm(t, "", ""))}, nil
+	return answer{title: o.title, body: walletBody(o, t, o.form(t, "", "in", ""))}, nil
 }
 
-// fundAmount reads the amount of the form.
-func (v *visit) fundAmount() (money.Pesewas, error) {
+// amount reads the amount of the form, below zero where it is taken out.
+func (o walletOrder) amount(v *visit) (money.Pesewas, error) {
 	amount, err := money.Parse(v.r.PostFormValue("amount"))
 	if err != nil || amount <= 0 {
 		return 0, problem.Field("amount", "must be an amount above zero, such as 1250.00")
 	}
+	switch way := v.r.PostFormValue("way"); {
+	case o.takes && way == "out":
+		return -amount, nil
+	case o.takes && way != "in":
+		return 0, problem.Field("way", "must be one of the list")
+	}
 	return amount, nil
 }
 
-// fundConfirm shows what would be done.
-func fundConfirm(v *visit) (answer, error) {
+// confirm shows what would be done.
+func (o walletOrder) confirm(v *visit) (answer, error) {
 	t, err := v.about()
 	if err != nil {
 		return answer{}, err
 	}
-	text, reason := v.r.PostFormValue("amount"), v.r.PostFormValue("reason")
-	amount, err := v.fundAmount()
+	value := v.r.PostFormValue
+	amount, err := o.amount(v)
 	if err != nil {
-		return answer{title: "Put money into the wallet", wrong: true, body: fundBody(t, faulty(fundForm(t, text, reason), err))}, nil
+		return answer{title: o.title, wrong: true, body: walletBody(o, t, faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
 	}
 	wallet := t.Wallet()
 	before, err := v.console.Ledger.Balance(v.ctx, wallet)
 	if err != nil {
 		return answer{}, err
 	}
-	worth := wallet.Asset.Text(int64(amount))
-	facts := []page.Fact{{Name: "Account", Value: page.Text(t.Name + " (" + string(t.Mode) + ")")}, {Name: "Id", Value: page.ID(t.ID)}, {Name: "Amount", Value: page.Text(worth)}}
-	if amount >= inWords {
-		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(amount))})
+	size, submit := max(amount, -amount), "Put %s into the wallet"
+	if amount < 0 {
+		submit = "Take %s out of the wallet"
+	}
+	worth := wallet.Asset.Text(int64(size))
+	facts := []page.Fact{{Name: "Account", Value: page.Text(t.Name + " (" + string(t.Mode) + ")")}, {Name: "Id", Value: page.ID(t.ID)}, {Name: "Amount", Value: page.Text(wallet.Asset.Text(int64(amount)))}}
+	if size >= inWords {
+		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(size))})
 	}
 	facts = append(facts, page.Fact{Name: "In the wallet now", Value: page.Text(wallet.Asset.Text(before))}, page.Fact{Name: "In the wallet then", Value: page.Text(wallet.Asset.Text(before + int64(amount)))},
-		page.Fact{Name: "Reason", Value: page.Text(reason)})
-	alike, found, err := v.console.Ledger.BookedAlike(v.ctx, ledger.Booking{Kind: acts.KindFund, Account: wallet, Amount: int64(amount)}, v.console.Clock.Now().Add(-alikeFor))
+		page.Fact{Name: "Reason", Value: page.Text(value("reason"))})
+	alike, found, err := v.console.Ledger.BookedAlike(v.ctx, ledger.Booking{Kind: o.kind, Account: wallet, Amount: int64(amount)}, v.console.Clock.Now().Add(-alikeFor))
 	if err != nil {
 		return answer{}, err
 	}
 	warning := ""
 	if found {
-		warning = "The same amount was put into this wallet at " + page.When(alike.At) + "."
+		warning = "The same was done to this wallet at " + page.When(alike.At) + "."
 	}
-	form := page.Form{ID: "confirm", Action: "/ops/tenants/" + t.ID + "/fund/confirm", Submit: "Put " + worth + " into the wallet", Fields: []page.Field{
-		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "amount", Type: "hidden", Value: amount.String()}, {Name: "reason", Type: "hidden", Value: reason}}}
-	return answer{title: "Put money into the wallet", body: fundConfirmBody(warning, facts, form, "/ops/tenants/"+t.ID+"/fund")}, nil
+	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "amount", Type: "hidden", Value: size.String()},
+		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
+	return answer{title: o.title, body: walletConfirmBody(o, warning, facts, form, o.path(t))}, nil
 }
 
-// fund makes the act. The form's id is the act's: sent twice it makes one.
-func fund(v *visit) (answer, error) {
+// do makes the act. The form's id is the act's: sent twice it makes one.
+func (o walletOrder) do(v *visit) (answer, error) {
 	t, err := v.about()
 	if err != nil {
 		return answer{}, err
 	}
-	v.formPage = "/ops/tenants/" + t.ID + "/fund"
-	amount, err := v.fundAmount()
+	v.formPage = o.path(t)
+	amount, err := o.amount(v)
 	if err != nil {
 		return answer{}, err
 	}
-	act, err := v.console.Acts.Fund(v.ctx, v.by(), v.r.PostFormValue("id"), t.ID, amount, v.r.PostFormValue("reason"))
+	act, err := o.ask(v, v.r.PostFormValue("id"), t.ID, amount, v.r.PostFormValue("reason"))
 	if err != nil {
 		return answer{}, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-func fundBody(t tenant.Tenant, f page.Form) templ.Component {
+func walletBody(o walletOrder, t tenant.Tenant, f page.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -39,7 +39,7 @@ func fundBody(t tenant.Tenant, f page.Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Put money into the wallet", "Of "+t.Name+" ("+string(t.Mode)+"), which has paid you outside of Makola.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head(o.title, "Of "+t.Name+" ("+string(t.Mode)+"). "+o.lead).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -55,7 +55,7 @@ func fundBody(t tenant.Tenant, f page.Form) templ.Component {
 	})
 }
 
-func fundConfirmBody(warning string, facts []page.Fact, f page.Form, back string) templ.Component {
+func walletConfirmBody(o walletOrder, warning string, facts []page.Fact, f page.Form, back string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -81,12 +81,12 @@ func fundConfirmBody(warning string, facts []page.Fact, f page.Form, back string
 			return templ_7745c5c3_Err
 		}
 		if warning != "" {
-			templ_7745c5c3_Err = page.Note(page.Open, "Is this another payment?", warning).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Open, "Is this another one?", warning).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = page.Confirm("Put money into the wallet?", facts, f, back).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Confirm(o.title+"?", facts, f, back).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -99,9 +99,6 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
-		{Method: http.MethodGet, Path: "/ops/tenants/{id}/fund", Permission: identity.MakeMoney, handle: fundPage},
-		{Method: http.MethodPost, Path: "/ops/tenants/{id}/fund", Permission: identity.MakeMoney, Inputs: []Input{{"amount", 20}, reason}, handle: fundConfirm},
-		{Method: http.MethodPost, Path: "/ops/tenants/{id}/fund/confirm", Permission: identity.MakeMoney, Inputs: []Input{{"id", 36}, {"amount", 20}, reason}, handle: fund},
 		{Method: http.MethodGet, Path: "/ops/acts", Permission: identity.ReadActs, Inputs: []Input{before, {"state", 12}}, handle: actList},
 		{Method: http.MethodGet, Path: "/ops/acts/{id}", Permission: identity.ReadActs, handle: actPage},
 		{Method: http.MethodPost, Path: "/ops/acts/{id}/approve", Permission: identity.CheckMoney, Inputs: []Input{digest}, handle: approveAct},
@@ -113,6 +110,13 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
 		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, handle: floats},
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: identity.ReadChecks, handle: checks},
+	}
+	for _, o := range []walletOrder{funding, adjusting} {
+		base, inputs := "/ops/tenants/{id}/"+o.name, []Input{{"id", 36}, {"amount", 20}, {"way", 3}, reason}
+		routes = append(routes,
+			Route{Method: http.MethodGet, Path: base, Permission: identity.MakeMoney, handle: o.page},
+			Route{Method: http.MethodPost, Path: base, Permission: identity.MakeMoney, Inputs: inputs, handle: o.confirm},
+			Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, handle: o.do})
 	}
 	for i := range routes {
 		routes[i].Site = operators

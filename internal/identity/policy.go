@@ -159,7 +159,7 @@ var policy = []Grant{
 	{ReadActs, "see acts that were made, and what became of them",
 		nil,
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Auditor}},
-	{MakeMoney, "put money into wallets; where a check is needed, it waits for another person",
+	{MakeMoney, "put money into wallets and correct them; where a check is needed, it waits for another person",
 		nil,
 		[]Role{Owner, Operations}},
 	{CheckMoney, "approve or reject what others made with money",

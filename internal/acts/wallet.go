@@ -1,0 +1,99 @@
+package acts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// KindFund puts money into a tenant's wallet: the tenant has paid us outside of Makola. KindAdjust corrects a wallet, in
+// either direction.
+const (
+	KindFund   = "wallet.fund"
+	KindAdjust = "wallet.adjust"
+)
+
+// wallet is what the maker of an act about a wallet asked for and saw. Its members and their order are what is hashed: they
+// never change.
+type wallet struct {
+	Tenant string        `json:"tenant"`
+	Name   string        `json:"name"`
+	Mode   string        `json:"mode"`
+	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
+}
+
+func walletKind(verb func(a *Acts) Mover) kind {
+	return kind{
+		rule: approval.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
+		do: func(a *Acts, ctx context.Context, act approval.Act, actor string, end finish) error {
+			return a.move(ctx, verb(a), act, actor, end)
+		},
+	}
+}
+
+// Fund asks for money to be put into a tenant's wallet. id is that of the form.
+func (a *Acts) Fund(ctx context.Context, by approval.By, id, tenantID string, amount money.Pesewas, reason string) (approval.Act, error) {
+	if amount <= 0 {
+		return approval.Act{}, problem.Field("amount", "must be above zero")
+	}
+	return a.ask(ctx, by, draft{id: id, kind: KindFund, tenant: tenantID, reason: reason}, amount, "Put %s into the wallet of %s (%s, %s)")
+}
+
+// Adjust asks for a wallet to be corrected by an amount, which is below zero where it is taken out.
+func (a *Acts) Adjust(ctx context.Context, by approval.By, id, tenantID string, amount money.Pesewas, reason string) (approval.Act, error) {
+	if amount == 0 {
+		return approval.Act{}, problem.Field("amount", "must not be zero")
+	}
+	sentence := "Correct the wallet of %[2]s (%[3]s, %[4]s): put %[1]s into it"
+	if amount < 0 {
+		sentence = "Correct the wallet of %[2]s (%[3]s, %[4]s): take %[1]s out of it"
+	}
+	return a.ask(ctx, by, draft{id: id, kind: KindAdjust, tenant: tenantID, reason: reason}, amount, sentence)
+}
+
+// ask makes an act about a tenant's wallet; the sentence gets the amount, and the tenant's name, mode and id.
+func (a *Acts) ask(ctx context.Context, by approval.By, d draft, amount money.Pesewas, sentence string) (approval.Act, error) {
+	t, err := a.Tenants.Get(ctx, d.tenant)
+	if err != nil {
+		return approval.Act{}, err
+	}
+	d.amount = max(amount, -amount)
+	d.sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.amount)), t.Name, t.Mode, t.ID)
+	d.payload = wallet{t.ID, t.Name, string(t.Mode), amount}
+	return a.make(ctx, by, d)
+}
+
+// move moves the money, books it under the act's id and ends the act in one transaction.
+func (a *Acts) move(ctx context.Context, verb Mover, act approval.Act, actor string, end finish) error {
+	var w wallet
+	if err := json.Unmarshal(act.Payload, &w); err != nil {
+		return fmt.Errorf("acts: the payload of %s: %w", act.ID, err)
+	}
+	return verb(ctx, w.Tenant, w.Amount, act.Reason, actor, func(tx *db.Tx) error {
+		t, err := a.Tenants.Locked(tx, w.Tenant)
+		if err != nil {
+			return err
+		}
+		if t.Name != w.Name || string(t.Mode) != w.Mode {
+			return problem.New(problem.Invalid, "changed_since", fmt.Sprintf("The account is called %s now, and was %s when this was made", t.Name, w.Name))
+		}
+		key := t.Wallet()
+		before, err := a.Ledger.BalanceIn(tx, key)
+		if err != nil {
+			return err
+		}
+		after := before + int64(w.Amount)
+		if err := end(tx, []audit.Change{{What: "wallet of " + t.Name, Before: key.Asset.Text(before), After: key.Asset.Text(after)}}); err != nil {
+			return err
+		}
+		return a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: act.ID, Account: key, Amount: int64(w.Amount), Act: act.ID})
+	})
+}
