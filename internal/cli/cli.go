@@ -7,9 +7,10 @@
 //
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
 // flags.go reads values, open.go opens the database, acts.go keeps what was done outside of it, order.go asks before
-// money moves, output.go and progress.go print. The nouns: audit.go, backup.go, campaigns.go, catalogue.go, claims.go,
-// contacts.go, credits.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go, payouts.go, people.go,
-// providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go, webhooks.go.
+// money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
+// catalogue.go, claims.go, contacts.go, credits.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go,
+// payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
+// webhooks.go.
 package cli
 
 import (
@@ -43,6 +44,7 @@ type commands struct {
 	Migrate   migrateCommands   `cmd:"" help:"The schema: status, up."`
 	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
 	People    peopleCommands    `cmd:"" help:"People of the console: create, list, invite, role, disable, enable, reset."`
+	Acts      actsCommands      `cmd:"" help:"What people asked for that needs a second person: list, show."`
 	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
 	Key       keyCommands       `cmd:"" help:"API keys: make, list, rotate, revoke."`
 	Wallet    walletCommands    `cmd:"" help:"Wallets: show, fund, adjust, transfer."`

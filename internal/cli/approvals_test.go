@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
+)
+
+// TestActsAreListedAndShown: what waits for a second person in the console is seen on the command line.
+func TestActsAreListedAndShown(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		key, err := config.NewSecret([]byte(strings.Repeat("k", config.SecretBytes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := clock.Real()
+		log := audit.New(w.db, c)
+		people := identity.New(w.db, c, log, identity.Options{Secret: key})
+		maker := identitytest.Join(t, w.db, c, people, "ama@example.com", identity.Membership{Role: identity.Operations})
+		identitytest.Join(t, w.db, c, people, "kofi@example.com", identity.Membership{Role: identity.Approver})
+		if list := w.list("acts", "list"); len(list) != 0 {
+			t.Fatalf("%v", list)
+		}
+		made, err := approval.New(w.db, c, log, people, true).Make(t.Context(), approval.By{Visitor: maker.Visitor}, approval.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
+			approval.Act{ID: uuid.Must(uuid.NewV7()).String(), Kind: "wallet.fund", Payload: []byte(`{"pesewas":5}`), Sentence: "Put GHS 0.05 into a wallet", Reason: "slip 4711", Amount: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := w.list("acts", "list", "--state", "waiting"); len(list) != 1 || list[0]["maker"] != "ama@example.com" || list[0]["amount"] != "0.05" {
+			t.Fatalf("%v", list)
+		}
+		if list := w.list("acts", "list", "--state", "done"); len(list) != 0 {
+			t.Fatalf("%v", list)
+		}
+		if act := w.object("acts", "show", made.ID); act["digest"] != made.Digest || act["checkers_needed"] != float64(1) || act["reason"] != "slip 4711" {
+			t.Fatalf("%v", act)
+		}
+		w.run(exitNotFound, "acts", "show", "nothing")
+	})
+}
