@@ -35,13 +35,14 @@ var leaves = []string{"clock", "config", "fresh", "label", "lane", "money", "msi
 // A package that is not listed may import nothing. "*" is everything.
 var mayImport = map[string][]string{
 	"cli":                   {"*"},
-	"sample":                {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "webhook"},
+	"sample":                {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":                   {"*"},
 	"api":                   {"access", "contacts", "enquiry", "guides", "idempotency", "jobs", "ledger", "messaging", "payments", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"console":               {"access", "acts", "api", "approval", "audit", "idempotency", "identity", "jobs", "ledger", "messaging", "page", "payments", "provider", "recovery", "route", "tenant", "webhook"},
 	"page":                  {},
 	"identity":              {"audit", "db"},
-	"payments":              {"db", "enquiry", "history", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "tenant", "webhook"},
+	"payments":              {"db", "enquiry", "history", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "tenant", "treasury", "webhook"},
+	"treasury":              {"db", "ledger", "tenant"},
 	"messaging":             {"contacts", "db", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"enquiry":               {"db", "provider", "route", "tenant"},
 	"tenant":                {"db", "ledger"},

@@ -19,14 +19,11 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
-	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
-	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
-	"github.com/makola/makola/internal/webhook"
+	"github.com/makola/makola/internal/treasury"
 )
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
@@ -59,11 +56,8 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f := &fixture{t: t, db: d, faults: faults, clock: c, log: audit.New(d, c), ledger: ledger.New(d, c, "test")}
 	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret})
 	tenants := tenant.New(d, f.ledger, c)
-	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
-	pay := payments.New(payments.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,
-		Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Routes: route.New(d, c, quiet, nil, nil)})
-	t.Cleanup(pay.Close)
-	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Fund: pay.Fund, Adjust: pay.Adjust})
+	orders := treasury.New(d, f.ledger, tenants, c, quiet, nil)
+	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Fund: orders.Fund, Adjust: orders.Adjust})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

@@ -29,6 +29,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -64,6 +65,7 @@ type parts struct {
 	webhooks  *webhook.Webhooks
 	routes    *route.Table
 	enquiries *enquiry.Enquiries
+	treasury  *treasury.Treasury
 	payments  *payments.Payments
 	senders   *senderid.Store
 	contacts  *contacts.Store
@@ -158,13 +160,14 @@ func (a *App) buildParts(ctx context.Context) error {
 	})
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
 	a.enquiries = enquiry.New(a.db, a.tenants, a.routes, a.clock)
+	a.treasury = treasury.New(a.db, a.ledger, a.tenants, a.clock, a.log, a.routes.CheckProvider)
 	a.payments = payments.New(payments.Deps{
-		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Enquiries: a.enquiries, Watch: a.watch,
+		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Enquiries: a.enquiries, Treasury: a.treasury, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	approvals := approval.New(a.db, a.clock, a.audit, a.identity, a.production)
-	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Fund: a.payments.Fund, Adjust: a.payments.Adjust})
+	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Fund: a.treasury.Fund, Adjust: a.treasury.Adjust})
 	a.jobs.Periodic("acts-expire", expireEvery, approvals.Expire)
 	if err := a.buildMessaging(); err != nil {
 		return err

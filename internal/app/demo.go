@@ -14,11 +14,11 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // The demo tenant of a development server.
@@ -194,7 +194,7 @@ func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err er
 			return nil, fmt.Errorf("the simulator does not say what %s holds: %s %s", rail.Name, outcome.Class, outcome.Message)
 		}
 		if held != 0 {
-			list = append(list, payments.AddedFloat(rail.Name, tenant.Test, held, "demo", "float/"+rail.Name, a.clock.Now()))
+			list = append(list, treasury.AddedFloat(rail.Name, tenant.Test, held, "demo", "float/"+rail.Name, a.clock.Now()))
 		}
 	}
 	return list, nil

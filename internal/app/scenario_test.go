@@ -276,7 +276,7 @@ func (a *actor) fund(text string) {
 	amount, err := money.Parse(text)
 	a.must(err)
 	if amount > 0 {
-		a.must(a.stage.app.payments.Fund(context.Background(), a.tenant.ID, amount, "scenario", "test"))
+		a.must(a.stage.app.treasury.Fund(context.Background(), a.tenant.ID, amount, "scenario", "test"))
 	}
 }
 

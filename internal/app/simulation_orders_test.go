@@ -73,7 +73,7 @@ func (w *world) makeCustomers() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if err := n.payments.Fund(context.Background(), id, money.Pesewas(c.money), "simulation", "test"); err != nil {
+		if err := n.treasury.Fund(context.Background(), id, money.Pesewas(c.money), "simulation", "test"); err != nil {
 			w.t.Fatal(err)
 		}
 		w.customers = append(w.customers, &customer{id: id, key: key.Text, given: c.money})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
@@ -194,10 +193,6 @@ func TestAnInterruptAnswersTheQuestion(t *testing.T) {
 // The answer to COMMIT is lost at each command that moves money: it is done once, and said so; the repeat is refused.
 func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	t.Parallel()
-	secret, err := config.ParseSecret(testMasterKey)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		o := assemble(d, clock.Real())
 		var who tenant.Tenant
@@ -208,14 +203,12 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		p := o.payments(secret)
-		defer p.Close()
 		fund := func(reference string) error {
 			w, err := o.order(&env{ctx: t.Context()}, order{orderFlags: orderFlags{reference, "bank slip"}, action: "wallet.fund", tenant: who.ID, sides: []side{walletOf(who, 500)}})
 			if err != nil {
 				return err
 			}
-			return w.done(p.Fund(t.Context(), who.ID, 500, "bank slip", "ama", w.write))
+			return w.done(o.treasury().Fund(t.Context(), who.ID, 500, "bank slip", "ama", w.write))
 		}
 		for i, fault := range []db.Fault{db.FaultAfter, db.FaultBefore} {
 			reference := []string{"slip 1", "slip 2"}[i]

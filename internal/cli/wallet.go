@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -30,7 +31,17 @@ func (o *opened) payments(secret config.Secret) *payments.Payments {
 	quiet := slog.New(slog.DiscardHandler)
 	queue := o.jobs()
 	return payments.New(payments.Deps{DB: o.db, Ledger: o.ledger, Tenants: o.tenants, Jobs: queue, Clock: o.clock, Log: quiet, Secret: secret,
-		Webhooks: webhook.New(o.db, queue, o.clock, quiet, webhook.Options{Secret: secret}), Routes: o.routes()})
+		Webhooks: webhook.New(o.db, queue, o.clock, quiet, webhook.Options{Secret: secret}), Routes: o.routes(), Treasury: o.treasury()})
+}
+
+// treasury moves operators' money.
+func (o *opened) treasury() *treasury.Treasury {
+	return treasury.New(o.db, o.ledger, o.tenants, o.clock, slog.New(slog.DiscardHandler), o.routes().CheckProvider)
+}
+
+// withTreasury opens the database for an order of money, which like the server needs the master key.
+func (c *common) withTreasury(e *env, work func(*opened, *treasury.Treasury) error) error {
+	return c.withSecret(e, func(o *opened, _ config.Secret) error { return work(o, o.treasury()) })
 }
 
 // withPayments opens the database and the domain.
@@ -105,7 +116,7 @@ type walletFund struct {
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *env) error {
-	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), "wallet.fund", (*payments.Payments).Fund)
+	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), "wallet.fund", (*treasury.Treasury).Fund)
 }
 
 type walletAdjust struct {
@@ -122,15 +133,15 @@ func (c *walletAdjust) Run(e *env) error {
 	if c.Take {
 		by = -by
 	}
-	return c.move(e, c.orderFlags, c.Tenant, by, "wallet.adjust", (*payments.Payments).Adjust)
+	return c.move(e, c.orderFlags, c.Tenant, by, "wallet.adjust", (*treasury.Treasury).Adjust)
 }
 
 // mover is an operator's verb that moves money into a customer's wallet.
-type mover func(p *payments.Payments, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
+type mover func(m *treasury.Treasury, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
 // move orders such a movement and prints what the customer has then.
 func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover) error {
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
 		t, err := o.tenant(e.ctx, tenantID)
 		if err != nil {
 			return err
@@ -143,7 +154,7 @@ func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewa
 		if err != nil {
 			return err
 		}
-		if err := w.done(verb(p, e.ctx, t.ID, by, flags.Reason, actor(), w.write)); err != nil {
+		if err := w.done(verb(m, e.ctx, t.ID, by, flags.Reason, actor(), w.write)); err != nil {
 			return err
 		}
 		return printWallet(e, o, c.Output, t.ID)
@@ -200,12 +211,12 @@ type walletRecover struct {
 
 // Run takes back what is owed.
 func (c *walletRecover) Run(e *env) error {
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
 		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
-		_, err = p.Recover(e.ctx, t.ID, c.Reason, actor(), func(tx *db.Tx, taken money.Pesewas) error {
+		_, err = m.Recover(e.ctx, t.ID, c.Reason, actor(), func(tx *db.Tx, taken money.Pesewas) error {
 			debt, err := o.ledger.BalanceIn(tx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
 			if err != nil {
 				return err
@@ -242,14 +253,14 @@ func (c *floatAdd) Run(e *env) error {
 		by, what = -by, "taken out"
 	}
 	asset := tenant.Tenant{Mode: tenant.Mode(c.Mode)}.Money()
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
 		w, err := o.order(e, order{orderFlags: c.orderFlags, action: "float.add", subject: c.Provider,
 			sentence: fmt.Sprintf("Book that %s were %s at %s", worth(asset, int64(c.Amount.or(0))), what, c.Provider),
 			sides:    []side{{"float at " + c.Provider, ledger.Key{Asset: asset, ID: ledger.Float(c.Provider)}, int64(by)}}})
 		if err != nil {
 			return err
 		}
-		if err := w.done(p.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), w.write)); err != nil {
+		if err := w.done(m.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), w.write)); err != nil {
 			return err
 		}
 		return printFloats(e, o, c.Output)

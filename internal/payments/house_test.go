@@ -27,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -192,6 +193,7 @@ func (h *hooks) of(reference string) []string {
 
 type node struct {
 	*Payments
+	*treasury.Treasury
 	house    *house
 	queue    *jobs.Queue
 	routes   *route.Table
@@ -265,9 +267,10 @@ func (h *house) made(o jobs.Options) *node {
 		n.lost = recovery.New(h.db, h.clock, log)
 	}
 	tenants := tenant.New(h.db, l, h.clock)
+	n.Treasury = treasury.New(h.db, l, tenants, h.clock, log, n.routes.CheckProvider)
 	n.Payments = New(Deps{
-		Recovery: n.lost,
-		DB:       h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Enquiries: enquiry.New(h.db, tenants, n.routes, h.clock),
+		Recovery: n.lost, Treasury: n.Treasury,
+		DB: h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Enquiries: enquiry.New(h.db, tenants, n.routes, h.clock),
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
 		CallbackURL: func(provider.Rail) string { return h.callbackURL },
 	})

@@ -14,21 +14,11 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // What operators do. Each verb takes a reason, which is kept, and functions that
 // run in the transaction that does it: the caller writes the audit log there.
-
-// checkReason refuses an act that nobody explains or signs.
-func checkReason(bad *problem.Fields, reason, actor string) {
-	if reason == "" {
-		bad.Add("reason", "is required")
-	}
-	if actor == "" {
-		bad.Add("actor", "is required")
-	}
-}
 
 // MaxStuck bounds a list of stuck payments.
 const MaxStuck = 1000
@@ -102,7 +92,7 @@ func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission m
 
 func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome, reason, actor string, also []func(*db.Tx) error) (Payment, error) {
 	var bad problem.Fields
-	checkReason(&bad, reason, actor)
+	treasury.CheckSigned(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
 		return Payment{}, err
 	}
@@ -178,7 +168,7 @@ func all(functions []func(*db.Tx) error) func(*db.Tx) error {
 // by the same Reference in the list of the second.
 func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
 	var bad problem.Fields
-	checkReason(&bad, reason, actor)
+	treasury.CheckSigned(&bad, reason, actor)
 	if amount <= 0 {
 		bad.Add("amount", "must be above zero")
 	}
@@ -210,113 +200,6 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 	return done.payment, err
 }
 
-// Fund puts money into a tenant's wallet: it has paid us outside of Makola.
-func (p *Payments) Fund(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
-	if amount <= 0 {
-		return problem.Field("amount", "must be above zero")
-	}
-	return p.adjust(ctx, tenantID, amount, "fund", reason, actor, also)
-}
-
-// Adjust corrects a tenant's wallet by an amount of either sign. It never takes
-// more than the wallet has: InsufficientFunds.
-func (p *Payments) Adjust(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
-	if amount == 0 {
-		return problem.Field("amount", "must not be zero")
-	}
-	return p.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
-}
-
-// Recover takes back what a tenant owes since a reversal that its wallet did not
-// cover: as much as the wallet has now, or all of it. also runs in the same
-// transaction and is told how much that is. Payouts that the reversal stopped
-// stay stopped.
-func (p *Payments) Recover(ctx context.Context, tenantID, reason, actor string, also func(tx *db.Tx, taken money.Pesewas) error) (taken money.Pesewas, err error) {
-	var bad problem.Fields
-	checkReason(&bad, reason, actor)
-	if err := bad.Err(); err != nil {
-		return 0, err
-	}
-	t, err := p.tenants.Get(ctx, tenantID)
-	if err != nil {
-		return 0, err
-	}
-	wallet, debt := t.Wallet(), ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)}
-	m := movement{asset: wallet.Asset, from: wallet.ID, to: debt.ID, kind: "recover", subject: uuid.Must(uuid.NewV7()).String(), leg: "recover"}
-	at := p.clock.Now()
-	err = p.db.WriteRecognising(ctx, p.booked(m), func(tx *db.Tx) error {
-		page, err := p.ledger.Open(tx, wallet)
-		if err != nil {
-			return err
-		}
-		// Under the wallet's lock nobody else takes it back.
-		owed, err := p.ledger.BalanceIn(tx, debt)
-		if err != nil {
-			return err
-		}
-		if owed >= 0 {
-			return problem.New(problem.Invalid, "nothing_owed", "The account owes nothing")
-		}
-		taken = money.Pesewas(min(-owed, page.Available(wallet)))
-		if taken <= 0 {
-			return problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet has nothing to take it from")
-		}
-		m.amount = taken
-		if err := page.Add(m.transfer(at)); err != nil {
-			return err
-		}
-		page.Post()
-		if also == nil {
-			return nil
-		}
-		return also(tx, taken)
-	})
-	if err != nil {
-		return 0, err
-	}
-	p.log.Warn("an operator took back what was owed", "tenant", t.ID, "amount", taken.String(), "actor", actor, "reason", reason)
-	return taken, nil
-}
-
-func (p *Payments) adjust(ctx context.Context, tenantID string, amount money.Pesewas, kind, reason, actor string, also []func(*db.Tx) error) error {
-	t, err := p.tenants.Get(ctx, tenantID)
-	if err != nil {
-		return err
-	}
-	return p.book(ctx, movement{asset: t.Money(), from: ledger.Funding, to: t.Wallet().ID, amount: amount, kind: kind}, reason, actor, also)
-}
-
-// AddFloat books money that was paid in at a provider (or, with a negative
-// amount, taken out there).
-//
-// What we have at a provider is the negative of the float's balance: a
-// collection that succeeds goes from float to wallet, so that the provider's
-// having taken 1.00 for us reads -1.00, and a payout's success brings it back to
-// zero. Money paid in therefore leaves the float, too: float -> funding.
-func (p *Payments) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
-	var bad problem.Fields
-	if amount == 0 {
-		bad.Add("amount", "must not be zero")
-	}
-	p.routes.CheckProvider(&bad, rail)
-	if err := bad.Err(); err != nil {
-		return err
-	}
-	return p.book(ctx, addedFloat(rail, mode, amount), reason, actor, also)
-}
-
-// AddedFloat is the transfer of AddFloat, for who books it in a transaction of
-// their own under a subject and a leg; amount is not zero.
-func AddedFloat(rail string, mode tenant.Mode, amount money.Pesewas, subject, leg string, at time.Time) ledger.Transfer {
-	m := addedFloat(rail, mode, amount).forward()
-	m.subject, m.leg = subject, leg
-	return m.transfer(at)
-}
-
-func addedFloat(rail string, mode tenant.Mode, amount money.Pesewas) movement {
-	return movement{asset: asset(string(mode)), from: ledger.Float(rail), to: ledger.Funding, amount: amount, kind: "add float"}
-}
-
 // LegDecided is the leg by which an operator empties suspense.
 const LegDecided = "decided"
 
@@ -327,7 +210,7 @@ const LegDecided = "decided"
 // that is contradicted already is left as it is.
 func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
 	var bad problem.Fields
-	checkReason(&bad, reason, actor)
+	treasury.CheckSigned(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
 		return Payment{}, err
 	}
@@ -379,19 +262,19 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	if pay.TurnedAt.IsZero() || pay.Kind == KindCollection {
 		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
 	}
-	m := movement{asset: asset(pay.Mode), from: ledger.Suspense, to: ledger.Fees, amount: pay.Amount, kind: "decide", subject: pay.ID, leg: LegDecided}
+	m := treasury.Movement{Asset: asset(pay.Mode), From: ledger.Suspense, To: ledger.Fees, Amount: pay.Amount, Kind: "decide", Subject: pay.ID, Leg: LegDecided}
 	if tenants {
-		m.to = ledger.Wallet(pay.Tenant)
+		m.To = ledger.Wallet(pay.Tenant)
 	}
 	if pay.Status == StatusFailed {
-		m.amount = -m.amount
+		m.Amount = -m.Amount
 	}
 	// The provider may change its mind again: it is asked at the next sweep.
 	again := func(tx *db.Tx) error {
 		db.Insert(tx, "payment_looks", lookColumns, []look{{id: pay.ID, due: p.clock.Now()}})
 		return nil
 	}
-	err = p.book(ctx, m, reason, actor, append(slices.Clone(also), again))
+	err = p.treasury.Move(ctx, m, reason, actor, append(slices.Clone(also), again)...)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
 	}
@@ -423,97 +306,27 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 	if err != nil {
 		return err
 	}
-	m := movement{asset: asset(pay.Mode), from: ledger.Suspense, to: ledger.Float(pay.Rail), amount: pay.Amount, kind: "uphold", subject: pay.ID, leg: LegDecided}
-	costs := []movement{
-		{asset: m.asset, from: ledger.ProviderFees(pay.Rail), to: ledger.Float(pay.Rail), amount: fee, kind: m.kind, subject: pay.ID, leg: LegUpheldProviderFee},
-		{asset: m.asset, from: ledger.Float(pay.Rail), to: ledger.Commission(pay.Rail), amount: commission, kind: m.kind, subject: pay.ID, leg: LegUpheldCommission},
+	m := treasury.Movement{Asset: asset(pay.Mode), From: ledger.Suspense, To: ledger.Float(pay.Rail), Amount: pay.Amount, Kind: "uphold", Subject: pay.ID, Leg: LegDecided}
+	costs := []treasury.Movement{
+		{Asset: m.Asset, From: ledger.ProviderFees(pay.Rail), To: ledger.Float(pay.Rail), Amount: fee, Kind: m.Kind, Subject: pay.ID, Leg: LegUpheldProviderFee},
+		{Asset: m.Asset, From: ledger.Float(pay.Rail), To: ledger.Commission(pay.Rail), Amount: commission, Kind: m.Kind, Subject: pay.ID, Leg: LegUpheldCommission},
 	}
 	at := p.clock.Now()
 	if !paid {
-		m.amount = -m.amount
+		m.Amount = -m.Amount
 	}
 	for _, c := range costs {
-		if c.amount == 0 {
+		if c.Amount == 0 {
 			continue
 		}
 		if !paid {
-			c.amount = -c.amount
+			c.Amount = -c.Amount
 		}
-		m.beside = append(m.beside, c.forward().transfer(at))
+		m.Beside = append(m.Beside, c.Transfer(at))
 	}
-	err = p.book(ctx, m, reason, actor, also)
+	err = p.treasury.Move(ctx, m, reason, actor, also...)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
 	}
 	return err
-}
-
-// A movement is one transfer of an operator's; a negative amount goes the other
-// way.
-type movement struct {
-	asset    ledger.Asset
-	from, to ledger.AccountID
-	amount   money.Pesewas
-	kind     string
-	subject  string // empty: one of its own
-	leg      string
-	beside   []ledger.Transfer // in the same transaction, between accounts that are sums
-}
-
-// forward turns a movement of a negative amount round.
-func (m movement) forward() movement {
-	if m.amount < 0 {
-		m.from, m.to, m.amount = m.to, m.from, -m.amount
-	}
-	return m
-}
-
-// transfer is the movement in the ledger's words.
-func (m movement) transfer(at time.Time) ledger.Transfer {
-	return ledger.Transfer{Asset: m.asset, From: m.from, To: m.to, Amount: int64(m.amount), Subject: m.subject, Leg: m.leg, Kind: m.kind, At: at}
-}
-
-func (p *Payments) book(ctx context.Context, m movement, reason, actor string, also []func(*db.Tx) error) error {
-	var bad problem.Fields
-	checkReason(&bad, reason, actor)
-	if err := bad.Err(); err != nil {
-		return err
-	}
-	m = m.forward()
-	if m.subject == "" {
-		m.subject, m.leg = uuid.Must(uuid.NewV7()).String(), m.kind
-	}
-	at := p.clock.Now()
-	err := p.db.WriteRecognising(ctx, p.booked(m), func(tx *db.Tx) error {
-		page, err := p.ledger.Open(tx, ledger.Key{Asset: m.asset, ID: m.from}, ledger.Key{Asset: m.asset, ID: m.to})
-		if err != nil {
-			return err
-		}
-		err = page.Add(append([]ledger.Transfer{m.transfer(at)}, m.beside...)...)
-		if err != nil {
-			return err
-		}
-		page.Post()
-		if then := all(also); then != nil {
-			return then(tx)
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, ledger.ErrInsufficient):
-		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
-	case err == nil:
-		p.log.Warn("an operator moved money", "kind", m.kind, "from", string(m.from), "to", string(m.to), "amount", m.amount.String(), "actor", actor, "reason", reason)
-	}
-	return err
-}
-
-const bookedAlready = `SELECT 1 FROM transfers WHERE subject = $1 AND leg = $2`
-
-// booked looks for a movement's transfer.
-func (p *Payments) booked(m movement) func(*db.Tx) (bool, error) {
-	return func(tx *db.Tx) (bool, error) {
-		var one int
-		return tx.One(bookedAlready, []any{m.subject, m.leg}, &one)
-	}
 }

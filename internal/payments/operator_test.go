@@ -135,34 +135,6 @@ func TestMoneyBetweenWallets(t *testing.T) {
 	})
 }
 
-func TestFundAndAdjust(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
-		n := h.node("a")
-		id := h.tenant.ID
-		for _, step := range []struct {
-			name string
-			do   func() error
-			want problem.Kind
-			left money.Pesewas
-		}{
-			{"fund", func() error { return n.Fund(t.Context(), id, 5, "paid in", "ama") }, "", funds + 5},
-			{"fund nothing", func() error { return n.Fund(t.Context(), id, 0, "paid in", "ama") }, problem.Invalid, funds + 5},
-			{"fund unsigned", func() error { return n.Fund(t.Context(), id, 5, "paid in", "") }, problem.Invalid, funds + 5},
-			{"take", func() error { return n.Adjust(t.Context(), id, -10, "a mistake", "ama") }, "", funds - 5},
-			{"take too much", func() error { return n.Adjust(t.Context(), id, -funds, "a mistake", "ama") }, problem.InsufficientFunds, funds - 5},
-			{"give", func() error { return n.Adjust(t.Context(), id, 5, "a mistake", "ama") }, "", funds},
-			{"nobody", func() error { return n.Fund(t.Context(), "nobody", 5, "paid in", "ama") }, problem.NotFound, funds},
-		} {
-			err := step.do()
-			if step.want == "" && err != nil || step.want != "" && !problem.Is(err, step.want) || n.balance() != step.left {
-				t.Errorf("%s: %v, the wallet has %s, want %s", step.name, err, n.balance(), step.left)
-			}
-		}
-		n.sound()
-	})
-}
-
 // TestFloatAgreesWithTheProvidersBook keeps the book that a provider would keep,
 // through successes, fees, commissions and a reversal.
 func TestFloatAgreesWithTheProvidersBook(t *testing.T) {

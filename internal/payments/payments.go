@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -27,6 +28,7 @@ type Deps struct {
 	Webhooks  *webhook.Webhooks
 	Routes    *route.Table
 	Enquiries *enquiry.Enquiries // nil: nothing is sold, and no bank account is paid (commands)
+	Treasury  *treasury.Treasury
 	Recovery  *recovery.Recovery // nil: the database never goes back in time (tests)
 	Watch     *recovery.Watch    // nil: nobody watches (commands, tests)
 	Clock     *clock.Clock
@@ -48,6 +50,7 @@ type Payments struct {
 	webhooks    *webhook.Webhooks
 	routes      *route.Table
 	enquiries   *enquiry.Enquiries
+	treasury    *treasury.Treasury
 	recovery    *recovery.Recovery
 	watch       *recovery.Watch
 	clock       *clock.Clock
@@ -66,7 +69,7 @@ type Payments struct {
 // going.
 func New(d Deps) *Payments {
 	p := &Payments{
-		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, enquiries: d.Enquiries, recovery: d.Recovery, watch: d.Watch,
+		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, enquiries: d.Enquiries, treasury: d.Treasury, recovery: d.Recovery, watch: d.Watch,
 		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
 		references: newReferences(d.Secret.Derive("payments/provider-reference")),
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -41,6 +42,7 @@ type operator struct {
 	senders   *senderid.Store
 	ledger    *ledger.Ledger
 	payments  *payments.Payments
+	treasury  *treasury.Treasury
 	messaging *messaging.Messaging
 }
 
@@ -60,6 +62,7 @@ func openOperator(ctx context.Context, storage config.Storage, secret config.Sec
 	o := &operator{db: d, clock: c, ledger: books, access: access.New(d, c), log: audit.New(d, c), tenants: tenant.New(d, books, c)}
 	queue := jobs.New(d, c, quiet, jobs.Options{Node: "operator"}) // it runs nothing
 	o.senders = senderid.New(d, o.tenants, idempotency.NewAnswers(d, c), c, config.Quotas{})
+	o.treasury = treasury.New(d, books, o.tenants, c, quiet, nil) // it adds no float
 	o.payments = payments.New(payments.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Clock: c, Log: quiet, Secret: secret,
 		Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Routes: route.New(d, c, quiet, app.Providers(), nil)})
 	o.messaging = messaging.New(messaging.Deps{DB: d, Ledger: books, Tenants: o.tenants, Jobs: queue, Senders: o.senders, Clock: c, Log: quiet, Secret: secret})
@@ -107,7 +110,7 @@ func (o *operator) createTenant(ctx context.Context, name string) (id, key strin
 // fund puts money into a wallet.
 func (o *operator) fund(ctx context.Context, s *shop, by money.Pesewas) error {
 	const reason = "Bank transfer received"
-	return o.payments.Fund(ctx, s.id, by, reason, operatorName, o.entry("wallet.fund", s.id, s.id, reason, audit.Change{What: "funded", After: "GHS " + by.String()}))
+	return o.treasury.Fund(ctx, s.id, by, reason, operatorName, o.entry("wallet.fund", s.id, s.id, reason, audit.Change{What: "funded", After: "GHS " + by.String()}))
 }
 
 // sell sells SMS credits.

@@ -1,0 +1,219 @@
+// Package treasury moves the installation's and its tenants' money on an operator's order: it puts money into a wallet,
+// corrects one, takes back what is owed, and books what was paid in at a provider. Each movement is one transfer of the
+// ledger, in a transaction in which the caller also writes who ordered it and why. It knows no payment.
+package treasury
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Treasury moves operators' money. It is safe for concurrent use.
+type Treasury struct {
+	db            *db.DB
+	ledger        *ledger.Ledger
+	tenants       *tenant.Store
+	clock         *clock.Clock
+	log           *slog.Logger
+	checkProvider func(bad *problem.Fields, name string)
+}
+
+// New makes a Treasury. checkProvider adds a complaint about a name that no provider has.
+func New(d *db.DB, l *ledger.Ledger, t *tenant.Store, c *clock.Clock, log *slog.Logger, checkProvider func(bad *problem.Fields, name string)) *Treasury {
+	return &Treasury{db: d, ledger: l, tenants: t, clock: c, log: log, checkProvider: checkProvider}
+}
+
+// CheckSigned adds a complaint about an order without a reason or without the name of its operator.
+func CheckSigned(bad *problem.Fields, reason, actor string) {
+	if reason == "" {
+		bad.Add("reason", "is required")
+	}
+	if actor == "" {
+		bad.Add("actor", "is required")
+	}
+}
+
+// Fund puts money into a tenant's wallet: it has paid us outside of Makola.
+func (t *Treasury) Fund(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if amount <= 0 {
+		return problem.Field("amount", "must be above zero")
+	}
+	return t.adjust(ctx, tenantID, amount, "fund", reason, actor, also)
+}
+
+// Adjust corrects a tenant's wallet by an amount of either sign. It never takes
+// more than the wallet has: InsufficientFunds.
+func (t *Treasury) Adjust(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if amount == 0 {
+		return problem.Field("amount", "must not be zero")
+	}
+	return t.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
+}
+
+// Recover takes back what a tenant owes since a reversal that its wallet did not
+// cover: as much as the wallet has now, or all of it. also runs in the same
+// transaction and is told how much that is. Payouts that the reversal stopped
+// stay stopped.
+func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, also func(tx *db.Tx, taken money.Pesewas) error) (taken money.Pesewas, err error) {
+	var bad problem.Fields
+	CheckSigned(&bad, reason, actor)
+	if err := bad.Err(); err != nil {
+		return 0, err
+	}
+	of, err := t.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return 0, err
+	}
+	wallet, debt := of.Wallet(), ledger.Key{Asset: of.Money(), ID: ledger.Receivable(of.ID)}
+	m := Movement{Asset: wallet.Asset, From: wallet.ID, To: debt.ID, Kind: "recover", Subject: uuid.Must(uuid.NewV7()).String(), Leg: "recover"}
+	at := t.clock.Now()
+	err = t.db.WriteRecognising(ctx, t.booked(m), func(tx *db.Tx) error {
+		page, err := t.ledger.Open(tx, wallet)
+		if err != nil {
+			return err
+		}
+		// The wallet's lock keeps other operators from taking it back.
+		owed, err := t.ledger.BalanceIn(tx, debt)
+		if err != nil {
+			return err
+		}
+		if owed >= 0 {
+			return problem.New(problem.Invalid, "nothing_owed", "The account owes nothing")
+		}
+		taken = money.Pesewas(min(-owed, page.Available(wallet)))
+		if taken <= 0 {
+			return problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet has nothing to take it from")
+		}
+		m.Amount = taken
+		if err := page.Add(m.Transfer(at)); err != nil {
+			return err
+		}
+		page.Post()
+		if also == nil {
+			return nil
+		}
+		return also(tx, taken)
+	})
+	if err != nil {
+		return 0, err
+	}
+	t.log.Warn("an operator took back what was owed", "tenant", of.ID, "amount", taken.String(), "actor", actor, "reason", reason)
+	return taken, nil
+}
+
+func (t *Treasury) adjust(ctx context.Context, tenantID string, amount money.Pesewas, kind, reason, actor string, also []func(*db.Tx) error) error {
+	of, err := t.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return err
+	}
+	return t.Move(ctx, Movement{Asset: of.Money(), From: ledger.Funding, To: of.Wallet().ID, Amount: amount, Kind: kind}, reason, actor, also...)
+}
+
+// AddFloat books money that was paid in at a provider (or, with a negative
+// amount, taken out there).
+//
+// What we have at a provider is the negative of the float's balance: a
+// collection that succeeds goes from float to wallet, so that the provider's
+// having taken 1.00 for us reads -1.00, and a payout's success brings it back to
+// zero. Money paid in therefore leaves the float, too: float -> funding.
+func (t *Treasury) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	var bad problem.Fields
+	if amount == 0 {
+		bad.Add("amount", "must not be zero")
+	}
+	t.checkProvider(&bad, rail)
+	if err := bad.Err(); err != nil {
+		return err
+	}
+	return t.Move(ctx, addedFloat(rail, mode, amount), reason, actor, also...)
+}
+
+// AddedFloat is the transfer of AddFloat, for a caller that books it in a transaction of
+// its own under a subject and a leg; amount is not zero.
+func AddedFloat(rail string, mode tenant.Mode, amount money.Pesewas, subject, leg string, at time.Time) ledger.Transfer {
+	m := addedFloat(rail, mode, amount)
+	m.Subject, m.Leg = subject, leg
+	return m.Transfer(at)
+}
+
+func addedFloat(rail string, mode tenant.Mode, amount money.Pesewas) Movement {
+	return Movement{Asset: tenant.Tenant{Mode: mode}.Money(), From: ledger.Float(rail), To: ledger.Funding, Amount: amount, Kind: "add float"}
+}
+
+// Movement is one transfer of an operator's; a negative amount (pesewas) goes the other way.
+type Movement struct {
+	Asset    ledger.Asset
+	From, To ledger.AccountID
+	Amount   money.Pesewas
+	Kind     string
+	Subject  string // empty: one of its own
+	Leg      string
+	Beside   []ledger.Transfer // in the same transaction, between accounts that are sums
+}
+
+// Transfer is the movement in the ledger's words.
+func (m Movement) Transfer(at time.Time) ledger.Transfer {
+	if m.Amount < 0 {
+		m.From, m.To, m.Amount = m.To, m.From, -m.Amount
+	}
+	return ledger.Transfer{Asset: m.Asset, From: m.From, To: m.To, Amount: int64(m.Amount), Subject: m.Subject, Leg: m.Leg, Kind: m.Kind, At: at}
+}
+
+// Move books a movement once, and runs also in its transaction. A wallet that does not cover it is InsufficientFunds; a
+// subject and leg that are booked already are db.ErrUnique.
+func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, also ...func(*db.Tx) error) error {
+	var bad problem.Fields
+	CheckSigned(&bad, reason, actor)
+	if err := bad.Err(); err != nil {
+		return err
+	}
+	if m.Subject == "" {
+		m.Subject, m.Leg = uuid.Must(uuid.NewV7()).String(), m.Kind
+	}
+	first := m.Transfer(t.clock.Now())
+	err := t.db.WriteRecognising(ctx, t.booked(m), func(tx *db.Tx) error {
+		page, err := t.ledger.Open(tx, ledger.Key{Asset: first.Asset, ID: first.From}, ledger.Key{Asset: first.Asset, ID: first.To})
+		if err != nil {
+			return err
+		}
+		err = page.Add(append([]ledger.Transfer{first}, m.Beside...)...)
+		if err != nil {
+			return err
+		}
+		page.Post()
+		for _, fn := range also {
+			if err := fn(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, ledger.ErrInsufficient):
+		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
+	case err == nil:
+		t.log.Warn("an operator moved money", "kind", first.Kind, "from", string(first.From), "to", string(first.To), "amount", money.Pesewas(first.Amount).String(), "actor", actor, "reason", reason)
+	}
+	return err
+}
+
+const bookedAlready = `SELECT 1 FROM transfers WHERE subject = $1 AND leg = $2`
+
+// booked looks for a movement's transfer.
+func (t *Treasury) booked(m Movement) func(*db.Tx) (bool, error) {
+	return func(tx *db.Tx) (bool, error) {
+		var one int
+		return tx.One(bookedAlready, []any{m.Subject, m.Leg}, &one)
+	}
+}

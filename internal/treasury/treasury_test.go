@@ -1,0 +1,179 @@
+package treasury
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// fixture is a treasury and a tenant whose wallet has funds.
+type fixture struct {
+	*Treasury
+	t      *testing.T
+	tenant tenant.Tenant
+}
+
+const funds = 1_000 * money.Cedi
+
+func open(t *testing.T, d *db.DB) *fixture {
+	t.Helper()
+	c := clock.NewManual(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
+	l := ledger.New(d, c, "test")
+	tenants := tenant.New(d, l, c)
+	known := func(bad *problem.Fields, name string) {
+		if name != "mtn" {
+			bad.Add("provider", "must be mtn")
+		}
+	}
+	f := &fixture{t: t, Treasury: New(d, l, tenants, c, slog.New(slog.DiscardHandler), known)}
+	if err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
+		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Test})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Fund(t.Context(), f.tenant.ID, funds, "paid in", "ama"); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// holds is what an account has, in pesewas.
+func (f *fixture) holds(id ledger.AccountID) money.Pesewas {
+	f.t.Helper()
+	n, err := f.ledger.Balance(f.t.Context(), ledger.Key{Asset: f.tenant.Money(), ID: id})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return money.Pesewas(n)
+}
+
+// sound fails the test when the ledger is not.
+func (f *fixture) sound() {
+	f.t.Helper()
+	report, err := f.ledger.Check(f.t.Context())
+	if err != nil || !report.OK() {
+		f.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+}
+
+func TestAWalletIsFundedAndCorrectedAndNeverBelowZero(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		id := f.tenant.ID
+		for _, step := range []struct {
+			name string
+			do   func() error
+			want problem.Kind
+			left money.Pesewas
+		}{
+			{"fund", func() error { return f.Fund(t.Context(), id, 5, "paid in", "ama") }, "", funds + 5},
+			{"fund nothing", func() error { return f.Fund(t.Context(), id, 0, "paid in", "ama") }, problem.Invalid, funds + 5},
+			{"fund unsigned", func() error { return f.Fund(t.Context(), id, 5, "paid in", "") }, problem.Invalid, funds + 5},
+			{"fund without a reason", func() error { return f.Fund(t.Context(), id, 5, "", "ama") }, problem.Invalid, funds + 5},
+			{"take", func() error { return f.Adjust(t.Context(), id, -10, "a mistake", "ama") }, "", funds - 5},
+			{"take too much", func() error { return f.Adjust(t.Context(), id, -funds, "a mistake", "ama") }, problem.InsufficientFunds, funds - 5},
+			{"give", func() error { return f.Adjust(t.Context(), id, 5, "a mistake", "ama") }, "", funds},
+			{"give nothing", func() error { return f.Adjust(t.Context(), id, 0, "a mistake", "ama") }, problem.Invalid, funds},
+			{"an unknown tenant", func() error { return f.Fund(t.Context(), "unknown", 5, "paid in", "ama") }, problem.NotFound, funds},
+		} {
+			err := step.do()
+			left := f.holds(f.tenant.Wallet().ID)
+			if step.want == "" && err != nil || step.want != "" && !problem.Is(err, step.want) || left != step.left {
+				t.Errorf("%s: %v, the wallet has %s, want %s", step.name, err, left, step.left)
+			}
+		}
+		f.sound()
+	})
+}
+
+func TestAddedFloatIsMissingInTheFloat(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		for _, step := range []struct {
+			amount, at money.Pesewas
+		}{{500, -500}, {-200, -300}} {
+			if err := f.AddFloat(t.Context(), "mtn", tenant.Test, step.amount, "paid in", "ama"); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.holds(ledger.Float("mtn")); got != step.at {
+				t.Errorf("after %s the float is %s, want %s", step.amount, got, step.at)
+			}
+		}
+		err := f.AddFloat(t.Context(), "unknown", tenant.Test, 0, "paid in", "ama")
+		var refused *problem.Error
+		if !errors.As(err, &refused) || !slices.Equal(refused.FieldNames(), []string{"amount", "provider"}) {
+			t.Errorf("refused with %v", err)
+		}
+		f.sound()
+	})
+}
+
+// A movement whose answer to COMMIT is lost happened once, with what the caller wrote beside it.
+func TestAMovementWhoseAnswerIsLostIsBookedOnce(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
+		f := open(t, d)
+		for _, fault := range []db.Fault{db.FaultAfter, db.FaultBefore} {
+			before, beside := f.holds(f.tenant.Wallet().ID), 0
+			faults.At(db.BoundaryCommit, 1, fault)
+			err := f.Fund(context.WithoutCancel(t.Context()), f.tenant.ID, 7, "paid in", "ama", func(*db.Tx) error { beside++; return nil })
+			if err != nil || f.holds(f.tenant.Wallet().ID) != before+7 || beside == 0 {
+				t.Errorf("fault %v: %v, the wallet went from %s to %s", fault, err, before, f.holds(f.tenant.Wallet().ID))
+			}
+		}
+		f.sound()
+	})
+}
+
+func TestWhatIsOwedIsTakenBackAsFarAsTheWalletCoversIt(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		debt := ledger.Receivable(f.tenant.ID)
+		owe := Movement{Asset: f.tenant.Money(), From: debt, To: ledger.Funding, Amount: funds + 300, Kind: "reversed"}
+		if err := f.Move(t.Context(), owe, "a reversal", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		var told money.Pesewas
+		taken, err := f.Recover(t.Context(), f.tenant.ID, "agreed", "ama", func(_ *db.Tx, taken money.Pesewas) error { told = taken; return nil })
+		if err != nil || taken != funds || told != funds || f.holds(debt) != -300 {
+			t.Errorf("%s were taken, %s told, %s are owed: %v", taken, told, -f.holds(debt), err)
+		}
+		if _, err := f.Recover(t.Context(), f.tenant.ID, "agreed", "ama", nil); !problem.Is(err, problem.InsufficientFunds) {
+			t.Errorf("from an empty wallet: %v", err)
+		}
+		if _, err := f.Recover(t.Context(), f.tenant.ID, "", "ama", nil); !problem.Is(err, problem.Invalid) {
+			t.Errorf("without a reason: %v", err)
+		}
+		f.sound()
+	})
+}
+
+// One subject and leg are booked once.
+func TestAMovementOfASubjectAndLegIsBookedOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		m := Movement{Asset: f.tenant.Money(), From: ledger.Suspense, To: ledger.Fees, Amount: 5, Kind: "decide", Subject: "a payment", Leg: "decided"}
+		if err := f.Move(t.Context(), m, "agreed", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		m.Amount = -5
+		if err := f.Move(t.Context(), m, "agreed", "ama"); err == nil {
+			t.Error("the same leg was booked twice")
+		}
+		if got := f.holds(ledger.Fees); got != 5 {
+			t.Errorf("fees have %s", got)
+		}
+		f.sound()
+	})
+}
