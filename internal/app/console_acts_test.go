@@ -123,6 +123,11 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	b.post(http.StatusSeeOther, act+"/withdraw", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
 	b.want(http.StatusOK, act, "Withdrawn")
 	b.wallet(shop, 50_000_000)
+	b.as(checker)
+	b.want(http.StatusOK, "/ops/audit?tenant="+shop.ID, "act.withdrawn", "wallet.fund", "kofi@example.com", "198.51.100.4", "GHS 0.00 → GHS 500,000.00", "Paid by bank, slip 4711")
+	if p := b.want(http.StatusOK, "/ops/audit?action=wallet.fund"); strings.Contains(p.text, "act.withdrawn") {
+		t.Error("the filter does not narrow")
+	}
 	if v, err := b.audit.Verify(t.Context(), audit.Head{}); err != nil || !v.OK() {
 		t.Error(v, err)
 	}

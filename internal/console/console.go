@@ -10,7 +10,7 @@
 // shell.go is what surrounds a page, refusal.go the pages of errors, live.go the parts that a page asks for again.
 // lists.go, filters.go and csv.go are lists, operate.go the installation's pages and the search, payment.go a payment's
 // story, account.go one's own account, acts.go what moves money and waits for a second person, policy.go for how
-// many. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
+// many, audits.go what people did. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package console

@@ -105,6 +105,7 @@ func opsRoutes() []Route {
 		{Method: http.MethodPost, Path: "/ops/acts/{id}/reject", Permission: identity.CheckMoney, Inputs: []Input{digest, {"note", 500}}, handle: rejectAct},
 		{Method: http.MethodPost, Path: "/ops/acts/{id}/withdraw", Permission: identity.MakeMoney, Inputs: []Input{digest}, handle: withdrawAct},
 		{Method: http.MethodPost, Path: "/ops/acts/{id}/do", Permission: identity.MakeMoney, Inputs: []Input{digest}, handle: approveAct},
+		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},
 		{Method: http.MethodGet, Path: "/ops/policy", Permission: identity.ReadActs, handle: policyPage},
 		{Method: http.MethodPost, Path: "/ops/policy", Permission: identity.MakePolicy, Inputs: []Input{{"id", 36}, {"kind", 40}, {"tenant", 36}, {"amount", 20}, {"checkers", 2}, reason}, handle: setPolicy},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},

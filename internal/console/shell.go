@@ -47,6 +47,7 @@ var opsNav = []navItem{
 	{"/tenants", "Accounts", "a", identity.ReadTenants},
 	{"/acts", "Acts", "t", identity.ReadActs},
 	{"/policy", "Policy", "y", identity.ReadActs},
+	{"/audit", "Audit log", "l", identity.ReadAudit},
 	{"/providers", "Providers", "r", identity.ReadProviders},
 	{"/float", "Float", "f", identity.ReadTreasury},
 	{"/checks", "Checks", "c", identity.ReadChecks},
