@@ -40,7 +40,11 @@ func (a *App) invite(ctx context.Context) error {
 		return err
 	}
 	if a.production {
-		return nil
+		set, err := a.identity.SetUp(ctx)
+		if err == nil && !set {
+			a.log.InfoContext(ctx, "the console has no people yet", "command", "makola people create --email you@example.com --role owner")
+		}
+		return err
 	}
 	link, err := a.link(ctx)
 	a.ready.SignInURL = link
