@@ -59,7 +59,7 @@ func peopleRules() []mutant {
 			byTest("identity", once)},
 		{"recovery-once", "a recovery code counts once", "internal/identity/signin.go",
 			`AND person = $2 AND used_at = 0`, `AND person = $2`,
-			byTest("identity", "TestOneCodeSignsInOnceOfManyAtOnce/SQLite")},
+			byTest("identity", "TestACodeThatTwoHaveReadIsUsedOnce/SQLite")},
 		{"code-drift", "a code is one step old at most", "internal/identity/totp.go",
 			`codeDrift    = 1 `, `codeDrift    = 2 `,
 			byTest("identity", "TestACodeCountsOneStepToEitherSide")},

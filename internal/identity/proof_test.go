@@ -497,3 +497,31 @@ func TestTheKeyOfAFactorIsSealedForItsPerson(t *testing.T) {
 		}
 	})
 }
+
+// Two browsers that have both read that a code is unused: one of them uses it.
+func TestACodeThatTwoHaveReadIsUsedOnce(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		f.known()
+		v, err := f.attempt(password, "", home)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		key, recovery := f.enrol(v)
+		f.clock.Advance(codePeriod)
+		for _, code := range []string{f.code(key), recovery[0]} {
+			p, err := f.proof(f.t.Context(), f.person.Email, code)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			step, fits, err := f.compare(p)
+			if err != nil || !fits {
+				f.t.Fatal(fits, err)
+			}
+			use := func(tx *db.Tx) error { return f.useCode(tx, p, step, home) }
+			f.tx(use)
+			if err := f.db.Write(f.t.Context(), use); !problem.Is(err, problem.Unauthenticated) {
+				f.t.Errorf("%q was used twice: %v", code, err)
+			}
+		}
+	})
+}
