@@ -207,7 +207,7 @@ func (s story) note() templ.Component {
 		return page.Note(page.Open, "Waiting for its payment", "It is bought when the payer has paid. Nothing is held meanwhile.")
 	case p.SettledAt.IsZero():
 		return page.Note(page.Open, "On its way", fmt.Sprintf("%s is held until the provider says what became of it.", page.Cedis(p.Held()))+s.nextText())
-	case !p.TurnedAt.IsZero():
+	case !p.ContradictedAt.IsZero():
 		return page.Note(page.Bad, "The provider contradicted itself", "It said later that the opposite happened. An operator decides what becomes of the amount.")
 	case p.Reason != "":
 		return page.Note(page.Bad, statusBadges[p.Word()].Word, provider.Sentence(p.Reason))
@@ -252,8 +252,8 @@ func (s story) steps(v *visit) []page.Step {
 		b := badgeOf(p)
 		steps = append(steps, page.Step{At: p.SettledAt, Tone: b.Tone, What: "Settled: " + strings.ToLower(b.Word), Text: cmp.Or(p.Note, provider.Sentence(p.Reason))})
 	}
-	if !p.TurnedAt.IsZero() {
-		steps = append(steps, page.Step{At: p.TurnedAt, Tone: page.Bad, What: "The provider contradicted itself"})
+	if !p.ContradictedAt.IsZero() {
+		steps = append(steps, page.Step{At: p.ContradictedAt, Tone: page.Bad, What: "The provider contradicted itself"})
 	}
 	for _, d := range s.hooks {
 		steps = append(steps, d.steps(v.can(seeNumbers))...)

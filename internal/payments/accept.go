@@ -188,13 +188,13 @@ func (b *batch) acceptOne(a *acceptance) (result, error) {
 		}
 	}
 	wallet := walletOf(pay)
-	if held := pay.held(); held > 0 && !b.page.Covers(wallet, int64(held)) {
+	if held := pay.debit(); held > 0 && !b.page.Covers(wallet, int64(held)) {
 		e := problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "Insufficient wallet balance")
 		e.Data = Shortfall{Balance: money.Pesewas(b.page.Balance(wallet)), Amount: pay.Amount, Charges: pay.Charges}
 		return result{}, e
 	}
 	if a.limited() {
-		if err := b.spending.take(a, pay.held()); err != nil {
+		if err := b.spending.take(a, pay.debit()); err != nil {
 			return result{}, err
 		}
 	}
@@ -243,8 +243,8 @@ func (b *batch) open(pay *Payment, e Event) error {
 	return nil
 }
 
-// held is what acceptance takes out of the wallet.
-func (p Payment) held() money.Pesewas {
+// debit is what acceptance takes out of the wallet.
+func (p Payment) debit() money.Pesewas {
 	switch {
 	case p.Status == StatusWaiting || p.Received():
 		return 0

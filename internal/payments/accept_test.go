@@ -35,7 +35,7 @@ func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount m
 // callers can do to each other, and to themselves.
 func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		rich, poor := h.tenant, n.newTenant(5*money.Cedi)
 		if _, err := n.accept(t.Context(), n.draft(t, rich, "taken-before-1", money.Cedi)); err != nil {
@@ -97,7 +97,7 @@ func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 
 func TestIdempotencyKeys(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		c := idempotency.Caller{Tenant: h.tenant.ID, IdempotencyKey: "key-of-a-collection", BodyHash: "hash"}
 		r := h.collect()
@@ -177,7 +177,7 @@ func TestIdempotencyKeys(t *testing.T) {
 // A payout that was sent is told again though payouts are stopped by now; nothing new is sent.
 func TestAReplayIsToldThoughPayoutsAreStopped(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		c, r := h.caller(), h.payout()
 		c.IdempotencyKey, c.BodyHash = "key-of-a-payout", "hash"
@@ -209,7 +209,7 @@ func TestAReplayIsToldThoughPayoutsAreStopped(t *testing.T) {
 // with the same reference.
 func TestRefusalsLeaveNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		change := func(c tenant.Change) {
 			t.Helper()
@@ -263,7 +263,7 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 // and twice the money's worth of them: exactly what the wallet covers goes out.
 func TestManyCallersOnFewConnections(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(pending), always(success))
 		const callers = 80
@@ -305,7 +305,7 @@ func TestManyCallersOnFewConnections(t *testing.T) {
 // each is paid by one of them.
 func TestTwoNodesOneReference(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		a, b := h.node("a"), h.node("b")
 		const references = 20
 		var mu sync.Mutex
@@ -350,7 +350,7 @@ func TestTwoNodesOneReference(t *testing.T) {
 // then, and the key on the Reference itself must hold.
 func TestAnotherSecretStillKnowsTheReference(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		r := h.payout()
 		first, _, err := n.Payout(t.Context(), h.caller(), r)
@@ -382,12 +382,12 @@ func TestAnImpatientClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				entered, leave := make(chan struct{}), make(chan struct{})
 				var cut error
 				h.first.script(nil, always(notFound))
-				n.house.first.slow = func(ctx context.Context) provider.Outcome {
+				n.fixture.first.slow = func(ctx context.Context) provider.Outcome {
 					close(entered)
 					<-leave
 					cut = ctx.Err()
@@ -431,7 +431,7 @@ func TestAnImpatientClient(t *testing.T) {
 // no is told by webhook.
 func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		entered, leave := make(chan struct{}), make(chan struct{})
 		h.first.script(nil, always(notFound))
@@ -483,7 +483,7 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 func TestUnansweredQuestionsLeaveRoomForWhatIsToBeSent(t *testing.T) {
 	const open = sendsPerRail + 16 // more than one line's room
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		asked, answers := make(chan struct{}, open), make(chan struct{})
 		h.first.script(always(pending), func(int, string) provider.Outcome {
 			asked <- struct{}{}
@@ -522,7 +522,7 @@ func TestUnansweredQuestionsLeaveRoomForWhatIsToBeSent(t *testing.T) {
 // TestALonePayoutTakesThreeCommits: accepted, settled, delivered.
 func TestALonePayoutTakesThreeCommits(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(pending), always(success))
 		var mu sync.Mutex
@@ -561,7 +561,7 @@ func TestARefusalThatCannotBeWritten(t *testing.T) {
 	for _, away := range []time.Duration{3 * time.Second, time.Minute} {
 		t.Run("for "+away.String(), func(t *testing.T) {
 			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				n.quiet() // it has looked for other nodes' jobs, which it must do once
 				back := n.clock.Now().Add(away)
@@ -626,7 +626,7 @@ func TestLostConnections(t *testing.T) {
 		for _, network := range []string{"MTN", "TELECEL"} {
 			t.Run(life.name+" "+network, func(t *testing.T) {
 				dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-					h := newHouse(t, d)
+					h := newFixture(t, d)
 					n := h.node("a")
 					rail := h.first
 					if network != "MTN" {

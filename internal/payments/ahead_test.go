@@ -14,7 +14,7 @@ import (
 // looked at in their turn.
 func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		here := h.clock
 		h.clock = clock.NewManual(morning.AddDate(0, 0, 3))

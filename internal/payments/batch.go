@@ -42,8 +42,8 @@ type batch struct {
 	inserts []*Payment
 	moves   []move
 	marks   []mark
-	turns   []turn
-	left    []leftAttempt
+	turns   []contradiction
+	left    []abandonedAttempt
 	// contradictions are words against a payment's last one.
 	contradictions []contradicted
 	released       []*Payment // that let go of their Idempotency-Keys
@@ -53,7 +53,7 @@ type batch struct {
 	closed         []string
 	events         []webhook.Event
 	stopped        []string
-	looks          []look
+	looks          []recheckRow
 	tally          history.Tally
 	also           []func(*db.Tx) error
 }
@@ -187,7 +187,7 @@ func (b *batch) gather(tx *db.Tx) error {
 
 // note says what must be read before a payment can be accepted.
 func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[string]bool, keys map[idempotencyKey]bool) {
-	if p.held() > 0 {
+	if p.debit() > 0 {
 		wallets[walletOf(p)] = true
 	}
 	if p.Channel == ChannelWallet && !p.Received() {
@@ -223,12 +223,12 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 // ledger's page), the ends and the rows of payments, then the jobs.
 func (b *batch) write(tx *db.Tx) error {
 	b.ends.Defer(tx)
-	b.spending.post(tx, b.today)
+	b.spending.deferWrites(tx, b.today)
 	if len(b.released) > 0 {
 		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(releaseColumns, b.released))
 	}
 	db.Insert(tx, "payments", insertColumns, b.inserts)
-	b.postMoves(tx)
+	b.deferMoves(tx)
 	b.page.Post()
 	b.tally.Defer(tx, b.shard)
 	db.Insert(tx, "payment_looks", lookColumns, b.looks)
@@ -285,7 +285,9 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 		return b.stands(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
 	case len(b.turns) > 0:
 		m := b.turns[0]
-		return b.stands(tx, m.row, func(is Payment) bool { return is.TurnedAt.Equal(m.row.TurnedAt) && is.LastWord == m.row.LastWord })
+		return b.stands(tx, m.row, func(is Payment) bool {
+			return is.ContradictedAt.Equal(m.row.ContradictedAt) && is.LastWord == m.row.LastWord
+		})
 	case len(b.marks) > 0:
 		m := b.marks[0]
 		return b.stands(tx, m.row, func(is Payment) bool {

@@ -20,7 +20,7 @@ func BenchmarkPayout(b *testing.B) {
 	slog.SetLogLoggerLevel(slog.LevelError)
 	for _, e := range dbtest.Engines() {
 		b.Run(e.String(), func(b *testing.B) {
-			h := &house{t: b, db: dbtest.Open(b, e), clock: clock.Real(), first: newScripted(), second: newScripted()}
+			h := &fixture{t: b, db: dbtest.Open(b, e), clock: clock.Real(), first: newScripted(), second: newScripted()}
 			n := h.node("a")
 			h.first.script(always(pending), always(success))
 			t := n.newTenant(1 << 40)

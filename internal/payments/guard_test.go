@@ -25,7 +25,7 @@ import (
 // one takes the payment over, marks it and sends it: then the first one does not.
 func TestAMarkIsMadeOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
 		a, pay := n.accepted(t, "TELECEL", false)
 		heir.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
@@ -41,7 +41,7 @@ func TestAMarkIsMadeOnce(t *testing.T) {
 // with it. Nothing but the mark tells the row from what it was.
 func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.stopped("a")
 		h.second.script(func(_ int, reference string) provider.Outcome {
 			row, found, err := n.byProviderReference(context.Background(), reference)
@@ -67,7 +67,7 @@ func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 // Another node has asked the payer once more since, who may pay.
 func TestARefusalIsOfItsPosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
 		in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
 		if err != nil {
@@ -96,7 +96,7 @@ func TestARefusalIsOfItsPosts(t *testing.T) {
 // takes the payment over and sends it, again or for the first time: then it is not given back.
 func TestGivingUpIsOfItsPosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
 		left := funds
 		for _, tt := range []struct {
@@ -127,7 +127,7 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 // much as clocks may differ, and it may still be on its way.
 func TestAWordByAClockThatIsAhead(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		here := h.clock
 		h.clock = clock.NewManual(morning)
@@ -149,7 +149,7 @@ func TestAWordByAClockThatIsAhead(t *testing.T) {
 // given to another one that sells packages.
 func TestAnOfferIsOneProviders(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", Bundles: h.first}, {Name: "hubtel", Mode: "test", Bundles: h.second}}
 		n := h.node("a")
 		n.hubtelFirst(route.Bundle)
@@ -178,7 +178,7 @@ func TestAnOfferIsOneProviders(t *testing.T) {
 // of this one, which may have the POST that it did not answer.
 func TestARefusalAfterARerouteIsOfItsPosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		n.hubtelFirst(route.DisburseWallet)
 		h.second.script(always(unsent), always(unknown))
@@ -200,7 +200,7 @@ func TestARefusalAfterARerouteIsOfItsPosts(t *testing.T) {
 // the provider knew the payment between them, if only once.
 func TestRefusedAgainThoughKnownBetween(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(inTurn(unknown, rejected), inTurn(notFound, pending, notFound))
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -219,7 +219,7 @@ func TestRefusedAgainThoughKnownBetween(t *testing.T) {
 // provider took and gave for it.
 func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(pending), always(failed))
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -229,7 +229,7 @@ func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
 		n.pass(time.Second)
 		h.first.script(always(pending), always(costly(5, 2)))
 		for range 2 {
-			if _, err := n.lookAgain(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+			if _, err := n.recheck(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -246,7 +246,7 @@ func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
 // TestNothingOfACollectionIsInSuspense: what a reversed one took back was the tenant's or is owed.
 func TestNothingOfACollectionIsInSuspense(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(pending), inTurn(success, failed))
 		in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
@@ -254,11 +254,11 @@ func TestNothingOfACollectionIsInSuspense(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(time.Second)
-		if _, err := n.lookAgain(t.Context(), n.must(KindCollection, in.ID)); err != nil {
+		if _, err := n.recheck(t.Context(), n.must(KindCollection, in.ID)); err != nil {
 			t.Fatal(err)
 		}
-		if is := n.must(KindCollection, in.ID); is.TurnedAt.IsZero() || n.balance() != funds {
-			t.Fatalf("turned at %v, the wallet has %s", is.TurnedAt, n.balance())
+		if is := n.must(KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
+			t.Fatalf("turned at %v, the wallet has %s", is.ContradictedAt, n.balance())
 		}
 		for _, tenants := range []bool{true, false} {
 			err := n.Decide(t.Context(), in.ID, tenants, "agreed with the provider", "ama")
@@ -274,7 +274,7 @@ func TestNothingOfACollectionIsInSuspense(t *testing.T) {
 // TestNothingIsBookedUnaudited: what an operator does is written down with who did it, or not done.
 func TestNothingIsBookedUnaudited(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		other := n.newTenant(0)
 		full := errors.New("the audit log is full")
@@ -299,10 +299,10 @@ func TestNothingIsBookedUnaudited(t *testing.T) {
 
 // hubtelFirst routes an operation to both rails.
 func (n *node) hubtelFirst(op route.Operation) {
-	n.house.t.Helper()
-	if err := n.db.Write(n.house.t.Context(), func(tx *db.Tx) error {
+	n.fixture.t.Helper()
+	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
 		return n.routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: "test", Operation: op, Channel: route.Any, Providers: []string{"hubtel", "mtn"}, Actor: "ama"})
 	}); err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 }

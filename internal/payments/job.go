@@ -210,7 +210,7 @@ func standingOf(row Payment, rail provider.Rail) standing {
 
 // row fills in what the judge reads from the row and the rail alone.
 func (s *standing) row(row Payment, rail provider.Rail) {
-	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.said(), !row.TurnedAt.IsZero()
+	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.providerState(), !row.ContradictedAt.IsZero()
 	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
 	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.mayLeaveSince(), row.EscalatedAt
 }
@@ -239,7 +239,7 @@ func (r *run) call(ctx context.Context) jobs.Outcome {
 	// Whatever becomes of this goroutine from here on, it may have been sent.
 	r.t.stage = stageUnsure
 	r.t.arrived++
-	return r.hear(ctx, fromPost, r.p.post(ctx, r.rail, r.row))
+	return r.apply(ctx, fromPost, r.p.submit(ctx, r.rail, r.row))
 }
 
 // mark writes a change of the attempt. Without it nothing is POSTed.
@@ -271,13 +271,13 @@ func (p *Payments) overtaken(t *tracked, row Payment) jobs.Outcome {
 	return jobs.Later(troubleTime)
 }
 
-// hear has a word about a payment judged, and does what the verdict says.
-func (r *run) hear(ctx context.Context, from source, o provider.Outcome) jobs.Outcome {
+// apply has a word about a payment judged, and does what the verdict says.
+func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.Outcome {
 	r.t.row(r.row, r.rail)
 	r.t.recovering = r.p.firstOfRecovery(ctx, r.rail)
 	var v verdict
 	var reason string
-	r.t.standing, v, reason = judge(r.t.standing, word{from, o, r.p.clock.Now()})
+	r.t.standing, v, reason = judge(r.t.standing, report{from, o, r.p.clock.Now()})
 	if o.Class == provider.Accepted && o.UpstreamID != "" {
 		r.row.UpstreamID, r.t.upstreamID = o.UpstreamID, o.UpstreamID
 	}
@@ -287,7 +287,7 @@ func (r *run) hear(ctx context.Context, from source, o provider.Outcome) jobs.Ou
 	case verdictAsk:
 		return r.askNow()
 	case verdictTaken:
-		return r.goOn(ctx)
+		return r.next(ctx)
 	case verdictRepeat:
 		r.t.answer()
 		if r.mayUse(ctx) {
@@ -325,8 +325,8 @@ func (r *run) askNow() jobs.Outcome {
 	return jobs.Later(0)
 }
 
-// goOn follows a payment that the provider has.
-func (r *run) goOn(ctx context.Context) jobs.Outcome {
+// next follows a payment that the provider has.
+func (r *run) next(ctx context.Context) jobs.Outcome {
 	if r.row.Refusal != RefusalNone {
 		row := r.row
 		row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
@@ -402,7 +402,7 @@ func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
 		if ok, out := r.beforePost(ctx); !ok { // it may have been sent in the time that was lost
 			return out
 		}
-		return r.hear(ctx, fromTime, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
+		return r.apply(ctx, fromTime, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
 	}
 	return jobs.Later(min(wait, left))
 }
@@ -473,7 +473,7 @@ func (r *run) follow(ctx context.Context) jobs.Outcome {
 	for _, id := range r.p.questions.heard(railKindOf(r.row), r.row.ID, answersSomething(o)) {
 		r.p.jobs.Wake(id)
 	}
-	return r.hear(ctx, fromQuestion, o)
+	return r.apply(ctx, fromQuestion, o)
 }
 
 // escalate calls the operators, once.

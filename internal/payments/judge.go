@@ -81,8 +81,8 @@ const (
 	fromOperator               // an operator's word about an open payment
 )
 
-// A word is what was said about a payment.
-type word struct {
+// A report is what was said about a payment.
+type report struct {
 	from    source
 	outcome provider.Outcome
 	at      time.Time
@@ -111,7 +111,7 @@ const (
 // judge is the only place where a word turns into what may happen to money. It
 // answers the verdict, with the reason of a refund, and what is known from then
 // on. It is a pure function: the rules of docs/ledger.md, row by row.
-func judge(s standing, w word) (standing, verdict, string) {
+func judge(s standing, w report) (standing, verdict, string) {
 	switch {
 	case !s.status.Open():
 		return s, s.contradicted(w.outcome), ""
@@ -128,7 +128,7 @@ func judge(s standing, w word) (standing, verdict, string) {
 // answered judges the answer to a POST. A refusal is a word: it is asked about
 // before it counts. Only what was never posted, and what our socket never wrote,
 // is proof.
-func (s standing) answered(w word) (standing, verdict, string) {
+func (s standing) answered(w report) (standing, verdict, string) {
 	o := w.outcome
 	s.lastPost = w.at
 	switch {
@@ -183,7 +183,7 @@ func (s standing) refused(r Refusal, o provider.Outcome, at time.Time) (standing
 }
 
 // outOfTime ends the time in which a POST that did not get through is tried.
-func (s standing) outOfTime(w word) (standing, verdict, string) {
+func (s standing) outOfTime(w report) (standing, verdict, string) {
 	if s.arrived == 0 && !s.recovering {
 		return s, verdictRefund, provider.ReasonUnavailable
 	}
@@ -193,7 +193,7 @@ func (s standing) outOfTime(w word) (standing, verdict, string) {
 }
 
 // told judges the answer to a status question.
-func (s standing) told(w word) (standing, verdict, string) {
+func (s standing) told(w report) (standing, verdict, string) {
 	o := w.outcome
 	switch {
 	case o.Class == provider.Accepted && o.State == provider.Success:
@@ -219,7 +219,7 @@ func (s standing) told(w word) (standing, verdict, string) {
 
 // unheard judges that the provider does not know the reference. For what was
 // never refused that is never final.
-func (s standing) unheard(w word) (standing, verdict, string) {
+func (s standing) unheard(w report) (standing, verdict, string) {
 	s = s.doubted(w.at)
 	s.reads++
 	settled := w.at.Sub(s.lastPost) >= s.visibleAfter && s.reads >= knownReads
@@ -243,7 +243,7 @@ func (s standing) unheard(w word) (standing, verdict, string) {
 
 // unpaid judges a word that a provider uses for what is open and for what has
 // failed.
-func (s standing) unpaid(w word) (standing, verdict, string) {
+func (s standing) unpaid(w report) (standing, verdict, string) {
 	old := s.unpaidAfter > 0 && w.at.Sub(s.sentAt) >= s.unpaidAfter
 	if s.kind == KindCollection {
 		switch {
@@ -270,7 +270,7 @@ func (s standing) unpaid(w word) (standing, verdict, string) {
 
 // decided judges an operator's word about an open payment: the statement that
 // it goes by cannot have yet what is on its way at this moment.
-func (s standing) decided(w word) (standing, verdict, string) {
+func (s standing) decided(w report) (standing, verdict, string) {
 	switch {
 	case s.escalated.Sub(s.mayLeave) < onItsWay && w.at.Sub(s.mayLeave) < onItsWay:
 		return s, verdictTooSoon, ""

@@ -25,7 +25,7 @@ func sentOnce(mayRepeat bool) standing {
 }
 
 // after has words judged one after the other and answers the last verdict.
-func (s standing) after(words ...word) (standing, verdict, string) {
+func (s standing) after(words ...report) (standing, verdict, string) {
 	var v verdict
 	var reason string
 	for _, w := range words {
@@ -34,29 +34,29 @@ func (s standing) after(words ...word) (standing, verdict, string) {
 	return s, v, reason
 }
 
-func said(from source, o provider.Outcome, at time.Duration) word {
-	return word{from, o, morning.Add(at)}
+func said(from source, o provider.Outcome, at time.Duration) report {
+	return report{from, o, morning.Add(at)}
 }
 
 // The columns of the table of refusals: what the provider answers when it is
 // asked about a refusal, and when.
 var columns = []struct {
 	name  string
-	words func(v time.Duration) []word
+	words func(v time.Duration) []report
 }{
-	{"failed", func(time.Duration) []word { return []word{said(fromQuestion, failed, time.Second)} }},
-	{"not known before V", func(time.Duration) []word { return []word{said(fromQuestion, notFound, time.Second)} }},
-	{"not known after V, asked twice", func(v time.Duration) []word {
-		return []word{said(fromQuestion, notFound, v), said(fromQuestion, notFound, v+time.Second)}
+	{"failed", func(time.Duration) []report { return []report{said(fromQuestion, failed, time.Second)} }},
+	{"not known before V", func(time.Duration) []report { return []report{said(fromQuestion, notFound, time.Second)} }},
+	{"not known after V, asked twice", func(v time.Duration) []report {
+		return []report{said(fromQuestion, notFound, v), said(fromQuestion, notFound, v+time.Second)}
 	}},
-	{"not known after V", func(v time.Duration) []word {
-		return []word{said(fromQuestion, notFound, time.Second), said(fromQuestion, notFound, 2*time.Second), said(fromQuestion, notFound, v)}
+	{"not known after V", func(v time.Duration) []report {
+		return []report{said(fromQuestion, notFound, time.Second), said(fromQuestion, notFound, 2*time.Second), said(fromQuestion, notFound, v)}
 	}},
-	{"pending", func(time.Duration) []word { return []word{said(fromQuestion, pending, time.Second)} }},
-	{"success", func(time.Duration) []word { return []word{said(fromQuestion, success, time.Second)} }},
-	{"no answer", func(time.Duration) []word { return []word{said(fromQuestion, unknown, time.Second)} }},
-	{"speaks of another payment", func(time.Duration) []word {
-		return []word{said(fromQuestion, provider.Outcome{Reason: provider.ReasonMismatch}, time.Second)}
+	{"pending", func(time.Duration) []report { return []report{said(fromQuestion, pending, time.Second)} }},
+	{"success", func(time.Duration) []report { return []report{said(fromQuestion, success, time.Second)} }},
+	{"no answer", func(time.Duration) []report { return []report{said(fromQuestion, unknown, time.Second)} }},
+	{"speaks of another payment", func(time.Duration) []report {
+		return []report{said(fromQuestion, provider.Outcome{Reason: provider.ReasonMismatch}, time.Second)}
 	}},
 }
 
@@ -70,7 +70,7 @@ func TestTableOfRefusals(t *testing.T) {
 		name     string
 		mayPost  bool
 		standing func(standing) standing
-		word     word
+		word     report
 		first    verdict   // of the refusal itself
 		want     []verdict // in the order of columns
 	}{
@@ -125,7 +125,7 @@ func TestProofNeedsNoQuestion(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		standing func(standing) standing
-		word     word
+		word     report
 		want     verdict
 	}{
 		{"the adapter refuses", nil, said(fromPost, unposted, 0), verdictRefund},
@@ -200,7 +200,7 @@ func TestABareRefusalIsBelievedWhenItComesAgain(t *testing.T) {
 // TestUnpaid: a word for what is open and for what has failed.
 func TestUnpaid(t *testing.T) {
 	unpaid := provider.Outcome{Class: provider.Accepted, Unpaid: true}
-	question := func(at time.Duration) word { return said(fromQuestion, unpaid, at) }
+	question := func(at time.Duration) report { return said(fromQuestion, unpaid, at) }
 	collection := sentOnce(rowHubtel)
 	collection.kind = KindCollection
 	repeated := collection
@@ -211,20 +211,20 @@ func TestUnpaid(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		of    standing
-		words []word
+		words []report
 		want  verdict
 	}{
-		{"a collection", collection, []word{question(time.Minute)}, verdictTaken},
-		{"a collection past the provider's time", collection, []word{question(5 * time.Minute)}, verdictRefund},
-		{"a collection after a clear refusal", collection, []word{refused, question(time.Second)}, verdictRefund},
-		{"a collection after a clear refusal of a repeated POST", repeated, []word{refused, question(time.Second)}, verdictTaken},
-		{"a sale past the provider's time", sale, []word{question(6 * time.Minute)}, verdictTaken},
-		{"a sale, nine minutes later", sale, []word{question(6 * time.Minute), question(15 * time.Minute)}, verdictTaken},
-		{"a sale, ten minutes later", sale, []word{question(6 * time.Minute), question(16 * time.Minute)}, verdictRefund},
+		{"a collection", collection, []report{question(time.Minute)}, verdictTaken},
+		{"a collection past the provider's time", collection, []report{question(5 * time.Minute)}, verdictRefund},
+		{"a collection after a clear refusal", collection, []report{refused, question(time.Second)}, verdictRefund},
+		{"a collection after a clear refusal of a repeated POST", repeated, []report{refused, question(time.Second)}, verdictTaken},
+		{"a sale past the provider's time", sale, []report{question(6 * time.Minute)}, verdictTaken},
+		{"a sale, nine minutes later", sale, []report{question(6 * time.Minute), question(15 * time.Minute)}, verdictTaken},
+		{"a sale, ten minutes later", sale, []report{question(6 * time.Minute), question(16 * time.Minute)}, verdictRefund},
 		{"a sale, known in another word between", sale,
-			[]word{question(6 * time.Minute), said(fromQuestion, pending, 10*time.Minute), question(16 * time.Minute)}, verdictTaken},
-		{"a sale, the first too early to count", sale, []word{question(4 * time.Minute), question(14 * time.Minute)}, verdictTaken},
-		{"a sale after a clear refusal", sale, []word{refused, question(time.Second)}, verdictTaken},
+			[]report{question(6 * time.Minute), said(fromQuestion, pending, 10*time.Minute), question(16 * time.Minute)}, verdictTaken},
+		{"a sale, the first too early to count", sale, []report{question(4 * time.Minute), question(14 * time.Minute)}, verdictTaken},
+		{"a sale after a clear refusal", sale, []report{refused, question(time.Second)}, verdictTaken},
 	} {
 		if _, v, _ := tt.of.after(tt.words...); v != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, v, tt.want)
@@ -268,11 +268,11 @@ func TestWordsAboutAFinalPayment(t *testing.T) {
 		{"declined", Payment{Kind: KindCollection, Status: StatusDeclined}, verdictPaidLate, verdictNothing, verdictNothing},
 		{"invalid", Payment{Kind: KindCollection, Status: StatusInvalid}, verdictPaidLate, verdictNothing, verdictNothing},
 		{"collected", Payment{Kind: KindCollection, Status: StatusSuccess}, verdictNothing, verdictReversed, verdictNothing},
-		{"paid, taken back", Payment{Kind: KindPayout, Status: StatusSuccess, TurnedAt: turned}, verdictOpposite, verdictNothing, verdictNothing},
-		{"refunded, found paid", Payment{Kind: KindPayout, Status: StatusFailed, TurnedAt: turned}, verdictNothing, verdictOpposite, verdictNothing},
-		{"paid, taken back, paid", Payment{Kind: KindPayout, Status: StatusSuccess, TurnedAt: turned, LastWord: "success"},
+		{"paid, taken back", Payment{Kind: KindPayout, Status: StatusSuccess, ContradictedAt: turned}, verdictOpposite, verdictNothing, verdictNothing},
+		{"refunded, found paid", Payment{Kind: KindPayout, Status: StatusFailed, ContradictedAt: turned}, verdictNothing, verdictOpposite, verdictNothing},
+		{"paid, taken back, paid", Payment{Kind: KindPayout, Status: StatusSuccess, ContradictedAt: turned, LastWord: "success"},
 			verdictNothing, verdictOpposite, verdictNothing},
-		{"refunded, found paid, failed, paid", Payment{Kind: KindPayout, Status: StatusFailed, TurnedAt: turned, LastWord: "success"},
+		{"refunded, found paid, failed, paid", Payment{Kind: KindPayout, Status: StatusFailed, ContradictedAt: turned, LastWord: "success"},
 			verdictNothing, verdictOpposite, verdictNothing},
 	} {
 		s := standingOf(tt.row, provider.Rail{Name: "hubtel"})

@@ -52,7 +52,7 @@ func TestOverLoopback(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				simulator, base := newSimulator(t, h)
 				adapter := mtnmomo.New(sim.MTNConfig(base), provider.ClientOptions{Mode: "test", Clock: h.clock})
 				t.Cleanup(adapter.Close)
@@ -140,7 +140,7 @@ func TestOverLoopback(t *testing.T) {
 
 // newSimulator starts a simulator on loopback, and the place where its callbacks
 // arrive.
-func newSimulator(t *testing.T, h *house) (*sim.Sim, string) {
+func newSimulator(t *testing.T, h *fixture) (*sim.Sim, string) {
 	t.Helper()
 	s, err := sim.New(sim.Options{Clock: h.clock})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
 		for _, word := range []provider.Outcome{success, failed} {
 			t.Run(name+" "+word.State.String(), func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
-					h := newHouse(t, d)
+					h := newFixture(t, d)
 					n := h.node("a")
 					word.Echo = &echo
 					h.first.script(always(pending), always(word))
@@ -51,7 +51,7 @@ func TestAMismatchedAnswerToAPostIsNotBelieved(t *testing.T) {
 	for _, word := range []provider.Outcome{success, failed} {
 		t.Run(word.State.String(), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				word.Echo = &provider.Echo{Amount: 1, AmountTold: true}
 				h.first.script(always(word), always(unknown))

@@ -138,7 +138,7 @@ func (p *Payments) resolvable(row Payment, o provider.Outcome) error {
 		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
 	}
 	now := p.clock.Now()
-	if _, v, _ := judge(standingOf(row, provider.Rail{}), word{fromOperator, o, now}); v != verdictTooSoon {
+	if _, v, _ := judge(standingOf(row, provider.Rail{}), report{fromOperator, o, now}); v != verdictTooSoon {
 		return nil
 	}
 	wait := (onItsWay - now.Sub(row.mayLeaveSince())).Truncate(time.Second) + time.Second
@@ -215,7 +215,7 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 		return Payment{}, err
 	}
 	pay, err := p.Find(ctx, id)
-	if err != nil || !pay.TurnedAt.IsZero() {
+	if err != nil || !pay.ContradictedAt.IsZero() {
 		return pay, err
 	}
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Code: "operator", Message: reason}
@@ -259,7 +259,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	if err != nil {
 		return err
 	}
-	if pay.TurnedAt.IsZero() || pay.Kind == KindCollection {
+	if pay.ContradictedAt.IsZero() || pay.Kind == KindCollection {
 		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
 	}
 	m := treasury.Movement{Asset: asset(pay.Mode), From: ledger.Suspense, To: ledger.Fees, Amount: pay.Amount, Kind: "decide", Subject: pay.ID, Leg: LegDecided}
@@ -271,7 +271,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	}
 	// The provider may change its mind again: it is asked at the next sweep.
 	again := func(tx *db.Tx) error {
-		db.Insert(tx, "payment_looks", lookColumns, []look{{id: pay.ID, due: p.clock.Now()}})
+		db.Insert(tx, "payment_looks", lookColumns, []recheckRow{{id: pay.ID, due: p.clock.Now()}})
 		return nil
 	}
 	err = p.treasury.Move(ctx, m, reason, actor, append(slices.Clone(also), again)...)
@@ -299,7 +299,7 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 		return err
 	}
 	paid := pay.Status == StatusSuccess
-	if pay.TurnedAt.IsZero() || pay.Kind == KindCollection || (pay.said() == provider.Success) != paid {
+	if pay.ContradictedAt.IsZero() || pay.Kind == KindCollection || (pay.providerState() == provider.Success) != paid {
 		return problem.New(problem.Invalid, "not_upheld", "The provider's last word about this payment is not its status")
 	}
 	fee, commission, err := p.costs(ctx, pay)

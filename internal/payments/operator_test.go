@@ -29,7 +29,7 @@ func costly(fee, commission money.Pesewas) provider.Outcome {
 
 // sound runs every check that the product has.
 func (n *node) sound() {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	n.books()
 	report, err := n.Check(t.Context())
@@ -42,7 +42,7 @@ func (n *node) sound() {
 func TestResolve(t *testing.T) {
 	for _, paid := range []bool{true, false} {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
-			h := newHouse(t, d)
+			h := newFixture(t, d)
 			n := h.node("a")
 			h.second.script(always(unknown), always(notFound))
 			r := h.payout()
@@ -96,7 +96,7 @@ func TestResolve(t *testing.T) {
 
 func TestMoneyBetweenWallets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		other := n.newTenant(0)
 		pay, err := n.Transfer(t.Context(), h.tenant.ID, other.ID, 30*money.Cedi, "a gift", "ama")
@@ -139,7 +139,7 @@ func TestMoneyBetweenWallets(t *testing.T) {
 // through successes, fees, commissions and a reversal.
 func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		book := 500 * money.Cedi
 		agrees := func(after string) {
@@ -200,7 +200,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 		h.second.script(always(pending), always(failed))
 		for _, pay := range []Payment{n.must(KindPayout, out.ID), n.must(KindCollection, in.ID)} {
 			for range 2 { // the second look changes nothing
-				if _, err := n.lookAgain(t.Context(), pay); err != nil {
+				if _, err := n.recheck(t.Context(), pay); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -214,7 +214,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 // TestResolvePaid books what the statement says of the provider's own part.
 func TestResolvePaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.script(always(unknown), always(notFound))
 		r := h.payout()
@@ -241,7 +241,7 @@ func TestResolvePaid(t *testing.T) {
 // silently, and goes through suspense to an operator.
 func TestContradictions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		pay := func(ask provider.Outcome) Payment {
 			t.Helper()
@@ -256,7 +256,7 @@ func TestContradictions(t *testing.T) {
 		look := func(pay Payment, ask provider.Outcome) Payment {
 			t.Helper()
 			h.first.script(always(pending), always(ask))
-			if _, err := n.lookAgain(t.Context(), pay); err != nil {
+			if _, err := n.recheck(t.Context(), pay); err != nil {
 				t.Fatal(err)
 			}
 			return n.must(pay.Kind, pay.ID)
@@ -270,7 +270,7 @@ func TestContradictions(t *testing.T) {
 			t.Errorf("nothing in suspense: %v", err)
 		}
 		reversed := look(done, failed)
-		if reversed.Status != StatusSuccess || reversed.TurnedAt.IsZero() || n.account(ledger.Suspense) != amount {
+		if reversed.Status != StatusSuccess || reversed.ContradictedAt.IsZero() || n.account(ledger.Suspense) != amount {
 			t.Errorf("reversed: %s, suspense has %s", reversed.Status, n.account(ledger.Suspense))
 		}
 		if err := decide(reversed, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee {
@@ -282,7 +282,7 @@ func TestContradictions(t *testing.T) {
 		}
 
 		found := look(pay(failed), success)
-		if found.Status != StatusFailed || found.TurnedAt.IsZero() || n.account(ledger.Suspense) != -amount {
+		if found.Status != StatusFailed || found.ContradictedAt.IsZero() || n.account(ledger.Suspense) != -amount {
 			t.Errorf("found paid: %s, suspense has %s", found.Status, n.account(ledger.Suspense))
 		}
 		if err := decide(found, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee-amount {
@@ -304,7 +304,7 @@ func TestACollectionPaidLate(t *testing.T) {
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.first.script(always(pending), always(provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: reason}))
 				in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
@@ -318,7 +318,7 @@ func TestACollectionPaidLate(t *testing.T) {
 				}
 				h.first.script(always(pending), always(success))
 				for range 2 {
-					if _, err := n.lookAgain(t.Context(), ended); err != nil {
+					if _, err := n.recheck(t.Context(), ended); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -339,7 +339,7 @@ func TestACollectionPaidLate(t *testing.T) {
 // tenant's payouts are stopped.
 func TestReversedCollection(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		poor := n.newTenant(0)
 		c := idempotency.Caller{Tenant: poor.ID}
@@ -358,7 +358,7 @@ func TestReversedCollection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.lookAgain(t.Context(), in); err != nil {
+		if _, err := n.recheck(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		left, err := n.ledger.Balance(t.Context(), poor.Wallet())
@@ -404,7 +404,7 @@ func TestReversedCollection(t *testing.T) {
 // became final; one that cannot be asked about comes again.
 func TestSecondLook(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(pending), always(success))
 		quick, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -432,7 +432,7 @@ func TestSecondLook(t *testing.T) {
 		}
 		h.first.script(always(pending), always(failed))
 		n.pass(lookPause + lookEvery)
-		if is := n.must(KindPayout, quick.ID); is.TurnedAt.IsZero() {
+		if is := n.must(KindPayout, quick.ID); is.ContradictedAt.IsZero() {
 			t.Error("the reversal was not seen")
 		}
 		_, asked := h.first.counts()
@@ -460,7 +460,7 @@ func TestSecondLook(t *testing.T) {
 // nothing then would be none.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		open, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
@@ -538,7 +538,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, 500*money.Cedi, "paid in", "ama"); err != nil {
 			t.Fatal(err)
@@ -597,7 +597,7 @@ func TestAWordThatWasWrongIsTakenBack(t *testing.T) {
 	for _, paid := range []bool{true, false} { // as it was resolved
 		for _, tenants := range []bool{true, false} {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.second.script(always(unknown), always(notFound))
 				r := h.payout()
@@ -620,7 +620,7 @@ func TestAWordThatWasWrongIsTakenBack(t *testing.T) {
 				wantKind(t, err, problem.Invalid)
 				for range 2 { // the second finds it done
 					turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
-					if err != nil || turned.TurnedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
+					if err != nil || turned.ContradictedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
 						t.Fatalf("%+v, %v", turned, err)
 					}
 				}

@@ -116,7 +116,7 @@ func TestOutcomesOfAPayout(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.first.script(tt.post, tt.ask)
 				h.second.script(tt.post, tt.ask)

@@ -8,6 +8,27 @@
 // spoken. The states, the arrows between them and the transfers that each arrow
 // makes are one table, in states.go, which this code runs on and the documents
 // are printed from.
+//
+// Files, from a request down to a row:
+//
+//	payments.go, payment.go, states.go   the domain, one payment, and the table of its states
+//	collection.go, payout.go, airtime.go, topup.go, bundle.go
+//	                                     what each product asks for, and its checks
+//	accept.go, repeated_requests.go      acceptance, and what a repeated request is answered
+//	reference.go, spending.go            references of our own; what a key may spend in a day
+//	batch.go, write_lanes.go             one transaction for many payments, and the lanes that gather them
+//	settle.go                            final states, sending marks and contradictions, inside a batch
+//	payment_row.go                       reading one row
+//	job.go, tracked.go                   what drives an open payment, and what of it is in memory
+//	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
+//	judge.go                             what an outcome may do to the money
+//	callbacks.go, client_questions.go    what moves the next question forward: providers and clients
+//	recheck.go, recheck_sweep.go         final payments that are asked about again
+//	recovery.go                          payments after the database went back in time
+//	status.go, history.go, latest_payments.go, search.go
+//	                                     reading, for clients and for operators
+//	operator.go                          what operators decide about a payment
+//	check.go, metrics.go                 the books of payments; what a node counts
 package payments
 
 import (
@@ -122,13 +143,13 @@ type Payment struct {
 	CreatedAt        time.Time
 	SettledAt        time.Time // zero while open
 	EscalatedAt      time.Time // zero unless an operator was called
-	TurnedAt         time.Time // zero unless the provider contradicted a final status later
+	ContradictedAt   time.Time // zero unless the provider contradicted a final status later
 	LastWord         string    // what it said last since then, success or failed; empty: the opposite of the status
 }
 
-// said is the last word about a final payment, its provider's or its status's.
-func (p Payment) said() provider.State {
-	if (p.Status == StatusSuccess) != (!p.TurnedAt.IsZero() && p.LastWord != string(p.Status)) {
+// providerState is the last word about a final payment, its provider's or its status's.
+func (p Payment) providerState() provider.State {
+	if (p.Status == StatusSuccess) != (!p.ContradictedAt.IsZero() && p.LastWord != string(p.Status)) {
 		return provider.Success
 	}
 	return provider.Failed

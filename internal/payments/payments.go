@@ -60,7 +60,7 @@ type Payments struct {
 	references  *references
 	lanes       lanes
 	live        live
-	looks       *looks
+	looks       *rechecks
 	questions   questionLines
 	metrics     metrics
 }
@@ -77,8 +77,8 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
-	p.looks = newLooks(p.clock, func(ctx context.Context, pay Payment) {
-		if _, err := p.lookAgain(ctx, pay); err != nil && ctx.Err() == nil {
+	p.looks = newRechecks(p.clock, func(ctx context.Context, pay Payment) {
+		if _, err := p.recheck(ctx, pay); err != nil && ctx.Err() == nil {
 			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
 		}
 	})

@@ -69,57 +69,57 @@ func (s *scripted) sells(o provider.Outcome, offers ...provider.Offer) {
 const telecel msisdn.MSISDN = "233201234567"
 
 func (n *node) networkID(network msisdn.Network) string {
-	n.house.t.Helper()
-	all, err := n.routes.Networks(n.house.t.Context())
+	n.fixture.t.Helper()
+	all, err := n.routes.Networks(n.fixture.t.Context())
 	if err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 	for _, one := range all {
 		if one.Network == network {
 			return one.ID
 		}
 	}
-	n.house.t.Fatalf("no network %s", network)
+	n.fixture.t.Fatalf("no network %s", network)
 	return ""
 }
 
 func (n *node) serviceID(key string) string {
-	n.house.t.Helper()
-	all, err := n.routes.Services(n.house.t.Context())
+	n.fixture.t.Helper()
+	all, err := n.routes.Services(n.fixture.t.Context())
 	if err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 	for _, one := range all {
 		if one.Key == key {
 			return one.ID
 		}
 	}
-	n.house.t.Fatalf("no service %s", key)
+	n.fixture.t.Fatalf("no service %s", key)
 	return ""
 }
 
 func (n *node) bankID(code string) string {
-	n.house.t.Helper()
-	all, err := n.routes.Catalogue(n.house.t.Context())
+	n.fixture.t.Helper()
+	all, err := n.routes.Catalogue(n.fixture.t.Context())
 	if err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 	for _, one := range all.Banks {
 		if one.Code == code {
 			return one.ID
 		}
 	}
-	n.house.t.Fatalf("no bank %s", code)
+	n.fixture.t.Fatalf("no bank %s", code)
 	return ""
 }
 
 func (n *node) topUp() TopUp {
-	return TopUp{MSISDN: telecel, Amount: 5 * money.Cedi, NetworkID: n.networkID(msisdn.Telecel), Reference: n.house.reference()}
+	return TopUp{MSISDN: telecel, Amount: 5 * money.Cedi, NetworkID: n.networkID(msisdn.Telecel), Reference: n.fixture.reference()}
 }
 
 func TestTopUp(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		r := n.topUp()
 		pay, _, err := n.TopUp(t.Context(), h.caller(), r)
@@ -152,7 +152,7 @@ func TestTopUp(t *testing.T) {
 
 func TestTopUpRefusals(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		for field, spoil := range map[string]func(*TopUp){
 			"amount":         func(r *TopUp) { r.Amount = MinTopUp - 1 },
@@ -215,7 +215,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.first.script(always(pending), always(pending))
 				h.second.script(always(pending), always(tt.topUp))
@@ -238,7 +238,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 				if tt.late {
 					h.first.script(always(pending), always(success))
 					late := n.must(KindCollection, pay.ID)
-					if _, err := n.lookAgain(t.Context(), late); err != nil {
+					if _, err := n.recheck(t.Context(), late); err != nil {
 						t.Fatal(err)
 					}
 					n.quiet()
@@ -264,7 +264,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 
 func TestAirtimeRefusalsAndReplays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		r := n.airtime()
 		r.NetworkID = "no-such-network"
@@ -302,7 +302,7 @@ func TestAirtimeRefusalsAndReplays(t *testing.T) {
 // A network whose airtime nobody sells is told apart from one on which nobody collects.
 func TestAirtimeThatNobodySells(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first}}
 		n := h.node("a")
 		_, _, _, err := n.AirtimeBuy(t.Context(), h.caller(), n.airtime())
@@ -322,17 +322,17 @@ var oneGiga = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money
 
 // offer fetches the packages of a number and gives the first.
 func (n *node) offered(service string, number msisdn.MSISDN) enquiry.Offer {
-	n.house.t.Helper()
-	all, holder, err := n.enquiries.Offers(n.house.t.Context(), n.house.tenant.ID, n.serviceID(service), number)
+	n.fixture.t.Helper()
+	all, holder, err := n.enquiries.Offers(n.fixture.t.Context(), n.fixture.tenant.ID, n.serviceID(service), number)
 	if err != nil || len(all) == 0 || holder != "AKOSUA TEST" {
-		n.house.t.Fatalf("%v of %q, %v", all, holder, err)
+		n.fixture.t.Fatalf("%v of %q, %v", all, holder, err)
 	}
 	return all[0]
 }
 
 func TestBundle(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.sells(pending, oneGiga, provider.Offer{Display: "free", Value: "data_0"})
 		all, _, err := n.enquiries.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
@@ -372,7 +372,7 @@ func TestBundle(t *testing.T) {
 
 func TestBundleRefusals(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.sells(pending, oneGiga)
 		good := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: n.offered("telecel_data", telecel).ID, Network: msisdn.Telecel}
@@ -421,7 +421,7 @@ func TestBundleRefusals(t *testing.T) {
 // purchases; with one they are one, even after the offer has expired.
 func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.sells(pending, oneGiga)
 		r := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: n.offered("telecel_data", telecel).ID, Network: msisdn.Telecel}
@@ -478,7 +478,7 @@ func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 
 func TestPayoutsToBanks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		good := Payout{Amount: 100 * money.Cedi, BankID: n.bankID("040100"), AccountNumber: "00A1234567890", Name: "said otherwise", Reference: h.reference()}
 		for _, tt := range []struct {
@@ -525,7 +525,7 @@ func TestPayoutsToBanks(t *testing.T) {
 // collide in every way that they can.
 func TestStatusLooksByOurNamesFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		payout := h.payout()
 		out, _, err := n.Payout(t.Context(), h.caller(), payout)
@@ -563,7 +563,7 @@ func TestStatusLooksByOurNamesFirst(t *testing.T) {
 // TestStatusAsksAgainAtMostOnceInTwoSeconds counts the questions.
 func TestStatusAsksAgainAtMostOnceInTwoSeconds(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		r := h.collect()
 		if _, _, err := n.Collect(t.Context(), h.caller(), r); err != nil {

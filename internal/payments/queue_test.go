@@ -22,7 +22,7 @@ func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				const line = 40
 				const sends = sendsPerRail - sendsPerRail/spareTurns // of one tenant
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
 					t.Fatal(err)

@@ -164,14 +164,14 @@ const everyPayment = `SELECT ` + paymentColumns + ` FROM payments`
 
 // reach notes what became of the payments.
 func (n *node) reach(reached map[string]int) {
-	rows, err := n.list(n.house.t.Context(), everyPayment)
+	rows, err := n.list(n.fixture.t.Context(), everyPayment)
 	if err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 	for _, pay := range rows {
 		reached[string(pay.Kind)+" "+string(pay.Status)]++
 		for what, is := range map[string]bool{
-			"reversed": pay.Status == StatusSuccess && !pay.TurnedAt.IsZero(), "found paid": pay.Status == StatusFailed && !pay.TurnedAt.IsZero(),
+			"reversed": pay.Status == StatusSuccess && !pay.ContradictedAt.IsZero(), "found paid": pay.Status == StatusFailed && !pay.ContradictedAt.IsZero(),
 			"resolved": pay.Note == "by the statement", "posted again": pay.Posts > 1, "rerouted": pay.Attempt > 1, "refused": pay.Refused,
 		} {
 			if is {
@@ -182,7 +182,7 @@ func (n *node) reach(reached map[string]int) {
 }
 
 func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
-	h := newHouse(t, d)
+	h := newFixture(t, d)
 	n := h.node("a")
 	tellers := map[string]*teller{
 		"mtn":    {rail: h.first, repeats: true},
@@ -269,7 +269,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 // randomStep is one request of a customer, and the payments that it makes if it
 // is accepted.
 func (n *node) randomStep(r *rand.Rand) (kinds []Kind, err error) {
-	h, ctx := n.house, n.house.t.Context()
+	h, ctx := n.fixture, n.fixture.t.Context()
 	network, number := msisdn.MTN, msisdn.MSISDN("233241234567")
 	if r.IntN(2) == 0 {
 		network, number = msisdn.Telecel, telecel

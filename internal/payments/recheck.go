@@ -17,9 +17,9 @@ import (
 // late to a collection is credited, and everything else goes through suspense to
 // an operator.
 
-// lookAgain asks about a final payment and acts on a contradiction. asked is
+// recheck asks about a final payment and acts on a contradiction. asked is
 // false when the provider could not be asked.
-func (p *Payments) lookAgain(ctx context.Context, pay Payment) (asked bool, err error) {
+func (p *Payments) recheck(ctx context.Context, pay Payment) (asked bool, err error) {
 	if pay.Status.Open() || pay.Rail == "" {
 		return true, nil
 	}
@@ -28,10 +28,10 @@ func (p *Payments) lookAgain(ctx context.Context, pay Payment) (asked bool, err 
 		return true, nil
 	}
 	o := p.ask(ctx, rail, pay)
-	_, v, _ := judge(standingOf(pay, rail), word{fromQuestion, o, p.clock.Now()})
+	_, v, _ := judge(standingOf(pay, rail), report{fromQuestion, o, p.clock.Now()})
 	e, contradicts := contradictions[v]
 	if !contradicts {
-		if pay.Status == StatusSuccess && pay.TurnedAt.IsZero() && o.Final() && o.State == provider.Success && o.FeeKnown {
+		if pay.Status == StatusSuccess && pay.ContradictedAt.IsZero() && o.Final() && o.State == provider.Success && o.FeeKnown {
 			err = p.bookCosts(ctx, pay, o.Fee, o.Commission)
 		}
 		return answersSomething(o), err
@@ -126,10 +126,10 @@ const (
 	LegTurnedCommission  = "turned_commission"
 )
 
-// turnedCosts posts the provider's own part of a contradiction, so that the
+// contradictedCosts posts the provider's own part of a contradiction, so that the
 // float agrees with the provider's book: taken back with a reversal, booked with
 // what is found paid.
-func (b *batch) turnedCosts(p Payment, s *settlement) error {
+func (b *batch) contradictedCosts(p Payment, s *settlement) error {
 	if s.event != EventReversed {
 		return b.providerCosts(p, s)
 	}
@@ -176,7 +176,7 @@ func (p *Payments) bookCosts(ctx context.Context, pay Payment, fee, commission m
 		if err := tx.Query(paymentLocked, []any{pay.ID}, appendPayment(&rows)); err != nil {
 			return err
 		}
-		if len(rows) == 0 || rows[0].Status != StatusSuccess || !rows[0].TurnedAt.IsZero() {
+		if len(rows) == 0 || rows[0].Status != StatusSuccess || !rows[0].ContradictedAt.IsZero() {
 			return nil
 		}
 		page, err := p.ledger.Open(tx)

@@ -13,12 +13,12 @@ import (
 
 // pay makes so many payouts, one after the other, and answers the ids of their payments.
 func (n *node) pay(count int, r Payout) (ids []string) {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	for range count {
-		r.Reference = n.house.reference()
+		r.Reference = n.fixture.reference()
 		r.CallbackURL = "" // nobody asks what the customer was told
-		pay, _, err := n.Payout(t.Context(), n.house.caller(), r)
+		pay, _, err := n.Payout(t.Context(), n.fixture.caller(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,14 +28,14 @@ func (n *node) pay(count int, r Payout) (ids []string) {
 }
 
 // toTelecel is a payout that goes to the second rail.
-func (h *house) toTelecel() Payout {
+func (h *fixture) toTelecel() Payout {
 	r := h.payout()
 	r.MSISDN, r.Network = telecel, msisdn.Telecel
 	return r
 }
 
 func (n *node) looksPlanned() (count int) {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.One(`SELECT count(*) FROM payment_looks`, nil, &count)
@@ -54,7 +54,7 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
 					t.Fatal(err)
@@ -77,7 +77,7 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 				h.first.script(always(pending), always(failed))
 				h.second.script(always(pending), always(unknown))
 				n.pass(24*time.Hour + lookSlack + lookEvery)
-				if is := n.must(KindPayout, taken); is.TurnedAt.IsZero() {
+				if is := n.must(KindPayout, taken); is.ContradictedAt.IsZero() {
 					t.Error("a reversal was not seen, because another provider does not answer")
 				}
 				_, before := h.second.counts()
@@ -112,7 +112,7 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 // TestAProviderThatNeverAnswersIsAskedForADay, and not for ever.
 func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
 // has a second look of its own.
 func TestAPaymentThatCameBackIsLookedAtAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
 		if err != nil {
@@ -159,7 +159,7 @@ func TestAPaymentThatCameBackIsLookedAtAgain(t *testing.T) {
 		}
 		h.first.script(always(pending), always(failed))
 		n.pass(lookAfter + lookEvery)
-		if is := n.must(KindCollection, in.ID); is.TurnedAt.IsZero() || n.balance() != funds {
+		if is := n.must(KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
 			t.Errorf("taken back, and nobody saw it: the wallet has %s", n.balance())
 		}
 		if left := n.looksPlanned(); left != 0 {

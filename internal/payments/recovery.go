@@ -53,10 +53,10 @@ type search struct {
 	silent  string           // a rail that did not answer, or that nobody can ask
 }
 
-// everywhere asks every rail that could have a payment, whatever routes, pauses
+// askAllRails asks every rail that could have a payment, whatever routes, pauses
 // and breakers say of it now. Where there is only one, its own answer to the same
 // reference is enough, unless it is a claim, which is never sent.
-func (p *Payments) everywhere(ctx context.Context, s recovery.State, pay Payment, claimed bool) search {
+func (p *Payments) askAllRails(ctx context.Context, s recovery.State, pay Payment, claimed bool) search {
 	op, _ := operation(pay)
 	var rails []provider.Rail
 	for _, r := range p.routes.Rails() {
@@ -111,7 +111,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*askTime)
 	defer cancel()
-	found := p.everywhere(ctx, s, *pay, a.claimed)
+	found := p.askAllRails(ctx, s, *pay, a.claimed)
 	for day := 1; !found.known && pay.Details.Minted && pay.IdempotencyKey != "" && day <= mintedDays; day++ {
 		at := p.clock.Now().AddDate(0, 0, -day)
 		if !s.Since.IsZero() && at.AddDate(0, 0, 1).Before(s.Since) {
@@ -121,7 +121,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 		earlier.Reference = p.mintedOn(*pay, at)
 		earlier.ProviderReference = p.references.make(earlier)
 		earlier.AttemptReference = earlier.ProviderReference
-		if before := p.everywhere(ctx, s, earlier, false); before.known || before.differs || before.silent != "" {
+		if before := p.askAllRails(ctx, s, earlier, false); before.known || before.differs || before.silent != "" {
 			found = before
 			*pay = earlier
 		}
@@ -183,7 +183,7 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 		r.t.answer()
 		return false, jobs.Later(recoveryPause)
 	}
-	found := r.p.everywhere(ctx, s, r.row, false)
+	found := r.p.askAllRails(ctx, s, r.row, false)
 	switch {
 	case found.known:
 		return false, r.adopt(ctx, found)
@@ -215,7 +215,7 @@ func (r *run) adopt(ctx context.Context, found search) jobs.Outcome {
 	r.t.searched, r.t.stage, r.t.arrived = true, stageSent, 1
 	r.t.acceptedAt = r.p.clock.Now()
 	r.rail = found.rail
-	return r.hear(ctx, fromQuestion, found.outcome)
+	return r.apply(ctx, fromQuestion, found.outcome)
 }
 
 // errUnclaimed refuses a claim that no provider knows.

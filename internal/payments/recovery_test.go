@@ -63,7 +63,7 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 		} {
 			t.Run(rail+" "+name, func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
-					h := newHouse(t, d)
+					h := newFixture(t, d)
 					h.recovers = true
 					n := h.node("a")
 					n.lostTime(t, true)
@@ -102,7 +102,7 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 // early, is 503 and leaves no row; an operator may skip a rail.
 func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		n.lostTime(t, false)
@@ -151,7 +151,7 @@ func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
 // TestNotKnownCountsFromVAfterTheRecoveryBegan.
 func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		h.first.script(always(pending), always(notFound))
@@ -181,7 +181,7 @@ func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
 // provider has another amount under the reference. Never a 400, never a row.
 func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		n.lostTime(t, true)
@@ -208,7 +208,7 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 // after the backup. Only a rail that answers "not known" after V makes it a 404.
 func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		h.second.sells(pending, oneGiga)
@@ -250,7 +250,7 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 		for name, elsewhere := range map[string]bool{"gone elsewhere": true, "never sent": false} {
 			t.Run(network+" "+name, func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
-					h := newHouse(t, d)
+					h := newFixture(t, d)
 					h.recovers = true
 					dead := h.stopped("dead")
 					pay := dead.crash(t, network)
@@ -294,7 +294,7 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 // looked for under the references of the days since the backup.
 func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		networks, err := n.routes.Networks(t.Context())
@@ -343,7 +343,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 // and nobody sends again.
 func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		claim := func(reference string) recovery.Claim {
@@ -385,7 +385,7 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 // operator skips it.
 func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		h.first.script(always(pending), always(notFound))
@@ -428,7 +428,7 @@ func TestOneWebhookIDInBothLives(t *testing.T) {
 // TestWithoutARecoveryNobodyIsAsked: a plain payment costs no question before it.
 func TestWithoutARecoveryNobodyIsAsked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		if _, _, err := n.Payout(t.Context(), h.caller(), h.payout()); err != nil {

@@ -45,7 +45,7 @@ func TestReferences(t *testing.T) {
 // An operator finds a payment on the rail that it was rerouted to, also when only the request is known.
 func TestReferencesAreThoseOfTheAttempts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(unsent), always(notFound))
 		h.second.script(always(pending), always(success))

@@ -28,7 +28,7 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 		} {
 			t.Run(network+" "+name, func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
-					h := newHouse(t, d)
+					h := newFixture(t, d)
 					rail := h.first
 					if network != "MTN" {
 						rail = h.second
@@ -65,7 +65,7 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 // known", read by another node, does not give it back.
 func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		h.second.script(always(rejected), inTurn(unknown, pending, notFound))
 		dying := h.stopped("dying")
 		a, pay := dying.accepted(t, "TELECEL", false)
@@ -91,7 +91,7 @@ func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 	const held = 40
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(rejected), always(unknown))
 		var ids []string
@@ -134,7 +134,7 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 // asked, and hears the end.
 func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(rejected), always(unknown))
 		pay, _, err := n.Collect(t.Context(), h.caller(), h.collect())
@@ -157,7 +157,7 @@ func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
 // TestAnOrdinaryRefusalCostsOneQuestion, and is told in the answer.
 func TestAnOrdinaryRefusalCostsOneQuestion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.script(always(rejected), always(notFound))
 		if _, _, err := n.Payout(t.Context(), h.caller(), h.toTelecel()); err == nil {
@@ -176,7 +176,7 @@ func TestEveryContradictionIsKept(t *testing.T) {
 	for _, first := range []provider.Outcome{success, failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.first.script(always(pending), always(first))
 				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -191,7 +191,7 @@ func TestEveryContradictionIsKept(t *testing.T) {
 					last = provider.Success + provider.Failed - last
 					h.first.script(always(pending), always(words[last]))
 					for range 2 { // said twice, it is one contradiction
-						if _, err := n.lookAgain(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+						if _, err := n.recheck(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -228,7 +228,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 	for _, first := range []provider.Outcome{costly(7, 3), failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.first.script(always(pending), always(first))
 				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -248,7 +248,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 				for _, word := range []provider.Outcome{second, first} {
 					n.clock.Advance(time.Second)
 					h.first.script(always(pending), always(word))
-					if _, err := n.lookAgain(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+					if _, err := n.recheck(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
 						t.Fatal(err)
 					}
 					if word.State == second.State {
@@ -276,7 +276,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 // is credited, the customer's callback hears of the collection, and operators see it.
 func TestAirtimePaidLateIsTold(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		networks, err := n.routes.Networks(t.Context())
 		if err != nil {
@@ -291,7 +291,7 @@ func TestAirtimePaidLateIsTold(t *testing.T) {
 		}
 		n.pass(10 * time.Second)
 		h.first.script(always(pending), always(success))
-		if _, err := n.lookAgain(t.Context(), n.must(KindCollection, pay.ID)); err != nil {
+		if _, err := n.recheck(t.Context(), n.must(KindCollection, pay.ID)); err != nil {
 			t.Fatal(err)
 		}
 		n.quiet()
@@ -313,7 +313,7 @@ func TestAirtimePaidLateIsTold(t *testing.T) {
 // own; an open payment on its second attempt is asked about by that one.
 func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		dying := h.stopped("dying")
 		pay := dying.crash(t, "TELECEL")
 		earlier := dying.references.ofAttempt(pay, 2)

@@ -36,7 +36,7 @@ func (s *scripted) held(t *testing.T, answer provider.Outcome) (entered <-chan s
 // sentAgain brings a payout to where it is POSTed once more at this moment. It succeeds when leave is called.
 func (n *node) sentAgain(t *testing.T) (pay Payment, leave func()) {
 	t.Helper()
-	h := n.house
+	h := n.fixture
 	h.first.script(always(unknown), always(notFound))
 	pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 	if err != nil {
@@ -68,7 +68,7 @@ func (n *node) refusesWord(t *testing.T, id string) {
 func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 	t.Run("again", func(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
-			h := newHouse(t, d)
+			h := newFixture(t, d)
 			n, other := h.node("a"), h.stopped("b")
 			pay, leave := n.sentAgain(t)
 			other.refusesWord(t, pay.ID)
@@ -82,7 +82,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 	})
 	t.Run("for the first time, late", func(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
-			h := newHouse(t, d)
+			h := newFixture(t, d)
 			n, other := h.stopped("a"), h.stopped("b")
 			late := n.late(t)
 			entered, leave := h.first.held(t, success)
@@ -103,7 +103,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 	})
 	t.Run("for the first time, after the word", func(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
-			h := newHouse(t, d)
+			h := newFixture(t, d)
 			n, other := h.stopped("a"), h.stopped("b")
 			late := n.late(t)
 			if _, err := other.Resolve(t.Context(), late.ID, false, "it was never sent", "ama"); err != nil {
@@ -148,7 +148,7 @@ func (n *node) late(t *testing.T) jobs.Job {
 // make it when it wakes.
 func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.stopped("a")
 		rail, _ := n.routes.Rail("mtn", "test")
 		pay := n.must(KindPayout, n.late(t).ID)
@@ -158,7 +158,7 @@ func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 			posts  int
 		}{{leaveTime - time.Second, provider.Accepted, 1}, {leaveTime, provider.NotSent, 1}} {
 			pay.SendingAt = n.clock.Now().Add(-tt.marked)
-			o := n.post(t.Context(), rail, pay)
+			o := n.submit(t.Context(), rail, pay)
 			if posts, _ := h.first.counts(); o.Class != tt.class || posts != tt.posts {
 				t.Errorf("marked %v ago: %v after %d POSTs", tt.marked, o.Class, posts)
 			}
@@ -170,7 +170,7 @@ func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 // wakes up after an operator gave the money back, and learns that it was paid.
 func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n, other := h.node("a"), h.stopped("b")
 		pay, leave := n.sentAgain(t)
 		n.clock.Advance(onItsWay)
@@ -182,8 +182,8 @@ func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
 		n.quiet()
 		n.pass(hintTime)
 		is := n.must(KindPayout, pay.ID)
-		if is.Status != StatusFailed || is.TurnedAt.IsZero() || n.account(ledger.Suspense) != -pay.Amount {
-			t.Errorf("it is %s, turned at %v, suspense has %s", is.Status, is.TurnedAt, n.account(ledger.Suspense))
+		if is.Status != StatusFailed || is.ContradictedAt.IsZero() || n.account(ledger.Suspense) != -pay.Amount {
+			t.Errorf("it is %s, turned at %v, suspense has %s", is.Status, is.ContradictedAt, n.account(ledger.Suspense))
 		}
 		n.sound()
 	})

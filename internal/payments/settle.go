@@ -62,16 +62,16 @@ type mark struct {
 	wasSending           time.Time
 }
 
-// A turn notes that a provider contradicted its own final word: for the first
+// A contradiction notes that a provider contradicted its own final word: for the first
 // time, or again, after the word that was.
-type turn struct {
+type contradiction struct {
 	row   Payment
 	again bool
 	was   string
 }
 
-// A leftAttempt is an attempt that gave way to another.
-type leftAttempt struct {
+// A abandonedAttempt is an attempt that gave way to another.
+type abandonedAttempt struct {
 	row    Payment // as it was
 	reason string
 	at     time.Time
@@ -138,12 +138,12 @@ func (b *batch) settleOne(s *settlement) (result, error) {
 		}
 		b.markOne(row, s)
 	case s.event == EventReversed || s.event == EventFoundPaid:
-		if !row.TurnedAt.IsZero() {
+		if !row.ContradictedAt.IsZero() {
 			return result{payment: *row}, nil
 		}
-		err = b.turnOne(row, way, s)
+		err = b.contradictOne(row, way, s)
 	case s.event == EventOpposite:
-		if row.TurnedAt.IsZero() || row.said() == s.outcome.State {
+		if row.ContradictedAt.IsZero() || row.providerState() == s.outcome.State {
 			return result{payment: *row}, nil
 		}
 		b.opposeOne(row, s)
@@ -190,7 +190,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 	}
 	b.moves = append(b.moves, move{row: *row, was: was, posts: s.posts})
 	b.tally.Changes(listOf(*row), row.Seq, was.counted(), to.counted())
-	b.lookLater(*row, s.at)
+	b.recheckLater(*row, s.at)
 	if was == StatusPending {
 		b.finished = append(b.finished, row.ID)
 		b.closed = append(b.closed, row.ID)
@@ -233,16 +233,16 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 	return nil
 }
 
-// turnOne notes a contradiction. What a reversed collection takes back from its
+// contradictOne notes a contradiction. What a reversed collection takes back from its
 // tenant stops the tenant's payouts.
-func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
+func (b *batch) contradictOne(row *Payment, way Arrow, s *settlement) error {
 	if err := b.postings(way, *row, s.at); err != nil {
 		return err
 	}
-	if err := b.turnedCosts(*row, s); err != nil {
+	if err := b.contradictedCosts(*row, s); err != nil {
 		return err
 	}
-	row.TurnedAt = s.at
+	row.ContradictedAt = s.at
 	if s.event == EventReversed {
 		row.Reason = cmp.Or(s.reason, provider.ReasonReversed)
 		if row.Kind == KindCollection {
@@ -252,7 +252,7 @@ func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
 	if s.note != "" {
 		row.Note = s.note
 	}
-	b.turns = append(b.turns, turn{row: *row})
+	b.turns = append(b.turns, contradiction{row: *row})
 	b.contradicts(*row, s)
 	return nil
 }
@@ -262,13 +262,13 @@ func (b *batch) turnOne(row *Payment, way Arrow, s *settlement) error {
 func (b *batch) opposeOne(row *Payment, s *settlement) {
 	was := row.LastWord
 	row.LastWord = s.outcome.State.String()
-	b.turns = append(b.turns, turn{row: *row, again: true, was: was})
+	b.turns = append(b.turns, contradiction{row: *row, again: true, was: was})
 	b.contradicts(*row, s)
 }
 
 func (b *batch) markOne(row *Payment, s *settlement) {
 	if s.event == EventRerouted {
-		b.left = append(b.left, leftAttempt{row: *row, reason: s.reason, at: s.at})
+		b.left = append(b.left, abandonedAttempt{row: *row, reason: s.reason, at: s.at})
 	}
 	*row = s.mark.row
 	b.marks = append(b.marks, *s.mark)
@@ -388,28 +388,28 @@ var markColumns = []db.Column[mark]{
 	{Name: "refused_at", Int: func(m mark) int64 { return db.Micros(m.row.RefusedAt) }},
 }
 
-var turnColumns = []db.Column[turn]{
-	{Name: "id", Text: func(t turn) string { return t.row.ID }},
-	{Name: "status", Text: func(t turn) string { return string(t.row.Status) }},
-	{Name: "reason", Text: func(t turn) string { return t.row.Reason }},
-	{Name: "note", Text: func(t turn) string { return t.row.Note }},
-	{Name: "turned_at", Int: func(t turn) int64 { return db.Micros(t.row.TurnedAt) }},
-	{Name: "again", Bool: func(t turn) bool { return t.again }},
-	{Name: "was", Text: func(t turn) string { return t.was }},
-	{Name: "last_word", Text: func(t turn) string { return t.row.LastWord }},
+var turnColumns = []db.Column[contradiction]{
+	{Name: "id", Text: func(t contradiction) string { return t.row.ID }},
+	{Name: "status", Text: func(t contradiction) string { return string(t.row.Status) }},
+	{Name: "reason", Text: func(t contradiction) string { return t.row.Reason }},
+	{Name: "note", Text: func(t contradiction) string { return t.row.Note }},
+	{Name: "turned_at", Int: func(t contradiction) int64 { return db.Micros(t.row.ContradictedAt) }},
+	{Name: "again", Bool: func(t contradiction) bool { return t.again }},
+	{Name: "was", Text: func(t contradiction) string { return t.was }},
+	{Name: "last_word", Text: func(t contradiction) string { return t.row.LastWord }},
 }
 
-var leftColumns = []db.Column[leftAttempt]{
-	{Name: "tenant", Text: func(l leftAttempt) string { return l.row.Tenant }},
-	{Name: "kind", Text: func(l leftAttempt) string { return string(l.row.Kind) }},
-	{Name: "payment", Text: func(l leftAttempt) string { return l.row.ID }},
-	{Name: "number", Int: func(l leftAttempt) int64 { return int64(l.row.Attempt) }},
-	{Name: "rail", Text: func(l leftAttempt) string { return l.row.Rail }},
-	{Name: "provider_reference", Text: func(l leftAttempt) string { return l.row.AttemptReference }},
-	{Name: "posts", Int: func(l leftAttempt) int64 { return int64(l.row.Posts) }},
-	{Name: "class", Text: func(leftAttempt) string { return provider.NotSent.String() }},
-	{Name: "reason", Text: func(l leftAttempt) string { return l.reason }},
-	{Name: "ended_at", Int: func(l leftAttempt) int64 { return db.Micros(l.at) }},
+var leftColumns = []db.Column[abandonedAttempt]{
+	{Name: "tenant", Text: func(l abandonedAttempt) string { return l.row.Tenant }},
+	{Name: "kind", Text: func(l abandonedAttempt) string { return string(l.row.Kind) }},
+	{Name: "payment", Text: func(l abandonedAttempt) string { return l.row.ID }},
+	{Name: "number", Int: func(l abandonedAttempt) int64 { return int64(l.row.Attempt) }},
+	{Name: "rail", Text: func(l abandonedAttempt) string { return l.row.Rail }},
+	{Name: "provider_reference", Text: func(l abandonedAttempt) string { return l.row.AttemptReference }},
+	{Name: "posts", Int: func(l abandonedAttempt) int64 { return int64(l.row.Posts) }},
+	{Name: "class", Text: func(abandonedAttempt) string { return provider.NotSent.String() }},
+	{Name: "reason", Text: func(l abandonedAttempt) string { return l.reason }},
+	{Name: "ended_at", Int: func(l abandonedAttempt) int64 { return db.Micros(l.at) }},
 }
 
 func classWord(p Payment) string {
@@ -450,8 +450,8 @@ WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.last_wor
 AND CASE WHEN payments.turned_at IS NULL THEN 0 ELSE 1 END = m.again`
 )
 
-// postMoves defers the changes of rows, in the order of the key.
-func (b *batch) postMoves(tx *db.Tx) {
+// deferMoves defers the changes of rows, in the order of the key.
+func (b *batch) deferMoves(tx *db.Tx) {
 	if len(b.marks) > 0 {
 		slices.SortFunc(b.marks, func(x, y mark) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsMark, int64(len(b.marks)), db.RowsOf(markColumns, b.marks))
@@ -461,7 +461,7 @@ func (b *batch) postMoves(tx *db.Tx) {
 		tx.Defer(paymentsMove, int64(len(b.moves)), db.RowsOf(moveColumns, b.moves))
 	}
 	if len(b.turns) > 0 {
-		slices.SortFunc(b.turns, func(x, y turn) int { return cmp.Compare(x.row.ID, y.row.ID) })
+		slices.SortFunc(b.turns, func(x, y contradiction) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsTurn, int64(len(b.turns)), db.RowsOf(turnColumns, b.turns))
 	}
 	db.Insert(tx, "attempts", leftColumns, b.left)

@@ -40,7 +40,7 @@ func TestOutcomesOfACollection(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				if err := d.Write(t.Context(), func(tx *db.Tx) error {
 					_, _, err := n.tenants.Set(tx, h.tenant.ID, tenant.Change{FeeBearer: &tt.bearer})
@@ -81,7 +81,7 @@ func TestOutcomesOfACollection(t *testing.T) {
 // one gets an attempt of its own; the customer's reference for it stays.
 func TestReroute(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(unsent), always(unknown))
 		h.second.script(always(pending), always(success))
@@ -118,7 +118,7 @@ func TestReroute(t *testing.T) {
 // was written; the payment stays on its rail.
 func TestNoRerouteAfterARefusalToListen(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(inTurn(turnedOff, unsent, pending), always(success))
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -141,7 +141,7 @@ func TestNoRerouteAfterARefusalToListen(t *testing.T) {
 // is asked about.
 func TestAPausedRailGetsNothingNew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(inTurn(pending), always(pending))
 		had, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -186,7 +186,7 @@ func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				h.second.script(always(pending), always(success))
 				pay, topUp, _, err := n.AirtimeBuy(t.Context(), h.caller(), n.airtime())
@@ -222,7 +222,7 @@ func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
 // payout at once, on two nodes and in contradiction. One of them does.
 func TestOneWordCounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		a, b := h.node("a"), h.node("b")
 		for range 5 {
 			pay, _, err := a.Payout(t.Context(), h.caller(), h.payout())
@@ -274,7 +274,7 @@ func TestOneWordCounts(t *testing.T) {
 // whatever they claim.
 func TestHintsMoveAQuestionForward(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		rail, _ := n.routes.Rail("mtn", "test")
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -316,8 +316,8 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 		want(3)
 		n.pass(2 * time.Second)
 		want(4)
-		if got := n.must(KindPayout, pay.ID); got.Status != StatusSuccess || got.TurnedAt.IsZero() {
-			t.Errorf("the reversed payout is %s, turned at %v", got.Status, got.TurnedAt)
+		if got := n.must(KindPayout, pay.ID); got.Status != StatusSuccess || got.ContradictedAt.IsZero() {
+			t.Errorf("the reversed payout is %s, turned at %v", got.Status, got.ContradictedAt)
 		}
 		if n.account(ledger.Suspense) != pay.Amount {
 			t.Errorf("suspense holds %s", n.account(ledger.Suspense))
@@ -330,7 +330,7 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 // somebody else meanwhile; the others settle, and it is left alone.
 func TestABlindBatchThatIsWrongIsJudgedAnew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		var ops []*op
 		var all []Payment
@@ -364,7 +364,7 @@ func TestABlindBatchThatIsWrongIsJudgedAnew(t *testing.T) {
 // the first counts, and so does a mark.
 func TestTwoWordsInOneBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		for _, known := range []bool{true, false} {
 			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -397,7 +397,7 @@ func TestTwoWordsInOneBatch(t *testing.T) {
 // before the provider hears of it.
 func TestTheMarkComesFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		posts := 0
 		h.second.script(func(_ int, reference string) provider.Outcome {
@@ -446,7 +446,7 @@ func TestAnAirtimePurchaseByMobileMoney(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				n := h.node("a")
 				networks, err := n.routes.Networks(t.Context())
 				if err != nil || len(networks) == 0 {

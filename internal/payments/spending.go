@@ -27,7 +27,7 @@ func spenderOf(p Payment) spender { return spender{p.Tenant, p.Key} }
 
 // limited says whether an acceptance counts. What a provider has done already,
 // in a life of the database that was lost, is taken over whatever the limit.
-func (a *acceptance) limited() bool { return a.daily > 0 && !a.adopted && a.payment.held() > 0 }
+func (a *acceptance) limited() bool { return a.daily > 0 && !a.adopted && a.payment.debit() > 0 }
 
 // A day that a node's clock began a little early counts as today, too.
 const keySpending = `SELECT tenant, access_key, spent FROM key_spending
@@ -87,8 +87,8 @@ ON CONFLICT (tenant, access_key) DO UPDATE SET
 	spent = CASE WHEN key_spending.day BETWEEN excluded.day AND excluded.day + 1 THEN key_spending.spent + excluded.spent ELSE excluded.spent END,
 	day = CASE WHEN key_spending.day = excluded.day + 1 THEN key_spending.day ELSE excluded.day END`
 
-// post defers what was spent here.
-func (all spending) post(tx *db.Tx, today int64) {
+// deferWrites defers what was spent here.
+func (all spending) deferWrites(tx *db.Tx, today int64) {
 	var rows []spentRow
 	for _, k := range all.keys() {
 		if s := all[k]; s.now > 0 {

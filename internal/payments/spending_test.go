@@ -16,7 +16,7 @@ import (
 // batch; what it asked before is answered still, other keys are free, and the next day it may spend again.
 func TestAKeySpendsItsLimitOfTheDay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		nodes := []*node{h.node("a"), h.node("b")}
 		const (
 			each  = money.Cedi + 10 // with its charges

@@ -23,7 +23,7 @@ func (n *node) crash(t *testing.T, network string) Payment {
 // accepted accepts a payout and does nothing for its request, which waits for the answer or not.
 func (n *node) accepted(t *testing.T, network string, waits bool) (*acceptance, Payment) {
 	t.Helper()
-	h := n.house
+	h := n.fixture
 	pay := asked(h.caller(), h.tenant, KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
 	a := &acceptance{payment: pay, waits: waits}
@@ -54,7 +54,7 @@ func TestTakeover(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				dead := h.stopped("dead")
 				pay := dead.crash(t, tt.network)
 				if tt.marked {
@@ -111,7 +111,7 @@ func TestAPauseHoldsWhatIsTakenOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				h.second.script(always(pending), always(success))
 				pay := h.stopped("dead").crash(t, "TELECEL")
 				n := h.stopped("heir")
@@ -144,7 +144,7 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 	for _, word := range []provider.Outcome{rejected, unsent, success, pending, unknown} {
 		t.Run(word.Class.String()+" "+word.State.String(), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newHouse(t, d)
+				h := newFixture(t, d)
 				paused, heir := h.node("paused"), h.stopped("heir")
 				entered, leave := make(chan struct{}), make(chan struct{})
 				h.first.script(nil, inTurn(notFound, notFound, pending))
@@ -204,7 +204,7 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 }
 
 // bury ends a node's lease as the database's clock would.
-func (h *house) bury(node string) {
+func (h *fixture) bury(node string) {
 	h.t.Helper()
 	if err := h.db.Write(h.t.Context(), func(tx *db.Tx) error {
 		n, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE node = $1 AND expires_at > 0", node)

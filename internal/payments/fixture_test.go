@@ -141,9 +141,9 @@ func inTurn(list ...provider.Outcome) func(int, string) provider.Outcome {
 	return func(n int, _ string) provider.Outcome { return list[min(n, len(list))-1] }
 }
 
-// A house is a database with nodes on it and two rails: one that refuses
+// A fixture is a database with nodes on it and two rails: one that refuses
 // duplicates distinctly (as MTN does), one that does not (as Hubtel).
-type house struct {
+type fixture struct {
 	t      testing.TB
 	db     *db.DB
 	clock  *clock.Clock
@@ -194,19 +194,19 @@ func (h *hooks) of(reference string) []string {
 type node struct {
 	*Payments
 	*treasury.Treasury
-	house    *house
+	fixture  *fixture
 	queue    *jobs.Queue
 	routes   *route.Table
 	webhooks *webhook.Webhooks
-	lost     *recovery.Recovery // nil unless the house recovers
+	lost     *recovery.Recovery // nil unless the fixture recovers
 }
 
 // funds is what the tenant's wallet begins with.
 const funds = 1_000 * money.Cedi
 
-func newHouse(t testing.TB, d *db.DB) *house {
+func newFixture(t testing.TB, d *db.DB) *fixture {
 	t.Helper()
-	h := &house{t: t, db: d, clock: clock.NewManual(morning), first: newScripted(), second: newScripted(), hooks: newHooks(t)}
+	h := &fixture{t: t, db: d, clock: clock.NewManual(morning), first: newScripted(), second: newScripted(), hooks: newHooks(t)}
 	return h
 }
 
@@ -216,7 +216,7 @@ func newScripted() *scripted {
 }
 
 // node starts a node.
-func (h *house) node(name string) *node {
+func (h *fixture) node(name string) *node {
 	h.t.Helper()
 	return h.shaped(quietOptions(name))
 }
@@ -227,7 +227,7 @@ func quietOptions(name string) jobs.Options {
 }
 
 // shaped starts a node with a queue of its own shape.
-func (h *house) shaped(o jobs.Options) *node {
+func (h *fixture) shaped(o jobs.Options) *node {
 	h.t.Helper()
 	n := h.made(o)
 	if err := n.queue.Start(h.t.Context()); err != nil {
@@ -238,12 +238,12 @@ func (h *house) shaped(o jobs.Options) *node {
 
 // stopped makes a node that runs no jobs: what it accepts is left to others. The
 // first node makes the tenant.
-func (h *house) stopped(name string) *node {
+func (h *fixture) stopped(name string) *node {
 	h.t.Helper()
 	return h.made(quietOptions(name))
 }
 
-func (h *house) made(o jobs.Options) *node {
+func (h *fixture) made(o jobs.Options) *node {
 	h.t.Helper()
 	ctx := h.t.Context()
 	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -257,7 +257,7 @@ func (h *house) made(o jobs.Options) *node {
 	}
 	l := ledger.New(h.db, h.clock, o.Node)
 	q := jobs.New(h.db, h.clock, log, o)
-	n := &node{house: h, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel"}, rails)}
+	n := &node{fixture: h, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel"}, rails)}
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {
 		h.t.Fatal(err)
@@ -291,7 +291,7 @@ func (h *house) made(o jobs.Options) *node {
 
 // newTenant makes a tenant with money in its wallet.
 func (n *node) newTenant(amount money.Pesewas) tenant.Tenant {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	var made tenant.Tenant
 	err := n.db.Write(t.Context(), func(tx *db.Tx) (err error) {
@@ -323,39 +323,39 @@ func (n *node) newTenant(amount money.Pesewas) tenant.Tenant {
 	return made
 }
 
-func (h *house) caller() idempotency.Caller {
+func (h *fixture) caller() idempotency.Caller {
 	return idempotency.Caller{Tenant: h.tenant.ID, Key: "key-1"}
 }
 
-func (h *house) reference() string {
+func (h *fixture) reference() string {
 	h.n++
 	return fmt.Sprintf("reference-%06d", h.n)
 }
 
 // payout is a payout of GHS 10.00 (fee 0.10) to an MTN wallet.
-func (h *house) payout() Payout {
+func (h *fixture) payout() Payout {
 	return Payout{Amount: 10 * money.Cedi, Reference: h.reference(), MSISDN: "233241234567", Network: msisdn.MTN,
 		CallbackURL: h.hooks.URL}
 }
 
-func (h *house) collect() Collect {
+func (h *fixture) collect() Collect {
 	return Collect{Amount: 10 * money.Cedi, Reference: h.reference(), MSISDN: "233241234567", Network: msisdn.MTN,
 		CallbackURL: h.hooks.URL}
 }
 
 // quiet waits until the node has nothing to do at this moment of its clock.
 func (n *node) quiet() {
-	n.house.t.Helper()
-	ctx, cancel := context.WithTimeout(n.house.t.Context(), patience)
+	n.fixture.t.Helper()
+	ctx, cancel := context.WithTimeout(n.fixture.t.Context(), patience)
 	defer cancel()
 	if err := errors.Join(n.Quiet(ctx), n.queue.Quiet(ctx)); err != nil {
-		n.house.t.Fatalf("never quiet: %v; %+v", err, n.queue.Counts())
+		n.fixture.t.Fatalf("never quiet: %v; %+v", err, n.queue.Counts())
 	}
 }
 
 // pass moves the clock, in steps in which everything due is done.
 func (n *node) pass(d time.Duration) {
-	n.house.t.Helper()
+	n.fixture.t.Helper()
 	end := n.clock.Now().Add(d)
 	for {
 		n.quiet()
@@ -369,30 +369,30 @@ func (n *node) pass(d time.Duration) {
 	}
 }
 
-// must reads a payment of the house's tenant.
+// must reads a payment of the fixture's tenant.
 func (n *node) must(k Kind, id string) Payment {
-	n.house.t.Helper()
-	pay, found, err := n.get(n.house.t.Context(), n.house.tenant.ID, k, id)
+	n.fixture.t.Helper()
+	pay, found, err := n.get(n.fixture.t.Context(), n.fixture.tenant.ID, k, id)
 	if err != nil || !found {
-		n.house.t.Fatalf("payment %s: found %v, %v", id, found, err)
+		n.fixture.t.Fatalf("payment %s: found %v, %v", id, found, err)
 	}
 	return pay
 }
 
 func (n *node) balance() money.Pesewas {
-	n.house.t.Helper()
-	b, err := n.ledger.Balance(n.house.t.Context(), n.house.tenant.Wallet())
+	n.fixture.t.Helper()
+	b, err := n.ledger.Balance(n.fixture.t.Context(), n.fixture.tenant.Wallet())
 	if err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 	return money.Pesewas(b)
 }
 
 func (n *node) account(id ledger.AccountID) money.Pesewas {
-	n.house.t.Helper()
-	b, err := n.ledger.Balance(n.house.t.Context(), ledger.Key{Asset: ledger.TestGHS, ID: id})
+	n.fixture.t.Helper()
+	b, err := n.ledger.Balance(n.fixture.t.Context(), ledger.Key{Asset: ledger.TestGHS, ID: id})
 	if err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 	return money.Pesewas(b)
 }
@@ -405,7 +405,7 @@ const (
 // books checks what must hold after everything: the ledger itself, clearing
 // against the open rows one by one, and one job for each open payment.
 func (n *node) books() {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	report, err := n.ledger.Check(t.Context())
 	if err != nil || !report.OK() {
@@ -440,7 +440,7 @@ func (n *node) books() {
 }
 
 func (n *node) jobsLeft() (count int) {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.One(openJobs, nil, &count)
@@ -462,20 +462,20 @@ func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
 
 // pauseRail keeps everything from a rail until resumeRail.
 func (n *node) pauseRail(name string) {
-	n.house.t.Helper()
-	if err := n.db.Write(n.house.t.Context(), func(tx *db.Tx) error {
+	n.fixture.t.Helper()
+	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
 		return n.routes.Pause(tx, route.Pause{Mode: "test", Provider: name, Operation: route.Any, Reason: "maintenance", Actor: "ama"})
 	}); err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 }
 
 func (n *node) resumeRail(name string) {
-	n.house.t.Helper()
-	if err := n.db.Write(n.house.t.Context(), func(tx *db.Tx) error {
+	n.fixture.t.Helper()
+	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
 		_, err := n.routes.Resume(tx, "test", name, route.Any)
 		return err
 	}); err != nil {
-		n.house.t.Fatal(err)
+		n.fixture.t.Fatal(err)
 	}
 }

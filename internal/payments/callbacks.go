@@ -47,15 +47,15 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 // left to the sweep, which looks at every one.
 const looksKept = 1000
 
-// looks are final payments that a callback spoke of. Each waits two seconds
+// rechecks are final payments that a callback spoke of. Each waits two seconds
 // (providers repeat themselves, and the callback of a payment that was just
 // settled is often the one that comes late), then it is asked about once.
-type looks struct {
+type rechecks struct {
 	clock *clock.Clock
 	look  func(context.Context, Payment)
 
 	mu      sync.Mutex
-	queue   []dueLook // in order of time
+	queue   []dueRecheck // in order of time
 	ids     map[string]bool
 	running bool
 	busy    int           // looks under way
@@ -65,26 +65,26 @@ type looks struct {
 	group   sync.WaitGroup
 }
 
-type dueLook struct {
+type dueRecheck struct {
 	pay Payment
 	at  time.Time
 }
 
-func newLooks(c *clock.Clock, look func(context.Context, Payment)) *looks {
-	l := &looks{clock: c, look: look, ids: map[string]bool{}, changed: make(chan struct{})}
+func newRechecks(c *clock.Clock, look func(context.Context, Payment)) *rechecks {
+	l := &rechecks{clock: c, look: look, ids: map[string]bool{}, changed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
 // soon has a payment looked at.
-func (l *looks) soon(pay Payment) {
+func (l *rechecks) soon(pay Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ids[pay.ID] || len(l.ids) >= looksKept || l.ctx.Err() != nil {
 		return
 	}
 	l.ids[pay.ID] = true
-	l.queue = append(l.queue, dueLook{pay, l.clock.Now().Add(hintTime)})
+	l.queue = append(l.queue, dueRecheck{pay, l.clock.Now().Add(hintTime)})
 	if !l.running {
 		l.running = true
 		l.group.Go(l.run)
@@ -92,7 +92,7 @@ func (l *looks) soon(pay Payment) {
 }
 
 // run looks at what is due until nothing waits.
-func (l *looks) run() {
+func (l *rechecks) run() {
 	slots := make(chan struct{}, lookers)
 	for {
 		l.mu.Lock()
@@ -125,7 +125,7 @@ func (l *looks) run() {
 }
 
 // quiet waits until no look is under way or due.
-func (l *looks) quiet(ctx context.Context) error {
+func (l *rechecks) quiet(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		due := len(l.queue) > 0 && !l.queue[0].at.After(l.clock.Now())
@@ -144,7 +144,7 @@ func (l *looks) quiet(ctx context.Context) error {
 }
 
 // close gives up what waits and waits for what runs.
-func (l *looks) close() {
+func (l *rechecks) close() {
 	l.mu.Lock()
 	l.cancel()
 	l.mu.Unlock()

@@ -142,7 +142,7 @@ type live struct {
 	mu          sync.Mutex
 	ids         map[string]*tracked
 	byReference map[string]string // ids
-	asked       askedFor
+	asked       clientQuestions
 }
 
 func (l *live) init() {

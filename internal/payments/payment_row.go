@@ -29,7 +29,7 @@ func scanPayment(r *db.Row, before ...any) (Payment, error) {
 		&key, &p.IdempotencyHash, &p.Parent, &p.Child, &details,
 		&p.Status, &p.Rail, &p.CreatedAt, &p.SettledAt, &p.Reason, &p.Refused,
 		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Posts, &p.Unsent,
-		&p.SendingAt, &class, &p.EscalatedAt, &p.TurnedAt, &p.Refusal, &p.RefusalReason,
+		&p.SendingAt, &class, &p.EscalatedAt, &p.ContradictedAt, &p.Refusal, &p.RefusalReason,
 		&p.RefusedAt, &p.LastWord)...)
 	if err != nil {
 		return Payment{}, err

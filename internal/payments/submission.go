@@ -8,10 +8,10 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// post sends a payment to its rail, for the first time or again. The call has a
+// submit sends a payment to its rail, for the first time or again. The call has a
 // time of its own: nobody who waits for the answer can cut it short. It begins
 // within leaveTime of the row's saying that it may, or not at all: see resolvable.
-func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
+func (p *Payments) submit(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
 	if p.clock.Since(pay.mayLeaveSince()).Abs() >= leaveTime {
@@ -19,7 +19,7 @@ func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) pr
 	}
 	op, _ := operation(pay)
 	begun := time.Now()
-	o := p.send(provider.About(ctx, pay.ID), rail, pay)
+	o := p.callRail(provider.About(ctx, pay.ID), rail, pay)
 	p.routes.Report(rail, op, o, time.Since(begun))
 	if o.Echo != nil && provider.Mismatch(o, provider.Expect{Reference: pay.AttemptReference, Amount: pay.Gross(), Party: pay.Account}) {
 		o = provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message}
@@ -27,7 +27,7 @@ func (p *Payments) post(ctx context.Context, rail provider.Rail, pay Payment) pr
 	return o
 }
 
-func (p *Payments) send(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
+func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
 	callback := p.callbackURL(rail)
 	network := msisdn.Network(pay.Channel)
 	switch {

@@ -12,7 +12,7 @@ import (
 // is over, whatever else was asked about meanwhile.
 func TestAskedOnceInHintTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q askedFor
+		var q clientQuestions
 		last := map[string]time.Time{}
 		now := time.Unix(1_000_000, 0)
 		for range rapid.IntRange(1, 200).Draw(t, "questions") {
@@ -36,7 +36,7 @@ func TestAskedOnceInHintTime(t *testing.T) {
 // A clock that is set back ends no questions: what was asked later than now was asked
 // nobody knows how long ago. Two callers whose times cross are no such clock.
 func TestAskedBeforeTheClockWasSetBack(t *testing.T) {
-	var q askedFor
+	var q clientQuestions
 	now := time.Unix(1_000_000, 0)
 	for _, step := range []struct {
 		name string
@@ -62,7 +62,7 @@ func TestAskedBeforeTheClockWasSetBack(t *testing.T) {
 // At most askedKept are remembered; who comes then is refused until the oldest
 // ones have left.
 func TestAskedIsBounded(t *testing.T) {
-	var q askedFor
+	var q clientQuestions
 	now, n := time.Unix(1_000_000, 0), 0
 	ask := func(count int) (allowed int) {
 		for range count {

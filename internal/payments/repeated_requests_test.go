@@ -12,10 +12,10 @@ import (
 )
 
 func (n *node) setDuplicates(d tenant.Duplicates) {
-	t := n.house.t
+	t := n.fixture.t
 	t.Helper()
 	err := n.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, _, err := n.tenants.Set(tx, n.house.tenant.ID, tenant.Change{Duplicates: &d})
+		_, _, err := n.tenants.Set(tx, n.fixture.tenant.ID, tenant.Change{Duplicates: &d})
 		return err
 	})
 	if err != nil {
@@ -27,7 +27,7 @@ func (n *node) setDuplicates(d tenant.Duplicates) {
 // been paid is shown as it is.
 func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(rejected), always(failed))
 		r := h.payout()
@@ -39,7 +39,7 @@ func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 		}
 		h.first.script(always(rejected), always(success))
 		n.pass(24*time.Hour + lookSlack + lookEvery)
-		if is := n.must(KindPayout, first.Data.(Payment).ID); is.TurnedAt.IsZero() {
+		if is := n.must(KindPayout, first.Data.(Payment).ID); is.ContradictedAt.IsZero() {
 			t.Fatal("the contradiction was not seen")
 		}
 		for _, setting := range []tenant.Duplicates{tenant.RefuseDuplicates, tenant.RepeatDuplicates} {
@@ -59,7 +59,7 @@ func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 // While the first request waits for its provider nobody knows what it will hear.
 func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		n.setDuplicates(tenant.RepeatDuplicates)
 		entered, leave := make(chan struct{}), make(chan struct{})

@@ -22,7 +22,7 @@ func (l *live) open() int {
 // the memory.
 func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: time.Hour, MemoryMax: 16})
 		for range 90 {
 			n.crash(t, "MTN")
@@ -44,7 +44,7 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 // says so.
 func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: time.Hour, MemoryMax: 16})
 		leave := make(chan struct{})
 		h.first.script(func(int, string) provider.Outcome {
@@ -79,7 +79,7 @@ func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
 // the request that waits is answered.
 func TestACommitThatIsHeardOfLate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.stopped("a")
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
@@ -104,7 +104,7 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 // what another one settles.
 func TestWhatAnotherNodeTookIsForgotten(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		a := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: 50 * time.Millisecond})
 		for range 20 {
 			a.crash(t, "MTN")

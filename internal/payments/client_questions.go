@@ -8,15 +8,15 @@ import (
 // askedKept bounds the memory of questions asked for somebody.
 const askedKept = 10_000
 
-// askedFor are the payments that were asked about for somebody within the last
+// clientQuestions are the payments that were asked about for somebody within the last
 // hintTime.
-type askedFor struct {
+type clientQuestions struct {
 	mu     sync.Mutex
 	recent map[string]struct{} // the payments in queue
-	queue  []askedAt           // oldest first
+	queue  []clientQuestion    // oldest first
 }
 
-type askedAt struct {
+type clientQuestion struct {
 	id string
 	at time.Time
 }
@@ -25,7 +25,7 @@ type askedAt struct {
 // in hintTime, and never while askedKept others were. Each payment enters and
 // leaves the queue once, so a flood of different ones costs each call no more
 // than a single one does.
-func (q *askedFor) may(id string, now time.Time) bool {
+func (q *clientQuestions) may(id string, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// One from the time to come was asked before the clock was set back.
@@ -40,6 +40,6 @@ func (q *askedFor) may(id string, now time.Time) bool {
 		q.recent = map[string]struct{}{}
 	}
 	q.recent[id] = struct{}{}
-	q.queue = append(q.queue, askedAt{id, now})
+	q.queue = append(q.queue, clientQuestion{id, now})
 	return true
 }

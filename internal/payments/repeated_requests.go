@@ -155,7 +155,7 @@ const repeatTime = 24 * time.Hour
 // Duplicate, as is one whose provider has contradicted itself.
 func (p *Payments) again(a *acceptance, old Payment, topUp *Payment) (result, error) {
 	told := old.Refused || a.repeats && p.clock.Since(old.CreatedAt).Abs() < repeatTime
-	contradicted := old.Status == StatusFailed && !old.TurnedAt.IsZero()
+	contradicted := old.Status == StatusFailed && !old.ContradictedAt.IsZero()
 	switch {
 	case !told, contradicted, !a.like(old, topUp):
 		return result{}, duplicate(old)

@@ -14,7 +14,7 @@ import (
 
 func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.script(always(unknown), always(notFound))
 		other := n.newTenant(10_000 * money.Cedi)
@@ -73,7 +73,7 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 
 func TestAnExportIsWhatTheHistoryLetsThrough(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		var all []string
 		for range 3 {

@@ -21,26 +21,26 @@ const (
 	lookers    = 8   // questions at once
 )
 
-// A look is a second look that has a time of its own: at a payment that became
+// A recheckRow is a second recheckRow that has a time of its own: at a payment that became
 // final long after it was accepted, or that could not be asked about in its turn.
 // A payment that came back may have two.
-type look struct {
+type recheckRow struct {
 	id  string
 	due time.Time
 }
 
-var lookColumns = []db.Column[look]{
-	{Name: "due_at", Time: func(l look) time.Time { return l.due }},
-	{Name: "payment", Text: func(l look) string { return l.id }},
+var lookColumns = []db.Column[recheckRow]{
+	{Name: "due_at", Time: func(l recheckRow) time.Time { return l.due }},
+	{Name: "payment", Text: func(l recheckRow) string { return l.id }},
 }
 
 // late says that a payment became final long after its acceptance.
 func (p Payment) late() bool { return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > lookSlack }
 
-// lookLater plans the second look at a payment that the sweep will have passed.
-func (b *batch) lookLater(p Payment, at time.Time) {
+// recheckLater plans the second look at a payment that the sweep will have passed.
+func (b *batch) recheckLater(p Payment, at time.Time) {
 	if p.Rail != "" && p.late() {
-		b.looks = append(b.looks, look{id: p.ID, due: at.Add(lookAfter)})
+		b.looks = append(b.looks, recheckRow{id: p.ID, due: at.Add(lookAfter)})
 	}
 }
 
@@ -123,7 +123,7 @@ func (r *round) list(ctx context.Context, l history.List, done int64) error {
 		again := r.ask(ctx, ripe, func(pay Payment) bool { return pay.Status.Open() || pay.late() || pay.CreatedAt.After(now) })
 		for _, pay := range ripe {
 			if pay.CreatedAt.After(now) { // by a clock that ran ahead: nobody knows when
-				again = append(again, look{id: pay.ID, due: now.Add(lookAfter + lookSlack)})
+				again = append(again, recheckRow{id: pay.ID, due: now.Add(lookAfter + lookSlack)})
 			}
 		}
 		done = ripe[len(ripe)-1].Seq
@@ -142,12 +142,12 @@ func (r *round) list(ctx context.Context, l history.List, done int64) error {
 // the round began.
 func (r *round) looks(ctx context.Context) error {
 	for {
-		var due []look
+		var due []recheckRow
 		var rows []Payment
 		err := r.p.db.Read(ctx, func(tx *db.Tx) error {
 			due, rows = nil, nil
 			err := tx.Query(looksDue, []any{r.began, lookBatch}, func(row *db.Row) error {
-				var l look
+				var l recheckRow
 				err := row.Scan(&l.due, &l.id)
 				due = append(due, l)
 				return err
@@ -180,7 +180,7 @@ func (r *round) looks(ctx context.Context) error {
 
 // ask looks at payments, a few at once, and plans another look at what could not
 // be asked about, but not for ever. What was not asked now comes before what was.
-func (r *round) ask(ctx context.Context, rows []Payment, skip func(Payment) bool) (again []look) {
+func (r *round) ask(ctx context.Context, rows []Payment, skip func(Payment) bool) (again []recheckRow) {
 	answered := make([]bool, len(rows))
 	asked := make([]bool, len(rows))
 	slots := make(chan struct{}, lookers)
@@ -195,7 +195,7 @@ func (r *round) ask(ctx context.Context, rows []Payment, skip func(Payment) bool
 		group.Go(func() {
 			defer func() { <-slots }()
 			var err error
-			answered[i], err = r.p.lookAgain(ctx, pay)
+			answered[i], err = r.p.recheck(ctx, pay)
 			if err != nil {
 				answered[i] = false
 				r.p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
@@ -213,10 +213,10 @@ func (r *round) ask(ctx context.Context, rows []Payment, skip func(Payment) bool
 		case asked[i]:
 			r.unanswered[railKindOf(pay)]++
 			if !given {
-				again = append(again, look{id: pay.ID, due: now.Add(lookPause)})
+				again = append(again, recheckRow{id: pay.ID, due: now.Add(lookPause)})
 			}
 		default:
-			again = append(again, look{id: pay.ID, due: now.Add(lookEvery)})
+			again = append(again, recheckRow{id: pay.ID, due: now.Add(lookEvery)})
 		}
 	}
 	return again

@@ -165,7 +165,7 @@ func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {
 	o := p.ask(ctx, rail, pay)
 	s := standingOf(pay, rail)
 	s.recovering = p.firstOfRecovery(ctx, rail)
-	_, v, reason := judge(s, word{fromQuestion, o, p.clock.Now()})
+	_, v, reason := judge(s, report{fromQuestion, o, p.clock.Now()})
 	if v != verdictPaid && v != verdictRefund {
 		return pay, nil
 	}

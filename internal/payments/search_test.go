@@ -24,7 +24,7 @@ func ids(rows []Payment) (list []string) {
 
 func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		begun := h.clock.Now()
 		r := h.payout()
@@ -92,7 +92,7 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 // A search that has no index looks at the newest payments only, and says where it stopped.
 func TestASearchLooksAtTheNewestAndSaysWhereItStopped(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
@@ -118,7 +118,7 @@ SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel
 
 func TestTheNextQuestionFollowsTheAge(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := newHouse(t, d)
+		h := newFixture(t, d)
 		n := h.node("a")
 		at := h.clock.Now()
 		for age, want := range map[time.Duration]time.Duration{0: 1, 1: 3, 2: 3, 3: 7, 59: 60, 60: 120} {
