@@ -169,7 +169,7 @@ func outcomeRules() []mutant {
 		{"refusal-of-its-posts", "a refusal ends only the POSTs that it was said of", jobOfOne,
 			`		s.posts = pay.Posts
 `, ``,
-			byTest("payments", "TestAPausedNodeThatWakesDoesNoHarm/rejected/SQLite")},
+			byTest("payments", "TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts/SQLite")},
 		{"refusal-of-its-posts-unread", "also where it is written without a look at the row", settling,
 			`(m.posts = 0 OR payments.posts = m.posts`, `(m.posts >= 0 OR payments.posts = m.posts`,
 			byTest("payments", "TestARefusalIsOfItsPosts/SQLite")},

@@ -203,6 +203,58 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 	}
 }
 
+// A node asks whether its refused POST is known and hangs. Another node takes the payment over and POSTs it again. The
+// answer that the first one was not known is about the first POST alone: nothing is refunded.
+func TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		paused, heir := h.node("paused"), h.stopped("heir")
+		entered, leave := make(chan struct{}), make(chan struct{})
+		h.first.script(inTurn(rejected, pending), func(n int, _ string) provider.Outcome {
+			switch {
+			case n == 1:
+				close(entered)
+				<-leave
+				return notFound
+			case n <= 3:
+				return notFound
+			}
+			return pending
+		})
+		r, answer := h.payout(), make(chan error, 1)
+		go func() {
+			_, _, err := paused.Payout(t.Context(), h.caller(), r)
+			answer <- err
+		}()
+		<-entered
+		h.bury("paused")
+		if err := heir.queue.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heir.quiet()
+		if posts, _ := h.first.counts(); posts != 2 {
+			t.Fatalf("%d POSTs after the takeover, want 2", posts)
+		}
+		before := heir.balance()
+		close(leave)
+		if err := <-answer; err != nil {
+			t.Errorf("the request was answered %v", err)
+		}
+		paused.quiet()
+		rows, err := heir.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != StatusPending || heir.balance() != before {
+			t.Fatalf("%+v, %v; the wallet went from %s to %s", rows.Rows, err, before, heir.balance())
+		}
+		h.first.script(always(pending), always(success))
+		heir.pass(time.Minute)
+		paused.quiet()
+		if got := heir.must(KindPayout, rows.Rows[0].ID); got.Status != StatusSuccess {
+			t.Errorf("in the end the payout is %s", got.Status)
+		}
+		heir.books()
+	})
+}
+
 // bury ends a node's lease as the database's clock would.
 func (h *fixture) bury(node string) {
 	h.t.Helper()

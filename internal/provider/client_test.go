@@ -352,6 +352,8 @@ func TestMismatch(t *testing.T) {
 		{final(&Echo{Party: "+233 24 412 3457"}), true},
 		{final(&Echo{Reference: want.Reference, Currency: "ghs", Amount: 100, AmountTold: true}), false},
 		{final(&Echo{Reference: want.Reference, Currency: "USD"}), true},
+		{final(&Echo{Reference: want.Reference, Currency: "USD", Amount: 100, AmountTold: true}), true},
+		{final(&Echo{Party: "+233 24 412 3457", Amount: 100, AmountTold: true}), true},
 		{Outcome{Class: Accepted, Echo: &Echo{Reference: "x"}}, true},
 	} {
 		if got := Mismatch(c.o, want); got != c.want {
