@@ -41,9 +41,9 @@ step "vet"
 go vet ./...
 go vet -tags mutate ./internal/app
 
-# What is too slow under the race detector: a browser, the built program killed under load, and a lost COMMIT at every
+# What is too slow under the race detector: a browser, every wrong input to every page, the built program killed under load, and a lost COMMIT at every
 # step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
 
 # What measures its own time runs alone.
 timed='^TestAPrimaryThatHangs$'

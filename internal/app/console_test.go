@@ -19,14 +19,18 @@ import (
 // browsed is a development server with a browser that is signed in, or not yet.
 type browsed struct {
 	*App
-	t    *testing.T
-	base string
-	http *http.Client
+	t     *testing.T
+	base  string
+	http  *http.Client
+	agent string // what the browser says that it is; empty: what Go says
 }
 
-func browse(t *testing.T) *browsed {
+func browse(t *testing.T, change ...func(*config.Server)) *browsed {
 	t.Helper()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 8, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
+	for _, c := range change {
+		c(&cfg)
+	}
 	a, err := Start(context.Background(), cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +69,15 @@ func (b *browsed) do(method, path string, form url.Values, headers ...string) pa
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
+	}
+	return b.read(r)
+}
+
+// read sends a request and reads the whole answer.
+func (b *browsed) read(r *http.Request) page {
+	b.t.Helper()
+	if b.agent != "" {
+		r.Header.Set("User-Agent", b.agent)
 	}
 	answer, err := b.http.Do(r)
 	if err != nil {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -201,8 +200,11 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 		if since := v.param("newer"); since != "" {
 			return v.newer(func(ctx context.Context) (int64, error) {
 				had, err := strconv.ParseInt(since, 10, 64)
-				total, failed := v.console.Payments.Total(ctx, v.tenant.ID, kind.kind)
-				return min(max(total-had, 0), payments.MaxNewer), cmp.Or(failed, err)
+				if err != nil || had < 0 {
+					return 0, problem.Field("newer", "must be a number from 0")
+				}
+				total, err := v.console.Payments.Total(ctx, v.tenant.ID, kind.kind)
+				return min(max(total-had, 0), payments.MaxNewer), err
 			})
 		}
 		f, err := v.historyFilter(kind.kind)

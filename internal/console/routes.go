@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/identity"
@@ -169,6 +170,9 @@ func simRoutes() []Route {
 	return routes
 }
 
+// isText says whether a value can be a text of the database: PostgreSQL has no NUL.
+func isText(value string) bool { return utf8.ValidString(value) && !strings.Contains(value, "\x00") }
+
 // checkForm refuses what no browser sends of a page of ours: parameters that are too long, repeated, or no text.
 func (v *visit) checkForm() error {
 	if v.route.Machine {
@@ -182,7 +186,7 @@ func (v *visit) checkForm() error {
 		if len(given) > 1 {
 			return problem.Field(in.Name, "was given more than once")
 		}
-		if len(given) == 1 && (!utf8.ValidString(given[0]) || utf8.RuneCountInString(given[0]) > in.Max) {
+		if len(given) == 1 && (!isText(given[0]) || utf8.RuneCountInString(given[0]) > in.Max) {
 			return problem.Field(in.Name, "must be text of at most "+strconv.Itoa(in.Max)+" characters")
 		}
 	}

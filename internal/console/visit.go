@@ -80,6 +80,10 @@ func (v *visit) run() {
 			v.refuse(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
+	if !isText(v.r.URL.Path) {
+		v.refuse(errNoPage())
+		return
+	}
 	if err := v.admit(); err != nil {
 		v.refuse(err)
 		return
