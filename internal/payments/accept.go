@@ -22,10 +22,10 @@ type acceptance struct {
 	// top-up of airtime paid by mobile money; or the side of a transfer between
 	// wallets that is in the taker's list (EventReceived). Nil for every other.
 	child *Payment
-	// field is the request's field that a channel which nobody serves is
+	// field is the request's field that a channel without a provider is
 	// blamed on, childField the one of the child.
 	field, childField string
-	// waits: somebody waits for the answer to the submission (payouts).
+	// waits: the request waits for the answer to the submission (payouts).
 	waits bool
 	// repeats: the same request hears what became of it (tenant.RepeatDuplicates).
 	repeats bool
@@ -37,7 +37,7 @@ type acceptance struct {
 	adopted bool     // in a recovery: a provider has it already, it is not sent
 	claimed bool     // an operator\'s claim: adopted where a provider has it, and nothing else
 	tracked *tracked // made by prepare; nil for what has no job
-	reply   *reply   // nil where nobody waits
+	reply   *reply   // nil where no request waits
 }
 
 // An accepted is the answer to an acceptance.

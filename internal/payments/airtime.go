@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// AirtimeBuy tops up a number when somebody's mobile money wallet has paid for
+// AirtimeBuy tops up a number when a mobile money wallet has paid for
 // it.
 type AirtimeBuy struct {
 	Destination msisdn.MSISDN // gets the airtime

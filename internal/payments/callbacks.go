@@ -16,7 +16,7 @@ const maxHints = 16
 
 // Hint hears that a provider spoke of payments. It moves the next question about
 // an open one forward and has a final one looked at again, each at most once in
-// two seconds; what nobody here knows, or another provider holds, is passed
+// two seconds; what is unknown here, or held by another provider, is passed
 // over. Nothing that the callback said is believed.
 func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provider.Hint) error {
 	for _, h := range hints[:min(len(hints), maxHints)] {

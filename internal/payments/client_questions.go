@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// askedKept bounds the memory of questions asked for somebody.
+// askedKept bounds the memory of questions that clients caused.
 const askedKept = 10_000
 
-// clientQuestions are the payments that were asked about for somebody within the last
+// clientQuestions are the payments that were asked about for a client within the last
 // hintTime.
 type clientQuestions struct {
 	mu     sync.Mutex
@@ -21,14 +21,14 @@ type clientQuestion struct {
 	at time.Time
 }
 
-// may says whether a payment may be asked about for somebody now: at most once
+// may says whether a payment may be asked about for a client now: at most once
 // in hintTime, and never while askedKept others were. Each payment enters and
 // leaves the queue once, so a flood of different ones costs each call no more
 // than a single one does.
 func (q *clientQuestions) may(id string, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// One from the time to come was asked before the clock was set back.
+	// An entry dated in the future predates a clock correction.
 	for len(q.queue) > 0 && now.Sub(q.queue[0].at).Abs() >= hintTime {
 		delete(q.recent, q.queue[0].id)
 		q.queue = q.queue[1:]

@@ -16,11 +16,11 @@ import (
 // The times of an open payment. Those of the judge are beside it.
 const (
 	hintTime    = 2 * time.Second  // a callback moves a question forward at most this often
-	unsentTime  = 30 * time.Minute // how long a POST that does not get through is tried again
+	unsentTime  = 30 * time.Minute // how long a submission that does not get through is tried again
 	refusedTime = time.Minute      // the longest pause between questions about a refusal
 	railTime    = time.Minute      // pause of a payment whose rail is not configured
 	troubleTime = 2 * time.Second  // pause after an error of our own
-	leaveTime   = 30 * time.Second // how long after the row said so a POST may begin
+	leaveTime   = 30 * time.Second // how long after the row said so a submission may begin
 	chosenTime  = 2 * time.Second  // how long the choice of a rail stands without another look
 )
 
@@ -41,7 +41,7 @@ func askPause(n int, r Refusal) time.Duration {
 	return min(pause(askPauses, n), refusedTime)
 }
 
-// resendPauses are the pauses between POSTs that could not be sent.
+// resendPauses are the pauses between submissions that could not be sent.
 var resendPauses = []time.Duration{
 	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 }
@@ -188,7 +188,7 @@ func (p *Payments) resetFromRow(t *tracked, row Payment) {
 	}
 }
 
-// standingOf is what the row alone tells of an attempt. A POST that it does not
+// standingOf is what the row alone tells of an attempt. A submission that it does not
 // speak of may have been made.
 func standingOf(row Payment, rail provider.Rail) standing {
 	s := standing{
@@ -197,8 +197,8 @@ func standingOf(row Payment, rail provider.Rail) standing {
 		refusal:  row.Refusal, refusalReason: row.RefusalReason, refusedAt: row.RefusedAt, refusedLast: row.RefusedAt,
 	}
 	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == RefusalNone {
-		// Every POST on such a rail is marked first, and the mark is taken back when the
-		// POST has not got through.
+		// Every submission on such a rail is marked first, and the mark is taken back when the
+		// submission has not got through.
 		s.stage, s.turnedAway = stageUnsent, row.Classed && row.Class == provider.Barred
 		if !s.turnedAway {
 			s.arrived = 0
@@ -215,7 +215,7 @@ func (s *standing) row(row Payment, rail provider.Rail) {
 	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.mayLeaveSince(), row.EscalatedAt
 }
 
-// submit POSTs what certainly was not sent before.
+// submit hands over what certainly was not sent before.
 func (r *run) submit(ctx context.Context) jobs.Outcome {
 	if ok, out := r.beforePost(ctx); !ok {
 		return out
@@ -234,7 +234,7 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 	return r.call(ctx)
 }
 
-// call makes the POST that the row speaks of.
+// call makes the submission that the row speaks of.
 func (r *run) call(ctx context.Context) jobs.Outcome {
 	// Whatever becomes of this goroutine from here on, it may have been sent.
 	r.t.stage = stageUnsure
@@ -242,7 +242,7 @@ func (r *run) call(ctx context.Context) jobs.Outcome {
 	return r.apply(ctx, fromPost, r.p.submit(ctx, r.rail, r.row))
 }
 
-// mark writes a change of the attempt. Without it nothing is POSTed.
+// mark writes a change of the attempt. Without it nothing is submitted.
 func (r *run) mark(ctx context.Context, e Event, row Payment, reason string) (bool, jobs.Outcome) {
 	s, err := r.p.settle(ctx, settlement{payment: r.row, event: e, known: true, reason: reason,
 		mark: &mark{row: row, wasAttempt: r.row.Attempt, wasPosts: r.row.Posts, wasSending: r.row.SendingAt}})
@@ -301,7 +301,7 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 }
 
 // final is the settlement that a verdict asks for. A refund on anything but the
-// provider's last word is about the POSTs that are known: the row must have no
+// provider's last word is about the submissions that are known: the row must have no
 // other.
 func final(pay Payment, v verdict, reason string, o provider.Outcome) settlement {
 	if v == verdictPaid {
@@ -343,7 +343,7 @@ func (r *run) next(ctx context.Context) jobs.Outcome {
 }
 
 // hold leaves the money where it is. A refusal that is not confirmed is written
-// down, for whoever takes the payment over.
+// down, for the node that takes the payment over.
 func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 	if call && r.row.EscalatedAt.IsZero() {
 		return r.escalate(ctx, provider.Unknown, reason)
@@ -359,7 +359,7 @@ func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 	return r.schedule()
 }
 
-// refusalOf is the row with what is known of its POSTs and their refusal.
+// refusalOf is the row with what is known of its submissions and their refusal.
 func (r *run) refusalOf() Payment {
 	row := r.row
 	row.Unsent = max(0, row.Posts-r.t.arrived)
@@ -367,7 +367,7 @@ func (r *run) refusalOf() Payment {
 	return row
 }
 
-// notThrough goes on after a POST that our socket did not write, or that was
+// notThrough goes on after a submission that our socket did not write, or that was
 // turned away.
 func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
 	r.t.resends++
@@ -394,7 +394,7 @@ func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
 	return r.unsentYet(ctx, max(pause(resendPauses, r.t.resends-1), o.RetryAfter))
 }
 
-// unsentYet waits for the next try of a POST that did not get through, until the
+// unsentYet waits for the next try of a submission that did not get through, until the
 // time for that is over.
 func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
 	left := unsentTime - r.p.clock.Since(r.t.since)
@@ -407,7 +407,7 @@ func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
 	return jobs.Later(min(wait, left))
 }
 
-// reroute gives the payment to another rail. It is asked only after POSTs that
+// reroute gives the payment to another rail. It is asked only after submissions that
 // our own socket has not sent.
 func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bool) {
 	if r.row.Kind == KindBundle { // an offer is one provider's
@@ -437,7 +437,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 	return jobs.Outcome{}, false
 }
 
-// resend POSTs again what could not be sent before, on the same rail with the
+// resend submits again what could not be sent before, on the same rail with the
 // same reference.
 func (r *run) resend(ctx context.Context) jobs.Outcome {
 	if !r.mayUse(ctx) {
@@ -446,7 +446,7 @@ func (r *run) resend(ctx context.Context) jobs.Outcome {
 	return r.resubmit(ctx)
 }
 
-// resubmit raises posts, marks, and POSTs again.
+// resubmit raises posts, marks, and submits again.
 func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 	if ok, out := r.beforePost(ctx); !ok {
 		return out

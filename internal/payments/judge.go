@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A Refusal is a provider's no to a POST that it has not confirmed when asked.
+// A Refusal is a provider's no to a submission that it has not confirmed when asked.
 // It stands on the row of the open payment. Stored; never renamed.
 type Refusal string
 
@@ -42,11 +42,11 @@ type standing struct {
 	unpaidAfter  time.Duration // of the rail
 	recovering   bool          // the database went back in time less than V ago
 
-	arrived    int       // POSTs not proven unsent, the one just answered included
+	arrived    int       // submissions not proven unsent, the one just answered included
 	turnedAway bool      // each of them was answered 401, 403 or 429
 	stage      stage     // how far the attempt is
 	openedAt   time.Time // when this node began with it
-	sentAt     time.Time // when its POST may have left first
+	sentAt     time.Time // when its submission may have left first
 	lastPost   time.Time // when the last one may have left
 	acceptedAt time.Time // when the provider first said that it has it
 	doubtAt    time.Time // since when it is unknown
@@ -58,7 +58,7 @@ type standing struct {
 	refusedLast   time.Time // the last one
 	reads         int       // questions that the provider did not know, since it was last accepted
 
-	mayLeave  time.Time // when the row last said that a POST may begin
+	mayLeave  time.Time // when the row last said that a submission may begin
 	escalated time.Time // when operators were called
 }
 
@@ -66,8 +66,8 @@ type standing struct {
 type stage uint8
 
 const (
-	stageUnsent stage = iota // nothing says that a POST arrived: POST it
-	stageUnsure              // it may have been sent by somebody: ask, and POST only what may be repeated
+	stageUnsent stage = iota // nothing says that a submission arrived: submit it
+	stageUnsure              // it may have been sent by another process: ask, and submit only what may be repeated
 	stageSent                // the provider said that it has it: ask
 )
 
@@ -75,9 +75,9 @@ const (
 type source uint8
 
 const (
-	fromPost     source = iota // the answer to a POST
-	fromQuestion               // the answer to a status question, whoever asked it
-	fromTime                   // the time in which a POST may be tried is over
+	fromPost     source = iota // the answer to a submission
+	fromQuestion               // the answer to a status question, of any caller
+	fromTime                   // the time in which a submission may be tried is over
 	fromOperator               // an operator's word about an open payment
 )
 
@@ -96,9 +96,9 @@ const (
 	verdictOperator                 // it stays; the provider is asked, and operators are called
 	verdictAsk                      // it stays; the provider is asked before anybody is answered
 	verdictTaken                    // it stays; the provider has the payment
-	verdictRepeat                   // it stays; the same reference is POSTed again now
-	verdictResend                   // it stays; nothing says that a POST arrived: POST again later
-	verdictTooSoon                  // it stays; a POST may be under way: an operator's word must wait
+	verdictRepeat                   // it stays; the same reference is submitted again now
+	verdictResend                   // it stays; nothing says that a submission arrived: submit again later
+	verdictTooSoon                  // it stays; a submission may be under way: an operator's word must wait
 	verdictPaid                     // the payment is done
 	verdictRefund                   // the payment is not done: what was held goes back
 	verdictNothing                  // a final payment: the word says what is known
@@ -125,7 +125,7 @@ func judge(s standing, w report) (standing, verdict, string) {
 	return s.told(w)
 }
 
-// answered judges the answer to a POST. A refusal is a word: it is asked about
+// answered judges the answer to a submission. A refusal is a word: it is asked about
 // before it counts. Only what was never posted, and what our socket never wrote,
 // is proof.
 func (s standing) answered(w report) (standing, verdict, string) {
@@ -176,13 +176,13 @@ func (s standing) refused(r Refusal, o provider.Outcome, at time.Time) (standing
 	again := s.refusal == RefusalBare && r == RefusalBare
 	s.refusal, s.refusalReason, s.refusedLast = r, reasonOf(o), at
 	s = s.doubted(at)
-	if again { // the next question, and with it the next POST, comes by the schedule
+	if again { // the next question, and with it the next submission, comes by the schedule
 		return s, verdictHold, ""
 	}
 	return s, verdictAsk, ""
 }
 
-// outOfTime ends the time in which a POST that did not get through is tried.
+// outOfTime ends the time in which a submission that did not get through is tried.
 func (s standing) outOfTime(w report) (standing, verdict, string) {
 	if s.arrived == 0 && !s.recovering {
 		return s, verdictRefund, provider.ReasonUnavailable
@@ -305,7 +305,7 @@ func (s standing) acknowledged(at time.Time) standing {
 	return s
 }
 
-// doubted notes that nobody knows what became of the payment.
+// doubted notes that the outcome of the payment is unknown.
 func (s standing) doubted(at time.Time) standing {
 	if s.stage == stageUnsent {
 		s.stage = stageUnsure

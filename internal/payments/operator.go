@@ -39,7 +39,7 @@ func (p *Payments) list(ctx context.Context, sql string, args ...any) (rows []Pa
 	return rows, err
 }
 
-// Those gives the payments among ids by their ids, whoever's they are.
+// Those gives the payments among ids by their ids, of any tenant.
 func (p *Payments) Those(ctx context.Context, ids []string) (map[string]Payment, error) {
 	list, err := p.list(ctx, paymentsByID, ids)
 	all := make(map[string]Payment, len(list))
@@ -115,12 +115,12 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	return done.payment, nil
 }
 
-// onItsWay is how long after the row said that a POST may begin it may be under way,
+// onItsWay is how long after the row said that a submission may begin it may be under way,
 // by the clock of any node.
 const onItsWay = leaveTime + submitTime + clock.Skew
 
-// mayLeaveSince is when the row last said that a POST may begin: at the acceptance,
-// or at the mark that comes before every other POST and before a first one that is
+// mayLeaveSince is when the row last said that a submission may begin: at the acceptance,
+// or at the mark that comes before every other submission and before a first one that is
 // late.
 func (p Payment) mayLeaveSince() time.Time {
 	if p.SendingAt.IsZero() {
@@ -131,7 +131,7 @@ func (p Payment) mayLeaveSince() time.Time {
 
 // resolvable refuses an operator's word that the judge does not take: about what is
 // final, and about what may be on its way at this moment, which the statement that
-// the word goes by cannot have yet. It is asked under the row's lock. A POST that
+// the word goes by cannot have yet. It is asked under the row's lock. A submission that
 // comes after the word finds the row final when it is marked, and does not leave.
 func (p *Payments) resolvable(row Payment, o provider.Outcome) error {
 	if row.Status != StatusPending {
@@ -291,7 +291,7 @@ const (
 // Uphold ends what hangs in suspense of a payout, top-up or bundle whose provider
 // has come back to the word that the status is: success, failed and success again;
 // or failed, paid and failed again. The amount goes back to the float, or out of
-// it, with what the provider took and gave: nobody gains or loses. Like Decide it
+// it, with what the provider took and gave: no side gains or loses. Like Decide it
 // happens once.
 func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)

@@ -3,7 +3,7 @@
 // packages. A payment is accepted in one database transaction (its row, the
 // ledger's holds, a job), submitted to a provider by that job, and settled in
 // one more (the row's guarded transition, the ledger, the customer's event).
-// What a provider answers is a value that is judged in one place; what cannot
+// What a provider answers is a value, and judge.go alone says what it may do to the money; what cannot
 // be proven either way holds the money until the provider or an operator has
 // spoken. The states, the arrows between them and the transfers that each arrow
 // makes are one table, in states.go, which this code runs on and the documents
@@ -132,9 +132,9 @@ type Payment struct {
 	UpstreamID       string
 	Attempt          int            // 1 and up
 	AttemptReference string         // ProviderReference of this attempt
-	Posts            int            // POSTs of this attempt, the one to come or under way included
+	Posts            int            // submissions of this attempt, the one to come or under way included
 	Unsent           int            // of these, proven never to have been processed
-	SendingAt        time.Time      // marked before a POST that must never be repeated, is a repetition, or comes late
+	SendingAt        time.Time      // marked before a submission that must never be repeated, is a repetition, or comes late
 	Class            provider.Class // as last written down; means something only if Classed
 	Classed          bool
 	Refusal          Refusal   // what the provider refused and has not confirmed

@@ -30,7 +30,7 @@ type Deps struct {
 	Enquiries *enquiry.Enquiries // nil: nothing is sold, and no bank account is paid (commands)
 	Treasury  *treasury.Treasury
 	Recovery  *recovery.Recovery // nil: the database never goes back in time (tests)
-	Watch     *recovery.Watch    // nil: nobody watches (commands, tests)
+	Watch     *recovery.Watch    // nil: not watched (commands, tests)
 	Clock     *clock.Clock
 	Log       *slog.Logger
 	Secret    config.Secret // ProviderReferences are made under it
@@ -101,7 +101,7 @@ func (p *Payments) Close() {
 func (p *Payments) Quiet(ctx context.Context) error { return p.looks.quiet(ctx) }
 
 // answerTime is the whole time that a payout's answer may take, submitTime what a
-// provider may take to answer a POST, and askTime what it may take to answer a
+// provider may take to answer a submission, and askTime what it may take to answer a
 // question. The calls go on when the answer has been given.
 const (
 	answerTime = 8 * time.Second

@@ -27,7 +27,7 @@ type Payout struct {
 	BankID        string
 	AccountNumber string
 
-	// Gone is closed when whoever asked hangs up: a refusal is then told by webhook
+	// Gone is closed when the client hangs up: a refusal is then told by webhook
 	// like any other failure. nil: they stay.
 	Gone <-chan struct{}
 }

@@ -17,7 +17,7 @@ const (
 	lookPause  = 2 * time.Hour // until a question that was not answered is asked again
 	lookGiven  = 2 * lookAfter // after which a payment that cannot be asked about is passed over
 	lookBatch  = 100
-	lookSilent = 100 // questions without an answer, after which nobody asks the provider in this sweep
+	lookSilent = 100 // questions without an answer, after which the provider is not asked again in this sweep
 	lookers    = 8   // questions at once
 )
 
@@ -63,7 +63,7 @@ ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
 	paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1))`
 )
 
-// A round is one run of the sweep. What nobody answers about comes again later
+// A round is one run of the sweep. A payment without an answer comes again later
 // and holds up nothing behind it, and a provider that is silent is left alone
 // until the next round.
 type round struct {
@@ -122,7 +122,7 @@ func (r *round) list(ctx context.Context, l history.List, done int64) error {
 		// One that is open is followed by its job, and will be late.
 		again := r.ask(ctx, ripe, func(pay Payment) bool { return pay.Status.Open() || pay.late() || pay.CreatedAt.After(now) })
 		for _, pay := range ripe {
-			if pay.CreatedAt.After(now) { // by a clock that ran ahead: nobody knows when
+			if pay.CreatedAt.After(now) { // by a clock that ran ahead, at an unknown time
 				again = append(again, recheckRow{id: pay.ID, due: now.Add(lookAfter + lookSlack)})
 			}
 		}

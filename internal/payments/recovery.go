@@ -16,7 +16,7 @@ import (
 )
 
 // While a recovery lasts the database may have forgotten what a provider has
-// done. Before a debit, and before the first POST of what was open, every rail
+// done. Before a debit, and before the first submission of what was open, every rail
 // that could have it is asked for the payment's one reference. A rail that knows
 // it has the payment: it is adopted there. Nothing is paid on anybody's silence.
 
@@ -50,7 +50,7 @@ type search struct {
 	outcome provider.Outcome // of the rail that knows it, or that speaks of another payment
 	differs bool             // a rail has something else under the reference
 	wait    time.Duration    // until a "not known" counts at all rails; zero: it counts
-	silent  string           // a rail that did not answer, or that nobody can ask
+	silent  string           // a rail that did not answer, or that cannot be asked
 }
 
 // askAllRails asks every rail that could have a payment, whatever routes, pauses
@@ -167,9 +167,9 @@ func (p *Payments) conflict(ctx context.Context, pay Payment, rail, why string) 
 	return errRecovering("The service is being recovered, and an operator looks at this request. Do not send it under another reference.", recoveryPause)
 }
 
-// beforePost looks for a payment at every rail before its first POST in a
+// beforePost looks for a payment at every rail before its first submission in a
 // recovery: the row may be of before, and have gone to another rail since. go on
-// says that it may be POSTed; else the outcome is the job's.
+// says that it may be submitted; else the outcome is the job's.
 func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	s, err := r.p.recovering(ctx)
 	switch {

@@ -33,7 +33,7 @@ type settlement struct {
 	note    string           // an operator's reason
 	mark    *mark            // for the arrows that stay on pending
 	// posts, where it is not 0, must still be the row's, and payment's mark, too: the
-	// word is about these POSTs, and another node that took the payment over may have
+	// word is about these submissions, and another node that took the payment over may have
 	// sent one more, or the first.
 	posts int
 	// judge, where it is not nil, may refuse the row as it is under its lock.
@@ -45,7 +45,7 @@ type settlement struct {
 // A settled is what came of a settlement.
 type settled struct {
 	payment Payment // the row as it is now
-	changed bool    // false: somebody else was there first, or the arrow does not start where the row is
+	changed bool    // false: another process was first, or the arrow does not start where the row is
 }
 
 // A move is a change of status as it is written, row being what becomes of it.
@@ -307,7 +307,7 @@ func (b *batch) providerCosts(p Payment, s *settlement) error {
 func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
 	url := p.CallbackURL
 	if child := b.rows[p.Child]; url == "" && p.Child != "" && way.Event == EventPaidLate && child != nil {
-		url = child.CallbackURL // whoever was told that the airtime failed hears of the money
+		url = child.CallbackURL // the receiver that was told of the failed airtime hears of the money
 	}
 	if !way.Callback || url == "" || p.Refused {
 		return

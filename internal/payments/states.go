@@ -17,10 +17,10 @@ const (
 	EventUnpaid    Event = "unpaid"     // the payer did not pay: the top-up ends
 	EventMoved     Event = "moved"      // an operator moved money between two tenants
 	EventReceived  Event = "received"   // the same, in the list of the one who got it
-	EventSending   Event = "sending"    // about to POST what must never be POSTed twice
-	EventRepeated  Event = "repeated"   // about to POST the same reference once more
-	EventRerouted  Event = "rerouted"   // every POST was proven unsent: another rail, another attempt
-	EventUnsent    Event = "unsent"     // the marked POST is proven not to have been processed
+	EventSending   Event = "sending"    // about to submit what must never be submitted twice
+	EventRepeated  Event = "repeated"   // about to submit the same reference once more
+	EventRerouted  Event = "rerouted"   // every submission was proven unsent: another rail, another attempt
+	EventUnsent    Event = "unsent"     // the marked submission is proven not to have been processed
 	EventRefused   Event = "refused"    // the provider refused it, and has not confirmed that when asked
 	EventTaken     Event = "taken"      // refused at first, and now the provider says that it has it
 	EventAdopted   Event = "adopted"    // in a recovery: a provider has it since the time that was lost
@@ -83,7 +83,7 @@ const (
 	LegCommission  = "commission"
 )
 
-// Arrow is one way from a state to another: who may take it, and what it posts.
+// Arrow is one transition from a state to another: who may take it, and what it posts.
 // To lists more than one state where the reason decides.
 type Arrow struct {
 	Event    Event
@@ -112,7 +112,7 @@ var Arrows = []Arrow{
 	{Event: EventUnpaid, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusFailed}, Callback: true,
 		Note: "in the transaction in which its collection fails"},
 
-	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails that cannot refuse a duplicate distinctly, and before a first POST that comes late"},
+	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails that cannot refuse a duplicate distinctly, and before a first submission that comes late"},
 	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the mark is taken back"},
 	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
 	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},

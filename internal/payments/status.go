@@ -106,7 +106,7 @@ func (p *Payments) poll(ctx context.Context, pay Payment) (Payment, error) {
 	if err == nil && !now.Status.Open() {
 		return now, nil
 	}
-	// The stored state is the answer: somebody else may have settled meanwhile.
+	// The stored state is the answer: another process may have settled meanwhile.
 	stored, found, err := p.get(ctx, pay.Tenant, pay.Kind, pay.ID)
 	if err != nil || !found {
 		return pay, err

@@ -18,7 +18,7 @@ type railKind struct {
 func railKindOf(p Payment) railKind { return railKind{p.Rail, p.Mode, p.Kind} }
 
 // questionLines bound how many status questions one rail is asked at once,
-// whoever asks, and know which open payments wait for a rail that is silent.
+// of every caller, and know which open payments wait for a rail that is silent.
 type questionLines struct {
 	mu    sync.Mutex
 	rails map[RailName]chan struct{}
@@ -151,7 +151,7 @@ func sentSince(pay Payment, rail provider.Rail) time.Time {
 	return pay.CreatedAt
 }
 
-// requery asks for an open payment on behalf of somebody who waits (checkstatus),
+// requery asks for an open payment on behalf of a client that waits (checkstatus),
 // at most once in two seconds for one payment and within ctx, and settles what
 // the judge says is final. It answers the row as it is afterwards, or as it was.
 func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {

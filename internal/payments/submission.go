@@ -9,7 +9,7 @@ import (
 )
 
 // submit sends a payment to its rail, for the first time or again. The call has a
-// time of its own: nobody who waits for the answer can cut it short. It begins
+// time of its own: a client that goes does not cut it short. It begins
 // within leaveTime of the row's saying that it may, or not at all: see resolvable.
 func (p *Payments) submit(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
@@ -63,7 +63,7 @@ func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay Payment
 	return unserved("the rail cannot do this")
 }
 
-// unserved is a POST that could not even be tried.
+// unserved is a submission that could not even be tried.
 func unserved(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why}
 }

@@ -25,9 +25,9 @@ type tracked struct {
 	// upstreamID is the provider's own id, from an answer that has settled nothing.
 	upstreamID string
 
-	since   time.Time // the first POST that could not be sent
+	since   time.Time // the first submission that could not be sent
 	tried   []string  // rails of earlier attempts
-	resends int       // POSTs that could not be sent so far
+	resends int       // submissions that could not be sent so far
 	taken   bool      // it stands where the row says: another process may have begun with it
 	// searched: in a recovery no rail knew the payment, or one has it and it was adopted.
 	searched bool
@@ -44,10 +44,10 @@ type tracked struct {
 	rail   string      // at the start
 	asking atomic.Bool // the next run asks
 
-	reply atomic.Pointer[reply] // nil: nobody waits, or the answer was given
+	reply atomic.Pointer[reply] // nil: no request waits, or the answer was given
 }
 
-// An attemptMark is what every POST changes in the row of an open payment. A row
+// An attemptMark is what every submission changes in the row of an open payment. A row
 // with another one was changed by another process.
 type attemptMark struct {
 	attempt, posts int
@@ -119,7 +119,7 @@ func (t *tracked) answer() {
 	}
 }
 
-// isAnswered says that nobody waits for the submission: the request has its answer,
+// isAnswered says that no request waits for the submission: the request has its answer,
 // or went with what it had while the provider's call goes on.
 func (t *tracked) isAnswered() bool {
 	r := t.reply.Load()
@@ -262,7 +262,7 @@ func perLine(line string) int {
 }
 
 // spareTurns is the part of what a rail is sent at once that one tenant leaves to the
-// others: a burst of one customer's airtime, however slow the rail, is in nobody's way.
+// others: a burst of one customer's airtime, however slow the rail, delays no other customer.
 const spareTurns = 8
 
 // perTurn is how many jobs of one line a tenant has at once.

@@ -66,7 +66,7 @@ func (p *Payments) newLanes() lanes {
 	return l
 }
 
-// systemic errors are nobody's fault in the batch.
+// systemic errors are no single request's fault.
 func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }
