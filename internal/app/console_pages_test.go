@@ -182,3 +182,18 @@ func TestASessionWithoutUseIsOverThoughItsPagePolls(t *testing.T) {
 	b.clock.Advance(2 * time.Minute)
 	b.want(http.StatusUnauthorized, "/ops/payments")
 }
+
+// While the database is away every page says so in words, and afterwards it is there again for the same session.
+func TestPagesSayThatTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	faults := &db.Faults{}
+	b := browseWith(t, Options{Faults: faults})
+	b.signIn(b.nextLink())
+	b.want(http.StatusOK, "/ops", "Overview")
+	faults.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
+	for _, path := range []string{"/ops/payments", "/app/" + demoTenant, "/app/" + demoTenant + "/payouts", "/sim"} {
+		b.want(http.StatusServiceUnavailable, path, "Not available now", "try again shortly", "</html>")
+	}
+	faults.Decide(nil)
+	b.want(http.StatusOK, "/ops", "Overview")
+}

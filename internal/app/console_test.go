@@ -27,11 +27,16 @@ type browsed struct {
 
 func browse(t *testing.T, change ...func(*config.Server)) *browsed {
 	t.Helper()
+	return browseWith(t, Options{}, change...)
+}
+
+func browseWith(t *testing.T, o Options, change ...func(*config.Server)) *browsed {
+	t.Helper()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 8, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
 	for _, c := range change {
 		c(&cfg)
 	}
-	a, err := Start(context.Background(), cfg, Options{})
+	a, err := Start(context.Background(), cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
