@@ -87,6 +87,7 @@ type process struct {
 
 // ready is what the ready file says.
 type ready struct {
+	SignInURL     string `json:"sign_in_url"`
 	PID           int    `json:"pid"`
 	APIURL        string `json:"api_url"`
 	SimURL        string `json:"sim_url"`

@@ -94,6 +94,9 @@ func (o *opened) printPayment(e *env, format string, pay payments.Payment) error
 	return printOne(e.stdout, format, paymentColumns(), views[0])
 }
 
+// findWindows has a command look at 100,000 payments at once: it may take longer than a page.
+const findWindows = 10
+
 type payoutsFind struct {
 	common
 	Text   string `arg:"" help:"Our id, a reference (the customer's, ours or the provider's), a number or account in any spelling, an amount, or a part of the payee's name."`
@@ -115,7 +118,7 @@ func (c *payoutsFind) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		found, err := p.Search(e.ctx, payments.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit)})
+		found, err := p.Search(e.ctx, payments.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit), Windows: findWindows})
 		if err != nil {
 			return err
 		}
@@ -308,7 +311,7 @@ func shownColumns() []column[shown] {
 
 // the finds the one payment that a text names.
 func (o *opened) the(e *env, p *payments.Payments, text string) (payments.Payment, error) {
-	found, err := p.Search(e.ctx, payments.Search{Text: text, Limit: named})
+	found, err := p.Search(e.ctx, payments.Search{Text: text, Limit: named, Windows: findWindows})
 	switch {
 	case err != nil:
 		return payments.Payment{}, err

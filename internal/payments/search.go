@@ -27,6 +27,8 @@ type Search struct {
 	To     time.Time // before which it was accepted; zero: no bound
 	Before string    // id of the payment before which to search further; empty: from the newest on
 	Limit  int       // at most so many
+	// Windows is how many times 10,000 payments are looked at, where no index finds the text; 0 is once.
+	Windows int
 }
 
 // Found is what a search found, newest first.
@@ -40,10 +42,7 @@ type Found struct {
 // The bounds of a search. What has an index is found at once, however old it is.
 // Anything else is looked for among the newest payments of the range, which costs
 // the same however many there are.
-const (
-	searchWindow  = 10_000 // payments that one statement looks at
-	searchWindows = 10     // statements of one search
-)
+const searchWindow = 10_000 // payments that one statement looks at
 
 // never matches nothing: no stored text holds a control character.
 const never = "\x01"
@@ -125,7 +124,7 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 	if !s.From.IsZero() {
 		bottom = bound(s.From)
 	}
-	for range searchWindows {
+	for range max(s.Windows, 1) {
 		var end string
 		var n int
 		if _, err := tx.One(windowEnd, []any{top, bottom, searchWindow}, &end, &n); err != nil || n == 0 {

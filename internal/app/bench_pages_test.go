@@ -1,0 +1,145 @@
+package app_test
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/db"
+)
+
+const (
+	listedPayments = 1_000_000 // MAKOLA_TEST_BENCH_ROWS asks for another number
+	looksAtAPage   = 9
+	slowestPage    = 50 * time.Millisecond // the goal
+)
+
+// BenchmarkPages measures the server's time for each list of the console over a million payouts: each filter that is offered,
+// the first and the last page, of the installation and of one tenant. It reports the slowest page's median, and logs those
+// beyond the goal.
+func BenchmarkPages(b *testing.B) {
+	for _, engine := range []db.Engine{db.Postgres, db.SQLite} {
+		b.Run(engine.String(), func(b *testing.B) {
+			for range b.N {
+				benchmarkPages(b, engine)
+			}
+		})
+	}
+}
+
+func benchmarkPages(b *testing.B, engine db.Engine) {
+	rows, err := strconv.ParseInt(cmp.Or(os.Getenv("MAKOLA_TEST_BENCH_ROWS"), strconv.Itoa(listedPayments)), 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	sim, where := startSim(b), newSite(b, engine)
+	server := where.serve(b, "makola", sim)
+	load := workload{keys: benchTenants(b, where, server, 1), payee: "0240000001", window: window}
+	l := &lives{underway: make(chan struct{}, window)}
+	load.callback = l.sink(b)
+	for l.accepted.Load() < rows {
+		l.run(b, host(server.ready.APIURL), load, 5*time.Second)
+	}
+	clocktest.Await(b, "the drain", func() bool { return l.delivered.Load() >= l.accepted.Load() })
+	v := visit(b, server)
+	slowest, slowestAt := time.Duration(0), ""
+	for _, path := range pagesOfLists(server.ready.TenantID, l.accepted.Load()) {
+		took := make([]time.Duration, looksAtAPage)
+		for i := range took {
+			took[i] = v.get(path)
+		}
+		slices.Sort(took)
+		median := took[looksAtAPage/2]
+		if median > slowestPage {
+			b.Logf("%s: %v", path, median)
+		}
+		if median > slowest {
+			slowest, slowestAt = median, path
+		}
+	}
+	b.Logf("the slowest of %s is %s: %v", engine, slowestAt, slowest)
+	b.ReportMetric(float64(slowest.Microseconds())/1000, "slowest-page-ms")
+	b.ReportMetric(float64(l.accepted.Load()), "payments")
+	b.ReportMetric(0, "ns/op")
+	server.kill()
+	sim.kill()
+}
+
+// pagesOfLists are the lists with each filter, first and last page.
+func pagesOfLists(tenant string, rows int64) (paths []string) {
+	today, yesterday := time.Now().UTC().Format(time.DateOnly), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+	statuses := []string{"success", "submitted", "pending", "failed"}
+	app, last := "/app/"+tenant, strconv.FormatInt(rows/15, 10)
+	for _, list := range []string{"/collections", "/payouts", "/airtime", "/data"} {
+		filters := []string{"", "from=" + today, "to=" + today, "to=" + yesterday, "from=" + yesterday + "&to=" + today}
+		for _, status := range statuses {
+			filters = append(filters, "status="+status, "status="+status+"&from="+today)
+		}
+		for _, filter := range filters {
+			paths = append(paths, app+list+"?"+filter, app+list+"?"+filter+"&page="+last)
+		}
+	}
+	for _, filter := range []string{"", "tenant=" + tenant, "kind=payout", "kind=collection", "provider=mtn", "provider=hubtel", "from=" + today, "to=" + yesterday,
+		"status=success", "status=failed", "status=pending", "kind=collection&status=failed&provider=hubtel", "before=00000000-0000-7000-8000-000000000000"} {
+		paths = append(paths, "/ops/payments?"+filter)
+	}
+	return append(paths, "/ops", app, "/ops/stuck", "/ops/tenants", "/ops/search?q=nothing-like-it", app+"/search?q=nothing-like-it", app+"/messages")
+}
+
+// visitor is a browser that is signed in.
+type visitor struct {
+	b    *testing.B
+	base string
+	http *http.Client
+}
+
+func visit(b *testing.B, server *process) *visitor {
+	b.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	link, err := url.Parse(server.ready.SignInURL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := &visitor{b: b, base: "http://" + link.Host, http: &http.Client{Jar: jar}}
+	request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, v.base+"/first", strings.NewReader(url.Values{"t": {link.Query().Get("t")}}.Encode()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	answer, err := v.http.Do(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return v
+}
+
+// get reads a page and says how long the whole of it took.
+func (v *visitor) get(path string) time.Duration {
+	v.b.Helper()
+	begun := time.Now()
+	answer, err := v.http.Get(v.base + path)
+	if err != nil {
+		v.b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		v.b.Fatal(fmt.Sprintf("%s: %d, %v: %.300s", path, answer.StatusCode, err, text))
+	}
+	return time.Since(begun)
+}
