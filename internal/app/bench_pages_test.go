@@ -45,9 +45,10 @@ func benchmarkPages(b *testing.B, engine db.Engine) {
 	sim, where := startSim(b), newSite(b, engine)
 	server := where.serve(b, "makola", sim)
 	load := workload{keys: benchTenants(b, where, server, 1), payee: "0240000001", window: window}
+	where.command(b, "wallet", "fund", server.ready.TenantID, "90000000.00", "--reason", "benchmark", "--reference", "a million")
 	l := &lives{underway: make(chan struct{}, window)}
 	load.callback = l.sink(b)
-	for l.accepted.Load() < rows {
+	for l.accepted.Load() < rows && !b.Failed() {
 		l.run(b, host(server.ready.APIURL), load, 5*time.Second)
 	}
 	clocktest.Await(b, "the drain", func() bool { return l.delivered.Load() >= l.accepted.Load() })
