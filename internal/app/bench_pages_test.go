@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -140,7 +139,7 @@ func (v *visitor) get(path string) time.Duration {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		v.b.Fatal(fmt.Sprintf("%s: %d, %v: %.300s", path, answer.StatusCode, err, text))
+		v.b.Fatalf("%s: %d, %v: %.300s", path, answer.StatusCode, err, text)
 	}
 	return time.Since(begun)
 }
