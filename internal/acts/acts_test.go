@@ -37,6 +37,7 @@ type fixture struct {
 	clock                *clock.Clock
 	people               *identity.Identity
 	log                  *audit.Log
+	journal              audit.Journal
 	ledger               *ledger.Ledger
 	tenant               tenant.Tenant
 	maker, first, second approval.By
@@ -53,7 +54,8 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 		t.Fatal(err)
 	}
 	c, quiet := clock.NewManual(start), slog.New(slog.DiscardHandler)
-	f := &fixture{t: t, db: d, faults: faults, clock: c, log: audit.New(d, c), ledger: ledger.New(d, c, "test")}
+	f := &fixture{t: t, db: d, faults: faults, clock: c, journal: audit.Journal{Folder: t.TempDir(), Failed: func(_ string, err error) { t.Error(err) }}, ledger: ledger.New(d, c, "test")}
+	f.log = audit.New(d, c).Keeping(f.journal)
 	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret})
 	tenants := tenant.New(d, f.ledger, c)
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, nil)
@@ -509,5 +511,38 @@ func TestACorrectionIsDoneOnceOrFails(t *testing.T) {
 		if _, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
+	})
+}
+
+// What was done stands beside the database as well: a database that went back in time has forgotten it. What waits or was
+// refused has changed nothing.
+func TestWhatWasDoneIsNotedBesideTheDatabase(t *testing.T) {
+	each(t, func(f *fixture) {
+		noted := func() []audit.Noted {
+			f.t.Helper()
+			list, err := f.journal.Read()
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return list
+		}
+		act := f.fund()
+		if list := noted(); len(list) != 0 {
+			f.t.Errorf("what waits is noted: %+v", list)
+		}
+		if _, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil {
+			f.t.Fatal(err)
+		}
+		list := noted()
+		if len(list) != 1 || list[0].Subject != act.ID || list[0].Tenant != f.tenant.ID || list[0].Actor != "kofi@example.com" || list[0].At.IsZero() {
+			f.t.Fatalf("noted is %+v", list)
+		}
+		f.tx(func(tx *db.Tx) error {
+			there, err := f.log.Landed(tx, list[0].Tenant, list[0].ID)
+			if !there {
+				f.t.Error("the audit log has no entry of this id")
+			}
+			return err
+		})
 	})
 }

@@ -135,7 +135,10 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 
 func (a *App) buildParts(ctx context.Context) error {
 	a.access = access.New(a.db, a.clock)
-	a.audit = audit.New(a.db, a.clock)
+	journal := audit.Journal{Folder: a.cfg.Storage.Data, Failed: func(path string, err error) {
+		a.log.Error("an act is done, and could not be noted beside the database", "file", path, "error", err)
+	}}
+	a.audit = audit.New(a.db, a.clock).Keeping(journal)
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}

@@ -264,5 +264,8 @@ func (s *Store) note(tx *db.Tx, by By, a Act, action, after string, changes []au
 	}
 	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note,
 		"changes": append(changes, audit.Change{What: "act", Before: before, After: after})}
+	if len(changes) > 0 { // it is done
+		return s.audit.WriteNoted(tx, e)
+	}
 	return s.audit.Write(tx, e)
 }

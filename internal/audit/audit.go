@@ -22,12 +22,16 @@ import (
 
 // Log is the audit log. It is safe for concurrent use.
 type Log struct {
-	db    *db.DB
-	clock *clock.Clock
+	db      *db.DB
+	clock   *clock.Clock
+	journal Journal
 }
 
 // New makes a Log.
 func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c} }
+
+// Keeping gives the log with a journal for WriteNoted.
+func (l *Log) Keeping(j Journal) *Log { return &Log{db: l.db, clock: l.clock, journal: j} }
 
 // Entry is one act of a person.
 type Entry struct {
@@ -82,6 +86,17 @@ func (l *Log) Write(tx *db.Tx, e Entry) error {
 	}
 	tx.Defer(insertEntry, 1, e.Tenant, e.ID, l.clock.Now(), e.Actor, e.Action, e.Subject, e.Reason, string(details), e.Person, e.Origin)
 	return nil
+}
+
+// WriteNoted is Write for an act that changes money, keys or policy: once it is committed it also stands in the journal, so that
+// it is known after the database has gone back in time.
+func (l *Log) WriteNoted(tx *db.Tx, e Entry) error {
+	if e.ID == "" {
+		e.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	e.At = l.clock.Now()
+	tx.AfterCommit(func() { l.journal.Add(e) })
+	return l.Write(tx, e)
 }
 
 // Record writes an entry in a transaction of its own, for what changes nothing else: something was read or taken away.

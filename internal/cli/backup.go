@@ -88,7 +88,7 @@ func (c *backupCreate) Run(e *env) error {
 		}
 		entry := audit.Entry{Action: "backup.create", Subject: made.ID}
 		o := assemble(d, clock.Real())
-		o.acts = actsFile{folder: c.Data, stderr: e.stderr}
+		o.journal = audit.Journal{Folder: c.Data, Failed: notNoted(e)}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			backup.Record(tx, made)
 			return map[string]any{"file": made.Path, "bytes": made.Bytes, "encrypted": made.Encrypted}, nil

@@ -6,7 +6,7 @@
 // operator does is written into the audit log in the same transaction.
 //
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
-// flags.go reads values, open.go opens the database, acts.go keeps what was done outside of it, order.go asks before
+// flags.go reads values, open.go opens the database, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
 // catalogue.go, claims.go, contacts.go, credits.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go,
 // payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,

@@ -56,7 +56,7 @@ type opened struct {
 	access  *access.Access
 	log     *audit.Log
 	people  *identity.Identity
-	acts    actsFile
+	journal audit.Journal
 }
 
 // there refuses a folder without a database, which opening would make.
@@ -90,7 +90,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	o := assemble(d, clock.Real())
-	o.acts = actsFile{folder: c.Data}
+	o.journal = audit.Journal{Folder: c.Data}
 	return o, nil
 }
 
@@ -108,7 +108,7 @@ func (c *common) with(e *env, work func(*opened) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.db.Close()) }()
-	o.acts.stderr = e.stderr
+	o.journal.Failed = notNoted(e)
 	if err := o.recoveryLine(e); err != nil {
 		return err
 	}
@@ -209,13 +209,20 @@ func (o *opened) act(ctx context.Context, e audit.Entry, work func(*db.Tx) (deta
 	})
 }
 
+// notNoted tells the operator of an act that is done and not in the journal.
+func notNoted(e *env) func(string, error) {
+	return func(path string, err error) {
+		fmt.Fprintf(e.stderr, "makola: This is done, and could not be noted in %s: %v\n", path, err)
+	}
+}
+
 // audit writes an entry in the transaction of its act, and into the file of acts once that is committed.
 func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
 	if e.ID == "" {
 		e.ID = newID()
 	}
 	e.At, e.Origin = o.clock.Now(), origin()
-	tx.AfterCommit(func() { o.acts.add(e) })
+	tx.AfterCommit(func() { o.journal.Add(e) })
 	return o.log.Write(tx, e)
 }
 

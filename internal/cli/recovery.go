@@ -45,7 +45,7 @@ type recoveryView struct {
 	recovery.State
 	conflicts []recovery.Conflict
 	unsettled int64
-	forgotten []writtenAct
+	forgotten []audit.Noted
 	gone      []recovery.Account
 }
 
@@ -70,7 +70,7 @@ var recoveryColumns = []column[recoveryView]{
 		})
 	}},
 	{"forgotten_acts", func(v recoveryView) any {
-		return texts(v.forgotten, func(a writtenAct) string {
+		return texts(v.forgotten, func(a audit.Noted) string {
 			return strings.Join([]string{a.At.Format(time.RFC3339), a.Actor, a.Action, a.Tenant, a.Subject, a.Reason, string(a.Details)}, " ")
 		})
 	}},
@@ -112,8 +112,8 @@ func (o *opened) recoveryStands(ctx context.Context) (v recoveryView, err error)
 }
 
 // forgotten are the acts that were written down on this machine and that the audit log does not have.
-func (o *opened) forgotten(ctx context.Context) (list []writtenAct, err error) {
-	acts, err := o.acts.read()
+func (o *opened) forgotten(ctx context.Context) (list []audit.Noted, err error) {
+	acts, err := o.journal.Read()
 	if err != nil {
 		return nil, err
 	}

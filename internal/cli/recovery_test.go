@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/makola/makola/internal/audit"
 )
 
 // TestRecoverySteps: each is for the audit log, in its order, and every command says that a recovery lasts.
@@ -72,7 +74,7 @@ func TestForgottenActsAreListed(t *testing.T) {
 		folder := w.flags[len(w.flags)-1]
 		id := w.tenant()
 		w.object("tenant", "set", id, "--blocked", "on", "--reason", "asked by 233244123456")
-		path := filepath.Join(folder, actsName)
+		path := filepath.Join(folder, audit.JournalName)
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

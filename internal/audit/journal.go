@@ -1,38 +1,39 @@
-package cli
+package audit
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"time"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 )
 
-// actsFile is what operators did from this machine, beside the audit log, which may go back in time with its database.
-type actsFile struct {
-	folder string // empty: none is kept
-	stderr io.Writer
+// Journal is a file of what operators did through this machine. It stands beside the audit log, which may go back in time
+// with its database.
+type Journal struct {
+	Folder string // of the data; empty: none is kept
+	// Failed is told why an act that is done could not be written; nil: it is not told.
+	Failed func(path string, err error)
 }
 
-// The file of acts, and the one before it. Together they are bounded.
+// JournalName is the name of the file in its folder.
+const JournalName = "acts.jsonl"
+
+// The file before it, and the bounds of both.
 const (
-	actsName    = "acts.jsonl"
 	actsBefore  = "acts.1.jsonl"
 	maxActs     = 4 << 20 // bytes of one file
 	maxActsRead = 5_000   // newest acts that are compared
 )
 
-// writtenAct is a line of the file.
-type writtenAct struct {
+// Noted is a line of the file.
+type Noted struct {
 	ID      string          `json:"id"`
 	At      time.Time       `json:"at"`
 	Actor   string          `json:"actor"`
@@ -49,36 +50,36 @@ var fullNumber = regexp.MustCompile(`\b(\d{5})\d{2,8}(\d{2})\b`)
 // unnumbered hides the middle of numbers.
 func unnumbered(text string) string { return fullNumber.ReplaceAllString(text, "$1***$2") }
 
-// add appends an act that is committed. That it could not is said, and nothing else: the act is done.
-func (f actsFile) add(e audit.Entry) {
-	if f.folder == "" {
+// Add appends an act that is committed. A failure is told, and nothing else: the act is done.
+func (j Journal) Add(e Entry) {
+	if j.Folder == "" {
 		return
 	}
-	// A command for PostgreSQL makes no folder in the current one unasked.
-	if _, err := os.Stat(f.folder); f.folder == config.DefaultData && errors.Is(err, fs.ErrNotExist) {
+	// A program with PostgreSQL makes no folder in the current one unasked.
+	if _, err := os.Stat(j.Folder); j.Folder == config.DefaultData && errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if err := f.append(e); err != nil && f.stderr != nil {
-		fmt.Fprintf(f.stderr, "makola: This is done, and could not be noted in %s: %v\n", filepath.Join(f.folder, actsName), err)
+	if err := j.append(e); err != nil && j.Failed != nil {
+		j.Failed(filepath.Join(j.Folder, JournalName), err)
 	}
 }
 
-func (f actsFile) append(e audit.Entry) (err error) {
+func (j Journal) append(e Entry) (err error) {
 	details, err := json.Marshal(e.Details)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(writtenAct{ID: e.ID, At: e.At.UTC(), Actor: e.Actor, Action: e.Action, Tenant: e.Tenant,
+	line, err := json.Marshal(Noted{ID: e.ID, At: e.At.UTC(), Actor: e.Actor, Action: e.Action, Tenant: e.Tenant,
 		Subject: unnumbered(e.Subject), Reason: unnumbered(e.Reason), Details: json.RawMessage(unnumbered(string(details)))})
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.folder, 0o700); err != nil {
+	if err := os.MkdirAll(j.Folder, 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(f.folder, actsName)
+	path := filepath.Join(j.Folder, JournalName)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxActs {
-		if err := os.Rename(path, filepath.Join(f.folder, actsBefore)); err != nil {
+		if err := os.Rename(path, filepath.Join(j.Folder, actsBefore)); err != nil {
 			return err
 		}
 	}
@@ -93,17 +94,17 @@ func (f actsFile) append(e audit.Entry) (err error) {
 	return file.Sync()
 }
 
-// read gives the newest acts, oldest first. Lines that a crash left torn are passed over.
-func (f actsFile) read() (acts []writtenAct, err error) {
-	for _, name := range []string{actsBefore, actsName} {
-		text, err := os.ReadFile(filepath.Join(f.folder, name))
+// Read gives the newest acts, oldest first. Lines that a crash left torn are passed over.
+func (j Journal) Read() (acts []Noted, err error) {
+	for _, name := range []string{actsBefore, JournalName} {
+		text, err := os.ReadFile(filepath.Join(j.Folder, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			var a writtenAct
+			var a Noted
 			if json.Unmarshal(lines.Bytes(), &a) == nil && a.ID != "" {
 				acts = append(acts, a)
 			}
