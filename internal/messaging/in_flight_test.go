@@ -83,7 +83,9 @@ func TestAtMostASliceIsInFlight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.advanceUntil(func() bool { return h.count(unrecorded, c.ID) == sliceSize && h.count(recorded, c.ID) == sliceSize })
+		h.advanceUntil(func() bool { // a message is marked before it is submitted
+			return h.count(unrecorded, c.ID) == sliceSize && h.count(recorded, c.ID) == sliceSize && len(h.operator.all()) >= 2*sliceSize
+		})
 		if n := len(h.operator.all()); n != 2*sliceSize {
 			t.Errorf("%d messages left, expected %d", n, 2*sliceSize)
 		}
