@@ -107,6 +107,7 @@ type API struct {
 	public    atomic.Pointer[public]
 	small     *room // of bodies in memory
 	large     *room
+	scans     scans
 }
 
 // endpoint is one path with the routes of its methods.
@@ -119,7 +120,7 @@ type endpoint struct {
 // New builds the interface.
 func New(d Deps) *API {
 	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit),
-		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare)}
+		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare), scans: newScans()}
 	a.calls.New = func() any { return &call{api: a} }
 	for _, r := range Routes() {
 		a.add(r)

@@ -12,11 +12,12 @@ import (
 // Bounds of a body. They are far above what the interface needs and far below
 // what could hurt.
 const (
-	maxDepth   = 16    // of arrays and objects in each other
-	maxMembers = 1_000 // of one object
-	maxLinear  = 16    // members that are compared one by one before a map is worth it
-	maxFaults  = 50    // texts that one answer lists
-	nameShown  = 64    // bytes of a member's name that an answer repeats
+	maxDepth   = 16      // of arrays and objects in each other
+	maxMembers = 1_000   // of one object
+	maxItems   = 200_000 // of one array: twice what any endpoint takes
+	maxLinear  = 16      // members that are compared one by one before a map is worth it
+	maxFaults  = 50      // texts that one answer lists
+	nameShown  = 64      // bytes of a member's name that an answer repeats
 	bodyMember = "body"
 )
 
@@ -244,7 +245,11 @@ func (s *scanner) array(depth int) {
 		s.at++
 		return
 	}
-	for {
+	for n := 1; ; n++ {
+		if n > maxItems {
+			s.fault("has more than " + strconv.Itoa(maxItems) + " items")
+			panic(enough{})
+		}
 		s.value(depth)
 		switch s.peek() {
 		case ',':

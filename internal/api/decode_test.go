@@ -109,6 +109,19 @@ func TestDecodeBoundsWhatItAnswers(t *testing.T) {
 	}
 }
 
+func TestAScanEndsAtAnArrayThatIsTooLong(t *testing.T) {
+	for items, want := range map[int]bool{maxItems: true, maxItems + 1: false} {
+		var faults problem.Fields
+		body := `{"contacts":[` + strings.Repeat("{},", items-1) + `{}` + map[bool]string{true: "]}", false: " and what is no JSON"}[want]
+		if _, err := decode([]byte(body), &faults); (err == nil) != want {
+			t.Errorf("%d items: %v", items, err)
+		}
+		if faults.Has("contacts") == want {
+			t.Errorf("%d items: %v", items, faults.Err())
+		}
+	}
+}
+
 // FuzzDecode holds the decoder to encoding/json: what that takes, this takes
 // with the same values, and what it refuses is refused here. Bare control
 // characters in strings are the one exception, which the forms refuse.

@@ -45,6 +45,7 @@ type form struct {
 	path   map[string]string
 	fields problem.Fields
 	dev    bool // development mode: callbacks over http to loopback
+	scans  scans
 }
 
 // err is every bad field at once, nil when there is none.

@@ -120,23 +120,29 @@ func (f *form) objects(name string, most int) []row {
 		return nil
 	}
 	var rows []row
-	for _, item := range items(value, most) {
-		if item[0] != '{' {
-			f.bad(name, notObjects)
-			return nil
-		}
-		var noted problem.Fields // by the decoder of the whole body already
-		o, err := decode(item, &noted)
-		if err != nil {
-			f.bad(name, notObjects)
-			return nil
-		}
-		rows = append(rows, row{o})
-	}
-	if len(rows) == 0 {
+	ok := true
+	f.scans.do(len(value), func() { rows, ok = rowsOf(value, most) })
+	switch {
+	case !ok:
+		f.bad(name, notObjects)
+		return nil
+	case len(rows) == 0:
 		f.bad(name, "must not be empty")
 	}
 	return rows
+}
+
+// rowsOf decodes the objects of an array, at most one more than most; ok is false when an item is no object.
+func rowsOf(array []byte, most int) (rows []row, ok bool) {
+	for _, item := range items(array, most) {
+		var noted problem.Fields // by the decoder of the whole body already
+		o, err := decode(item, &noted)
+		if item[0] != '{' || err != nil {
+			return nil, false
+		}
+		rows = append(rows, row{o})
+	}
+	return rows, true
 }
 
 // row is one object of a list.

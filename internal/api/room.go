@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -79,6 +80,22 @@ func (r *room) give(tenant string, n int64) {
 		close(r.changed)
 		r.changed = nil
 	}
+}
+
+// scans are the turns in which large bodies are scanned: at most half of the processors scan at once. A scan never waits, so
+// scans on all processors would leave the answers of payouts, providers and the database unread for 10 ms at each of their
+// steps. The large room bounds how many wait for a turn.
+type scans chan struct{}
+
+func newScans() scans { return make(scans, max(1, runtime.GOMAXPROCS(0)/2)) }
+
+// do runs the scan of a body of size bytes, a large one in its turn.
+func (s scans) do(size int, scan func()) {
+	if size > moneyBody {
+		s <- struct{}{}
+		defer func() { <-s }()
+	}
+	scan()
 }
 
 // held is what a call has taken of a room.

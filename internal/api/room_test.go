@@ -261,3 +261,27 @@ func TestListsThatAreTooLong(t *testing.T) {
 		}
 	}
 }
+
+func TestLargeBodiesAreScannedInTurnsAndSmallOnesAtOnce(t *testing.T) {
+	s, inside, goOn, second := make(scans, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go s.do(moneyBody+1, func() { close(inside); <-goOn })
+	<-inside
+	small := false
+	s.do(moneyBody, func() { small = true })
+	if !small {
+		t.Error("a small body was not scanned")
+	}
+	go s.do(moneyBody+1, func() {
+		select {
+		case <-goOn:
+		default:
+			t.Error("two large bodies were scanned at once")
+		}
+		close(second)
+	})
+	close(goOn)
+	<-second
+	if len(newScans()) != 0 || cap(newScans()) < 1 || cap(newScans()) > max(1, runtime.GOMAXPROCS(0)/2) {
+		t.Errorf("%d turns on %d processors", cap(newScans()), runtime.GOMAXPROCS(0))
+	}
+}

@@ -392,7 +392,7 @@ func (c *call) address() netip.Addr {
 // form reads the path and the body, or the query string of a method that has
 // no body.
 func (c *call) form() (*form, error) {
-	f := &form{dev: c.api.Development}
+	f := &form{dev: c.api.Development, scans: c.api.scans}
 	if len(c.params) > 0 {
 		if err := c.path(f); err != nil {
 			return nil, err
@@ -407,7 +407,7 @@ func (c *call) form() (*form, error) {
 		return f, nil
 	}
 	var err error
-	f.object, err = decode(c.body, &f.fields)
+	c.api.scans.do(len(c.body), func() { f.object, err = decode(c.body, &f.fields) })
 	return f, err
 }
 

@@ -145,3 +145,30 @@ func TestTheWritersTwoLines(t *testing.T) {
 		t.Errorf("turns: %v, want %v", order, want)
 	}
 }
+
+// BenchmarkGate is what a transaction pays for the order in which connections are given: alone, and with 64 callers for
+// eight connections, whose waits for each other are in the figure.
+func BenchmarkGate(b *testing.B) {
+	pass := func(b *testing.B, g *gate) {
+		p, err := g.enter(b.Context(), purpose{})
+		if err != nil {
+			b.Error(err)
+		}
+		g.leave(p)
+	}
+	b.Run("alone", func(b *testing.B) {
+		g := newGate(8, keptConns)
+		for b.Loop() {
+			pass(b, g)
+		}
+	})
+	b.Run("crowded", func(b *testing.B) {
+		g := newGate(8, keptConns)
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				pass(b, g)
+			}
+		})
+	})
+}
