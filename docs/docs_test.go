@@ -92,7 +92,7 @@ var printed = map[string]struct {
 // mark finds the tables: a name, and the text up to the end mark.
 var mark = regexp.MustCompile(`(?s)<!-- printed: ([a-z -]+) -->\n(.*?)<!-- end -->`)
 
-func TestPrintedTables(t *testing.T) {
+func TestTablesInDocumentsAreWhatTheCodeSays(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range documents(t) {
 		text := read(t, name)

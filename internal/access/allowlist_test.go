@@ -23,7 +23,7 @@ func prefixes(t testing.TB, texts ...string) []netip.Prefix {
 	return list
 }
 
-func TestParsePrefix(t *testing.T) {
+func TestAPrefixIsARangeOrOneAddress(t *testing.T) {
 	for in, want := range map[string]string{
 		"10.0.0.0/8": "10.0.0.0/8", "10.1.2.3": "10.1.2.3/32", " 10.1.2.3/32 ": "10.1.2.3/32", "0.0.0.0/0": "0.0.0.0/0",
 		"::1": "::1/128", "2001:db8::/32": "2001:db8::/32", "::/0": "::/0",
@@ -112,7 +112,7 @@ func TestEverybodyOnIPv4IsNotEverybodyOnIPv6(t *testing.T) {
 	}
 }
 
-func TestClientIP(t *testing.T) {
+func TestTheClientsAddressIsTakenFromTrustedProxiesAlone(t *testing.T) {
 	proxies := prefixes(t, "10.0.0.0/8", "fd00::/8")
 	for _, c := range []struct {
 		name, remote string

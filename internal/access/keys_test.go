@@ -66,7 +66,7 @@ func TestAKeyIsItsOwnersAndShownOnce(t *testing.T) {
 	})
 }
 
-func TestUnknownKeys(t *testing.T) {
+func TestAKeyThatWasNeverMadeOpensNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, _ := other(d, start)
 		m := makeKey(t, d, a, NewKey{Tenant: "t1"})
@@ -151,7 +151,7 @@ func TestAKeyExpiresToTheMoment(t *testing.T) {
 	})
 }
 
-func TestRotation(t *testing.T) {
+func TestARotatedKeyWorksUntilTheOverlapEnds(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		first := makeKey(t, d, a, NewKey{Tenant: "t1", Member: "Ama", Scopes: []Scope{Read}, Live: true})
@@ -225,7 +225,7 @@ func TestRotationNeverLengthensAKey(t *testing.T) {
 	})
 }
 
-func TestMintRefuses(t *testing.T) {
+func TestAKeyNeedsATenantKnownScopesAndAFutureExpiry(t *testing.T) {
 	a, _ := other(nil, start)
 	for _, n := range []NewKey{
 		{}, {Tenant: "t", Scopes: []Scope{"everything"}}, {Tenant: "t", Member: strings.Repeat("x", 81)},

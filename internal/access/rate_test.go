@@ -212,7 +212,7 @@ func TestNoLimitAsksNobody(t *testing.T) {
 	}
 }
 
-func TestPruneCounters(t *testing.T) {
+func TestCountersGoWhenTheirWindowIsOver(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		limit := AirtimeBuyLimit()

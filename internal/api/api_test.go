@@ -296,7 +296,7 @@ func TestAddressesOfWhatSpends(t *testing.T) {
 	}
 }
 
-func TestScopes(t *testing.T) {
+func TestAKeyReachesOnlyTheEndpointsOfItsScopes(t *testing.T) {
 	h := open(t, nil)
 	reads, err := h.access.Mint(access.NewKey{Tenant: h.tenant, Member: "ama", Scopes: []access.Scope{access.Read}})
 	if err != nil {
@@ -338,7 +338,7 @@ func TestTheGeneralLimit(t *testing.T) {
 	h.ask("GET", v1+"open/7", "").want(t, 200, "") // statuses are never limited by it
 }
 
-func TestPaths(t *testing.T) {
+func TestUncleanPathsAreRefusedAndOneTrailingSlashIsNot(t *testing.T) {
 	h := open(t, nil)
 	for target, want := range map[string]int{
 		v1 + "open/7": 200, v1 + "open/7/": 200, v1 + "open/7//": 404, v1 + "open//7": 404, v1 + "open/./7": 404, "/api/v1/./probe/open/7": 404,
@@ -515,7 +515,7 @@ func TestCORSIsOffUnlessConfigured(t *testing.T) {
 	}
 }
 
-func TestPages(t *testing.T) {
+func TestTheInterfaceDocumentIsServedWithoutAKey(t *testing.T) {
 	h := open(t, nil)
 	if a := h.ask("GET", "/openapi.json", "", "X-Api-Key", ""); a.Code() != 200 || !json.Valid(a.Body.Bytes()) || a.Body.Len() < 10_000 {
 		t.Errorf("the document answers %d, %d bytes", a.Code(), a.Body.Len())

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func TestDecodeReads(t *testing.T) {
+func TestTheDecoderReadsEveryKindOfValue(t *testing.T) {
 	var faults problem.Fields
 	o, err := decode([]byte("\xef\xbb\xbf {\"a\" : \"x\\u00e9\\ud83d\\ude00\\n\" , \"b\":-1.50e+3,\"c\":null,\"d\":[1,{\"a\":[]}],\"\":true}\n"), &faults)
 	if err != nil || faults.Err() != nil {
@@ -28,7 +28,7 @@ func TestDecodeReads(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestTheDecoderRefusesWhatIsNoJSONAndNamesAmbiguousFields(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat(`{"x":[`, n) + strings.Repeat("]}", n) }
 	for _, c := range []struct {
 		name, body, field string // field empty: 400

@@ -23,7 +23,7 @@ func read(t testing.TB, value string) *form {
 	return f
 }
 
-func TestAmounts(t *testing.T) {
+func TestAmountsAreNumbersOrTextsWithTwoDecimals(t *testing.T) {
 	for value, want := range map[string]money.Pesewas{
 		`10`: 1000, `10.5`: 1050, `"10.5"`: 1050, `"4.75"`: 475, `" 2 "`: 200, `9.700000000000001`: 970, `1.0890000000`: 0,
 		`0.50`: 50, `0.5`: 50, `0.49`: 0, `100.00`: 10000, `100.01`: 0, `99.99999999999999`: 10000, `1.089`: 0,
@@ -129,7 +129,7 @@ func TestEveryBadFieldAtOnce(t *testing.T) {
 	}
 }
 
-func TestTexts(t *testing.T) {
+func TestTextsAreTrimmedCutAndWithoutControls(t *testing.T) {
 	long := strings.Repeat("é", labelMax+1)
 	for _, c := range []struct {
 		value, want string
@@ -167,7 +167,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-func TestReferences(t *testing.T) {
+func TestReferencesHaveTwelveToThirtySixPlainCharacters(t *testing.T) {
 	for value, ok := range map[string]bool{
 		`"123456789012"`: true, `"12345678901"`: false, `"a.b_c-D123456"`: true, `"` + strings.Repeat("x", 36) + `"`: true,
 		`"` + strings.Repeat("x", 37) + `"`: false, `"1234567890 12"`: false, `"1234567890é2"`: false, `1234567890123`: false,
@@ -185,7 +185,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-func TestAccounts(t *testing.T) {
+func TestAccountNumbersLoseSpacesAndHyphens(t *testing.T) {
 	for value, want := range map[string]string{
 		`"0011223"`: "0011223", `"00 11-22 33"`: "00112233", `"ABcd1234"`: "ABcd1234", `"123456"`: "", `"12345678901234567"`: "",
 		`"1234567é"`: "", `1234567`: "", `"1234567;"`: "",
@@ -197,7 +197,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-func TestIDs(t *testing.T) {
+func TestAnIDThatCannotBeOneIsNotFound(t *testing.T) {
 	unknown := problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	for value, kind := range map[string]problem.Kind{
 		`"0190-abc"`: "", `"` + strings.Repeat("x", 65) + `"`: problem.NotFound, `"a b"`: problem.NotFound, `"'"`: problem.NotFound,
@@ -214,7 +214,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestQueries(t *testing.T) {
+func TestQueryParametersHaveDefaultsAndBounds(t *testing.T) {
 	q, _ := url.ParseQuery("page=2&page_size=101&from=2026-02-30&to=2026-02-28&status=Success&twice=a&twice=b&bad=%ff&zero=0&plus=%2B1&empty=")
 	f := &form{query: q}
 	if got := f.number("page", 1, 1, 1000000); got != 2 {

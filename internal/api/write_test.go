@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-func TestWriter(t *testing.T) {
+func TestTheWriterWritesValidJSON(t *testing.T) {
 	var w writer
 	w.object("")
 	w.text("message", "Sent \"ok\"\n\\\x00é\xff")
@@ -39,7 +39,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-func TestCedis(t *testing.T) {
+func TestAmountsAreWrittenWithoutTrailingZeros(t *testing.T) {
 	for amount, want := range map[money.Pesewas]string{0: "0", 1: "0.01", 10: "0.1", 50: "0.5", 100: "1", 1000: "10", 1050: "10.5", 1055: "10.55", 10000000: "100000", -150: "-1.5"} {
 		var w writer
 		w.cedis("", amount)

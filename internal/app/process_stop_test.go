@@ -18,7 +18,7 @@ import (
 const again = "interrupt again to stop at once"
 
 // The first interrupt drains, which may take long, and says so; the second one ends the process.
-func TestInterruptedTwice(t *testing.T) {
+func TestInterruptedTwiceTheProcessEnds(t *testing.T) {
 	t.Parallel()
 	where := newSite(t, db.SQLite)
 	server := start(t, "makola", append([]string{"serve", "--listen", "127.0.0.1:0", "--drain-notice", "24h"}, where.args()...)...)

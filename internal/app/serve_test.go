@@ -139,7 +139,7 @@ func TestThePublicURLMayEndInASlash(t *testing.T) {
 }
 
 // net/http's own complaints, such as of a handshake that failed, are lines of the log like all others.
-func TestListenersLog(t *testing.T) {
+func TestComplaintsOfListenersAreLinesOfTheLog(t *testing.T) {
 	var log bytes.Buffer
 	a := &App{log: slog.New(slog.NewJSONHandler(&log, nil)), draining: make(chan struct{})}
 	l, err := listen("a listener", "127.0.0.1:0", false, http.NotFoundHandler())

@@ -240,7 +240,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 	}
 }
 
-func TestLiveBinds(t *testing.T) {
+func TestBindsAreReadFromTheirFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "binds.json")
 	write := func(text string) config.SMPP {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -122,7 +122,7 @@ func TestAnOperatorSetsACustomersQuotas(t *testing.T) {
 	})
 }
 
-func TestTenants(t *testing.T) {
+func TestTenantsAreMadeShownAndChanged(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant("--collections", "on", "--payout-ip", "10.0.0.0/8", "--payout-ip", "::1", "--transfer-limit", "200.50")
 		has(t, w.object("tenant", "show", id), map[string]any{
@@ -163,7 +163,7 @@ func TestTenants(t *testing.T) {
 	})
 }
 
-func TestKeys(t *testing.T) {
+func TestKeysAreMadeRotatedAndRevoked(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		a := access.New(w.db, clock.Real())
@@ -218,7 +218,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-func TestFees(t *testing.T) {
+func TestFeePlansAreSetAndShown(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		if got := w.list("fees", "show"); len(got) != 0 {
@@ -252,7 +252,7 @@ func TestFees(t *testing.T) {
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestWrongFlagsAreRefusedAndChangeNothing(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		for _, args := range [][]string{
@@ -319,7 +319,7 @@ func TestCommandsNeitherMakeNorMigrateADatabase(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelpIsPrintedWithoutAnError(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"--help"}, {"tenant", "--help"}, {"key", "create", "--help"}} {
 		var out, errs bytes.Buffer

@@ -55,7 +55,7 @@ func (w where) contacts() *contacts.Store {
 	return contacts.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
 }
 
-func TestSenders(t *testing.T) {
+func TestSenderIDsAreReviewedByCommand(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id, senders := w.tenant(), w.senders()
 		var asked []senderid.Sender
@@ -87,7 +87,7 @@ func TestSenders(t *testing.T) {
 	})
 }
 
-func TestCredits(t *testing.T) {
+func TestCreditsAreSoldRefundedAndReported(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		has(t, w.object("credits", "sell", id, "1000", "--price", "35.00", "--reason", "invoice 7", "--reference", "r13"), map[string]any{"sms_credits": 1000})
@@ -106,7 +106,7 @@ func TestCredits(t *testing.T) {
 	})
 }
 
-func TestCampaigns(t *testing.T) {
+func TestCampaignsAreListedAndStopped(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
 		s, _, err := w.senders().Request(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
@@ -215,7 +215,7 @@ func TestTheCreditsReportHasALineForEachNetwork(t *testing.T) {
 	})
 }
 
-func TestContacts(t *testing.T) {
+func TestContactsAreImportedFromAFile(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		file := filepath.Join(t.TempDir(), "contacts.csv")

@@ -105,7 +105,7 @@ func (lost) TopUpStatus(context.Context, provider.StatusRequest) provider.Outcom
 	return provider.Outcome{NotFound: true}
 }
 
-func TestStuckPayouts(t *testing.T) {
+func TestStuckPayoutsAreListedResolvedAndDecided(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")

@@ -72,7 +72,7 @@ func TestProvidersPauseAndResume(t *testing.T) {
 	})
 }
 
-func TestProvidersRoutes(t *testing.T) {
+func TestRoutesOfATenantComeBeforeTheDefault(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
 		before := len(w.list("providers", "routes"))
@@ -106,7 +106,7 @@ func TestProvidersRoutes(t *testing.T) {
 	})
 }
 
-func TestProvidersExchanges(t *testing.T) {
+func TestExchangesAreFoundByPayment(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		table := w.served()
 		if err := table.Start(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func TestProvidersExchanges(t *testing.T) {
 	})
 }
 
-func TestCatalogue(t *testing.T) {
+func TestEntriesOfTheCatalogueAreChanged(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
 		if all := w.list("catalogue", "list"); len(all) != 3+4+26 {

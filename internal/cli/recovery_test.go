@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/audit"
 )
 
-// TestRecoverySteps: each is for the audit log, in its order, and every command says that a recovery lasts.
-func TestRecoverySteps(t *testing.T) {
+// TestStepsOfARecoveryComeInTheirOrder: each is for the audit log, in its order, and every command says that a recovery lasts.
+func TestStepsOfARecoveryComeInTheirOrder(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		has(t, w.object("recovery", "status"), map[string]any{"phase": "none", "conflicts": []string{}})

@@ -13,7 +13,7 @@ import (
 )
 
 // A variable that is there and empty is as none, for every setting.
-func TestEmptyVariables(t *testing.T) {
+func TestAnEmptyVariableIsAsNone(t *testing.T) {
 	parsed := func() (serve serveCommand, variables []string) {
 		var root commands
 		parser, err := newParser(&root, io.Discard, io.Discard)
@@ -51,7 +51,7 @@ func TestEmptyVariables(t *testing.T) {
 }
 
 // A proxy may be one address: whoever has one proxy writes no range.
-func TestTrustedProxies(t *testing.T) {
+func TestATrustedProxyMayBeOneAddress(t *testing.T) {
 	t.Parallel()
 	var root commands
 	parser, err := newParser(&root, io.Discard, io.Discard)

@@ -56,7 +56,7 @@ func (w where) quiet(q *jobs.Queue) {
 	}
 }
 
-func TestWebhooks(t *testing.T) {
+func TestWebhooksAreListedAndReplayed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		q, hooks := w.server()
@@ -172,7 +172,7 @@ func TestTheMasterKeyIsTheServers(t *testing.T) {
 	})
 }
 
-func TestJobs(t *testing.T) {
+func TestDeadJobsAreListedAndRerun(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		rerun := make(chan struct{}, 1)
 		q, _ := w.server(jobs.Handler{Kind: "hopeless", Run: func(_ context.Context, j jobs.Job) jobs.Outcome {

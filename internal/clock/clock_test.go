@@ -127,7 +127,7 @@ func TestRealFiresByItselfAndByAdvance(t *testing.T) {
 	}
 }
 
-func TestSleep(t *testing.T) {
+func TestASleepEndsWithItsContext(t *testing.T) {
 	c := NewManual(noon)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

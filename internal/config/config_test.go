@@ -47,7 +47,7 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 }
 
-func TestParseSecret(t *testing.T) {
+func TestAMasterKeyIsHexOrBase64(t *testing.T) {
 	key := make([]byte, SecretBytes)
 	for i := range key {
 		key[i] = byte(i * 7)
@@ -69,7 +69,7 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-func TestSecretFile(t *testing.T) {
+func TestAKeyFileIsMadeOnceAndReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data", "master.key")
 	if _, err := SecretFile(path, false); err == nil {
 		t.Fatal("a missing file was no error")
@@ -93,8 +93,8 @@ func TestSecretFile(t *testing.T) {
 	}
 }
 
-// TestKong holds the tags to what the command line library makes of them.
-func TestKong(t *testing.T) {
+// TestTagsOfSettingsAreWhatTheParserMakesOfThem holds the tags to what the command line library makes of them.
+func TestTagsOfSettingsAreWhatTheParserMakesOfThem(t *testing.T) {
 	t.Setenv("MAKOLA_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8")
 	t.Setenv("MAKOLA_MTN_COLLECTION_KEY", "abc")
 	t.Setenv("MAKOLA_HUBTEL_CLIENT_ID", "id")
@@ -139,7 +139,7 @@ func TestTheDefaultFolder(t *testing.T) {
 	}
 }
 
-func TestProduction(t *testing.T) {
+func TestAListenerBeyondLoopbackMeansProduction(t *testing.T) {
 	local := Server{Environment: "development", Listen: "127.0.0.1:8080", MetricsListen: "localhost:9"}
 	if local.Production() {
 		t.Error("loopback counts as production")
@@ -213,7 +213,7 @@ func TestDefaultsByMode(t *testing.T) {
 }
 
 // What production refuses although it is set.
-func TestProductionRefuses(t *testing.T) {
+func TestProductionRefusesCarelessSettings(t *testing.T) {
 	whole := Server{Environment: "production", Listen: "127.0.0.1:1", Secret: drawn(t), PublicURL: "https://pay.example",
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/7")},
 		MTN:            MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k"},
@@ -278,7 +278,7 @@ func TestKeyFilesOfOthers(t *testing.T) {
 	}
 }
 
-func TestWrongSettings(t *testing.T) {
+func TestWrongSettingsAreListedTogether(t *testing.T) {
 	good := Server{PublicURL: "https://pay.example/makola/", Sim: "http://127.0.0.1:8090/sim/v1", Origins: []string{"https://shop.example", "http://localhost:3000/"},
 		Listen: ":8080", MetricsListen: "off"}
 	for _, s := range []Server{{}, good} {
@@ -298,7 +298,7 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
-func TestReply(t *testing.T) {
+func TestAReplyIsAStatusWithACode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Reply{"404:3000": {404, "3000"}, " 200 : failed ": {200, "failed"}} {
 		var r Reply

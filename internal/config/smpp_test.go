@@ -26,7 +26,7 @@ func smpp(t *testing.T, flags ...string) SMPP {
 	return server.SMPP
 }
 
-func TestSMPPBinds(t *testing.T) {
+func TestBindsComeFromVariablesAndFromAFile(t *testing.T) {
 	if none := smpp(t); none.Enabled() {
 		t.Error("a bind is there that nobody configured")
 	}

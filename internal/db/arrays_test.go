@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// TestArrays lets the driver read what we write.
-func TestArrays(t *testing.T) {
+// TestTheDriverReadsTheArraysThatWeWrite lets the driver read what we write.
+func TestTheDriverReadsTheArraysThatWeWrite(t *testing.T) {
 	text, empty, n, least := "Akosua \x7f \u20b5", "", int64(7), int64(-1)<<63
 	for name, c := range map[string]struct {
 		oid  uint32

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestClientEnvironment(t *testing.T) {
+func TestPostgresToolsGetTheURLAsEnvironment(t *testing.T) {
 	for _, name := range []string{"PGSSLMODE", "PGSERVICE", "PGPASSWORD"} {
 		t.Setenv(name, "")
 	}

@@ -55,7 +55,7 @@ var pairColumns = []Column[pair]{
 	{Name: "n", Int: func(p pair) int64 { return p.n }},
 }
 
-func TestTranslations(t *testing.T) {
+func TestOneSQLTextIsTranslatedForBothEngines(t *testing.T) {
 	set := RowsOf(pairColumns, []pair{{"a", 1}, {"b\"", 2}})
 	for _, c := range []struct {
 		sql              string
@@ -107,7 +107,7 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
+func TestArgumentsBecomeWhatBothEnginesStore(t *testing.T) {
 	type name string
 	type amount int64
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6789, time.UTC)

@@ -334,7 +334,7 @@ func TestMisuseIsRefused(t *testing.T) {
 }
 
 // The caller's own end stops what has not begun and never a commit under way.
-func TestContexts(t *testing.T) {
+func TestACallersEndStopsNoCommitUnderWay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -486,7 +486,7 @@ func TestConflictsRunAgain(t *testing.T) {
 }
 
 // A group commit is two exchanges with PostgreSQL.
-func TestTwoExchanges(t *testing.T) {
+func TestAGroupCommitIsTwoExchanges(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		before := f.Exchanges()

@@ -412,7 +412,7 @@ func TestWhoGivesUpCostsOneConnection(t *testing.T) {
 }
 
 // The settings that hold whatever the server's defaults are.
-func TestSessionSettings(t *testing.T) {
+func TestSessionsHoldOurSettingsWhateverTheServersAre(t *testing.T) {
 	d := dbtest.Open(t, db.Postgres)
 	check := func(want map[string]string) func(tx *db.Tx) error {
 		return func(tx *db.Tx) error {

@@ -148,7 +148,7 @@ func TestSettingsOfEveryConnection(t *testing.T) {
 	}
 }
 
-func TestClosed(t *testing.T) {
+func TestAClosedDatabaseIsUnavailable(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		if err := d.Ping(t.Context()); err != nil {

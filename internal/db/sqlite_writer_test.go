@@ -321,7 +321,7 @@ func TestTheConnectionIsDeclined(t *testing.T) {
 }
 
 // Who shares with nobody commits for those before it and waits for nobody.
-func TestAlone(t *testing.T) {
+func TestATransactionAloneCommitsWithoutWaiting(t *testing.T) {
 	d := openShared(t)
 	var wg sync.WaitGroup
 	err := d.Write(t.Context(), func(tx *Tx) error {
@@ -352,7 +352,7 @@ func TestAlone(t *testing.T) {
 }
 
 // Closing waits in line like everybody, and commits what was handed to it.
-func TestCloseCommits(t *testing.T) {
+func TestClosingCommitsWhatWasHandedOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	var wg sync.WaitGroup

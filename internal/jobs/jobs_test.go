@@ -531,7 +531,7 @@ func TestPostponeInATransaction(t *testing.T) {
 	})
 }
 
-func TestWake(t *testing.T) {
+func TestAWakeBringsAJobForward(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		var r record

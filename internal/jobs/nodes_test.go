@@ -477,7 +477,7 @@ func TestAWakeWhileAHintIsWritten(t *testing.T) {
 	})
 }
 
-func TestHold(t *testing.T) {
+func TestAHoldIsHeldByOneNodeAtATime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		a := start(t, newQueue(t, d, c, quietOptions("a")))

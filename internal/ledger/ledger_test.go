@@ -95,7 +95,7 @@ func sound(t testing.TB, l *ledger.Ledger) ledger.Report {
 	return report
 }
 
-func TestMovesMoney(t *testing.T) {
+func TestTransfersMoveMoneyBetweenTwoAccounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kofi")
 		err := move(t.Context(), d, l,
@@ -154,7 +154,7 @@ func TestALegIsTakenOnce(t *testing.T) {
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedTransfersLeaveNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "esi", "yaw")
 		esi := ledger.Wallet("esi")
@@ -231,7 +231,7 @@ func TestAFloorMayBeNegative(t *testing.T) {
 	})
 }
 
-func TestStatement(t *testing.T) {
+func TestAStatementIsInTheOrderOfTheSequence(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "efua")
 		for i := range 25 {

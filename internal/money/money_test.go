@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParse(t *testing.T) {
+func TestAmountsHaveAtMostTwoDecimalsAndNoExponent(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		want Pesewas
@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseLenient(t *testing.T) {
+func TestBinaryNoiseOfAmountsIsRoundedAway(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		want Pesewas

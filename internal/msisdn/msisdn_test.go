@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParse(t *testing.T) {
+func TestNumbersAreReadInAllTheirForms(t *testing.T) {
 	for _, in := range []string{
 		"0241234567", "233241234567", "+233241234567", "241234567", " 024 123 4567 ", "024-123-4567", "+233 24-123-4567", "+ 233241234567",
 	} {
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestForms(t *testing.T) {
+func TestNumbersAreWrittenLocalInternationalAndMasked(t *testing.T) {
 	m := MSISDN("233241234567")
 	if m.Local() != "0241234567" || m.International() != "233241234567" || m.Masked() != "233****4567" {
 		t.Errorf("%s %s %s", m.Local(), m.International(), m.Masked())
@@ -49,7 +49,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-func TestNetworks(t *testing.T) {
+func TestNetworksAreKnownByTheirAliases(t *testing.T) {
 	for alias, want := range map[string]Network{
 		"mtn": MTN, "MTN": MTN, "Telecel": Telecel, "vdf": Telecel, "VOD": Telecel, "Vodafone": Telecel,
 		"AirtelTigo": AirtelTigo, "ATL": AirtelTigo, "at": AirtelTigo, "AIRTEL": AirtelTigo, "tigo": AirtelTigo, " MTN ": MTN,

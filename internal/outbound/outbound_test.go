@@ -255,9 +255,9 @@ func TestABodyHasATimeOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestPerHost: callers wait for a slot, no longer than they have time, and one
+// TestCallersWaitForASlotOfTheirHostAlone: callers wait for a slot, no longer than they have time, and one
 // host's do not wait for another's.
-func TestPerHost(t *testing.T) {
+func TestCallersWaitForASlotOfTheirHostAlone(t *testing.T) {
 	var under, most atomic.Int64
 	release := make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -95,7 +95,7 @@ func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 	})
 }
 
-func TestIdempotencyKeys(t *testing.T) {
+func TestAnIdempotencyKeyReplaysTheSameRequestAlone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

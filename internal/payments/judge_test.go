@@ -197,8 +197,8 @@ func TestABareRefusalIsBelievedWhenItComesAgain(t *testing.T) {
 	}
 }
 
-// TestUnpaid: a word for what is open and for what has failed.
-func TestUnpaid(t *testing.T) {
+// TestUnpaidIsAWordForOpenAndForFailed: a word for what is open and for what has failed.
+func TestUnpaidIsAWordForOpenAndForFailed(t *testing.T) {
 	unpaid := provider.Outcome{Class: provider.Accepted, Unpaid: true}
 	question := func(at time.Duration) report { return said(fromQuestion, unpaid, at) }
 	collection := sentOnce(rowHubtel)

@@ -20,9 +20,9 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// TestOverLoopback: the real adapter speaks MTN's protocol with the simulator,
+// TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook: the real adapter speaks MTN's protocol with the simulator,
 // whose own book says what was paid. Callbacks come in as hints.
-func TestOverLoopback(t *testing.T) {
+func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 	tests := []struct {
 		name    string
 		payee   msisdn.MSISDN

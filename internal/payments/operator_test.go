@@ -38,8 +38,8 @@ func (n *node) sound() {
 	}
 }
 
-// TestResolve ends payments that nobody knows about on an operator's word.
-func TestResolve(t *testing.T) {
+// TestAnOperatorsWordEndsWhatIsUnknown ends payments that nobody knows about on an operator's word.
+func TestAnOperatorsWordEndsWhatIsUnknown(t *testing.T) {
 	for _, paid := range []bool{true, false} {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
 			h := newFixture(t, d)
@@ -211,8 +211,8 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 	})
 }
 
-// TestResolvePaid books what the statement says of the provider's own part.
-func TestResolvePaid(t *testing.T) {
+// TestAResolvedPayoutBooksWhatTheStatementSays books what the statement says of the provider's own part.
+func TestAResolvedPayoutBooksWhatTheStatementSays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -237,9 +237,9 @@ func TestResolvePaid(t *testing.T) {
 	})
 }
 
-// TestContradictions: what a provider says later never changes a status
+// TestALaterWordOfAProviderGoesThroughSuspense: what a provider says later never changes a status
 // silently, and goes through suspense to an operator.
-func TestContradictions(t *testing.T) {
+func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -335,9 +335,9 @@ func TestACollectionPaidLate(t *testing.T) {
 	}
 }
 
-// TestReversedCollection takes back what the wallet covers, and no more; the
+// TestAReversedCollectionTakesWhatTheWalletCovers takes back what the wallet covers, and no more; the
 // tenant's payouts are stopped.
-func TestReversedCollection(t *testing.T) {
+func TestAReversedCollectionTakesWhatTheWalletCovers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -400,9 +400,9 @@ func TestReversedCollection(t *testing.T) {
 	})
 }
 
-// TestSecondLook: every final payment is asked about once more, a day after it
+// TestEveryFinalPaymentIsAskedAboutADayLater: every final payment is asked about once more, a day after it
 // became final; one that cannot be asked about comes again.
-func TestSecondLook(t *testing.T) {
+func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -536,7 +536,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

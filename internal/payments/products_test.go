@@ -117,7 +117,7 @@ func (n *node) topUp() TopUp {
 	return TopUp{MSISDN: telecel, Amount: 5 * money.Cedi, NetworkID: n.networkID(msisdn.Telecel), Reference: n.fixture.reference()}
 }
 
-func TestTopUp(t *testing.T) {
+func TestATopUpDebitsTheAmountAndIsRefundedWhenItFails(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -330,7 +330,7 @@ func (n *node) offered(service string, number msisdn.MSISDN) enquiry.Offer {
 	return all[0]
 }
 
-func TestBundle(t *testing.T) {
+func TestABundleIsBoughtAtTheQuotedPrice(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -370,7 +370,7 @@ func TestBundle(t *testing.T) {
 	})
 }
 
-func TestBundleRefusals(t *testing.T) {
+func TestABundleOfAnotherOfferTenantOrNetworkIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

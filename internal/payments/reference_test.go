@@ -9,9 +9,9 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 )
 
-// TestReferences: the same request makes the same ProviderReference on every
+// TestTheSameRequestMakesTheSameProviderReference: the same request makes the same ProviderReference on every
 // node and after every restore, and no other request does.
-func TestReferences(t *testing.T) {
+func TestTheSameRequestMakesTheSameProviderReference(t *testing.T) {
 	key := []byte("the secret of this installation")
 	one := Payment{Mode: "test", Tenant: "t1", Kind: KindPayout, Reference: "order-00000001"}
 	first := newReferences(key).make(one)

@@ -77,9 +77,9 @@ func TestOutcomesOfACollection(t *testing.T) {
 	}
 }
 
-// TestReroute: nothing was written to the first rail's socket, so the second
+// TestWhatNeverLeftTakesAnotherRail: nothing was written to the first rail's socket, so the second
 // one gets an attempt of its own; the customer's reference for it stays.
-func TestReroute(t *testing.T) {
+func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

@@ -34,9 +34,9 @@ func (n *node) accepted(t *testing.T, network string, waits bool) (*acceptance, 
 	return a, done.payment
 }
 
-// TestTakeover: another node goes on with what a dead one left, and pays at
+// TestAnotherNodeGoesOnAndPaysAtMostOnce: another node goes on with what a dead one left, and pays at
 // most once whatever the dead one had done.
-func TestTakeover(t *testing.T) {
+func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
 	tests := []struct {
 		name    string
 		network string

@@ -27,7 +27,7 @@ func newTestClient(t *testing.T, o ClientOptions) *Client {
 	return c
 }
 
-func TestNothingWritten(t *testing.T) {
+func TestWhatNeverReachedTheSocketIsNotSent(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but never speaks TLS
 	if err != nil {
 		t.Fatal(err)
@@ -101,9 +101,9 @@ func TestWrittenAndLost(t *testing.T) {
 	}
 }
 
-// TestStaleConnection: a POST on a connection that the other side closes just
+// TestAPostOnAStaleConnectionIsNotRepeated: a POST on a connection that the other side closes just
 // then is not sent a second time behind our back.
-func TestStaleConnection(t *testing.T) {
+func TestAPostOnAStaleConnectionIsNotRepeated(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestNoRedirectNoCookies(t *testing.T) {
 	}
 }
 
-func TestUndelivered(t *testing.T) {
+func TestStatusesThatTurnARequestAwayAreBarred(t *testing.T) {
 	for status, want := range map[int]Class{401: Barred, 403: Barred, 429: Barred, 301: Unknown, 101: Unknown} {
 		o, ok := Undelivered(Answer{Status: status, Written: true, Header: http.Header{"Retry-After": {"7"}}})
 		if !ok || o.Class != want || o.RetryAfter != 7*time.Second {
@@ -251,7 +251,7 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-func TestRedact(t *testing.T) {
+func TestNumbersNamesAndSecretsAreRedacted(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"payer":{"partyId":"233244123456"}}`:                       `{"payer":{"partyId":"233*****3456"}}`,
 		`http://h/v1/accountholder/msisdn/233244123456/active`:       `http://h/v1/accountholder/msisdn/233*****3456/active`,
@@ -289,7 +289,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-func TestSentences(t *testing.T) {
+func TestEveryReasonHasASentence(t *testing.T) {
 	for reason, s := range sentences {
 		if !strings.HasSuffix(s, ".") || len(s) < 30 || Sentence(reason) != s {
 			t.Errorf("%s: %q", reason, s)
@@ -327,7 +327,7 @@ func TestZeroOutcomeHoldsTheMoney(t *testing.T) {
 	}
 }
 
-func TestMismatch(t *testing.T) {
+func TestASuccessOfAnotherPaymentIsAMismatch(t *testing.T) {
 	want := Expect{Reference: "5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c", Amount: 100, Party: "233244123456"}
 	final := func(e *Echo) Outcome { return Outcome{Class: Accepted, State: Success, Echo: e} }
 	for _, c := range []struct {

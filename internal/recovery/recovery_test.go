@@ -14,9 +14,9 @@ import (
 
 var morning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// TestPhases: closed, open, ended, in that order, and what is let through is of one
+// TestARecoveryIsClosedThenOpenThenEnded: closed, open, ended, in that order, and what is let through is of one
 // recovery.
-func TestPhases(t *testing.T) {
+func TestARecoveryIsClosedThenOpenThenEnded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
 		r := New(d, c, slog.New(slog.NewTextHandler(t.Output(), nil)))

@@ -72,7 +72,7 @@ func write(t *testing.T, d *db.DB, fn func(*db.Tx) error) {
 	}
 }
 
-func TestDefaultRoutes(t *testing.T) {
+func TestEveryChannelHasADefaultRoute(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))
 		all, err := table.Catalogue(t.Context())
@@ -595,7 +595,7 @@ func TestRecordNeverWaits(t *testing.T) {
 	t.Error("no metric of what was dropped")
 }
 
-func TestCatalogues(t *testing.T) {
+func TestCataloguesAreChangedAndReadAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)

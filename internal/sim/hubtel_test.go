@@ -155,7 +155,7 @@ func TestHubtelAnswersAsDocumented(t *testing.T) {
 	}
 }
 
-func TestHubtelRefuses(t *testing.T) {
+func TestHubtelRefusesWrongRequestsWithItsCodes(t *testing.T) {
 	s, _ := manualSim(t, "")
 	defer s.Close()
 	collect := "rmp/merchantaccount/merchants/" + hubtelPOS + "/receive/mobilemoney"

@@ -50,7 +50,7 @@ func order(kind Kind, party string) Order {
 	return Order{Provider: MTN, Kind: kind, Reference: uuid.NewString(), Amount: 500, Party: party, Wire: `"currency":"GHS"`}
 }
 
-func TestPlans(t *testing.T) {
+func TestMagicNumbersMakeTheirPlans(t *testing.T) {
 	for _, c := range []struct {
 		kind   Kind
 		party  string
@@ -161,7 +161,7 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestDamagedBook(t *testing.T) {
+func TestADamagedBookIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := newSim(t, Options{Dir: dir})
 	for range 3 {
@@ -194,7 +194,7 @@ func TestFullDiskIsAnError(t *testing.T) {
 	}
 }
 
-func TestFloat(t *testing.T) {
+func TestAFloatCoversPayoutsAndTheirFees(t *testing.T) {
 	s, c := newSim(t, Options{OpeningFloat: 1000})
 	pay := func(amount, fee money.Pesewas) placed {
 		o := order(Payout, "233244000001")
@@ -258,7 +258,7 @@ func TestOneEntryForOneReference(t *testing.T) {
 	}
 }
 
-func TestFaultRegistry(t *testing.T) {
+func TestFaultsAreTakenInTheirOrderAndCount(t *testing.T) {
 	s, c := newSim(t, Options{})
 	inject := func(f Fault) {
 		t.Helper()
@@ -305,7 +305,7 @@ func TestFaultRegistry(t *testing.T) {
 	}
 }
 
-func TestStatementLies(t *testing.T) {
+func TestAStatementCanDisagreeOnPurpose(t *testing.T) {
 	s, c := newSim(t, Options{})
 	for _, code := range []string{"000", "009", "010", "020"} {
 		s.enter(order(Collection, "233240000"+code))
@@ -348,7 +348,7 @@ func ask(t *testing.T, url, method, path, body string, data any) int {
 	return res.StatusCode
 }
 
-func TestControl(t *testing.T) {
+func TestHandsetsAreControlledOverHTTP(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
@@ -459,8 +459,8 @@ func TestControlOfFaultsClockAndFloat(t *testing.T) {
 	}
 }
 
-// TestCallbackOrder: what the magic numbers and faults promise about callbacks.
-func TestCallbackOrder(t *testing.T) {
+// TestCallbacksComeAsNumbersAndFaultsPromise: what the magic numbers and faults promise about callbacks.
+func TestCallbacksComeAsNumbersAndFaultsPromise(t *testing.T) {
 	s, c := newSim(t, Options{})
 	var mu sync.Mutex
 	var got []string
@@ -543,8 +543,8 @@ func kindsOf(h hit) (kinds []FaultKind) {
 	return kinds
 }
 
-// TestThirdWords: a provider that changes its word twice, and its float with it.
-func TestThirdWords(t *testing.T) {
+// TestAProviderCanChangeItsWordTwice: a provider that changes its word twice, and its float with it.
+func TestAProviderCanChangeItsWordTwice(t *testing.T) {
 	for kind, want := range map[FaultKind][]Status{
 		SuccessFailedSuccess: {Success, Failed, Success}, FailedSuccessFailed: {Failed, Success, Failed}, Reverse: {Success, Failed, Failed},
 	} {
@@ -571,8 +571,8 @@ func TestThirdWords(t *testing.T) {
 	}
 }
 
-// TestLag: what was entered a moment ago is not known yet, and then it is.
-func TestLag(t *testing.T) {
+// TestWhatWasEnteredAMomentAgoIsNotKnownYet: what was entered a moment ago is not known yet, and then it is.
+func TestWhatWasEnteredAMomentAgoIsNotKnownYet(t *testing.T) {
 	s, c := manualSim(t, "")
 	defer s.Close()
 	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusLag, Delay: 5 * time.Minute, For: time.Hour}); err != nil {
@@ -587,8 +587,8 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// TestHang: the question stays unanswered until whoever asked gives up.
-func TestHang(t *testing.T) {
+// TestAHangingQuestionStaysUnanswered: the question stays unanswered until whoever asked gives up.
+func TestAHangingQuestionStaysUnanswered(t *testing.T) {
 	s, _ := manualSim(t, "")
 	defer s.Close()
 	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusHang}); err != nil {
@@ -615,9 +615,9 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestFaultAnswers: every Answer that is worth trying can be given, and nothing
+// TestEveryKnownAnswerCanBeGivenAndNoOther: every Answer that is worth trying can be given, and nothing
 // else is taken.
-func TestFaultAnswers(t *testing.T) {
+func TestEveryKnownAnswerCanBeGivenAndNoOther(t *testing.T) {
 	s, _ := manualSim(t, "")
 	defer s.Close()
 	for _, name := range s.Providers() {

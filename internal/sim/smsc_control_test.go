@@ -50,7 +50,7 @@ func TestSMSCFaultsAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestSMSCControl(t *testing.T) {
+func TestTheMessageCentreIsControlledOverHTTP(t *testing.T) {
 	s, _ := newCentre(t, SMSCOptions{})
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
@@ -113,8 +113,8 @@ func TestSMSCControl(t *testing.T) {
 	}
 }
 
-// TestSMSCCloses: a simulator that is closed unbinds, and serves nobody any more.
-func TestSMSCCloses(t *testing.T) {
+// TestAClosedMessageCentreUnbinds: a simulator that is closed unbinds, and serves nobody any more.
+func TestAClosedMessageCentreUnbinds(t *testing.T) {
 	s, _ := newCentre(t, SMSCOptions{})
 	l := bound(t, s, pdu.Transceiver)
 	closed := make(chan error, 1)

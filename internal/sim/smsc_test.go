@@ -144,7 +144,7 @@ func (l *line) submit(p *pdu.SubmitSM) (status data.CommandStatusType, id string
 	return a.CommandStatus, a.MessageID
 }
 
-func TestSMSPlans(t *testing.T) {
+func TestMagicNumbersOfMessagesMakeTheirPlans(t *testing.T) {
 	for code, want := range map[string]Plan{
 		"000": {Delay: 2 * time.Second, Then: Success},
 		"001": {Then: Success},
@@ -165,8 +165,8 @@ func TestSMSPlans(t *testing.T) {
 	}
 }
 
-// TestSMSCStates: what may be asked when, and what makes no sense.
-func TestSMSCStates(t *testing.T) {
+// TestRequestsOutOfStateAreRefused: what may be asked when, and what makes no sense.
+func TestRequestsOutOfStateAreRefused(t *testing.T) {
 	s, _ := newCentre(t, SMSCOptions{})
 	l := dial(t, s)
 	if status, _ := l.submit(message("233244123456", "x")); status != data.ESME_RINVBNDSTS {
@@ -394,8 +394,8 @@ func TestSMSCSilentClient(t *testing.T) {
 	}
 }
 
-// TestAssembly: parts in any order, twice, of messages with the same reference, and none that fill the memory.
-func TestAssembly(t *testing.T) {
+// TestPartsOfAMessageAreJoinedInAnyOrder: parts in any order, twice, of messages with the same reference, and none that fill the memory.
+func TestPartsOfAMessageAreJoinedInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAssembly()
 		n := rapid.IntRange(2, 6).Draw(t, "parts")
@@ -441,8 +441,8 @@ func TestAssembly(t *testing.T) {
 	}
 }
 
-// TestReceiptQueue holds the queue against a slice.
-func TestReceiptQueue(t *testing.T) {
+// TestTheReceiptQueueIsWhatASliceIs holds the queue against a slice.
+func TestTheReceiptQueueIsWhatASliceIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := receiptQueue{limit: 1_000_000}
 		var model []uint64
@@ -504,8 +504,8 @@ func TestHandsetsAreBounded(t *testing.T) {
 	}
 }
 
-// TestContent: each alphabet, and what cannot be read.
-func TestContent(t *testing.T) {
+// TestEachAlphabetIsRead: each alphabet, and what cannot be read.
+func TestEachAlphabetIsRead(t *testing.T) {
 	for want, c := range map[string]content{
 		"a€b":        {data.GSM7BIT, []byte{'a', 0x1b, 0x65, 'b'}},
 		"\uFFFD":     {data.GSM7BIT, []byte{'a', 0x1b}},

@@ -73,7 +73,7 @@ func setPlan(t *testing.T, d *db.DB, s *Store, tenant string, from time.Time, ru
 	return version
 }
 
-func TestFeePlans(t *testing.T) {
+func TestAPlanOfATenantComesBeforeTheDefault(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		a, b := create(t, d, s, Tenant{Name: "A", Mode: Live}), create(t, d, s, Tenant{Name: "B", Mode: Live})

@@ -75,7 +75,7 @@ func TestCreateFillsInAndOpensAccounts(t *testing.T) {
 	})
 }
 
-func TestCreateRefuses(t *testing.T) {
+func TestATenantNeedsANameAndAMode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		for _, n := range []Tenant{
@@ -130,7 +130,7 @@ func TestAChangeHoldsWithinASecondOnEveryNode(t *testing.T) {
 	})
 }
 
-func TestSetRefuses(t *testing.T) {
+func TestWrongSettingsOfATenantAreRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live})
@@ -201,7 +201,7 @@ func TestAQuotaIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestStopPayouts(t *testing.T) {
+func TestPayoutsAreStoppedForOneTenant(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		a, b := create(t, d, s, Tenant{Name: "A", Mode: Live}), create(t, d, s, Tenant{Name: "B", Mode: Live})

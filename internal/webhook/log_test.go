@@ -190,7 +190,7 @@ func TestSecretsAreSealed(t *testing.T) {
 	})
 }
 
-func TestReplay(t *testing.T) {
+func TestEventsThatEndedAreReplayed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.status(http.StatusGone)
@@ -486,7 +486,7 @@ func TestListPagesAndFilters(t *testing.T) {
 	})
 }
 
-func TestPrune(t *testing.T) {
+func TestEndedEventsArePrunedAndOpenOnesStay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
@@ -519,7 +519,7 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-func TestTLS(t *testing.T) {
+func TestReceiversNeedATrustedCertificate(t *testing.T) {
 	receiver := &inbox{}
 	receiver.server = httptest.NewTLSServer(receiver)
 	defer receiver.server.Close()

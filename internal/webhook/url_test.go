@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func TestCheckURL(t *testing.T) {
+func TestCallbackURLsAreWellFormedHTTPS(t *testing.T) {
 	long := "https://shop.example/" + strings.Repeat("a", maxURL)
 	for _, c := range []struct {
 		raw             string

@@ -190,7 +190,7 @@ func verify(secret string, m message) error {
 	return hook.Verify([]byte(m.body), m.header)
 }
 
-func TestBodies(t *testing.T) {
+func TestBodiesHaveTheMembersOfTheirKind(t *testing.T) {
 	e := Event{Amount: 100050, Charges: 7, Status: "success", Reference: "ref-1 <&>", ProviderReference: "ext", Phone: "0241234567"}
 	for kind, want := range map[Kind]string{
 		Payout:     `{"amount":"1000.50","charges":"0.07","status":"success","transaction_id":"ref-1 \u003c\u0026\u003e","ext_transaction_id":"ext"}`,
@@ -384,7 +384,7 @@ func TestAfterARefusalItIsDelivered(t *testing.T) {
 	})
 }
 
-func TestGoneStops(t *testing.T) {
+func TestGoneEndsADelivery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.status(http.StatusGone)

@@ -100,7 +100,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 	return b
 }
 
-func TestConformance(t *testing.T) {
+func TestHubtelConformsToEveryRole(t *testing.T) {
 	for _, network := range msisdn.Networks() {
 		t.Run(string(network), func(t *testing.T) {
 			b := newBench(t, sim.Options{})
@@ -123,9 +123,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestBooks: what the adapter tells of charges adds up to what Hubtel's own book
+// TestChargesAddUpToHubtelsBook: what the adapter tells of charges adds up to what Hubtel's own book
 // holds, over every product. No status tells the commission of a sale.
-func TestBooks(t *testing.T) {
+func TestChargesAddUpToHubtelsBook(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	ctx, rail := t.Context(), b.Rail
 	before := b.sim.Float(sim.Hubtel)
@@ -178,9 +178,9 @@ func TestBooks(t *testing.T) {
 	}
 }
 
-// TestUnpaid: Hubtel says Unpaid of an open collection and of a failed one, and
+// TestUnpaidIsNeverAFailureByItself: Hubtel says Unpaid of an open collection and of a failed one, and
 // the adapter makes no failure of it at any age.
-func TestUnpaid(t *testing.T) {
+func TestUnpaidIsNeverAFailureByItself(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	reference, sent := uuid.NewString(), b.clock.Now()
 	b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
@@ -406,8 +406,8 @@ func TestAddressNotListed(t *testing.T) {
 	}
 }
 
-// TestWrongNetwork: airtime for a number of another network fails later.
-func TestWrongNetwork(t *testing.T) {
+// TestAirtimeForAnotherNetworkFailsLater: airtime for a number of another network fails later.
+func TestAirtimeForAnotherNetworkFailsLater(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	reference := uuid.NewString()
 	o := b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 100, MSISDN: "233241234567", Network: msisdn.Telecel, CallbackURL: "http://127.0.0.1:1/"})

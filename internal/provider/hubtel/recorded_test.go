@@ -46,8 +46,8 @@ func (r *recorded) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// TestDocumented reads every documented sample as what its page says that it is.
-func TestDocumented(t *testing.T) {
+// TestEveryDocumentedSampleOfHubtelIsReadAsItsPageSays reads every documented sample as what its page says that it is.
+func TestEveryDocumentedSampleOfHubtelIsReadAsItsPageSays(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no samples: %v", err)

@@ -102,7 +102,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 	return b
 }
 
-func TestConformance(t *testing.T) {
+func TestMTNConformsToEveryRole(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options sim.Options

@@ -15,9 +15,9 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// TestRandomWeather sends a few thousand payments through random faults, eight
+// TestRandomFaultsNeverDisagreeWithMTNsBook sends a few thousand payments through random faults, eight
 // at a time, and holds every outcome and the float to the provider's book.
-func TestRandomWeather(t *testing.T) {
+func TestRandomFaultsNeverDisagreeWithMTNsBook(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	b := newBench(t, sim.Options{Dir: t.TempDir()})

@@ -74,7 +74,7 @@ func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestTokenRefused(t *testing.T) {
+func TestARefusedTokenIsRenewedForTheNextRequest(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	// The caller counts POSTs, so none is repeated here: the next one has a new token.
 	b.Fault("collect", "unauthorized", 1)
@@ -119,8 +119,8 @@ func TestRefusalWith500IsClearAndNotAskedAbout(t *testing.T) {
 	}
 }
 
-// TestMagicNumbers are those that the role suites do not use.
-func TestMagicNumbers(t *testing.T) {
+// TestMTNsMagicNumbersDoWhatTheyPromise are those that the role suites do not use.
+func TestMTNsMagicNumbersDoWhatTheyPromise(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	collect := func(reference, code string) provider.Outcome {
 		return b.Rail.Collector.Collect(context.Background(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet(code)})

@@ -19,8 +19,8 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// TestReceiptForms: a receipt has the id of its submit, however the operator writes the two.
-func TestReceiptForms(t *testing.T) {
+// TestAReceiptFindsItsSubmitHoweverIDsAreWritten: a receipt has the id of its submit, however the operator writes the two.
+func TestAReceiptFindsItsSubmitHoweverIDsAreWritten(t *testing.T) {
 	forms := []smpp.IDForm{smpp.IDHex, smpp.IDDecimal}
 	for _, submit := range forms {
 		for _, receipt := range forms {
@@ -57,8 +57,8 @@ func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 	}
 }
 
-// TestReceiptVerdicts: each word of an operator is understood.
-func TestReceiptVerdicts(t *testing.T) {
+// TestEachWordOfAReceiptIsUnderstood: each word of an operator is understood.
+func TestEachWordOfAReceiptIsUnderstood(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{})
 	k := m.client(m.bind())
 	for reason, want := range map[sim.Reason]provider.Receipt{
@@ -98,8 +98,8 @@ func TestReceiptBeforeAnswer(t *testing.T) {
 	}
 }
 
-// TestOtherReceipts: late, missing, repeated, unknown and contradicting receipts.
-func TestOtherReceipts(t *testing.T) {
+// TestLateRepeatedAndUnknownReceiptsDoNoHarm: late, missing, repeated, unknown and contradicting receipts.
+func TestLateRepeatedAndUnknownReceiptsDoNoHarm(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{})
 	k := m.client(m.bind())
 	for _, c := range []struct {
@@ -184,8 +184,8 @@ func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestReceiptsWait: those that fall due while nobody is bound come when somebody is.
-func TestReceiptsWait(t *testing.T) {
+// TestReceiptsWaitForABind: those that fall due while nobody is bound come when somebody is.
+func TestReceiptsWaitForABind(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{ReceiptWindow: 3})
 	k := m.client(m.bind())
 	o := k.resend(40)
@@ -236,9 +236,9 @@ func (k *client) long(t rapid.TB, to, text string, group uint16) {
 	}
 }
 
-// TestLongMessages: any text arrives as it was, by both ways of joining parts. The centre refuses a part
+// TestLongMessagesArriveAsTheyWere: any text arrives as it was, by both ways of joining parts. The centre refuses a part
 // that no radio message holds and decodes each part by itself, so a bad cut does not go unseen.
-func TestLongMessages(t *testing.T) {
+func TestLongMessagesArriveAsTheyWere(t *testing.T) {
 	for _, way := range []smpp.Concatenation{smpp.UDH, smpp.SAR} {
 		t.Run(string(way), func(t *testing.T) {
 			m := newCentre(t, sim.SMSCOptions{})

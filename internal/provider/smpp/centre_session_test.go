@@ -21,8 +21,8 @@ import (
 
 func number(i int) string { return fmt.Sprintf("2332441%05d", i) }
 
-// TestWindowBlocks: a client goes no further than its window, however slow the centre is.
-func TestWindowBlocks(t *testing.T) {
+// TestTheWindowBoundsWhatIsUnanswered: a client goes no further than its window, however slow the centre is.
+func TestTheWindowBoundsWhatIsUnanswered(t *testing.T) {
 	const window, total = 10, 100
 	m := newCentre(t, sim.SMSCOptions{Latency: time.Minute})
 	bind := m.bind()
@@ -107,8 +107,8 @@ func (k *client) resendAfter(total int, ready func()) *outcomes {
 	}
 }
 
-// TestThrottled: what the centre throttles or has no room for is not lost and arrives once.
-func TestThrottled(t *testing.T) {
+// TestThrottledSubmitsArriveOnce: what the centre throttles or has no room for is not lost and arrives once.
+func TestThrottledSubmitsArriveOnce(t *testing.T) {
 	for name, o := range map[string]sim.SMSCOptions{"rate": {Rate: 40}, "queue": {Queue: 20}} {
 		t.Run(name, func(t *testing.T) {
 			m := newCentre(t, o)
@@ -130,9 +130,9 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestDisconnects: a centre that drops the line at every 50th submit, before or after it took it. What
+// TestALineThatDropsRepeatsNothing: a centre that drops the line at every 50th submit, before or after it took it. What
 // was answered was taken, what was not may have been, and nothing is sent again by the client.
-func TestDisconnects(t *testing.T) {
+func TestALineThatDropsRepeatsNothing(t *testing.T) {
 	for _, fault := range []sim.FaultKind{sim.AnswerLost, sim.RequestLost} {
 		t.Run(string(fault), func(t *testing.T) {
 			m := newCentre(t, sim.SMSCOptions{})
@@ -192,8 +192,8 @@ func TestCutWhileInFlight(t *testing.T) {
 	}
 }
 
-// TestHalfRefused: a refusal is that segment's alone.
-func TestHalfRefused(t *testing.T) {
+// TestARefusalIsItsSegmentsAlone: a refusal is that segment's alone.
+func TestARefusalIsItsSegmentsAlone(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{})
 	k := m.client(m.bind())
 	if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.RefuseOutright, Every: 2, For: time.Hour}); err != nil {
@@ -211,8 +211,8 @@ func TestHalfRefused(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswers: what each way of answering badly makes of a submit.
-func TestStrangeAnswers(t *testing.T) {
+// TestStrangeAnswersHaveTheirOutcomes: what each way of answering badly makes of a submit.
+func TestStrangeAnswersHaveTheirOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		fault sim.FaultKind
 		class provider.Class
@@ -248,8 +248,8 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
-// TestSilence: a centre that takes everything and answers nothing does not hold a client for ever.
-func TestSilence(t *testing.T) {
+// TestASilentCentreHoldsNoClientForEver: a centre that takes everything and answers nothing does not hold a client for ever.
+func TestASilentCentreHoldsNoClientForEver(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{})
 	bind := m.bind()
 	bind.AnswerTimeout, bind.Window = 10*time.Second, 3
@@ -307,8 +307,8 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// TestBinds: who may bind, and with which connections.
-func TestBinds(t *testing.T) {
+// TestTheCentreChoosesWhoMayBind: who may bind, and with which connections.
+func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
 		m := newCentre(t, sim.SMSCOptions{})
 		bind := m.bind()
@@ -382,8 +382,8 @@ func TestBinds(t *testing.T) {
 	})
 }
 
-// TestTLS: the client checks the centre's certificate.
-func TestTLS(t *testing.T) {
+// TestTheCentresCertificateIsChecked: the client checks the centre's certificate.
+func TestTheCentresCertificateIsChecked(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{})
 	keys := httptest.NewUnstartedServer(nil)
 	keys.StartTLS()
@@ -414,8 +414,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestStop: a client that stops waits for the answers that are due, takes nothing more and unbinds.
-func TestStop(t *testing.T) {
+// TestAStoppingClientWaitsForAnswersAndUnbinds: a client that stops waits for the answers that are due, takes nothing more and unbinds.
+func TestAStoppingClientWaitsForAnswersAndUnbinds(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{Latency: time.Second})
 	k := m.client(m.bind())
 	var o outcomes

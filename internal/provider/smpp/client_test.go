@@ -32,7 +32,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func TestSubmit(t *testing.T) {
+func TestASubmitHasTheFieldsOfItsBind(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.SystemType, b.ServiceType = "VMA", "CMT"
@@ -68,7 +68,7 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-func TestLongMessages(t *testing.T) {
+func TestPartsOfALongMessageAreJoinedByHeaderOrTag(t *testing.T) {
 	texts := map[string]string{"gsm7": strings.Repeat("abc€ ", 70), "ucs2": strings.Repeat("ɛyɛ 🙂", 40)}
 	for _, way := range []Concatenation{UDH, SAR} {
 		for name, text := range texts {
@@ -247,9 +247,9 @@ func TestTheRateFallsAndComesBack(t *testing.T) {
 	}
 }
 
-// TestDisconnects cuts the connection at every 50th submit. Every submit has one outcome, and what is said
+// TestEverySubmitHasOneOutcomeWhateverLineDrops cuts the connection at every 50th submit. Every submit has one outcome, and what is said
 // not to have been sent never came.
-func TestDisconnects(t *testing.T) {
+func TestEverySubmitHasOneOutcomeWhateverLineDrops(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.Window = 20
@@ -317,7 +317,7 @@ func TestDisconnects(t *testing.T) {
 	}
 }
 
-func TestNoAnswer(t *testing.T) {
+func TestASubmitWithoutAnAnswerIsUnknownAndLeavesItsPlace(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.Window, b.EnquireEvery = 2, 100_000*time.Hour
@@ -527,7 +527,7 @@ func TestARefusedBindIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
+func TestACertificateOfSomebodyElseIsRefused(t *testing.T) {
 	certificate, pool := selfSigned(t)
 	sc := newCentre(t, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	b := sc.bind()

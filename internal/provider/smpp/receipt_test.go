@@ -38,7 +38,7 @@ func TestAReceiptBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-func TestIDForms(t *testing.T) {
+func TestIDsOfSubmitsAndReceiptsAgreeInEveryForm(t *testing.T) {
 	for _, each := range []struct {
 		submit, receipt IDForm
 		answer, report  string
@@ -152,7 +152,7 @@ func TestMessagesFromHandsetsAreNoReceipts(t *testing.T) {
 	}
 }
 
-func TestMalformedUnits(t *testing.T) {
+func TestMalformedUnitsEndNoClient(t *testing.T) {
 	unit := func(id, status, sequence uint32, body string) []byte {
 		return pdu{id: id, status: status, sequence: sequence, body: []byte(body)}.appendTo(nil)
 	}
