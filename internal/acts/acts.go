@@ -1,4 +1,4 @@
-// Package acts does what people of the installation ask for that moves money. Each kind is one file: who may make and who
+// Package acts does what people of the installation and of tenants ask for that moves money, or says who may. Each kind is one file: who may make and who
 // may check it, what it says to people, and how it is done in one transaction with the end of its act (package approval) and
 // its entry in the audit log. So an act is done once, whatever breaks off.
 package acts
@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -44,6 +45,7 @@ type finish func(tx *db.Tx, changes []audit.Change) error
 
 // kind is one kind of act.
 type kind struct {
+	does string // for the policy, such as "Putting money into a wallet"
 	rule approval.Rule
 	do   func(a *Acts, ctx context.Context, act approval.Act, actor string, end finish) error
 }
@@ -51,8 +53,8 @@ type kind struct {
 // kinds are those that there are, by the names under which they are stored.
 func kinds() map[string]kind {
 	return map[string]kind{
-		KindFund:   walletKind(func(a *Acts) Mover { return a.Deps.Fund }),
-		KindAdjust: walletKind(func(a *Acts) Mover { return a.Deps.Adjust }),
+		KindFund:   walletKind("Putting money into a wallet", func(a *Acts) Mover { return a.Deps.Fund }),
+		KindAdjust: walletKind("Correcting a wallet", func(a *Acts) Mover { return a.Deps.Adjust }),
 		KindPolicy: policyKind(),
 	}
 }
@@ -86,6 +88,9 @@ func (a *Acts) make(ctx context.Context, by approval.By, d draft) (approval.Act,
 	if err != nil {
 		return approval.Act{}, err
 	}
+	if by.Place != identity.Installation && d.tenant != by.Place { // a tenant's people act about their own account
+		return approval.Act{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
+	}
 	k := kinds()[d.kind]
 	act, err := a.Approval.Make(ctx, by, k.rule, approval.Act{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount})
 	if err != nil || act.Needs > 0 || act.State != approval.Waiting {
@@ -101,7 +106,7 @@ func (a *Acts) make(ctx context.Context, by approval.By, d draft) (approval.Act,
 // Approve approves an act that is what its digest says and, with the last approval that it needs, does it. The act that it
 // answers says what became of it.
 func (a *Acts) Approve(ctx context.Context, by approval.By, id, digest string) (approval.Act, error) {
-	act, err := a.Approval.Get(ctx, id)
+	act, err := a.Get(ctx, by.Place, id)
 	if err != nil {
 		return act, err
 	}
@@ -122,6 +127,15 @@ func (a *Acts) Approve(ctx context.Context, by approval.By, id, digest string) (
 			return done, err
 		}
 		last = false
+	}
+	return act, err
+}
+
+// Get finds an act of a place.
+func (a *Acts) Get(ctx context.Context, place, id string) (approval.Act, error) {
+	act, err := a.Approval.Get(ctx, id)
+	if err == nil && act.Place != place {
+		return approval.Act{}, problem.New(problem.NotFound, "act_not_found", "There is no such act")
 	}
 	return act, err
 }
@@ -164,7 +178,7 @@ func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act)
 
 // Reject ends an act that waits, by somebody who may check it.
 func (a *Acts) Reject(ctx context.Context, by approval.By, id, digest, why string) (approval.Act, error) {
-	act, err := a.Approval.Get(ctx, id)
+	act, err := a.Get(ctx, by.Place, id)
 	if err != nil {
 		return act, err
 	}
@@ -174,7 +188,7 @@ func (a *Acts) Reject(ctx context.Context, by approval.By, id, digest, why strin
 
 // Withdraw ends an act that waits, by its maker.
 func (a *Acts) Withdraw(ctx context.Context, by approval.By, id, digest string) (approval.Act, error) {
-	act, err := a.Approval.Get(ctx, id)
+	act, err := a.Get(ctx, by.Place, id)
 	if err != nil {
 		return act, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/approval"
@@ -25,25 +26,37 @@ type lined struct {
 	From     money.Pesewas `json:"pesewas"`
 	Checkers int           `json:"checkers"`
 	Before   int           `json:"before"`
+	Own      bool          `json:"own,omitempty"`
 }
 
 func (l lined) line() approval.Line {
-	return approval.Line{Kind: l.Kind, Tenant: l.Tenant, From: l.From, Checkers: l.Checkers}
+	return approval.Line{Kind: l.Kind, Tenant: l.Tenant, Own: l.Own, From: l.From, Checkers: l.Checkers}
 }
 
 func policyKind() kind {
-	return kind{rule: approval.Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, do: (*Acts).doPolicy}
+	return kind{does: "Changing this policy", rule: approval.Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, do: (*Acts).doPolicy}
 }
 
-// Kinds are the kinds of acts of which the policy can say how many checkers they need, with what each does.
-func Kinds() map[string]string {
-	return map[string]string{KindFund: "Putting money into a wallet", KindAdjust: "Correcting a wallet", KindPolicy: "Changing this policy"}
+// Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with what
+// each does.
+func Kinds(at identity.Site) map[string]string {
+	does := map[string]string{}
+	for name, k := range kinds() {
+		if slices.ContainsFunc(identity.Roles(at), func(r identity.Role) bool { return identity.Can(at, r, k.rule.Make) }) {
+			does[name] = k.does
+		}
+	}
+	return does
 }
 
-// SetPolicy asks for another line of the policy. id is that of the form.
+// SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own
+// acts alone.
 func (a *Acts) SetPolicy(ctx context.Context, by approval.By, id string, l approval.Line, reason string) (approval.Act, error) {
-	does, known := Kinds()[l.Kind]
-	if !known {
+	if by.Place != identity.Installation {
+		l.Tenant, l.Own = by.Place, true
+	}
+	does, known := Kinds(identity.SiteOf(by.Place))[l.Kind]
+	if !known || l.Own && by.Place == identity.Installation {
 		return approval.Act{}, problem.Field("kind", "is not a kind of act")
 	}
 	if l.From < 0 || l.Checkers < approval.Default || l.Checkers > approval.MostCheckers {
@@ -53,8 +66,10 @@ func (a *Acts) SetPolicy(ctx context.Context, by approval.By, id string, l appro
 	if act, err := a.Approval.Get(ctx, id); err == nil && act.Maker == by.Visitor.Person.ID && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(reason) {
 		return act, nil
 	}
-	where := "everywhere"
-	if l.Tenant != "" {
+	about, where := "", "everywhere"
+	if l.Own {
+		about, where = l.Tenant, "in this account"
+	} else if l.Tenant != "" {
 		t, err := a.Tenants.Get(ctx, l.Tenant)
 		if err != nil {
 			return approval.Act{}, err
@@ -65,14 +80,14 @@ func (a *Acts) SetPolicy(ctx context.Context, by approval.By, id string, l appro
 	if err != nil {
 		return approval.Act{}, err
 	}
-	p := lined{l.Kind, l.Tenant, l.From, l.Checkers, approval.Default}
+	p := lined{l.Kind, l.Tenant, l.From, l.Checkers, approval.Default, l.Own}
 	for _, was := range lines {
-		if was.Kind == l.Kind && was.Tenant == l.Tenant && was.From == l.From {
+		if was.Kind == l.Kind && was.Tenant == l.Tenant && was.Own == l.Own && was.From == l.From {
 			p.Before = was.Checkers
 		}
 	}
 	sentence := fmt.Sprintf("%s needs %s from %s on, %s", does, approval.Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
-	return a.make(ctx, by, draft{id: id, kind: KindPolicy, sentence: sentence, reason: reason, payload: p})
+	return a.make(ctx, by, draft{id: id, kind: KindPolicy, tenant: about, sentence: sentence, reason: reason, payload: p})
 }
 
 // doPolicy changes the line and ends the act in one transaction.

@@ -30,8 +30,9 @@ type wallet struct {
 	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
 }
 
-func walletKind(verb func(a *Acts) Mover) kind {
+func walletKind(does string, verb func(a *Acts) Mover) kind {
 	return kind{
+		does: does,
 		rule: approval.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
 		do: func(a *Acts, ctx context.Context, act approval.Act, actor string, end finish) error {
 			return a.move(ctx, verb(a), act, actor, end)

@@ -4,6 +4,9 @@
 // An act is a row from the first moment. It waits until as many people as it needs have approved it, each another one than
 // the maker and than each other, and is done once: the transaction that does it makes its row done, from waiting. A process
 // that dies before leaves an act that waits. What a checker approves is a digest over everything that the page showed.
+//
+// An act has a place: the installation, or the tenant whose own people make it. Maker and checkers act there by their roles
+// there; nobody else finds it.
 package approval
 
 import (
@@ -45,6 +48,7 @@ type Act struct {
 	ID        string // that of the form: a form that is sent twice makes one act
 	Kind      string // such as "wallet.fund"
 	Tenant    string // whom it concerns; empty: the installation
+	Place     string // whose people make and check it: a tenant's id, or identity.Installation
 	Payload   json.RawMessage
 	Sentence  string // the payload for people
 	Reason    string
@@ -69,18 +73,28 @@ type Check struct {
 }
 
 // Rule says who may make and who may check acts of a kind.
-type Rule struct{ Make, Check identity.Permission }
+type Rule struct {
+	Make, Check identity.Permission
+	// Light acts need no checker where no line of the policy says otherwise.
+	Light bool
+}
 
 // By is who does something to an act, and from where.
 type By struct {
 	Visitor identity.Visitor
-	Origin  string
+	Origin  string // an IP address
+	Place   string // where they do it: a tenant's id, or identity.Installation
 }
 
 // digest is over everything that a checker is shown. Each member is hashed with its length before it.
 func (a Act) digest() string {
 	sum := sha256.New()
-	for _, s := range []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)} {
+	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
+	if a.Place != identity.Installation { // acts of the installation are hashed as by the release before
+		members[0] = "makola act 2"
+		members = append(members, a.Place)
+	}
+	for _, s := range members {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
 		sum.Write(size[:])
@@ -91,7 +105,7 @@ func (a Act) digest() string {
 
 // same says whether two acts ask for the same, whenever they were made.
 func (a Act) same(b Act) bool {
-	return a.Kind == b.Kind && a.Tenant == b.Tenant && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Maker == b.Maker
+	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Maker == b.Maker
 }
 
 // Store keeps acts. It is safe for concurrent use.
@@ -108,12 +122,12 @@ func New(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, pr
 	return &Store{db: d, clock: c, audit: log, people: people, production: production}
 }
 
-const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas`
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place`
 
 func scan(r *db.Row, a *Act) error {
 	var payload string
 	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
-		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount)
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place)
 	a.Payload = json.RawMessage(payload)
 	return err
 }
@@ -122,8 +136,9 @@ const (
 	selectAct    = `SELECT ` + actColumns + ` FROM acts WHERE id = $1`
 	lockAct      = selectAct + ` FOR UPDATE`
 	selectChecks = `SELECT checker, name, at FROM act_checks WHERE act = $1 ORDER BY at, checker`
-	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4`
-	insertAct    = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
+		ORDER BY id DESC LIMIT $6`
+	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 )
 
 // Get finds an act with its checks.
@@ -135,13 +150,17 @@ func (s *Store) Get(ctx context.Context, id string) (a Act, err error) {
 	return a, err
 }
 
+func errNotFound() error {
+	return problem.New(problem.NotFound, "act_not_found", "There is no such act")
+}
+
 func (s *Store) read(tx *db.Tx, query, id string) (a Act, err error) {
 	found := false
 	if err := tx.Query(query, []any{id}, func(r *db.Row) error { found = true; return scan(r, &a) }); err != nil {
 		return a, err
 	}
 	if !found {
-		return a, problem.New(problem.NotFound, "act_not_found", "There is no such act")
+		return a, errNotFound()
 	}
 	err = tx.Query(selectChecks, []any{id}, func(r *db.Row) error {
 		var c Check
@@ -154,17 +173,23 @@ func (s *Store) read(tx *db.Tx, query, id string) (a Act, err error) {
 
 // Filter narrows a list. Empty members do not.
 type Filter struct {
-	Tenant string
-	State  State
-	Before string // only those that are older than this one
-	Limit  int
+	Tenant    string
+	State     State
+	Before    string // only those that are older than this one
+	Place     string // only those of this place; empty: of the installation
+	AllPlaces bool   // those of every place
+	Limit     int
 }
 
 // List gives acts without their checks, the latest first.
 func (s *Store) List(ctx context.Context, f Filter) (list []Act, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
-		return tx.Query(selectActs, []any{f.Tenant, string(f.State), f.Before, f.Limit}, func(r *db.Row) error {
+		all := 0
+		if f.AllPlaces {
+			all = 1
+		}
+		return tx.Query(selectActs, []any{f.Tenant, string(f.State), f.Before, all, f.Place, f.Limit}, func(r *db.Row) error {
 			var a Act
 			err := scan(r, &a)
 			list = append(list, a)
@@ -191,7 +216,7 @@ func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return
 // Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate.
 func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, err error) {
 	p := by.Visitor.Person
-	a.Maker, a.MakerName, a.Origin, a.State, a.Checks = p.ID, p.Email, by.Origin, Waiting, nil
+	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.Checks = p.ID, p.Email, by.Origin, by.Place, Waiting, nil
 	landed := func(tx *db.Tx) (bool, error) {
 		made, err = s.read(tx, selectAct, a.ID)
 		if problem.Is(err, problem.NotFound) {
@@ -214,7 +239,7 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 		}
 		made.Digest = made.digest()
 		tx.Defer(insertAct, 1, made.ID, made.Kind, made.Tenant, string(made.Payload), made.Sentence, made.Reason, made.Maker, made.MakerName, made.Origin,
-			made.Digest, made.Needs, string(made.State), made.MadeAt, made.ExpiresAt, made.EndedAt, made.Note, int64(made.Amount))
+			made.Digest, made.Needs, string(made.State), made.MadeAt, made.ExpiresAt, made.EndedAt, made.Note, int64(made.Amount), made.Place)
 		if made.Needs == 0 {
 			return nil // it is done at once, with an entry of its own
 		}
@@ -234,17 +259,17 @@ func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error {
 	if err := s.people.InForce(tx, by.Visitor); err != nil {
 		return err
 	}
-	maker, err := s.people.Standing(tx, by.Visitor.Person.ID, identity.Installation)
+	maker, err := s.people.Standing(tx, by.Visitor.Person.ID, by.Place)
 	if err != nil {
 		return err
 	}
-	return s.allowed(maker, rule.Make)
+	return s.allowed(maker, by.Place, rule.Make)
 }
 
-// allowed refuses a person without a permission and, in production, without a second factor.
-func (s *Store) allowed(who identity.Standing, p identity.Permission) error {
+// allowed refuses a person without a permission at a place and, in production, without a second factor.
+func (s *Store) allowed(who identity.Standing, place string, p identity.Permission) error {
 	switch {
-	case !who.Can(identity.InstallationSite, p):
+	case !who.Can(identity.SiteOf(place), p):
 		return problem.New(problem.Forbidden, "not_allowed", who.Person.Email+" does not have the permission "+string(p))
 	case s.production && !who.HasFactor:
 		return problem.New(problem.Forbidden, "no_factor", who.Person.Email+" has no second factor")

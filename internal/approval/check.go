@@ -7,7 +7,6 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -26,12 +25,14 @@ const (
 	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
 )
 
-// waiting locks an act that waits and is what the caller saw.
-func (s *Store) waiting(tx *db.Tx, seen Act) (Act, error) {
+// waiting locks an act of the place that waits and is what the caller saw.
+func (s *Store) waiting(tx *db.Tx, by By, seen Act) (Act, error) {
 	a, err := s.read(tx, lockAct, seen.ID)
 	switch {
 	case err != nil:
 		return a, err
+	case a.Place != by.Place:
+		return a, errNotFound()
 	case a.Digest != seen.Digest || a.digest() != a.Digest:
 		return a, problem.New(problem.InProgress, "act_changed", "This act is not what the page showed. Open it again.")
 	case a.State != Waiting:
@@ -51,11 +52,11 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
 	if by.Visitor.Person.ID == a.Maker {
 		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
 	}
-	checker, err := s.people.Standing(tx, by.Visitor.Person.ID, identity.Installation)
+	checker, err := s.people.Standing(tx, by.Visitor.Person.ID, a.Place)
 	if err != nil {
 		return err
 	}
-	if err := s.allowed(checker, rule.Check); err != nil {
+	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
 		return err
 	}
 	if !checker.RoleAt.Before(a.MadeAt) {
@@ -75,7 +76,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
 // Approve takes an approval that is not the last one; ErrLast where it is.
 func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Act) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.waiting(tx, seen)
+		a, err := s.waiting(tx, by, seen)
 		if err != nil {
 			return err
 		}
@@ -104,11 +105,11 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
 		}
 		return s.mayMake(tx, by, rule)
 	}
-	maker, err := s.people.Standing(tx, a.Maker, identity.Installation)
+	maker, err := s.people.Standing(tx, a.Maker, a.Place)
 	if err != nil {
 		return err
 	}
-	if err := s.allowed(maker, rule.Make); err != nil {
+	if err := s.allowed(maker, a.Place, rule.Make); err != nil {
 		return err
 	}
 	return s.mayCheck(tx, by, rule, a)
@@ -117,7 +118,7 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
 // Finish makes an act done in tx, which does it: by the last of its checkers, or by its maker where it needs none. ErrMore
 // where it needs more.
 func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Act, changes []audit.Change) error {
-	a, err := s.waiting(tx, seen)
+	a, err := s.waiting(tx, by, seen)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (s *Store) Reject(ctx context.Context, by By, rule Rule, seen Act, why stri
 		return problem.Field("note", "is required, with at most 500 characters")
 	}
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.waiting(tx, seen)
+		a, err := s.waiting(tx, by, seen)
 		if err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (s *Store) Withdraw(ctx context.Context, by By, seen Act) error {
 		if err := s.people.InForce(tx, by.Visitor); err != nil {
 			return err
 		}
-		a, err := s.waiting(tx, seen)
+		a, err := s.waiting(tx, by, seen)
 		if err == nil && a.Maker != by.Visitor.Person.ID {
 			err = problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
 		}
@@ -179,7 +180,7 @@ func (s *Store) Withdraw(ctx context.Context, by By, seen Act) error {
 // stays what it is.
 func (s *Store) Fail(ctx context.Context, by By, rule Rule, seen Act, why string) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.waiting(tx, seen)
+		a, err := s.waiting(tx, by, seen)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ var actsColumns = []column[approval.Act]{
 	{"state", func(a approval.Act) any { return string(a.State) }},
 	{"sentence", func(a approval.Act) any { return a.Sentence }},
 	{"tenant", func(a approval.Act) any { return a.Tenant }},
+	{"place", func(a approval.Act) any { return a.Place }},
 	{"amount", func(a approval.Act) any { return a.Amount }},
 	{"reason", func(a approval.Act) any { return a.Reason }},
 	{"maker", func(a approval.Act) any { return a.MakerName }},
@@ -49,7 +50,7 @@ func (c *actsList) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		list, err := o.approvals().List(e.ctx, approval.Filter{Tenant: c.Tenant, State: approval.State(c.State), Before: c.Before, Limit: int(c.Limit)})
+		list, err := o.approvals().List(e.ctx, approval.Filter{AllPlaces: true, Tenant: c.Tenant, State: approval.State(c.State), Before: c.Before, Limit: int(c.Limit)})
 		if err != nil {
 			return err
 		}

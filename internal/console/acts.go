@@ -29,7 +29,7 @@ const alikeFor = 24 * time.Hour
 
 // by is who does something to an act.
 func (v *visit) by() approval.By {
-	by := approval.By{Visitor: v.who}
+	by := approval.By{Visitor: v.who, Place: v.tenant.ID}
 	if from := v.from(); from.IsValid() {
 		by.Origin = from.String()
 	}
@@ -162,6 +162,9 @@ func (o walletOrder) do(v *visit) (answer, error) {
 	return answer{to: "/ops/acts/" + act.ID}, nil
 }
 
+// actsPath is where the acts of the visit's place are.
+func (v *visit) actsPath() string { return v.base() + "/acts" }
+
 // stateBadge says what became of an act.
 func stateBadge(a approval.Act) page.Badge {
 	switch a.State {
@@ -176,9 +179,9 @@ func stateBadge(a approval.Act) page.Badge {
 }
 
 // actRows are acts in a table.
-func actRows(list []approval.Act) (rows []page.Row) {
+func (v *visit) actRows(list []approval.Act) (rows []page.Row) {
 	for _, a := range list {
-		rows = append(rows, page.Row{Href: "/ops/acts/" + a.ID, Cells: []templ.Component{page.Text(a.Sentence), page.Mark(stateBadge(a)), page.Text(a.MakerName), page.Time(a.MadeAt)}})
+		rows = append(rows, page.Row{Href: v.actsPath() + "/" + a.ID, Cells: []templ.Component{page.Text(a.Sentence), page.Mark(stateBadge(a)), page.Text(a.MakerName), page.Time(a.MadeAt)}})
 	}
 	return rows
 }
@@ -187,16 +190,16 @@ var actColumns = []page.Column{{Name: "What"}, {Name: "State"}, {Name: "Made by"
 
 // actList lists acts, those that wait or all.
 func actList(v *visit) (answer, error) {
-	f := approval.Filter{State: approval.State(v.param("state")), Before: v.param("before"), Limit: pageRows + 1}
+	f := approval.Filter{Place: v.tenant.ID, State: approval.State(v.param("state")), Before: v.param("before"), Limit: pageRows + 1}
 	list, err := v.console.Acts.Approval.List(v.ctx, f)
 	if err != nil {
 		return answer{}, err
 	}
-	l := page.List{Title: "Acts", Lead: "What people asked for that moves money, and what became of it.", Columns: actColumns, Active: f.State != "", Clear: "/ops/acts",
+	l := page.List{Title: "Acts", Lead: "What people asked for that moves money or says who may, and what became of it.", Columns: actColumns, Active: f.State != "", Clear: v.actsPath(),
 		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(approval.Waiting), Text: "Waiting"},
 			{Value: string(approval.Done), Text: "Done"}, {Value: string(approval.Rejected), Text: "Rejected"}, {Value: string(approval.Withdrawn), Text: "Withdrawn"},
 			{Value: string(approval.Expired), Text: "Expired"}, {Value: string(approval.Failed), Text: "Failed"}}}},
-		Empty: page.Empty{Title: "No acts", Text: "What is put into a wallet from the page of an account appears here."}}
+		Empty: page.Empty{Title: "No acts", Text: "What people ask for that moves money or says who may appears here."}}
 	if len(list) > pageRows {
 		list = list[:pageRows]
 		l.Next = v.query("before", list[pageRows-1].ID)
@@ -204,12 +207,16 @@ func actList(v *visit) (answer, error) {
 	if f.Before != "" {
 		l.Prev = v.query("before", "")
 	}
-	l.Rows = actRows(list)
-	return answer{title: l.Title, body: page.Listing(l)}, nil
+	l.Rows = v.actRows(list)
+	if v.r.URL.RawQuery != "" { // a part of the list, without what it begins with
+		return answer{title: l.Title, body: page.Listing(l)}, nil
+	}
+	forYou, byYou, err := v.waitingActs()
+	return answer{title: l.Title, body: actsBody(forYou, byYou, l)}, err
 }
 
 // actPage is one act with what the visitor may do about it.
-func actPage(v *visit) (answer, error) { return v.act(rejectForm(v.r.PathValue("id"), ""), "") }
+func actPage(v *visit) (answer, error) { return v.act(v.rejectForm(), "") }
 
 // may is what a visitor may do about an act, as far as the page can tell.
 type may struct{ approve, withdraw, again bool }
@@ -223,13 +230,16 @@ func (v *visit) may(a approval.Act) (m may) {
 	return may{approve: !own && a.Needs > 0 && v.can(rule.Check), withdraw: own, again: own && a.Needs == 0}
 }
 
-func rejectForm(id, digest string) page.Form {
-	return page.Form{ID: "reject", Action: "/ops/acts/" + id + "/reject", Submit: "Reject", Danger: true, Fields: []page.Field{
-		{Name: "digest", Type: "hidden", Value: digest}, {Name: "note", Label: "Why not", Max: 500, Required: true}}}
+// actPath is where the act of the page is.
+func (v *visit) actPath() string { return v.actsPath() + "/" + v.r.PathValue("id") }
+
+func (v *visit) rejectForm() page.Form {
+	return page.Form{ID: "reject", Action: v.actPath() + "/reject", Submit: "Reject", Danger: true, Fields: []page.Field{
+		{Name: "digest", Type: "hidden"}, {Name: "note", Label: "Why not", Max: 500, Required: true}}}
 }
 
 func (v *visit) act(reject page.Form, wrong string) (answer, error) {
-	a, err := v.console.Acts.Approval.Get(v.ctx, v.r.PathValue("id"))
+	a, err := v.console.Acts.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
 	if problem.Is(err, problem.NotFound) {
 		err = errNoPage()
 	}
@@ -251,7 +261,7 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
 	}
 	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
-	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.may(a), facts, reject, wrong)}, nil
+	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), v.may(a), facts, reject, wrong)}, nil
 }
 
 // shown are the kinds of refusals that the page of an act shows.
@@ -259,17 +269,16 @@ var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, 
 
 // decide does something to the act of the page, and shows the act again where that was refused by a form's field.
 func (v *visit) decide(do func(by approval.By, id, digest string) error) (answer, error) {
-	id := v.r.PathValue("id")
-	v.formPage = "/ops/acts/" + id
-	err := do(v.by(), id, v.r.PostFormValue("digest"))
+	v.formPage = v.actPath()
+	err := do(v.by(), v.r.PathValue("id"), v.r.PostFormValue("digest"))
 	var e *problem.Error
 	switch {
 	case !errors.As(err, &e) || e.Code == codeStepUp || !slices.Contains(shown, e.Kind):
 		return answer{to: v.formPage}, err
 	case e.Kind == problem.Invalid:
-		return v.act(faulty(rejectForm(id, ""), err), "")
+		return v.act(faulty(v.rejectForm(), err), "")
 	}
-	return v.act(rejectForm(id, ""), sentence(e.Message))
+	return v.act(v.rejectForm(), sentence(e.Message))
 }
 
 func approveAct(v *visit) (answer, error) {
@@ -299,7 +308,7 @@ func (v *visit) waitingFor(t tenant.Tenant) ([]page.Row, error) {
 		return nil, nil
 	}
 	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{Tenant: t.ID, State: approval.Waiting, Limit: pageRows})
-	return actRows(list), err
+	return v.actRows(list), err
 }
 
 // waitingActs are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
@@ -307,7 +316,7 @@ func (v *visit) waitingActs() (forYou, byYou []page.Row, err error) {
 	if !v.can(identity.ReadActs) {
 		return nil, nil, nil
 	}
-	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{State: approval.Waiting, Limit: pageRows})
+	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{Place: v.tenant.ID, State: approval.Waiting, Limit: pageRows})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -320,5 +329,5 @@ func (v *visit) waitingActs() (forYou, byYou []page.Row, err error) {
 			own = append(own, a)
 		}
 	}
-	return actRows(check), actRows(own), nil
+	return v.actRows(check), v.actRows(own), nil
 }

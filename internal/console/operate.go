@@ -232,7 +232,11 @@ func tenantHome(v *visit) (answer, error) {
 			return answer{}, err
 		}
 	}
-	live, err := v.part("home", 5, homePage(v, balances, latest))
+	forYou, byYou, err := v.waitingActs()
+	if err != nil {
+		return answer{}, err
+	}
+	live, err := v.part("home", 5, homePage(v, balances, forYou, byYou, latest))
 	return answer{title: v.tenant.Name, body: live}, err
 }
 

@@ -27,7 +27,7 @@ func policyForm(id, kind, tenant, amount, checkers, reason string) page.Form {
 		{Name: "amount", Label: "From an amount in cedis on", Value: amount, Max: 20, Required: true},
 		{Name: "checkers", Label: "Needs", Value: checkers, Options: []page.Option{{Value: "1", Text: "One checker"}, {Value: "2", Text: "Two checkers"}, {Value: "0", Text: "No checker"}, {Value: "-1", Text: "As without a line"}}},
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
-	for name, does := range acts.Kinds() {
+	for name, does := range acts.Kinds(identity.InstallationSite) {
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
 	}
 	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
@@ -46,6 +46,9 @@ func (v *visit) policy(form page.Form) (answer, error) {
 	}
 	var rows []page.Row
 	for _, l := range lines {
+		if l.Own {
+			continue
+		}
 		where := "Everywhere"
 		if l.Tenant != "" {
 			where = l.Tenant
@@ -53,7 +56,7 @@ func (v *visit) policy(form page.Form) (answer, error) {
 				where = t.Name
 			}
 		}
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(acts.Kinds()[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(approval.Checkers(l.Checkers))}})
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(acts.Kinds(identity.InstallationSite)[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(approval.Checkers(l.Checkers))}})
 	}
 	return answer{title: "Policy", body: policyBody(rows, v.can(identity.MakePolicy), form)}, nil
 }

@@ -88,7 +88,7 @@ func signRoutes() []Route {
 // opsRoutes are the pages of the installation.
 func opsRoutes() []Route {
 	before, days := Input{"before", 36}, []Input{{"from", 10}, {"to", 10}}
-	reason, digest := Input{"reason", 500}, Input{"digest", 64}
+	reason := Input{"reason", 500}
 	filters := append([]Input{before, {"tenant", 36}, {"kind", 12}, {"status", 12}, {"provider", 40}, {"newer", 36}, {"seen", 20}}, days...)
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, handle: overview},
@@ -100,12 +100,6 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
-		{Method: http.MethodGet, Path: "/ops/acts", Permission: identity.ReadActs, Inputs: []Input{before, {"state", 12}}, handle: actList},
-		{Method: http.MethodGet, Path: "/ops/acts/{id}", Permission: identity.ReadActs, handle: actPage},
-		{Method: http.MethodPost, Path: "/ops/acts/{id}/approve", Permission: identity.CheckMoney, Inputs: []Input{digest}, handle: approveAct},
-		{Method: http.MethodPost, Path: "/ops/acts/{id}/reject", Permission: identity.CheckMoney, Inputs: []Input{digest, {"note", 500}}, handle: rejectAct},
-		{Method: http.MethodPost, Path: "/ops/acts/{id}/withdraw", Permission: identity.MakeMoney, Inputs: []Input{digest}, handle: withdrawAct},
-		{Method: http.MethodPost, Path: "/ops/acts/{id}/do", Permission: identity.MakeMoney, Inputs: []Input{digest}, handle: approveAct},
 		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},
 		{Method: http.MethodGet, Path: "/ops/policy", Permission: identity.ReadActs, handle: policyPage},
 		{Method: http.MethodPost, Path: "/ops/policy", Permission: identity.MakePolicy, Inputs: []Input{{"id", 36}, {"kind", 40}, {"tenant", 36}, {"amount", 20}, {"checkers", 2}, reason}, handle: setPolicy},
@@ -120,10 +114,24 @@ func opsRoutes() []Route {
 			Route{Method: http.MethodPost, Path: base, Permission: identity.MakeMoney, Inputs: inputs, handle: o.confirm},
 			Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, handle: o.do})
 	}
+	routes = append(routes, actRoutes("/ops")...)
 	for i := range routes {
 		routes[i].Site = operators
 	}
 	return routes
+}
+
+// actRoutes are the acts of a site, under its base. Who may check what is looked at in the transaction, by the kind.
+func actRoutes(base string) []Route {
+	digest, act := Input{"digest", 64}, base+"/acts/{id}"
+	return []Route{
+		{Method: http.MethodGet, Path: base + "/acts", Permission: identity.ReadActs, Inputs: []Input{{"before", 36}, {"state", 12}}, handle: actList},
+		{Method: http.MethodGet, Path: act, Permission: identity.ReadActs, handle: actPage},
+		{Method: http.MethodPost, Path: act + "/approve", Permission: identity.CheckActs, Inputs: []Input{digest}, handle: approveAct},
+		{Method: http.MethodPost, Path: act + "/reject", Permission: identity.CheckActs, Inputs: []Input{digest, {"note", 500}}, handle: rejectAct},
+		{Method: http.MethodPost, Path: act + "/withdraw", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: withdrawAct},
+		{Method: http.MethodPost, Path: act + "/do", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: approveAct},
+	}
 }
 
 // appRoutes are the pages of a tenant.
@@ -143,6 +151,7 @@ func appRoutes() []Route {
 			Route{Method: http.MethodGet, Path: base + kind.path, Permission: identity.ReadPayments, Inputs: filters, handle: tenantPayments(n)},
 			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
 	}
+	routes = append(routes, actRoutes(base)...)
 	for i := range routes {
 		routes[i].Site = tenants
 	}

@@ -34,6 +34,14 @@ func (v *visit) shell(title string) page.Shell {
 	return s
 }
 
+// base is where the pages of the visit's site begin.
+func (v *visit) base() string {
+	if v.route.Site == tenants {
+		return "/app/" + v.tenant.ID
+	}
+	return "/ops"
+}
+
 // navItem is one page of a site's navigation.
 type navItem struct {
 	path, text, key string
@@ -60,6 +68,7 @@ var appNav = []navItem{
 	{"/airtime", "Airtime", "a", identity.ReadPayments},
 	{"/data", "Data packages", "d", identity.ReadPayments},
 	{"/messages", "Messages", "m", identity.ReadMessages},
+	{"/acts", "Acts", "t", identity.ReadActs},
 }
 
 // nav is the navigation of a site, as far as the visitor's role goes.

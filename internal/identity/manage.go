@@ -96,7 +96,7 @@ func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, bef
 	if p, _, err = i.locked(tx, email); err != nil {
 		return p, "", err
 	}
-	if m.Role != "" && !m.Role.at(siteOf(m.Tenant)) {
+	if m.Role != "" && !m.Role.at(SiteOf(m.Tenant)) {
 		return p, "", problem.Field("role", "is not a role there")
 	}
 	found, err := tx.One(selectRole, []any{p.ID, m.Tenant}, &before)

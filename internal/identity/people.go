@@ -86,7 +86,7 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 		bad.Add("name", "must have 1 to 120 characters and no space around them")
 	}
 	for _, m := range memberships {
-		if !m.Role.at(siteOf(m.Tenant)) {
+		if !m.Role.at(SiteOf(m.Tenant)) {
 			bad.Add("role", "has no role named "+string(m.Role))
 		}
 	}

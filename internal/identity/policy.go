@@ -11,7 +11,8 @@ const (
 	InstallationSite Site = "installation"
 )
 
-func siteOf(tenant string) Site {
+// SiteOf gives the site of a tenant or of the Installation.
+func SiteOf(tenant string) Site {
 	if tenant == Installation {
 		return InstallationSite
 	}
@@ -62,7 +63,7 @@ func (r Role) NeedsFactor(s Site) bool { return slices.Contains(strong[s], r) }
 // Lacks says what a visitor must set up in production before anything else.
 func (v Visitor) Lacks() (password, factor bool) {
 	for _, m := range v.Memberships {
-		factor = factor || m.Role.NeedsFactor(siteOf(m.Tenant))
+		factor = factor || m.Role.NeedsFactor(SiteOf(m.Tenant))
 	}
 	return !v.HasPassword, factor && !v.HasFactor
 }
@@ -89,6 +90,8 @@ const (
 	ReadTreasury   Permission = "treasury.read"
 	ReadChecks     Permission = "checks.read"
 	ReadActs       Permission = "acts.read"
+	MakeActs       Permission = "acts.make"
+	CheckActs      Permission = "acts.check"
 	MakeMoney      Permission = "money.make"
 	CheckMoney     Permission = "money.check"
 	MakePolicy     Permission = "policy.make"
@@ -157,8 +160,14 @@ var policy = []Grant{
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, SRE, Auditor}},
 	{ReadActs, "see acts that were made, and what became of them",
-		nil,
-		[]Role{Owner, Operations, Approver, Compliance, Treasury, Auditor}},
+		[]Role{Owner, Admin, Finance, Signatory, Developer, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, SRE, Auditor}},
+	{MakeActs, "withdraw acts of their own, and go on with them; what acts are about has lines of its own",
+		[]Role{Owner, Admin, Finance, Developer},
+		[]Role{Owner, Operations, Compliance, Treasury, SRE}},
+	{CheckActs, "approve or reject acts of others, as far as their lines below go",
+		[]Role{Owner, Admin, Signatory},
+		[]Role{Owner, Approver, Compliance}},
 	{MakeMoney, "put money into wallets and correct them; where a check is needed, it waits for another person",
 		nil,
 		[]Role{Owner, Operations}},
@@ -166,10 +175,10 @@ var policy = []Grant{
 		nil,
 		[]Role{Owner, Approver}},
 	{MakePolicy, "change how many checkers acts need; where a check is needed, it waits for another person",
-		nil,
+		[]Role{Owner},
 		[]Role{Owner}},
 	{CheckPolicy, "approve or reject such a change",
-		nil,
+		[]Role{Owner, Admin},
 		[]Role{Owner, Approver}},
 	{UseSimulator, "use the simulator's handsets, faults and clock (development mode)",
 		nil,
@@ -193,5 +202,5 @@ func Can(s Site, r Role, p Permission) bool {
 // Can says whether the visitor has a permission at a tenant or at the Installation by a role there.
 func (v Visitor) Can(tenant string, p Permission) bool {
 	r := v.Role(tenant)
-	return r != "" && Can(siteOf(tenant), r, p)
+	return r != "" && Can(SiteOf(tenant), r, p)
 }
