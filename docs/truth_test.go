@@ -250,7 +250,7 @@ func TestNamedMetricsExist(t *testing.T) {
 	for _, name := range documents(t) {
 		for _, m := range metric.FindAllString(read(t, name), -1) {
 			if _, ok := known[m]; !ok {
-				t.Errorf("%s names the metric %s, which nobody measures", name, m)
+				t.Errorf("%s names the metric %s, which is not measured", name, m)
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func TestNamedSettingsExist(t *testing.T) {
 	for _, name := range documents(t) {
 		for _, s := range setting.FindAllString(read(t, name), -1) {
 			if !known[s] {
-				t.Errorf("%s names the setting %s, which nobody reads", name, s)
+				t.Errorf("%s names the setting %s, which is not read", name, s)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Whoever tries keys is turned away before each costs a question to the database; others, also those behind the same
+// A client that tries keys is turned away before each costs a question to the database; others, also those behind the same
 // address whose keys are right, are served.
 func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
 	t.Parallel()

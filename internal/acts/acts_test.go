@@ -330,7 +330,7 @@ func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
 	})
 }
 
-// Whoever lost the right since does not have it done either.
+// A maker who lost the right since does not have it done either.
 func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()

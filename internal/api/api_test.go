@@ -229,7 +229,7 @@ func (a answer) Code() int { return a.ResponseRecorder.Code }
 
 const v1 = "/api/v1/probe/"
 
-// Whoever makes up methods and paths, with a key or without, makes no new series of metrics.
+// A client that makes up methods and paths, with a key or without, makes no new series of metrics.
 func TestMetricsAreFew(t *testing.T) {
 	h := open(t, nil)
 	for _, method := range []string{"GET", "BREW", "get", "PROPFIND"} {
@@ -459,7 +459,7 @@ func TestWhomAPauseTurnsAway(t *testing.T) {
 	}
 }
 
-// A client that hangs up on a question is no fault of ours: nobody is called for it.
+// A client that hangs up on a question is no fault of ours: no operator is called for it.
 func TestAClientThatHangsUp(t *testing.T) {
 	h := open(t, nil)
 	gone, hangUp := context.WithCancel(context.Background())

@@ -25,7 +25,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Who has no key costs no memory: nothing of a body is read before the key is known, with a length or without.
+// A request without a key costs no memory: nothing of a body is read before the key is known, with a length or without.
 func TestNothingIsReadWithoutAKey(t *testing.T) {
 	h := open(t, nil)
 	for _, path := range []string{v1 + "payout", prefix + "sms-api/contact/addBulkContact", v1 + "nowhere"} {
@@ -89,7 +89,7 @@ func (h *house) upload(key string, sent int) upload {
 	return u
 }
 
-// One customer's large bodies take the place of nobody's payouts and of no other customer's lists, and all bodies
+// One customer's large bodies take the place of no payouts and of no other customer's lists, and all bodies
 // together have an end.
 func TestBodiesInMemoryAreBounded(t *testing.T) {
 	h := open(t, nil)
@@ -203,7 +203,7 @@ func TestAKeyLeavesTheOthersSome(t *testing.T) {
 	}
 }
 
-// Who waits for memory gets it as soon as there is some.
+// A request that waits for memory gets it as soon as there is some.
 func TestRoomIsHandedOn(t *testing.T) {
 	r := newRoom(10, 6)
 	if r.try("a", 6) != nil || r.try("b", 4) != nil {

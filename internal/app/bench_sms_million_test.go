@@ -93,7 +93,7 @@ func benchmarkMillion(b *testing.B, engine db.Engine) {
 }
 
 // windowLimit gives the messages a second of a client that keeps a window full on one connection and does
-// nothing else: it asks for no receipts, and answers to nobody.
+// nothing else: it asks for no receipts, and answers none.
 func windowLimit(b *testing.B, c *centre) float64 {
 	b.Helper()
 	connection, err := net.Dial("tcp", c.Address)

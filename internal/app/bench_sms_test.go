@@ -311,8 +311,8 @@ func (k *kannel) stop() {
 	k.boxes = nil
 }
 
-// run gives Kannel's messages a second. It waits for the receipts of them all: one that nobody has taken goes to
-// whoever binds next.
+// run gives Kannel's messages a second. It waits for the receipts of them all: one that was not taken goes to
+// the next bind.
 func (k *kannel) run(b *testing.B, c *centre, recipients, requests int) float64 {
 	b.Helper()
 	l := &texters{address: k.address, status: http.StatusAccepted, request: func(to []byte, n int) []byte {
@@ -326,7 +326,7 @@ func (k *kannel) run(b *testing.B, c *centre, recipients, requests int) float64 
 	return rate
 }
 
-// freePorts finds ports that nobody listens on now, below those that the system gives to connections: one of these may
+// freePorts finds ports without a listener, below those that the system gives to connections: one of these may
 // be taken before Kannel has it.
 func freePorts(b *testing.B, n int) []int {
 	b.Helper()

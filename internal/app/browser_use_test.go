@@ -27,7 +27,7 @@ func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab.See("#lost:not([hidden])")
-	tab.Forgive() // of requests that found nobody
+	tab.Forgive() // of requests that found no server
 }
 
 func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {

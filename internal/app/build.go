@@ -237,7 +237,7 @@ func (a *App) askNotKnown(ctx context.Context) {
 	go func() {
 		defer close(done)
 		if err := a.routes.AskNotKnown(ctx); err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "what providers say of references that nobody has could not be kept", "error", err)
+			a.log.WarnContext(ctx, "what providers say of references that no payment has could not be kept", "error", err)
 		}
 	}()
 	a.later(func(stop context.Context) error {

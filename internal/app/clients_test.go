@@ -47,7 +47,7 @@ func (c *caller) get(path string) int {
 	return answer.StatusCode
 }
 
-// Whoever opens connections and keeps them takes them from nobody: the one that was idle for the longest ends, and where
+// A client that opens connections and keeps them takes none from others: the one that was idle for the longest ends, and where
 // all are busy, probes and callbacks are answered still.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()

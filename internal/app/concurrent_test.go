@@ -69,7 +69,7 @@ func TestAnIdempotencyKeyInProgress(t *testing.T) {
 	})
 }
 
-// TestAClientThatHangsUp does so while the provider thinks, for as long as the clock stands. Nobody waits for the
+// TestAClientThatHangsUp does so while the provider thinks, for as long as the clock stands. No request waits for the
 // answer any more; the payout goes on, and the webhook tells.
 func TestAClientThatHangsUp(t *testing.T) {
 	eachStage(t, func(t *testing.T, s *stage, a *actor) {

@@ -30,7 +30,7 @@ func (b *browsed) until(path, text string) page {
 	return p
 }
 
-// Whoever opens the page of the handsets can ask for money, approve it, and see the signed webhook and the balance.
+// A visitor of the page of the handsets can ask for money, approve it, and see the signed webhook and the balance.
 func TestTheHandsetsShowTheWholeCircle(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

@@ -235,7 +235,7 @@ func TestThePathsOfTheInterfaceStayTheInterfaces(t *testing.T) {
 	}
 }
 
-// Each route, to read or to write, answers each role as the policy says, and nobody else.
+// Each route, to read or to write, answers each role as the policy says, and no other.
 func TestEveryRouteAsksForItsPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

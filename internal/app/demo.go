@@ -180,7 +180,7 @@ func (a *App) endow(tx *db.Tx, floats []ledger.Transfer) error {
 }
 
 // openingFloats reads what the simulator's providers hold at the beginning. Once the demo tenant is there
-// nobody needs to know.
+// no reader needs.
 func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err error) {
 	if _, err := a.tenants.Get(ctx, demoTenant); !problem.Is(err, problem.NotFound) {
 		return nil, err

@@ -308,7 +308,7 @@ func TestMetricsBehindAToken(t *testing.T) {
 	}
 }
 
-// Who has a connection to a node that leaves is told with the next answer, and loses none.
+// A client of a node that leaves is told with its next answer, and loses no request.
 func TestDrainingLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	cert, key := writeCertificate(t, t.TempDir(), 1)

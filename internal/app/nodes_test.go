@@ -84,7 +84,7 @@ func TestRevocationReachesEveryNode(t *testing.T) {
 	t.Logf("in force after %v", time.Since(at).Round(time.Millisecond))
 }
 
-// Ten times as many callers as database connections: nobody stalls and nobody is told a 5xx.
+// Ten times as many callers as database connections: no caller stalls and none is told a 5xx.
 func TestManyCallersFewConnections(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)

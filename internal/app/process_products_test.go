@@ -172,7 +172,7 @@ func TestKilledUnderEveryProduct(t *testing.T) {
 	}
 }
 
-// decide lets time pass until nothing is open, and ends by the simulator's book what nobody can know. The
+// decide lets time pass until nothing is open, and ends by the simulator's book what cannot be known. The
 // steps are longer than what an operator's word waits for, because the commands go by the machine's clock, and
 // shorter than the age of a failed collection, because the server's clock is there before the simulator's.
 func decide(t *testing.T, where site, sim, server *process) {

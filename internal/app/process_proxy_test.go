@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// freeAddress is an address on loopback that nobody listens at.
+// freeAddress is an address on loopback without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

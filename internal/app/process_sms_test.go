@@ -88,7 +88,7 @@ func late(from, to net.Conn, delay time.Duration) {
 	}()
 	for p := range road {
 		pause(time.Until(p.due))
-		_, _ = to.Write(p.octets) // nobody is there any more: the rest is lost
+		_, _ = to.Write(p.octets) // the reader has gone: the rest is lost
 	}
 	_ = to.Close()
 }

@@ -57,7 +57,7 @@ func TestNoWordAloneMovesMoney(t *testing.T) {
 					if answer != "400:html" && answer != "400:9999" {
 						continue
 					}
-					// Nobody knows it yet, and the refusal is no last word either.
+					// It is not known yet, and the refusal is no last word either.
 					lag := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "status_lag", "delay_s": 50, "seconds": 3600}`, order.provider, order.operation+"_status")
 					s.say(t, fmt.Sprintf("%s %s %s, not visible", order.provider, order.name, answer), refuse, lag, order.order,
 						"advance 20s\nadvance 20s\nadvance 60s\nadvance 60s\nadvance 120s\nclear faults", order.end)

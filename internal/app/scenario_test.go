@@ -130,7 +130,7 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	return s
 }
 
-// settle waits until nobody has anything to do at this moment.
+// settle waits until no goroutine has anything to do at this moment.
 func (s *stage) settle(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patienceOfScenarios)

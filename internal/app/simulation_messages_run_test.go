@@ -114,7 +114,7 @@ func (s *texting) connected() bool {
 	return slices.ContainsFunc(s.nodes, func(n *App) bool { return n.sms[len(n.sms)-1].Ready("") == nil })
 }
 
-// still says that a node is connected, and that nobody has anything to do at this moment.
+// still says that a node is connected, and that no goroutine has anything to do at this moment.
 func (s *texting) still() bool {
 	if !s.connected() {
 		return false
@@ -134,7 +134,7 @@ func (s *texting) still() bool {
 	return true
 }
 
-// rest waits until nobody has anything to do. Work under way may itself wait for a moment to pass.
+// rest waits until no goroutine has anything to do. Work under way may itself wait for a moment to pass.
 func (s *texting) rest() {
 	s.t.Helper()
 	for until := time.Now().Add(simulationPatience); !s.still(); s.wait(100 * time.Millisecond) {

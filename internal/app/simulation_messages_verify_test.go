@@ -201,7 +201,7 @@ var textID = regexp.MustCompile(`m\d+-\d+x`)
 type sentTo struct{ id, number string }
 
 // checkCentre holds the rows against what the message centre took: nothing twice, but where a campaign
-// may be sent again; nothing given back that was taken, unless nobody ever told of it; nothing delivered
+// may be sent again; nothing given back that was taken, unless no receipt ever told of it; nothing delivered
 // that was not taken.
 func (s *texting) checkCentre(rows []textRow) {
 	took := map[sentTo]int64{} // segments
@@ -282,7 +282,7 @@ func (s *texting) checkCredits(rows []textRow) {
 }
 
 // checkStrangers holds that a receipt which came twice was counted once: what is kept as a stranger's has
-// an id that nobody knows.
+// an unknown id.
 func (s *texting) checkStrangers() {
 	s.t.Helper()
 	err := s.nodes[0].db.Read(context.Background(), func(tx *db.Tx) error {

@@ -106,7 +106,7 @@ func (w *world) clearUp() {
 	w.pass(2, time.Minute)
 }
 
-// decide is the operator at the end. Some of what nobody answers about is given up too soon, and then the
+// decide is the operator at the end. Some of what stays unanswered is given up too soon, and then the
 // customer answers after all; the rest goes by the provider's statement: what the book has as a success
 // was done, what it does not have was not.
 func (w *world) decide() {

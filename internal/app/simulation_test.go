@@ -312,7 +312,7 @@ func (w *world) pass(steps int, step time.Duration) {
 	w.settle()
 }
 
-// settle waits until nobody has anything to do at this moment.
+// settle waits until no goroutine has anything to do at this moment.
 func (w *world) settle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), simulationPatience)

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// Whoever reads the page can make the simulator misbehave in every way that it knows.
+// A reader of the page can make the simulator misbehave in every way that it knows.
 func TestThePageExplainsEveryFault(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../guides/pages/testing.md")
@@ -27,7 +27,7 @@ func TestThePageExplainsEveryFault(t *testing.T) {
 	}
 }
 
-// Whoever reads the page, or the first screen, can point a client of MTN's sandbox at the simulator.
+// A reader of the page, or of the first screen, can point a client of MTN's sandbox at the simulator.
 func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../guides/pages/testing.md")

@@ -32,7 +32,7 @@ const (
 	bindWithin = 2 * time.Second
 )
 
-// smsRail is the SMS rail of one mode. Operators count connections, and receipts come to whoever has
+// smsRail is the SMS rail of one mode. Operators count connections, and receipts come to the node that has
 // one: so one node at a time connects, for all operators of the mode, because a campaign's numbers are
 // of all networks. The others say provider.ErrElsewhere and leave the delivery to it.
 type smsRail struct {
@@ -108,7 +108,7 @@ func (a *App) startMessaging(ctx context.Context) {
 			select {
 			case <-a.draining:
 			default:
-				a.log.ErrorContext(ctx, "nobody sends SMS from this node any more", "mode", r.mode, "error", err)
+				a.log.ErrorContext(ctx, "this node sends no SMS any more", "mode", r.mode, "error", err)
 			}
 		}()
 	}

@@ -43,7 +43,7 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Act) (Act, error) {
 	return a, nil
 }
 
-// mayCheck refuses whoever is not another person than the maker and than those who checked before, with the right to check
+// mayCheck refuses a person who is not another one than the maker and than those who checked before, with the right to check
 // since before the act was made.
 func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
 	if err := s.people.InForce(tx, by.Visitor); err != nil {
@@ -96,7 +96,7 @@ func (s *Store) check(tx *db.Tx, by By, a Act) {
 	tx.Defer(insertCheck, 1, a.ID, p.ID, p.Email, s.clock.Now())
 }
 
-// mayDo refuses whoever cannot do an act: its maker where it needs no check, else one of its checkers while its maker may
+// mayDo refuses a person who cannot do an act: its maker where it needs no check, else one of its checkers while its maker may
 // still make it.
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
 	if a.Needs == 0 {

@@ -176,7 +176,7 @@ func (c *catalogueBankCode) Run(e *env) error {
 type cataloguePrefix struct {
 	common
 	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
-	Network string `arg:"" optional:"" help:"Network; none: nobody's."`
+	Network string `arg:"" optional:"" help:"Network; none: no network's."`
 	Reason  string `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 

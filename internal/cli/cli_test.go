@@ -275,7 +275,7 @@ func TestWrongFlagsAreRefusedAndChangeNothing(t *testing.T) {
 	})
 }
 
-// A list of nobody's is no answer, and neither is one of none at all.
+// A list of an unknown tenant is no answer, and neither is one of none at all.
 func TestListsOfNobody(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
 	eachAlone(t, func(t *testing.T, w where) {
@@ -329,7 +329,7 @@ func TestHelpIsPrintedWithoutAnError(t *testing.T) {
 	}
 }
 
-// Whoever runs a server finds its settings in its help: the variable beside the flag, and the default.
+// An operator finds the server's settings in its help: the variable beside the flag, and the default.
 func TestHelpOfSettings(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

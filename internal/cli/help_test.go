@@ -94,7 +94,7 @@ func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
 			plain(t, exitUnavailable, "tenant", "list", "--data", t.TempDir())
 		})
 	}
-	// What Kubernetes says of a service called makola, or makola-api, is nobody's mistake.
+	// What Kubernetes says of a service called makola, or makola-api, is no mistake.
 	for _, name := range []string{"MAKOLA_SERVICE_HOST", "MAKOLA_SERVICE_PORT_HTTP", "MAKOLA_PORT", "MAKOLA_PORT_8080_TCP_ADDR", "MAKOLA_API_PORT_80_TCP", "MAKOLA_LISTEN"} {
 		t.Setenv(name, "127.0.0.1:0")
 	}

@@ -177,7 +177,7 @@ func (w *ordered) done(err error) error {
 		return takenBefore(taken)
 	case errors.Is(err, db.ErrAmbiguous):
 		return problem.Wrap(err, problem.Unavailable, codeUnknown,
-			fmt.Sprintf("The database's answer was lost, and nobody knows whether this was done. Repeat it with --reference %q: that moves nothing if it was", w.Reference))
+			fmt.Sprintf("The database's answer was lost, and it is not known whether this was done. Repeat it with --reference %q: that moves nothing if it was", w.Reference))
 	}
 	return err
 }

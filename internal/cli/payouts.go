@@ -19,7 +19,7 @@ import (
 type payoutsCommands struct {
 	Find    payoutsFind    `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
 	List    payoutsList    `cmd:"" help:"List a customer's transfers, newest first."`
-	Stuck   payoutsStuck   `cmd:"" help:"List the payments of all customers, of any kind, whose outcome nobody could find out."`
+	Stuck   payoutsStuck   `cmd:"" help:"List the payments of all customers, of any kind, whose outcome is still unknown."`
 	Turned  payoutsTurned  `cmd:"" help:"List what providers said against their own last word: payments reversed or found paid, collections paid late, and every further word."`
 	Show    payoutsShow    `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
 	Resolve payoutsResolve `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`

@@ -16,7 +16,7 @@ import (
 type peopleCommands struct {
 	Create  peopleCreate  `cmd:"" help:"Make a person with a role, and print the link by which they choose their password. It works once, for 24 hours."`
 	List    peopleList    `cmd:"" help:"List people with their roles and what they prove themselves with."`
-	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. Who has no password yet gets a link."`
+	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. A person without a password gets a link."`
 	Role    peopleRole    `cmd:"" help:"Change the role of a person at one place, or take it away. In force within a second."`
 	Disable peopleDisable `cmd:"" help:"Keep a person out. Sessions end within a second."`
 	Enable  peopleEnable  `cmd:"" help:"Let a person in again who was disabled."`
@@ -65,7 +65,7 @@ type invited struct {
 
 func (i invited) print(e *env, output string) error {
 	if i.link != "" && e.stderr != nil {
-		fmt.Fprintf(e.stderr, "The link works once, for %d hours. Whoever has it becomes this person: give it to nobody else.\n", int(identity.InvitationLasts/time.Hour))
+		fmt.Fprintf(e.stderr, "The link works once, for %d hours. Its holder becomes this person: give it to no other.\n", int(identity.InvitationLasts/time.Hour))
 	}
 	return printOne(e.stdout, output, []column[invited]{
 		{"id", func(i invited) any { return i.ID }},

@@ -21,7 +21,7 @@ type recoveryCommands struct {
 	Open   recoveryOpen   `cmd:"" help:"Let customers in: what operators had done is done again."`
 	Skip   recoverySkip   `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
 	Allow  recoveryAllow  `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
-	Claim  recoveryClaim  `cmd:"" help:"Have a server look for what a provider's statement has and nobody sends again: it is adopted where the provider knows it, and never sent."`
+	Claim  recoveryClaim  `cmd:"" help:"Have a server look for what a provider's statement has and no client sends again: it is adopted where the provider knows it, and never sent."`
 	Claims recoveryClaims `cmd:"" help:"List the claims and what became of each."`
 	End    recoveryEnd    `cmd:"" help:"End the recovery, when nothing of it is left."`
 }
@@ -170,7 +170,7 @@ func (c *recoveryStep) run(e *env, entry audit.Entry, step func(o *opened, r *re
 
 type recoveryBegin struct {
 	recoveryStep
-	Since time.Time `name:"since" placeholder:"TIME" help:"What was committed after this moment may be forgotten, such as 2026-03-03T09:00:00Z; nobody knows when absent."`
+	Since time.Time `name:"since" placeholder:"TIME" help:"What was committed after this moment may be forgotten, such as 2026-03-03T09:00:00Z; absent: not known."`
 }
 
 // Run begins a recovery, closed.

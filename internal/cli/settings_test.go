@@ -50,7 +50,7 @@ func TestAnEmptyVariableIsAsNone(t *testing.T) {
 	}
 }
 
-// A proxy may be one address: whoever has one proxy writes no range.
+// A proxy may be one address: an operator with one proxy writes no range.
 func TestATrustedProxyMayBeOneAddress(t *testing.T) {
 	t.Parallel()
 	var root commands

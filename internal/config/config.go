@@ -101,7 +101,7 @@ type OTPTap struct {
 	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"How many one-time passwords of one customer to one range of numbers are judged together; 0: a range never closes."`
 	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Time in which so many must be sent to be judged."`
 	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time after the last of them, in which they may still be verified."`
-	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percent of them that nobody verified, from which the range closes for the customer."`
+	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percent of them that were not verified, from which the range closes for the customer."`
 	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long it stays closed, unless an operator opens it."`
 }
 

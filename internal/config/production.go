@@ -51,7 +51,7 @@ func (s Server) Missing() []string {
 		"TLS or a proxy that ends it: set MAKOLA_TLS_CERT and MAKOLA_TLS_KEY, or MAKOLA_TRUSTED_PROXIES")
 	need((s.TLSCert == "") == (s.TLSKey == ""), "both MAKOLA_TLS_CERT and MAKOLA_TLS_KEY")
 	for _, prefix := range s.TrustedProxies {
-		need(!everybody(prefix), "trusted proxies by their own addresses in MAKOLA_TRUSTED_PROXIES: whoever is in "+prefix.String()+" could claim any address")
+		need(!everybody(prefix), "trusted proxies by their own addresses in MAKOLA_TRUSTED_PROXIES: any host in "+prefix.String()+" could claim any address")
 	}
 	need(s.Secret.Empty() || !s.Secret.Weak(), "a master key of random bytes, for example from openssl rand -hex 32")
 	need(!s.Metrics() || Loopback(s.MetricsListen) || len(s.MetricsToken) >= TokenLength,

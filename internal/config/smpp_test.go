@@ -28,7 +28,7 @@ func smpp(t *testing.T, flags ...string) SMPP {
 
 func TestBindsComeFromVariablesAndFromAFile(t *testing.T) {
 	if none := smpp(t); none.Enabled() {
-		t.Error("a bind is there that nobody configured")
+		t.Error("a bind is there that was not configured")
 	}
 	t.Setenv("MAKOLA_SMPP_PASSWORD", "hunter2")
 	t.Setenv("MAKOLA_SMPP_NETWORKS", "MTN,TELECEL")

@@ -113,7 +113,7 @@ func Owns(path string) bool {
 func New(d Deps) *Console {
 	c := &Console{Deps: d, mux: http.NewServeMux(), assets: page.AssetServer(), cross: http.NewCrossOriginProtection(), sim: simulator{d.Simulator}}
 	if u, err := url.Parse(d.PublicURL); err == nil && u.Host != "" {
-		_ = c.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an address that is none trusts nobody
+		_ = c.cross.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an address that is none trusts no origin
 	}
 	c.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.begin(w, r, nil).refuse(errCrossSite())

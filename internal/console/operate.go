@@ -133,7 +133,7 @@ func stuck(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	l := page.List{Title: "Stuck", Lead: "Open payments whose outcome nobody could find out, longest first. Their money is held; do not pay again.",
+	l := page.List{Title: "Stuck", Lead: "Open payments whose outcome is still unknown, longest first. Their money is held; do not pay again.",
 		Count: strconv.Itoa(len(list)), Columns: columnsOf(true), Rows: v.rowsOf(list, "/ops/payments/", names)}
 	l.Empty = page.Empty{Title: "Nothing is stuck", Text: "Every payment is settled, or its provider still has time."}
 	live, err := v.part("stuck", 5, page.Listing(l))

@@ -94,7 +94,7 @@ func overviewPage(v *visit, o overviewOf) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " is held, and nobody knows the outcome.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " is held; the outcome is unknown.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -218,7 +218,7 @@ func (s story) note() templ.Component {
 // unknownText says why the money of a payment is held.
 func (s story) unknownText() string {
 	p := s.payment
-	text := "Nobody knows whether the provider did it. "
+	text := "It is not known whether the provider did it. "
 	if p.Refusal != payments.RefusalNone {
 		text = "The provider refused it and has not confirmed that it has nothing of it. "
 	}

@@ -16,7 +16,7 @@ type site int
 
 const (
 	public    site = iota // needs no session
-	anyone                // whoever is signed in
+	anyone                // every person who is signed in
 	operators             // a role at the installation
 	tenants               // a role at the tenant of the path, or an operator who looks at it
 )

@@ -124,7 +124,7 @@ func (v *visit) backHere() string {
 	return v.query()
 }
 
-// signInByPassword begins a session of whoever proves to be a person.
+// signInByPassword begins the session of a person.
 func signInByPassword(v *visit) (answer, error) {
 	back, email := local(v.r.PostFormValue("back")), v.r.PostFormValue("email")
 	token, err := v.console.Identity.SignInWithPassword(v.ctx, identity.Attempt{

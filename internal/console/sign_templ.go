@@ -279,7 +279,7 @@ func notSetUp() templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"narrow stack\"><h1>Not set up yet</h1><p>This Makola serves its interface, and its commands work. Its console has no people yet. Whoever operates it makes the first owner on the server, and opens the link that this prints:</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"narrow stack\"><h1>Not set up yet</h1><p>This Makola serves its interface, and its commands work. Its console has no people yet. The operator makes the first owner on the server and opens the link that the command prints:</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -280,7 +280,7 @@ func (v *visit) sendFile(a answer) {
 	h.Set("Content-Disposition", `attachment; filename="`+a.file+`"`)
 	if err := a.write(v.w); err != nil && v.ctx.Err() == nil {
 		v.console.Log.Error("file broke off", "request_id", v.id, "path", v.path(), "error", err)
-		panic(http.ErrAbortHandler) // so that nobody takes half a file for a whole one
+		panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The contacts of a deleted group go in transactions of a thousand rows, whoever removes them, and the group is gone with
+// The contacts of a deleted group go in transactions of a thousand rows, by every remover, and the group is gone with
 // the first.
 func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {

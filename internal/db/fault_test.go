@@ -159,7 +159,7 @@ func TestAfterCommitOfARunThatIsSeenLate(t *testing.T) {
 	})
 }
 
-// Behind a pooler a look may come before the server is done. Where the run after it finds no database, nobody knows
+// Behind a pooler a look may come before the server is done. Where the run after it finds no database, it is not known
 // what became of the first one: it must not be told that nothing was recorded.
 func TestADoubtStaysOne(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
@@ -434,7 +434,7 @@ func TestCountsOfTransactionsRunningWaitingAndRepeated(t *testing.T) {
 }
 
 // Writers that lock in opposite orders deadlock on PostgreSQL; the loser runs
-// again and nobody hears of it.
+// again and no caller hears of it.
 func TestConflictsRunAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		makeItems(t, d)

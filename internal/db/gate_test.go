@@ -90,7 +90,7 @@ func TestTheGateBoundsBulkWork(t *testing.T) {
 	})
 }
 
-// What waits of one tenant is bounded, so that its waiting costs nobody anything.
+// What waits of one tenant is bounded, so that its waiting costs the others nothing.
 func TestTheGateBoundsWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(14, 2)

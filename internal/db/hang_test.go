@@ -61,7 +61,7 @@ func spendAlone(t *testing.T, d *db.DB, key string) error {
 	return d.WriteRecognising(t.Context(), noted(key), func(tx *db.Tx) error { return spend(tx, key) })
 }
 
-// A tenant's bulk statement is ended by the server itself, and nobody else's is.
+// A tenant's bulk statement is ended by the server itself, and no other's is.
 func TestBulkStatementsEndByThemselves(t *testing.T) {
 	d := dbtest.Open(t, db.Postgres)
 	for want, ctx := range map[string]context.Context{"10s": db.Bulk(t.Context(), "a"), "0": t.Context()} {

@@ -113,7 +113,7 @@ func (p *proxy) requests(client, server net.Conn) {
 	}
 }
 
-// pass cuts the line before the server can answer, and lets nobody new in before the server is at the
+// pass cuts the line before the server can answer, and lets no new one in before the server is at the
 // request: we must not look for what it does before it begins.
 func (p *proxy) pass(client, server net.Conn, request []byte) {
 	p.mu.Lock()
@@ -279,7 +279,7 @@ func TestTheLineBreaksDuringCommit(t *testing.T) {
 }
 
 // The server ends our connections (a restart, a failover): what runs is run
-// again, what is idle is replaced, and nobody hears of it.
+// again, what is idle is replaced, and no caller hears of it.
 func TestTheServerEndsOurConnections(t *testing.T) {
 	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 3})
 	fillPurse(t, d)
@@ -324,7 +324,7 @@ func TestTheServerEndsOurConnections(t *testing.T) {
 		return nil
 	})
 	if errors.Is(err, db.ErrAmbiguous) {
-		// The line may have closed before its last words were read. Then nobody knows.
+		// The line may have closed before its last words were read. Then it is not known.
 		_, notes := purse(t, d)
 		if notes != 1 {
 			t.Errorf("a connection that ended before COMMIT committed: %d notes", notes)
@@ -368,7 +368,7 @@ func TestTheServerEndsOurConnections(t *testing.T) {
 	}
 }
 
-// Who gives up in the middle of a question costs its own connection and no other: clients that hang up
+// A caller that gives up in the middle of a question costs its own connection and no other: clients that hang up
 // must not make every connection be opened anew.
 func TestWhoGivesUpCostsOneConnection(t *testing.T) {
 	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 2})
@@ -448,7 +448,7 @@ func TestAServerThatIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	// The near end of a connection: nothing listens there, and nobody else gets the port.
+	// The near end of a connection: nothing listens there, and no other program gets the port.
 	near, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -284,7 +284,7 @@ func TestACommitIsRefused(t *testing.T) {
 	}
 }
 
-// Who gives up in the moment in which the connection comes hands it on and is
+// A caller that gives up in the moment in which the connection comes hands it on and is
 // gone, or commits for those before it.
 func TestTheConnectionIsDeclined(t *testing.T) {
 	for _, next := range []bool{true, false} {
@@ -320,7 +320,7 @@ func TestTheConnectionIsDeclined(t *testing.T) {
 	}
 }
 
-// Who shares with nobody commits for those before it and waits for nobody.
+// A transaction that shares with no other commits for those before it and waits for none.
 func TestATransactionAloneCommitsWithoutWaiting(t *testing.T) {
 	d := openShared(t)
 	var wg sync.WaitGroup

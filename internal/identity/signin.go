@@ -59,7 +59,7 @@ const (
 	lockProof = `SELECT id FROM people WHERE id = $1 AND password = $2 AND disabled_at = 0 FOR UPDATE`
 )
 
-// SignInWithPassword begins a session of whoever proves to be a person by the password and, where that person has a
+// SignInWithPassword begins the session of a person by the password and, where that person has a
 // factor, a code. Each wrong try counts for the account and for the address.
 func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token string, err error) {
 	email := strings.ToLower(strings.TrimSpace(a.Email))

@@ -354,7 +354,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// A job that was to run at once runs at once on whoever finds it in the table, also when the clock of the node that
+// A job that was to run at once runs at once on the node that finds it in the table, also when the clock of the node that
 // added it was ahead: accepted money does not wait for the hour of a clock that was wrong.
 func TestAtOnceWhateverTheClockSaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -270,7 +270,7 @@ func BenchmarkDo(b *testing.B) {
 	})
 }
 
-// A request that has no more time is told that nobody knows, and its batch goes on.
+// A request that has no more time is told that the outcome is unknown, and its batch goes on.
 func TestWhoCannotWaitIsUnsure(t *testing.T) {
 	unsure := errors.New("unsure")
 	g := newGate()

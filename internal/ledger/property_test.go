@@ -169,7 +169,7 @@ func runBatch(ctx context.Context, r *rapid.T, d *db.DB, l *ledger.Ledger, keys 
 			verdicts = run // a run that breaks off before leaves those of the one whose COMMIT is in doubt
 			return nil
 		})
-		// Where every answer is lost nobody knows, and who is told so looks until there is one.
+		// Where every answer is lost the outcome is unknown, and the caller looks until there is one.
 		for there := false; errors.Is(err, db.ErrAmbiguous); {
 			if d.Read(ctx, func(tx *db.Tx) (failed error) { there, failed = landed(tx); return failed }) != nil {
 				continue
@@ -255,8 +255,8 @@ func TestPagesOfOneWalletTakeTurns(t *testing.T) {
 	})
 }
 
-// Ten times as many callers as connections, through lanes and without: nobody
-// waits for a second connection, so nobody waits for ever.
+// Ten times as many callers as connections, through lanes and without: none
+// waits for a second connection, so none waits for ever.
 func TestTenTimesAsManyCallersAsConnections(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {

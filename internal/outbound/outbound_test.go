@@ -161,7 +161,7 @@ func TestNoticesComeBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAClosedConnectionIsNotWrittenTo: the other side hung up while nobody spoke.
+// TestAClosedConnectionIsNotWrittenTo: the other side hung up while neither spoke.
 func TestAClosedConnectionIsNotWrittenTo(t *testing.T) {
 	address := speaker(t, accepted) // one request a connection, without saying so
 	c, opened := newClient(t, nil)
@@ -296,7 +296,7 @@ func TestCallersWaitForASlotOfTheirHostAlone(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept of hosts that nobody speaks with any more.
+// TestNothingIsKept of hosts that are not spoken with any more.
 func TestNothingIsKept(t *testing.T) {
 	c, _ := newClient(t, func(o *Options) { o.KeptFor = time.Millisecond })
 	for range 5 {

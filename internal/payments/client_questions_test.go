@@ -34,7 +34,7 @@ func TestAskedOnceInHintTime(t *testing.T) {
 }
 
 // A clock that is set back ends no questions: what was asked later than now was asked
-// nobody knows how long ago. Two callers whose times cross are no such clock.
+// an unknown time ago. Two callers whose times cross are no such clock.
 func TestAskedBeforeTheClockWasSetBack(t *testing.T) {
 	var q clientQuestions
 	now := time.Unix(1_000_000, 0)

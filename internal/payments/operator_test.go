@@ -38,7 +38,7 @@ func (n *node) sound() {
 	}
 }
 
-// TestAnOperatorsWordEndsWhatIsUnknown ends payments that nobody knows about on an operator's word.
+// TestAnOperatorsWordEndsWhatIsUnknown ends payments of unknown outcome on an operator's word.
 func TestAnOperatorsWordEndsWhatIsUnknown(t *testing.T) {
 	for _, paid := range []bool{true, false} {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -299,7 +299,7 @@ func TestAirtimeRefusalsAndReplays(t *testing.T) {
 	})
 }
 
-// A network whose airtime nobody sells is told apart from one on which nobody collects.
+// A network without airtime is told apart from one without collections.
 func TestAirtimeThatNobodySells(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

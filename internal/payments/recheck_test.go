@@ -17,7 +17,7 @@ func (n *node) pay(count int, r Payout) (ids []string) {
 	t.Helper()
 	for range count {
 		r.Reference = n.fixture.reference()
-		r.CallbackURL = "" // nobody asks what the customer was told
+		r.CallbackURL = "" // what the customer was told is not looked at
 		pay, _, err := n.Payout(t.Context(), n.fixture.caller(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func (n *node) looksPlanned() (count int) {
 }
 
 // TestLooksThatNobodyAnswersHoldUpNobody: a provider that is silent for a day
-// keeps nobody from seeing what another one takes back, and is not asked about
+// hides nothing of what another one takes back, and is not asked about
 // everything again and again.
 func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 	const many = lookBatch + lookSilent + 5
@@ -59,7 +59,7 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
 					t.Fatal(err)
 				}
-				// Those that nobody will answer about come first.
+				// Those without an answer come first.
 				h.second.script(always(pending), always(pending))
 				silent := n.pay(many, h.toTelecel())
 				h.first.script(always(pending), always(pending))

@@ -340,7 +340,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 }
 
 // TestAClaimIsAdoptedAndNeverSent: an operator claims what a provider's statement has
-// and nobody sends again.
+// and no client sends again.
 func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -381,7 +381,7 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 	})
 }
 
-// TestAnAccountThatIsGoneHoldsItsChannels: what it has nobody can ask, until an
+// TestAnAccountThatIsGoneHoldsItsChannels: what it has cannot be asked about, until an
 // operator skips it.
 func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -130,7 +130,7 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 	})
 }
 
-// TestStatusEndsARefusalThatIsHeld: whoever asks for the status has the provider
+// TestStatusEndsARefusalThatIsHeld: a client that asks for the status has the provider
 // asked, and hears the end.
 func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -223,7 +223,7 @@ func TestEveryContradictionIsKept(t *testing.T) {
 }
 
 // TestAWordThatHoldsAfterAllGoesBackToTheFloat: the provider comes back to what it
-// said first. Its book and our float agree again, and nobody gained or lost.
+// said first. Its book and our float agree again, and no party gained or lost.
 func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 	for _, first := range []provider.Outcome{costly(7, 3), failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
 	})
 }
 
-// TestQuestionsHaveALineOfTheirOwn: whoever asks, a rail is asked so many questions
+// TestQuestionsHaveALineOfTheirOwn: from all askers together, a rail is asked so many questions
 // at once and no more.
 func TestQuestionsHaveALineOfTheirOwn(t *testing.T) {
 	var q questionLines

@@ -56,7 +56,7 @@ func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 	})
 }
 
-// While the first request waits for its provider nobody knows what it will hear.
+// While the first request waits for its provider its answer is not known.
 func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -523,13 +523,13 @@ func TestArrowsAreWhole(t *testing.T) {
 				account(p.From, Payment{Tenant: "t", Rail: "r"})
 				account(p.To, Payment{Tenant: "t", Rail: "r"})
 			}
-			// Whoever settles an open payment posts the leg that all others
+			// Each settler of an open payment posts the leg that all others
 			// would post: the ledger lets one of them win.
 			if a.From == StatusPending && !a.To[0].Open() && len(a.Postings) > 0 &&
 				!slices.ContainsFunc(a.Postings, func(p Posting) bool { return p.Leg == LegFinal }) {
 				t.Errorf("%v settles without the leg %s", s, LegFinal)
 			}
-			// Nobody who is final becomes open again.
+			// No final payment becomes open again.
 			if !a.From.Open() && a.From != "" {
 				for _, to := range a.To {
 					if to.Open() {

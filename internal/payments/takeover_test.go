@@ -13,7 +13,7 @@ import (
 )
 
 // crash leaves an accepted payout behind as a node that died would: the row,
-// the holds and the job, and nobody who remembers.
+// the holds and the job, and no memory of it.
 func (n *node) crash(t *testing.T, network string) Payment {
 	t.Helper()
 	_, pay := n.accepted(t, network, false)

@@ -40,7 +40,7 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 	})
 }
 
-// TestWhatHadNoRoomIsSentBeforeItIsAskedAbout: nobody has begun with it, and its job
+// TestWhatHadNoRoomIsSentBeforeItIsAskedAbout: its work has not begun, and its job
 // says so.
 func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -44,7 +44,7 @@ func TestWhatNeverReachedTheSocketIsNotSent(t *testing.T) {
 	}()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	// The near end of a connection: nothing listens there, and nobody else gets the port.
+	// The near end of a connection: nothing listens there, and no other program gets the port.
 	near, err := net.Dial("tcp", plain.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

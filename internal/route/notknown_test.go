@@ -21,7 +21,7 @@ import (
 )
 
 // TestNotKnownIsFoundOutBeforeMoneyDependsOnIt: each status interface is asked
-// for a reference that nobody has, and what is not understood says what to set.
+// for a reference that no payment has, and what is not understood says what to set.
 func TestNotKnownIsFoundOutBeforeMoneyDependsOnIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := `{"message":"Not found","responseCode":"3000","data":null}`

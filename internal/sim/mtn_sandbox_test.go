@@ -272,7 +272,7 @@ func TestTheSandboxsNumbers(t *testing.T) {
 	}
 }
 
-// TestRefundsInTheSandbox: a refund goes to whoever paid, and one of the sandbox's
+// TestRefundsInTheSandbox: a refund goes to the payer, and one of the sandbox's
 // test references comes to what it stands for.
 func TestRefundsInTheSandbox(t *testing.T) {
 	s, clock := manualSim(t, "")
@@ -301,7 +301,7 @@ func TestRefundsInTheSandbox(t *testing.T) {
 	}
 }
 
-// TestConsentInTheSandbox: a customer's particulars are told to whoever has the
+// TestConsentInTheSandbox: a customer's particulars are told to the holder of the
 // consent, and with no other token.
 func TestConsentInTheSandbox(t *testing.T) {
 	s, clock := manualSim(t, "")

@@ -587,7 +587,7 @@ func TestWhatWasEnteredAMomentAgoIsNotKnownYet(t *testing.T) {
 	}
 }
 
-// TestAHangingQuestionStaysUnanswered: the question stays unanswered until whoever asked gives up.
+// TestAHangingQuestionStaysUnanswered: the question stays unanswered until the asker gives up.
 func TestAHangingQuestionStaysUnanswered(t *testing.T) {
 	s, _ := manualSim(t, "")
 	defer s.Close()

@@ -113,7 +113,7 @@ func TestTheMessageCentreIsControlledOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAClosedMessageCentreUnbinds: a simulator that is closed unbinds, and serves nobody any more.
+// TestAClosedMessageCentreUnbinds: a simulator that is closed unbinds, and serves no client any more.
 func TestAClosedMessageCentreUnbinds(t *testing.T) {
 	s, _ := newCentre(t, SMSCOptions{})
 	l := bound(t, s, pdu.Transceiver)

@@ -42,7 +42,7 @@ func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {
 }
 
 // A tenant's receivers that never answer are many, so that each has few connections and all together would have every
-// worker. They hold up nobody else's webhooks.
+// worker. They hold up no other tenant's webhooks.
 func TestEndlessReceiversHoldNobodyUp(t *testing.T) {
 	const receivers = 48
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

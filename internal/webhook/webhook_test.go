@@ -484,7 +484,7 @@ func TestReceiversThatBreakOff(t *testing.T) {
 	}
 	t.Run("nobody there", func(t *testing.T) {
 		r := newRig(t, dbtest.Open(t, db.SQLite), "a", Options{})
-		// The near end of a connection: nothing listens there, and nobody else gets the port.
+		// The near end of a connection: nothing listens there, and no other program gets the port.
 		near, err := net.Dial("tcp", r.inbox.server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -184,7 +184,7 @@ func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestReceiptsWaitForABind: those that fall due while nobody is bound come when somebody is.
+// TestReceiptsWaitForABind: those that fall due without a bind come with the next one.
 func TestReceiptsWaitForABind(t *testing.T) {
 	m := newCentre(t, sim.SMSCOptions{ReceiptWindow: 3})
 	k := m.client(m.bind())
