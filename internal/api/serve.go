@@ -132,12 +132,12 @@ func (c *call) note() {
 			"tenant", c.caller.Tenant, "key", c.caller.KeyID, "took", took)
 	}
 	if c.api.Observe != nil {
-		c.api.Observe(Seen{Route: c.where, Method: seenMethod(c.r.Method), Status: c.status, Took: took})
+		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), Status: c.status, Took: took})
 	}
 }
 
-// seenMethod is a method for the metrics: a client may make up any.
-func seenMethod(method string) string {
+// SeenMethod is a method for the metrics: a client may make up any.
+func SeenMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return method

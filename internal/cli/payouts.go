@@ -95,7 +95,7 @@ func (o *opened) printPayment(e *env, format string, pay payments.Payment) error
 }
 
 // findWindows has a command look at 100,000 payments at once: it may take longer than a page.
-const findWindows = 10
+const findWindows = 20
 
 type payoutsFind struct {
 	common

@@ -7,8 +7,9 @@
 // package identity. What a page is made of is in package page, and the words for states and reasons are in words.go.
 //
 // Files: visit.go carries one request through its checks, routes.go says who may make it, sign.go signs in and out,
-// shell.go is what surrounds a page, refusal.go the pages of errors, live.go the parts that a page asks for again.
-// lists.go, filters.go and csv.go are lists, operate.go the installation's pages and the search, payment.go a payment's
+// shell.go is what surrounds a page, refusal.go the pages of errors, live.go the parts that a page asks for again, observe.go
+// counts requests.
+// lists.go, filters.go and csv.go are lists, campaigns.go messages, operate.go the installation's pages and the search, payment.go a payment's
 // story, account.go one's own account, acts.go what moves money and waits for a second person, policy.go for how
 // many, audits.go what people did. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
 //
@@ -28,6 +29,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/identity"
@@ -71,6 +73,8 @@ type Deps struct {
 	Checks func() []Check
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error
+	// Observe is told how each request was answered; nil: nobody is.
+	Observe func(api.Seen)
 }
 
 // Console answers the requests of browsers.
@@ -123,6 +127,9 @@ func New(d Deps) *Console {
 			continue
 		}
 		c.mux.Handle(route.Method+" "+route.Path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if o, counted := w.(*observed); counted {
+				o.route = route.Path
+			}
 			c.begin(w, r, &route).run()
 		}))
 	}
@@ -130,8 +137,8 @@ func New(d Deps) *Console {
 	return c
 }
 
-// ServeHTTP answers one request.
-func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers one request.
+func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case c.ProxiesOnly && !fromProxy(r, c.TrustedProxies):
 		c.begin(w, r, nil).refuse(errNotEncrypted())

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
@@ -57,4 +59,17 @@ func (v *visit) account(number string) string {
 		return number
 	}
 	return page.Masked(number)
+}
+
+// masks hides an account or phone number in what was said about it, in each way of writing it, from a visitor who may not
+// see it.
+func (v *visit) masks(number string) *strings.Replacer {
+	if number == "" || v.can(seeNumbers) {
+		return strings.NewReplacer()
+	}
+	pairs := []string{number, page.Masked(number)}
+	if m, err := msisdn.Parse(number); err == nil {
+		pairs = append(pairs, m.Local(), page.Masked(m.Local()))
+	}
+	return strings.NewReplacer(pairs...)
 }

@@ -35,13 +35,23 @@ func (v *visit) names(list []payments.Payment) (map[string]string, error) {
 	return names, nil
 }
 
-// rowsOf are payments as rows of a table. With names the first columns say whose they are.
-func (v *visit) rowsOf(list []payments.Payment, base string, names map[string]string) []page.Row {
+// What else a list of payments says of each, beside its own facts.
+const (
+	ofOneKind    = iota
+	ofOneAccount // its kind
+	ofAll        // its kind, and whose it is
+)
+
+// rowsOf are payments as rows of a table. The names are those of the accounts of a list of all.
+func (v *visit) rowsOf(list []payments.Payment, base string, of int, names map[string]string) []page.Row {
 	rows := make([]page.Row, len(list))
 	for i, p := range list {
 		cells := []templ.Component{page.ID(p.Reference)}
-		if names != nil {
-			cells = append(cells, page.Text(names[p.Tenant]), page.Text(kindWords[p.Kind]))
+		if of == ofAll {
+			cells = append(cells, page.Text(names[p.Tenant]))
+		}
+		if of != ofOneKind {
+			cells = append(cells, page.Text(kindWords[p.Kind]))
 		}
 		cells = append(cells, page.Text(p.Channel), page.Text(v.account(p.Account)), page.Money(p.Amount), page.Mark(badgeOf(p)), page.Minute(p.CreatedAt))
 		rows[i] = page.Row{Href: base + p.ID, Cells: cells}
@@ -50,10 +60,13 @@ func (v *visit) rowsOf(list []payments.Payment, base string, names map[string]st
 }
 
 // columnsOf are the columns of rowsOf.
-func columnsOf(all bool) []page.Column {
+func columnsOf(of int) []page.Column {
 	columns := []page.Column{{Name: "Reference"}}
-	if all {
-		columns = append(columns, page.Column{Name: "Account", Minor: true}, page.Column{Name: "Kind", Minor: true})
+	if of == ofAll {
+		columns = append(columns, page.Column{Name: "Account", Minor: true})
+	}
+	if of != ofOneKind {
+		columns = append(columns, page.Column{Name: "Kind", Minor: true})
 	}
 	return append(columns, page.Column{Name: "Channel", Wide: true}, page.Column{Name: "Number", Wide: true}, page.Column{Name: "Amount", Right: true},
 		page.Column{Name: "State"}, page.Column{Name: "Accepted", Minor: true})
@@ -93,7 +106,7 @@ func allPayments(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	l := page.List{Title: "Payments", Filters: fields, Active: v.narrowed(opsFilters...), Clear: "/ops/payments", Columns: columnsOf(true), Rows: v.rowsOf(found.Payments, "/ops/payments/", names)}
+	l := page.List{Title: "Payments", Filters: fields, Active: v.narrowed(opsFilters...), Clear: "/ops/payments", Columns: columnsOf(ofAll), Rows: v.rowsOf(found.Payments, "/ops/payments/", ofAll, names)}
 	if v.can(identity.ExportPayments) {
 		l.CSV = "/ops/payments.csv?" + v.filterQuery(opsFilters...)
 	}
@@ -123,19 +136,15 @@ func (v *visit) pageByKey(l *page.List, found payments.Found) {
 		l.Next = v.query("before", found.More)
 	default:
 		l.Further = v.query("before", found.More)
-		l.Shown = "10,000 payments were looked at; there are older ones"
+		l.Shown = page.Grouped(strconv.Itoa(found.Looked)) + " payments were looked at; there are older ones"
 	}
 }
 
 // opsFields are the filters as a form.
 func (v *visit) opsFields() ([]page.Field, error) {
-	tenants := []page.Option{{Value: "", Text: "Any"}}
-	all, err := v.console.Tenants.List(v.ctx, "", 200)
+	tenants, err := v.tenantField()
 	if err != nil {
 		return nil, err
-	}
-	for _, t := range all {
-		tenants = append(tenants, page.Option{Value: t.ID, Text: t.Name})
 	}
 	providers := []page.Option{{Value: "", Text: "Any"}}
 	seen := map[string]bool{}
@@ -146,11 +155,36 @@ func (v *visit) opsFields() ([]page.Field, error) {
 		}
 	}
 	return append([]page.Field{
-		{Name: "tenant", Label: "Account", Options: tenants, Value: v.param("tenant")},
+		tenants,
 		{Name: "kind", Label: "Kind", Options: anyKind, Value: v.param("kind")},
 		{Name: "status", Label: "State", Options: anyStatus, Value: v.param("status")},
 		{Name: "provider", Label: "Provider", Options: providers, Value: v.param("provider")},
 	}, v.dayFields()...), nil
+}
+
+// mostTenants is how many tenants a filter offers; another one's id can stand in the address.
+const mostTenants = 200
+
+// tenantField is the filter by tenant.
+func (v *visit) tenantField() (page.Field, error) {
+	f := page.Field{Name: "tenant", Label: "Account", Options: []page.Option{{Value: "", Text: "Any"}}, Value: v.param("tenant")}
+	all, err := v.console.Tenants.List(v.ctx, "", mostTenants)
+	if err != nil {
+		return f, err
+	}
+	offered := f.Value == ""
+	for _, t := range all {
+		f.Options = append(f.Options, page.Option{Value: t.ID, Text: t.Name})
+		offered = offered || t.ID == f.Value
+	}
+	if !offered { // so that sending the form again keeps the filter
+		name := f.Value
+		if t, err := v.console.Tenants.Get(v.ctx, f.Value); err == nil { // a name that cannot be read now is left out
+			name = t.Name
+		}
+		f.Options = append(f.Options, page.Option{Value: f.Value, Text: name})
+	}
+	return f, nil
 }
 
 // filterQuery is the query of some parameters.
@@ -186,11 +220,12 @@ var tenantLists = []struct {
 	path, title, key string
 	kind             payments.Kind
 	first            string // what there is to say before the first one
+	guide            string // says how to make one
 }{
-	{"/collections", "Collections", "c", payments.KindCollection, "Money that your customers pay you by mobile money appears here."},
-	{"/payouts", "Payouts", "p", payments.KindPayout, "Money that you send to wallets and bank accounts appears here."},
-	{"/airtime", "Airtime", "a", payments.KindTopUp, "Airtime that you buy appears here."},
-	{"/data", "Data packages", "d", payments.KindBundle, "Data packages that you buy appear here."},
+	{"/collections", "Collections", "c", payments.KindCollection, "Money that your customers pay you by mobile money appears here.", "/docs/collecting"},
+	{"/payouts", "Payouts", "p", payments.KindPayout, "Money that you send to wallets and bank accounts appears here.", "/docs/paying-out"},
+	{"/airtime", "Airtime", "a", payments.KindTopUp, "Airtime that you buy appears here.", "/docs/airtime-data"},
+	{"/data", "Data packages", "d", payments.KindBundle, "Data packages that you buy appear here.", "/docs/airtime-data"},
 }
 
 // tenantPayments is a list of one tenant's payments of one kind, with totals.
@@ -215,8 +250,8 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		l := page.List{Title: kind.title, Active: v.narrowed("status", "from", "to"), Clear: base + kind.path, Columns: columnsOf(false),
-			Rows: v.rowsOf(found.Rows, base+"/payments/", nil)}
+		l := page.List{Title: kind.title, Active: v.narrowed("status", "from", "to"), Clear: base + kind.path, Columns: columnsOf(ofOneKind),
+			Rows: v.rowsOf(found.Rows, base+"/payments/", ofOneKind, nil)}
 		l.Filters = append([]page.Field{{Name: "status", Label: "State", Options: anyStatus, Value: f.Status}}, v.dayFields()...)
 		if v.can(identity.ExportPayments) {
 			l.Count = page.Grouped(strconv.FormatInt(found.Total, 10))
@@ -226,19 +261,19 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 		if found.Page == 1 && !l.Active {
 			l.Newer = base + kind.path + "?newer=" + strconv.FormatInt(found.Total, 10)
 		}
-		l.Empty = v.emptyList(found, l.Active, base+kind.path, kind.first)
+		l.Empty = v.emptyList(found, l.Active, base+kind.path, kind.first, kind.guide)
 		return answer{title: kind.title, body: page.Listing(l)}, nil
 	}
 }
 
-func (v *visit) emptyList(found payments.Page, narrowed bool, clear, first string) page.Empty {
+func (v *visit) emptyList(found payments.Page, narrowed bool, clear, first, guide string) page.Empty {
 	switch {
 	case found.Total > 0:
 		return page.Empty{Title: "Past the end", Text: fmt.Sprintf("There are %d pages.", found.LastPage), Href: v.query("page", ""), Do: "To the first page"}
 	case narrowed:
 		return page.Empty{Title: "Nothing matches", Text: "No payment passes these filters.", Href: clear, Do: "Clear the filters"}
 	}
-	return page.Empty{Title: "None yet", Text: first, Href: "/docs", Do: "Read how"}
+	return page.Empty{Title: "None yet", Text: first, Href: guide, Do: "Read how"}
 }
 
 // historyFilter reads the filters of a tenant's list.

@@ -32,7 +32,11 @@ func search(v *visit) (answer, error) {
 		base = "/app/" + v.tenant.ID
 	}
 	text := v.param("q")
-	l := page.List{Title: "Search", Columns: columnsOf(v.route.Site == operators)}
+	of := ofOneAccount
+	if v.route.Site == operators {
+		of = ofAll
+	}
+	l := page.List{Title: "Search", Columns: columnsOf(of)}
 	if text == "" {
 		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, or a part of a name."}
 		return answer{title: "Search", body: page.Listing(l)}, nil
@@ -51,7 +55,7 @@ func search(v *visit) (answer, error) {
 		}
 	}
 	l.Title = "Search: " + page.Visible(text)
-	l.Rows = v.rowsOf(found.Payments, base+"/payments/", names)
+	l.Rows = v.rowsOf(found.Payments, base+"/payments/", of, names)
 	v.pageByKey(&l, found)
 	l.Empty = page.Empty{Title: "Nothing found", Text: "No payment that was looked at has this reference, number, amount or name."}
 	return answer{title: "Search", body: page.Listing(l)}, nil
@@ -73,7 +77,7 @@ func overview(v *visit) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		o.latest = v.rowsOf(found.Payments, "/ops/payments/", names)
+		o.latest = v.rowsOf(found.Payments, "/ops/payments/", ofAll, names)
 	}
 	if o.providers, err = v.providers(); err != nil {
 		return answer{}, err
@@ -134,7 +138,7 @@ func stuck(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	l := page.List{Title: "Stuck", Lead: "Open payments whose outcome is still unknown, longest first. Their money is held; do not pay again.",
-		Count: strconv.Itoa(len(list)), Columns: columnsOf(true), Rows: v.rowsOf(list, "/ops/payments/", names)}
+		Count: strconv.Itoa(len(list)), Columns: columnsOf(ofAll), Rows: v.rowsOf(list, "/ops/payments/", ofAll, names)}
 	l.Empty = page.Empty{Title: "Nothing is stuck", Text: "Every payment is settled, or its provider still has time."}
 	live, err := v.part("stuck", 5, page.Listing(l))
 	return answer{title: "Stuck", body: live}, err
@@ -251,7 +255,7 @@ func (v *visit) latestOfTenant() ([]page.Row, error) {
 		all = append(all, found.Rows...)
 	}
 	slices.SortFunc(all, func(a, b payments.Payment) int { return cmp.Compare(b.ID, a.ID) })
-	return v.rowsOf(all[:min(len(all), 10)], "/app/"+v.tenant.ID+"/payments/", nil), nil
+	return v.rowsOf(all[:min(len(all), 10)], "/app/"+v.tenant.ID+"/payments/", ofOneAccount, nil), nil
 }
 
 // providerLine is how one provider does one operation.
@@ -344,60 +348,4 @@ func checks(v *visit) (answer, error) {
 	}
 	live, err := v.part("checks", 5, page.Listing(l))
 	return answer{title: l.Title, body: live}, err
-}
-
-// campaigns lists a tenant's campaigns and one-time passwords.
-func campaigns(v *visit) (answer, error) {
-	list, err := v.console.Messaging.Campaigns(v.ctx, v.tenant.ID, v.param("before"), pageRows+1)
-	if err != nil {
-		return answer{}, err
-	}
-	base := "/app/" + v.tenant.ID + "/messages"
-	l := page.List{Title: "Messages", Columns: []page.Column{{Name: "Sent"}, {Name: "Kind", Minor: true}, {Name: "Sender"}, {Name: "Recipients", Right: true}, {Name: "Credits", Right: true, Minor: true}, {Name: "State"}},
-		Empty: page.Empty{Title: "None yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs", Do: "Read how"}}
-	if len(list) > pageRows {
-		list = list[:pageRows]
-		l.Next = v.query("before", list[pageRows-1].ID)
-	}
-	if v.param("before") != "" {
-		l.Prev = v.query("before", "")
-	}
-	for _, c := range list {
-		l.Rows = append(l.Rows, page.Row{Href: base + "/" + c.ID, Cells: []templ.Component{page.Text(page.When(c.CreatedAt)), page.Text(messageKinds[string(c.Kind)]), page.Text(c.Sender),
-			page.Text(strconv.FormatInt(c.Recipients, 10)), page.Text(strconv.FormatInt(c.Cost(), 10)), page.Mark(worded(campaignBadges, string(c.Status)))}})
-	}
-	return answer{title: l.Title, body: page.Listing(l)}, nil
-}
-
-// campaign is one campaign with what became of its messages.
-func campaign(v *visit) (answer, error) {
-	number := int64(1)
-	if text := v.param("page"); text != "" {
-		var err error
-		if number, err = strconv.ParseInt(text, 10, 64); err != nil || number < 1 {
-			return answer{}, problem.Field("page", "must be a number from 1")
-		}
-	}
-	found, err := v.console.Messaging.CampaignMessages(v.ctx, v.tenant.ID, v.r.PathValue("id"), number, pageRows)
-	if problem.Is(err, problem.NotFound) {
-		err = errNoPage()
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	l := page.List{Title: "Recipients", Count: strconv.FormatInt(found.Total, 10),
-		Columns: []page.Column{{Name: "Number"}, {Name: "State"}, {Name: "Credits", Right: true, Minor: true}, {Name: "Submitted", Minor: true}, {Name: "Delivered", Minor: true}, {Name: "Why", Minor: true}},
-		Empty:   page.Empty{Title: "Past the end", Text: "This campaign has fewer pages.", Href: v.query("page", ""), Do: "To the first page"}}
-	for _, m := range found.Messages {
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(v.account(m.Recipient)), page.Mark(worded(messageBadges, string(m.Status))), page.Text(strconv.FormatInt(m.Credits, 10)),
-			page.Time(m.SubmittedAt), page.Time(m.DeliveredAt), page.Text(m.Error)}})
-	}
-	if number > 1 {
-		l.Prev = v.query("page", strconv.FormatInt(number-1, 10))
-	}
-	if number*pageRows < found.Total {
-		l.Next = v.query("page", strconv.FormatInt(number+1, 10))
-	}
-	live, err := v.part("campaign", 5, campaignPage(v, found.Campaign, l))
-	return answer{title: "Message " + found.Campaign.Sender, body: live}, err
 }

@@ -240,7 +240,7 @@ func (s story) steps(v *visit) []page.Step {
 	p := s.payment
 	steps := []page.Step{{At: p.CreatedAt, Tone: page.Good, What: "Accepted", Text: fmt.Sprintf("%s %s, charges %s", kindWords[p.Kind], page.Cedis(p.Amount), page.Cedis(p.Charges))}}
 	for _, x := range s.exchanges {
-		steps = append(steps, exchangeStep(x, v.can(identity.ReadExchanges)))
+		steps = append(steps, exchangeStep(x, v.can(identity.ReadExchanges), v.masks(p.Account)))
 	}
 	if !p.RefusedAt.IsZero() {
 		steps = append(steps, page.Step{At: p.RefusedAt, Tone: page.Unknown, What: "The provider refused it, unconfirmed", Text: provider.Sentence(p.RefusalReason)})
@@ -266,7 +266,7 @@ func (s story) steps(v *visit) []page.Step {
 }
 
 // exchangeStep is what was said to a provider, and what it answered.
-func exchangeStep(x route.Exchange, whole bool) page.Step {
+func exchangeStep(x route.Exchange, whole bool, masks *strings.Replacer) page.Step {
 	step := page.Step{At: x.At, What: providerName(x.Provider) + ": " + exchangeWord(x.Operation)}
 	took := fmt.Sprintf("%d ms", max(x.Took.Milliseconds(), 1))
 	switch {
@@ -280,7 +280,8 @@ func exchangeStep(x route.Exchange, whole bool) page.Step {
 	if whole {
 		step.Fold = "Exchange, redacted"
 		said := x.Method + " " + x.URL + "\n\n" + indented([]byte(x.Request))
-		step.More = page.Join(page.Pre("Request", said), page.Pre("Answer", cmp.Or(indented([]byte(x.Answer)), x.Err, "nothing")))
+		heard := cmp.Or(indented([]byte(x.Answer)), x.Err, "nothing")
+		step.More = page.Join(page.Pre("Request", masks.Replace(said)), page.Pre("Answer", masks.Replace(heard)))
 	}
 	return step
 }
@@ -309,7 +310,7 @@ func (d delivered) steps(whole bool) []page.Step {
 func (s story) transferRows() []page.Row {
 	var rows []page.Row
 	for _, t := range s.transfers {
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(strings.ReplaceAll(t.Leg, "_", " ")), page.Text(accountWord(t.From)), page.Text(accountWord(t.To)), page.Money(money.Pesewas(t.Amount)), page.Time(t.At)}})
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(legWord(t.Leg)), page.Text(accountWord(t.From)), page.Text(accountWord(t.To)), page.Money(money.Pesewas(t.Amount)), page.Time(t.At)}})
 	}
 	return rows
 }

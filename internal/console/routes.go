@@ -98,6 +98,8 @@ func opsRoutes() []Route {
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
 		{Method: http.MethodGet, Path: "/ops/search", Permission: identity.ReadPayments, Inputs: []Input{before, {"q", 200}}, handle: search},
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
+		{Method: http.MethodGet, Path: "/ops/messages", Permission: identity.ReadMessages, Inputs: []Input{before, {"tenant", 36}}, handle: allCampaigns},
+		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: opsCampaign},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
 		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},

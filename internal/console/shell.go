@@ -52,6 +52,7 @@ var opsNav = []navItem{
 	{"", "Overview", "v", identity.ReadHome},
 	{"/payments", "Payments", "p", identity.ReadPayments},
 	{"/stuck", "Stuck", "s", identity.ReadPayments},
+	{"/messages", "Messages", "m", identity.ReadMessages},
 	{"/tenants", "Accounts", "a", identity.ReadTenants},
 	{"/acts", "Acts", "t", identity.ReadActs},
 	{"/policy", "Policy", "y", identity.ReadActs},

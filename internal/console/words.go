@@ -84,6 +84,13 @@ func providerName(name string) string {
 	return name
 }
 
+// legWords name the movements of a payment in the ledger.
+var legWords = map[string]string{
+	payments.LegHold: "Amount held", payments.LegFee: "Charges held", payments.LegFinal: "Amount settled", payments.LegFinalFee: "Charges settled",
+	payments.LegTurned: "Amount corrected", payments.LegTurnedFee: "Charges corrected", payments.LegTurnedRest: "Rest corrected",
+	payments.LegProviderFee: "Provider's fee", payments.LegCommission: "Provider's commission",
+}
+
 // exchangeWords say what an exchange with a provider was about.
 var exchangeWords = map[string]string{
 	"collect": "the payer was asked", "requesttopay": "the payer was asked", "disburse": "submitted", "disburse_wallet": "submitted", "disburse_bank": "submitted",
@@ -139,6 +146,14 @@ var checkWords = map[string]string{"ledger": "Ledger", "payments": "Payments aga
 // messageKinds name the kinds of sends.
 var messageKinds = map[string]string{"campaign": "Campaign", "otp": "One-time password"}
 
+// messageWhy is why a message failed: the operators' codes are numbers, our own reasons words.
+func messageWhy(code string) string {
+	if code != "" && strings.Trim(code, "0123456789") == "" {
+		return "the operator's code " + code
+	}
+	return strings.ReplaceAll(code, "_", " ")
+}
+
 // accountWord names an account of the ledger.
 func accountWord(id ledger.AccountID) string {
 	name, of, _ := strings.Cut(string(id), "/")
@@ -153,3 +168,11 @@ func accountWord(id ledger.AccountID) string {
 
 // upper begins a word with a capital letter.
 func upper(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// legWord is the catalogue's word for a movement.
+func legWord(leg string) string {
+	if word := legWords[leg]; word != "" {
+		return word
+	}
+	return upper(strings.ReplaceAll(leg, "_", " "))
+}

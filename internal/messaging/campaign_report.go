@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -62,15 +63,26 @@ func noCampaign() error {
 	return problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
 }
 
-const listCampaigns = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND ($2 = '' OR c.id < $2) ORDER BY c.id DESC LIMIT $3`
+const (
+	listCampaigns    = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id < $2 ORDER BY c.id DESC LIMIT $3`
+	listAllCampaigns = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.id < $1 ORDER BY c.id DESC LIMIT $2`
+)
 
-// Campaigns reads at most limit campaigns of a tenant, newest first: those older than the campaign with the id
-// before, or the newest when before is empty.
+// afterAnyID is greater than every id, which is made of hexadecimal digits and dashes.
+const afterAnyID = "g"
+
+// Campaigns reads at most limit campaigns of a tenant, or of all tenants where tenant is empty, newest first: those older
+// than the campaign with the id before, or the newest when before is empty.
 func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit int) ([]Campaign, error) {
+	before = cmp.Or(before, afterAnyID)
+	query, args := listCampaigns, []any{tenant, before, limit}
+	if tenant == "" {
+		query, args = listAllCampaigns, args[1:]
+	}
 	var all []Campaign
 	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		all = nil
-		return tx.Query(listCampaigns, []any{tenant, before, limit}, func(r *db.Row) error {
+		return tx.Query(query, args, func(r *db.Row) error {
 			var c Campaign
 			err := c.scan(r)
 			all = append(all, c)

@@ -1,11 +1,13 @@
 package messaging
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -95,4 +97,33 @@ func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
 	if list, err = h.Campaigns(t.Context(), "shop", list[0].ID, 10); err != nil || len(list) != 1 || list[0].ID != c.ID {
 		t.Errorf("%+v, %v", list, err)
 	}
+}
+
+// Operators see what all tenants sent, newest first, and go on by key; a tenant sees its own.
+func TestOperatorsListTheCampaignsOfAllTenants(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		mine := h.mustSend("mine", "0240000001")
+		other, sender := h.customer("other", 10, "Bantama")
+		theirs, _, err := h.Send(t.Context(), idempotency.Caller{Tenant: other.ID}, Send{SenderID: sender.ID, Message: "theirs", Recipients: []string{"0240000002"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			tenant, before string
+			want           []string
+		}{
+			{"", "", []string{theirs.ID, mine.ID}}, {"", theirs.ID, []string{mine.ID}}, {"", mine.ID, nil},
+			{"shop", "", []string{mine.ID}}, {"other", "", []string{theirs.ID}}, {"shop", mine.ID, nil}, {"nobody", "", nil},
+		} {
+			list, err := h.Campaigns(t.Context(), c.tenant, c.before, 10)
+			var got []string
+			for _, campaign := range list {
+				got = append(got, campaign.ID)
+			}
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("of %q before %q: %v, %v, not %v", c.tenant, c.before, got, err, c.want)
+			}
+		}
+	})
 }

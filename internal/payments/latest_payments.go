@@ -54,9 +54,10 @@ func (p *Payments) Latest(ctx context.Context, n Narrow) (Found, error) {
 		found = Found{}
 		var end string
 		var looked int
-		if _, err := tx.One(windowEnd, []any{top, bottom, searchWindow}, &end, &looked); err != nil || looked == 0 {
+		if _, err := tx.One(windowEnd, []any{top, bottom, filterWindow}, &end, &looked); err != nil || looked == 0 {
 			return err
 		}
+		found.Looked = looked
 		args := []any{top, end, n.Tenant, string(n.Kind), n.Status, n.Channel, n.Rail, n.Limit}
 		if err := tx.Query(latestInWindow, args, appendPayment(&found.Payments)); err != nil {
 			return err
@@ -64,7 +65,7 @@ func (p *Payments) Latest(ctx context.Context, n Narrow) (Found, error) {
 		switch {
 		case len(found.Payments) == n.Limit:
 			found.More = found.Payments[n.Limit-1].ID
-		case looked == searchWindow:
+		case looked == filterWindow:
 			found.More = end
 		}
 		return nil

@@ -27,7 +27,7 @@ type Search struct {
 	To     time.Time // before which it was accepted; zero: no bound
 	Before string    // id of the payment before which to search further; empty: from the newest on
 	Limit  int       // at most so many
-	// Windows is how many times 10,000 payments are looked at, where no index finds the text; 0 is once.
+	// Windows is how many times 5,000 payments are looked at, where no index finds the text; 0 is once.
 	Windows int
 }
 
@@ -37,12 +37,17 @@ type Found struct {
 	// More, if not empty, is the id before which to search further: older payments
 	// were not looked at.
 	More string
+	// Looked is how many payments were looked at, where no index found them.
+	Looked int
 }
 
 // The bounds of a search. What has an index is found at once, however old it is.
 // Anything else is looked for among the newest payments of the range, which costs
 // the same however many there are.
-const searchWindow = 10_000 // payments that one statement looks at
+const (
+	filterWindow = 10_000 // payments that one statement of Latest looks at
+	searchWindow = 5_000  // ... and one of Search, which compares texts
+)
 
 // never matches nothing: no stored text holds a control character.
 const never = "\x01"
@@ -130,6 +135,7 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 		if _, err := tx.One(windowEnd, []any{top, bottom, searchWindow}, &end, &n); err != nil || n == 0 {
 			return found, err
 		}
+		found.Looked += n
 		var rows []Payment
 		if err := tx.Query(searchInWindow, append([]any{top, end, s.Tenant}, s.terms()...), appendPayment(&rows)); err != nil {
 			return found, err

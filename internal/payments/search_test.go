@@ -106,10 +106,10 @@ SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel
 '', '', '', '', '', '', '', '', '', 'success', rail, created_at, created_at FROM payments, many WHERE id = '`+pay.ID+`'`)
 		s := Search{Text: pay.Amount.String(), Limit: 10}
 		found, err := n.Search(t.Context(), s)
-		if err != nil || len(found.Payments) != 0 || found.More != "f190001" {
+		if err != nil || len(found.Payments) != 0 || found.More != "f195001" || found.Looked != 5_000 {
 			t.Fatalf("the search of a page: %+v, %v", found, err)
 		}
-		s.Windows = 10
+		s.Windows = 20
 		found, err = n.Search(t.Context(), s)
 		if err != nil || len(found.Payments) != 0 || found.More != "f100001" {
 			t.Fatalf("the first search: %+v, %v", found, err)

@@ -35,6 +35,9 @@
 		if (e.target.id === "keys-on") localStorage.setItem("keys", e.target.checked ? "on" : "off");
 	});
 
+	// On a narrow screen the pages are in a line that is scrolled.
+	document.querySelector(".nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});
+
 	// Keys. They are off while somebody types, and for good where they were switched off.
 	const keysOn = () => localStorage.getItem("keys") !== "off";
 	const keys = () => {

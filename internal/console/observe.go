@@ -1,0 +1,51 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/page"
+)
+
+// routeOther stands in the metrics for every path that is no page: clients make up any.
+const routeOther = "console"
+
+// observed remembers how a request was answered, for the metrics.
+type observed struct {
+	http.ResponseWriter
+	route  string // the pattern of the page's path, which no id gets into
+	status int
+}
+
+func (o *observed) WriteHeader(status int) {
+	if o.status == 0 {
+		o.status = status
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+func (o *observed) Write(text []byte) (int, error) {
+	if o.status == 0 {
+		o.status = http.StatusOK
+	}
+	return o.ResponseWriter.Write(text)
+}
+
+// Unwrap gives http.ResponseController what this stands around.
+func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// ServeHTTP answers one request and counts it.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := c.Clock.Now()
+	o := &observed{ResponseWriter: w, route: routeOther}
+	defer func() {
+		if c.Observe != nil {
+			c.Observe(api.Seen{Route: o.route, Method: api.SeenMethod(r.Method), Status: max(o.status, http.StatusOK), Took: c.Clock.Now().Sub(begun)})
+		}
+	}()
+	if strings.HasPrefix(r.URL.Path, page.Assets) {
+		o.route = page.Assets
+	}
+	c.serve(o, r)
+}
