@@ -63,7 +63,7 @@ var opsNav = []navItem{
 }
 
 var appNav = []navItem{
-	{"", "Home", "o", identity.ReadHome},
+	{"", "Home", "e", identity.ReadHome},
 	{"/collections", "Collections", "c", identity.ReadPayments},
 	{"/payouts", "Payouts", "p", identity.ReadPayments},
 	{"/airtime", "Airtime", "a", identity.ReadPayments},
