@@ -86,7 +86,7 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed") {
+		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	return err

@@ -522,3 +522,20 @@ func TestAGroupCommitIsTwoExchanges(t *testing.T) {
 		}
 	})
 }
+
+// A question that meets a conflict as its time ends says that the database is away, not that something went wrong.
+func TestAConflictAtTheEndOfAQuestionsTimeIsUnavailable(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		f.Decide(func(db.Boundary) db.Fault { cancel(); return db.FaultConflict })
+		err := d.Read(ctx, func(tx *db.Tx) error {
+			var n int64
+			_, err := tx.One(`SELECT 1`, nil, &n)
+			return err
+		})
+		if !errors.Is(err, db.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+	})
+}

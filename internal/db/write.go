@@ -223,7 +223,7 @@ func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		if pauseErr := pause(ctx, try); pauseErr != nil {
-			return err
+			return fmt.Errorf("%w: %w", ErrUnavailable, err) // a conflict alone is no problem that a transport knows
 		}
 		d.retried.Add(1)
 	}
