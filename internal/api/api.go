@@ -43,6 +43,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -85,6 +86,9 @@ type Deps struct {
 	// Observe is told of every request when it is over; it may be nil. It
 	// must not block.
 	Observe func(Seen)
+	// Refused is told of every request under /api/v1 that was refused or failed,
+	// when it is over; it may be nil. It must not block.
+	Refused func(requestlog.Request)
 }
 
 // Seen is one request for the metrics. Route is a path of the table and Method

@@ -19,6 +19,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -47,10 +48,12 @@ type call struct {
 	route  *Route
 	where  string // the route's path for the metrics
 	params []string
-	caller access.Caller
-	tenant tenant.Tenant
-	body   []byte
-	held   held // of the memory for bodies
+	// interfaced says that the path is under /api/v1.
+	interfaced bool
+	caller     access.Caller
+	tenant     tenant.Tenant
+	body       []byte
+	held       held // of the memory for bodies
 
 	status  int
 	out     writer
@@ -134,6 +137,20 @@ func (c *call) note() {
 	if c.api.Observe != nil {
 		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), Status: c.status, Took: took})
 	}
+	if c.status >= 400 && c.status != statusHungUp && c.failure != nil && c.interfaced && c.api.Refused != nil {
+		c.api.Refused(c.refusedRequest(took))
+	}
+}
+
+// refusedRequest is the request for the log of requests.
+func (c *call) refusedRequest(took time.Duration) requestlog.Request {
+	message, fields := c.blamed(c.failure)
+	r := requestlog.Request{RequestID: c.id, Tenant: c.caller.Tenant, At: c.begun, Took: took, Method: SeenMethod(c.r.Method), Endpoint: c.where,
+		Status: c.status, Code: c.failure.Code, Message: message, Fields: fields, Key: c.caller.KeyID}
+	if from := c.address(); from.IsValid() {
+		r.Origin = from.String()
+	}
+	return r
 }
 
 // SeenMethod is a method for the metrics: a client may make up any.
@@ -170,6 +187,7 @@ func (c *call) run() error {
 // interfaces answers what is under /api/v1. The order of its checks is part of
 // the interface: size, key, path and method, rate, permission, then the body.
 func (c *call) interfaces(path string) error {
+	c.interfaced = true
 	e, params := c.api.find(path)
 	var r *Route
 	limit := int64(moneyBody)

@@ -26,6 +26,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -63,6 +64,7 @@ type parts struct {
 	acts      *acts.Acts
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
+	requests  *requestlog.Log
 	routes    *route.Table
 	enquiries *enquiry.Enquiries
 	treasury  *treasury.Treasury
@@ -153,6 +155,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Development: !a.production})
+	a.requests = requestlog.New(a.db, a.clock, a.log)
 	// The adapters report their exchanges to the table that is made of them.
 	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })
 	a.later(func(context.Context) error {
@@ -203,6 +206,8 @@ func (a *App) startParts(ctx context.Context) error {
 		return err
 	}
 	a.later(a.routes.Stop)
+	a.requests.Start()
+	a.later(a.requests.Stop)
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
 	a.jobs.Periodic("ledger-check", cmp.Or(a.opts.BooksEvery, booksCheckGap), a.checkBooks)
 	a.jobs.Periodic("provider-not-known", notKnownEvery, a.routes.AskNotKnown)
@@ -260,6 +265,9 @@ func (a *App) prune(ctx context.Context) error {
 		return err
 	}
 	if err := a.enquiries.Prune(ctx); err != nil {
+		return err
+	}
+	if err := a.requests.Prune(ctx); err != nil {
 		return err
 	}
 	_, err := a.routes.Prune(ctx, a.clock.Now().Add(-keepExchanges))

@@ -67,6 +67,7 @@ func newMeters(a *App) *meters {
 	build.Set(1)
 	m.registry.MustRegister(build)
 	m.registry.MustRegister(a.routes.Collectors()...)
+	m.registry.MustRegister(a.requests.Collectors()...)
 	m.registry.MustRegister(a.payments.Collectors()...)
 	m.registry.MustRegister(a.messaging.Collectors()...)
 	for _, r := range a.sms {

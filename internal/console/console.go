@@ -11,7 +11,7 @@
 // counts requests.
 // lists.go, filters.go and csv.go are lists, campaigns.go messages, operate.go the installation's pages and the search, payment.go a payment's
 // story, account.go one's own account, acts.go what moves money and waits for a second person, policy.go for how
-// many, audits.go what people did. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
+// many, audits.go what people did, requests.go what the JSON interface refused. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package console
@@ -37,6 +37,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
@@ -53,6 +54,7 @@ type Deps struct {
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging
 	Webhooks  *webhook.Webhooks
+	Requests  *requestlog.Log
 	Routes    *route.Table
 	Clock     *clock.Clock
 	Log       *slog.Logger

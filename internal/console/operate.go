@@ -38,8 +38,11 @@ func search(v *visit) (answer, error) {
 	}
 	l := page.List{Title: "Search", Columns: columnsOf(of)}
 	if text == "" {
-		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, or a part of a name."}
+		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, a part of a name, or the id of a request that was refused."}
 		return answer{title: "Search", body: page.Listing(l)}, nil
+	}
+	if to, err := v.requestCalled(base, text); to != "" || err != nil {
+		return answer{to: to}, err
 	}
 	found, err := v.console.Payments.Search(v.ctx, payments.Search{Text: text, Tenant: v.tenant.ID, Before: v.param("before"), Limit: pageRows})
 	if err != nil {

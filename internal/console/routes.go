@@ -105,6 +105,8 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},
 		{Method: http.MethodGet, Path: "/ops/policy", Permission: identity.ReadActs, handle: policyPage},
 		{Method: http.MethodPost, Path: "/ops/policy", Permission: identity.MakePolicy, Inputs: []Input{{"id", 36}, {"kind", 40}, {"tenant", 36}, {"amount", 20}, {"checkers", 2}, reason}, handle: setPolicy},
+		{Method: http.MethodGet, Path: "/ops/requests", Permission: identity.ReadRequests, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), handle: requestList},
+		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
 		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, handle: floats},
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: identity.ReadChecks, handle: checks},
@@ -144,6 +146,8 @@ func appRoutes() []Route {
 		{Method: http.MethodGet, Path: base + "/payments/{id}", Permission: identity.ReadPayments, handle: tenantPayment},
 		{Method: http.MethodPost, Path: base + "/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
 		{Method: http.MethodGet, Path: base + "/search", Permission: identity.ReadPayments, Inputs: []Input{{"before", 36}, {"q", 200}}, handle: search},
+		{Method: http.MethodGet, Path: base + "/requests", Permission: identity.ReadRequests, Inputs: requestFilters, handle: requestList},
+		{Method: http.MethodGet, Path: base + "/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: base + "/messages", Permission: identity.ReadMessages, Inputs: []Input{{"before", 36}}, handle: campaigns},
 		{Method: http.MethodGet, Path: base + "/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: campaign},
 	}

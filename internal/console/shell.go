@@ -57,6 +57,7 @@ var opsNav = []navItem{
 	{"/acts", "Acts", "t", identity.ReadActs},
 	{"/policy", "Policy", "y", identity.ReadActs},
 	{"/audit", "Audit log", "l", identity.ReadAudit},
+	{"/requests", "Requests", "q", identity.ReadRequests},
 	{"/providers", "Providers", "r", identity.ReadProviders},
 	{"/float", "Float", "f", identity.ReadTreasury},
 	{"/checks", "Checks", "c", identity.ReadChecks},
@@ -70,6 +71,7 @@ var appNav = []navItem{
 	{"/data", "Data packages", "d", identity.ReadPayments},
 	{"/messages", "Messages", "m", identity.ReadMessages},
 	{"/acts", "Acts", "t", identity.ReadActs},
+	{"/requests", "Requests", "q", identity.ReadRequests},
 }
 
 // nav is the navigation of a site, as far as the visitor's role goes.

@@ -82,6 +82,7 @@ const (
 	ReadWebhooks   Permission = "webhooks.read"
 	ReplayWebhooks Permission = "webhooks.replay"
 	ReadMessages   Permission = "messages.read"
+	ReadRequests   Permission = "requests.read"
 	ReadBalances   Permission = "balances.read"
 	ReadAudit      Permission = "audit.read"
 	ReadTenants    Permission = "tenants.read"
@@ -138,6 +139,9 @@ var policy = []Grant{
 	{ReadMessages, "see campaigns and what became of their messages",
 		[]Role{Owner, Admin, Marketing, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Support, Auditor}},
+	{ReadRequests, "see requests of the JSON interface that were refused or failed",
+		[]Role{Owner, Admin, Developer, Support, Auditor},
+		[]Role{Owner, Operations, Approver, Support, SRE, Auditor}},
 	{ReadBalances, "see balances",
 		[]Role{Owner, Admin, Finance, Signatory, Auditor},
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},

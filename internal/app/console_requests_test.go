@@ -1,0 +1,72 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/requestlog"
+)
+
+// refusedOnce sends a request of the demo account that is refused, and waits until the log has it.
+func (b *browsed) refusedOnce(key, requestID string) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.ready.APIURL+"/payment-api/momopay", strings.NewReader(`{"amount":"-1","phone_number":"0241234567x"}`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("X-Api-Key", key)
+	r.Header.Set("X-Request-Id", requestID)
+	if p := b.read(r); p.StatusCode < 400 {
+		b.t.Fatalf("it answers %d %s", p.StatusCode, p.text)
+	}
+	if err := b.requests.Flush(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestARefusedRequestIsAPageThatTheSearchFinds(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.ready.SignInURL)
+	b.refusedOnce(b.ready.APIKey, "req_of_demo_0001")
+	b.refusedOnce("mk_test_nonsense", "req_of_nobody_01")
+	own, ops := "/app/"+demoTenant, "/ops"
+	for _, base := range []string{own, ops} {
+		to := b.want(http.StatusSeeOther, base+"/search?q=req_of_demo_0001").Header.Get("Location")
+		if !strings.HasPrefix(to, base+"/requests/") {
+			t.Fatalf("%s: the search leads to %q", base, to)
+		}
+		p := b.want(http.StatusOK, to, "req_of_demo_0001", "payment-api/momopay", "422 ", "Field amount", "/docs/errors/")
+		if strings.Contains(p.text, "0241234567") {
+			t.Errorf("%s shows a number", to)
+		}
+		b.want(http.StatusOK, base+"/requests?status=422&endpoint=payment-api/momopay", "payment-api/momopay")
+		b.want(http.StatusOK, base+"/requests?status=503", "Nothing matches")
+		b.want(http.StatusUnprocessableEntity, base+"/requests?status=200")
+	}
+	nobody := b.want(http.StatusSeeOther, ops+"/search?q=req_of_nobody_01").Header.Get("Location")
+	b.want(http.StatusOK, nobody, "no valid key")
+	id := nobody[strings.LastIndex(nobody, "/"):]
+	b.want(http.StatusNotFound, own+"/requests"+id)
+	b.want(http.StatusOK, own+"/search?q=req_of_nobody_01", "Nothing found")
+}
+
+// What another account was refused is as good as not there, and a role without the permission is not led there by the search.
+func TestRefusedRequestsAreTheTenantsOwn(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.refusedOnce(b.ready.APIKey, "req_of_demo_0002")
+	found, err := b.requests.List(t.Context(), requestlog.Filter{Tenant: demoTenant})
+	if err != nil || len(found.Requests) != 1 {
+		t.Fatalf("%+v %v", found, err)
+	}
+	other := b.another().ID
+	b.become("owner@other.example", identity.Membership{Tenant: other, Role: identity.Owner})
+	b.want(http.StatusNotFound, "/app/"+other+"/requests/"+found.Requests[0].ID)
+	b.want(http.StatusOK, "/app/"+other+"/requests?request=req_of_demo_0002", "Nothing matches")
+	b.want(http.StatusOK, "/app/"+other+"/search?q=req_of_demo_0002", "Nothing found")
+	b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Finance})
+	b.want(http.StatusOK, "/app/"+demoTenant+"/search?q=req_of_demo_0002", "Nothing found")
+}

@@ -1,0 +1,169 @@
+package requestlog
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Filter narrows a list. Empty members do not.
+type Filter struct {
+	Tenant   string
+	Status   int
+	Endpoint string
+	Before   string // only requests older than the one with this id
+	Limit    int    // default 50, at most 200
+}
+
+// Found is a page of a list.
+type Found struct {
+	Requests []Request // newest first
+	// More is the Before of the next page; empty: there is none. A filter that lets few through looks at 10,000 requests
+	// at a time: then there are fewer than Limit, and More says where to go on.
+	More string
+}
+
+const (
+	requestColumns = `id, tenant, request_id, at, took, method, endpoint, status, code, message, fields, api_key, origin`
+
+	looked = `(SELECT ` + requestColumns + ` FROM refused_requests WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2) AS looked`
+	// A tenant's own are at most KeepOfTenant and what came since the last Prune.
+	lookedTenant = `(SELECT ` + requestColumns + ` FROM refused_requests WHERE tenant = $5 AND ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2) AS looked`
+
+	wanted = ` WHERE ($3 = 0 OR status = $3) AND ($4 = '' OR endpoint = $4) ORDER BY id DESC LIMIT `
+
+	listAll    = `SELECT ` + requestColumns + ` FROM ` + looked + wanted + `$5`
+	listTenant = `SELECT ` + requestColumns + ` FROM ` + lookedTenant + wanted + `$6`
+
+	// Where a look ended.
+	lastAll    = `SELECT id FROM refused_requests WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT 1 OFFSET $2`
+	lastTenant = `SELECT id FROM refused_requests WHERE tenant = $3 AND ($1 = '' OR id < $1) ORDER BY id DESC LIMIT 1 OFFSET $2`
+
+	findOne   = `SELECT ` + requestColumns + ` FROM refused_requests WHERE id = $1 AND ($2 = '' OR tenant = $2)`
+	byRequest = `SELECT ` + requestColumns + ` FROM refused_requests WHERE request_id = $1 AND ($2 = '' OR tenant = $2) ORDER BY id DESC LIMIT $3`
+)
+
+// List gives requests, newest first.
+func (l *Log) List(ctx context.Context, f Filter) (found Found, err error) {
+	if f.Limit <= 0 {
+		f.Limit = defaultOfList
+	}
+	f.Limit = min(f.Limit, 200)
+	list, last := listAll, lastAll
+	args, lastArgs := []any{f.Before, lookedAt, f.Status, f.Endpoint}, []any{f.Before, lookedAt - 1}
+	if f.Tenant != "" {
+		list, last = listTenant, lastTenant
+		args, lastArgs = append(args, f.Tenant), append(lastArgs, f.Tenant)
+	}
+	args = append(args, f.Limit+1)
+	err = l.db.Read(db.Bulk(ctx, f.Tenant), func(tx *db.Tx) error {
+		found = Found{}
+		if err := read(tx, &found.Requests, list, args...); err != nil {
+			return err
+		}
+		if len(found.Requests) > f.Limit {
+			found.Requests = found.Requests[:f.Limit]
+			found.More = found.Requests[f.Limit-1].ID
+			return nil
+		}
+		_, err := tx.One(last, lastArgs, &found.More)
+		return err
+	})
+	return found, err
+}
+
+// Get gives one request, which must be the tenant's unless tenant is empty.
+func (l *Log) Get(ctx context.Context, tenant, id string) (Request, error) {
+	var list []Request
+	err := l.db.Read(ctx, func(tx *db.Tx) error { list = nil; return read(tx, &list, findOne, id, tenant) })
+	if err == nil && len(list) == 0 {
+		err = problem.New(problem.NotFound, "request_not_found", "There is no such request in the log")
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	return list[0], nil
+}
+
+// ByRequestID gives the requests with a request id, newest first and at most 50: of a tenant, or of all where it is empty.
+func (l *Log) ByRequestID(ctx context.Context, tenant, requestID string) (list []Request, err error) {
+	err = l.db.Read(ctx, func(tx *db.Tx) error { list = nil; return read(tx, &list, byRequest, requestID, tenant, maxOfOneID) })
+	return list, err
+}
+
+func read(tx *db.Tx, into *[]Request, sql string, args ...any) error {
+	return tx.Query(sql, args, func(row *db.Row) error {
+		var r Request
+		var took int64
+		var fields string
+		if err := row.Scan(&r.ID, &r.Tenant, &r.RequestID, &r.At, &took, &r.Method, &r.Endpoint, &r.Status, &r.Code, &r.Message, &fields, &r.Key, &r.Origin); err != nil {
+			return err
+		}
+		r.Took = time.Duration(took) * time.Microsecond
+		*into = append(*into, r)
+		return json.Unmarshal([]byte(fields), &(*into)[len(*into)-1].Fields)
+	})
+}
+
+const (
+	pruneOld = `DELETE FROM refused_requests WHERE id IN (SELECT id FROM refused_requests WHERE at < $1 ORDER BY at LIMIT $2)`
+
+	crowdedTenants = `SELECT tenant FROM refused_requests GROUP BY tenant HAVING count(*) > $1`
+	pruneTenant    = `DELETE FROM refused_requests WHERE id IN
+		(SELECT id FROM refused_requests WHERE tenant = $1 AND id <= $2 ORDER BY id LIMIT $3)`
+	lastKept = `SELECT id FROM refused_requests WHERE tenant = $1 ORDER BY id DESC LIMIT 1 OFFSET $2`
+)
+
+// Prune removes what is older than KeepFor, and of each tenant what is more than KeepOfTenant, in small transactions.
+func (l *Log) Prune(ctx context.Context) error {
+	before := l.clock.Now().Add(-KeepFor)
+	if err := l.remove(ctx, pruneOld, before, pruneAtOnce); err != nil {
+		return err
+	}
+	var crowded []string
+	err := l.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		crowded = nil
+		return tx.Query(crowdedTenants, []any{KeepOfTenant}, func(r *db.Row) error {
+			var tenant string
+			err := r.Scan(&tenant)
+			crowded = append(crowded, tenant)
+			return err
+		})
+	})
+	for _, tenant := range crowded {
+		if err == nil {
+			err = l.pruneTenant(ctx, tenant)
+		}
+	}
+	return err
+}
+
+func (l *Log) pruneTenant(ctx context.Context, tenant string) error {
+	var id string
+	var found bool
+	err := l.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) (err error) {
+		found, err = tx.One(lastKept, []any{tenant, KeepOfTenant}, &id)
+		return err
+	})
+	if err != nil || !found {
+		return err
+	}
+	return l.remove(ctx, pruneTenant, tenant, id, pruneAtOnce)
+}
+
+// remove runs a statement until it removes less than a full set.
+func (l *Log) remove(ctx context.Context, sql string, args ...any) error {
+	for removed := int64(pruneAtOnce); removed == pruneAtOnce; {
+		err := l.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
+			removed, err = tx.Exec(sql, args...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+// Package requestlog keeps the requests of the JSON interface that were refused or failed: which endpoint, with which
+// status and words, from where. A merchant's developer who has a request id finds here what was wrong with it.
+//
+// The log is an aid and never costs a request anything. Record puts a request into a queue of fixed length and returns;
+// one writer takes batches from it to the database, behind the money. A tenant has a share of each minute, so that one
+// that sends rubbish pushes out nobody else's; requests without a valid key share a smaller one, which makes them a
+// sample. What does not fit is dropped and counted. What is kept is bounded by age and, for each tenant, by number.
+// Bodies are not kept, and runs of digits in texts are masked: a row has no number, no key and no secret.
+package requestlog
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// The bounds of the log.
+const (
+	KeepFor       = 30 * 24 * time.Hour
+	KeepOfTenant  = 10_000 // rows
+	aMinute       = 60     // rows of one tenant and node in a minute
+	aMinuteNoKey  = 20     // of all requests without a key
+	maxShares     = 10_000 // tenants whose share of this minute is counted
+	queued        = 2048   // requests that wait to be written
+	batchRows     = 256
+	gatherFor     = 250 * time.Millisecond
+	writeWithin   = 10 * time.Second
+	keptText      = 500   // bytes of a message or an id
+	keptFields    = 2_000 // bytes of all fields
+	pruneAtOnce   = 1_000 // rows in one transaction
+	maxOfOneID    = 50    // requests of one request id
+	lookedAt      = 10_000
+	defaultOfList = 50
+)
+
+// Request is one request that was refused or failed.
+type Request struct {
+	ID        string // made by Record
+	RequestID string
+	Tenant    string // empty: it had no valid key
+	At        time.Time
+	Took      time.Duration
+	Method    string
+	Endpoint  string // a path of the table of routes, or "other"
+	Status    int    // 400 to 599
+	Code      string
+	Message   string
+	Fields    map[string][]string // what was wrong, by the field's name
+	Key       string              // the id of the API key
+	Origin    string              // the address that it came from
+}
+
+// Log is the log of one node. It is safe for concurrent use.
+type Log struct {
+	db      *db.DB
+	clock   *clock.Clock
+	log     *slog.Logger
+	queue   chan Request
+	flush   chan chan struct{}
+	stop    chan struct{}
+	done    sync.WaitGroup
+	dropped *prometheus.CounterVec
+
+	mu     sync.Mutex
+	minute time.Time
+	shares map[string]int // of this minute, by tenant
+}
+
+// New makes a log. Until Start it takes requests and writes none.
+func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Log {
+	return &Log{db: d, clock: c, log: log, queue: make(chan Request, queued), flush: make(chan chan struct{}), stop: make(chan struct{}), shares: map[string]int{},
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_request_log_dropped_total",
+			Help: "Refused and failed requests that the log of requests left out: the share of their tenant was used up, they had no key, the queue was full, or the database did not take them."}, []string{"reason"})}
+}
+
+// Collectors gives the metrics for a registry.
+func (l *Log) Collectors() []prometheus.Collector { return []prometheus.Collector{l.dropped} }
+
+// Record takes a request for the log. It never waits. A status below 400 or above 599 is not for this log.
+func (l *Log) Record(r Request) {
+	if r.Status < 400 || r.Status > 599 {
+		return
+	}
+	if !l.fits(r.Tenant) {
+		reason := "tenant"
+		if r.Tenant == "" {
+			reason = "no_key"
+		}
+		l.dropped.WithLabelValues(reason).Inc()
+		return
+	}
+	r.ID = uuid.Must(uuid.NewV7()).String()
+	r.redact()
+	select {
+	case l.queue <- r:
+	default:
+		l.dropped.WithLabelValues("queue").Inc()
+	}
+}
+
+// fits says whether the tenant's share of this minute is not used up yet, and takes from it.
+func (l *Log) fits(tenant string) bool {
+	most := aMinute
+	if tenant == "" {
+		most = aMinuteNoKey
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.clock.Now().Truncate(time.Minute); !now.Equal(l.minute) {
+		l.minute = now
+		clear(l.shares)
+	}
+	had, known := l.shares[tenant]
+	if had >= most || !known && len(l.shares) >= maxShares {
+		return false
+	}
+	l.shares[tenant] = had + 1
+	return true
+}
+
+// number is what may be a phone, account or card number.
+var number = regexp.MustCompile(`[0-9]{6,}`)
+
+// redacted is a text without numbers, bounded and fit for both engines.
+func redacted(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+	}
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
+	return number.ReplaceAllStringFunc(text, func(digits string) string { return strings.Repeat("•", len(digits)-3) + digits[len(digits)-3:] })
+}
+
+func (r *Request) redact() {
+	r.Message, r.Code, r.Endpoint, r.Method = redacted(r.Message, keptText), redacted(r.Code, keptText), redacted(r.Endpoint, keptText), redacted(r.Method, keptText)
+	fields, size := map[string][]string{}, 0
+	for name, texts := range r.Fields {
+		name = redacted(name, keptText)
+		for _, text := range texts {
+			text = redacted(text, keptText)
+			if size += len(name) + len(text); size <= keptFields {
+				fields[name] = append(fields[name], text)
+			}
+		}
+	}
+	r.Fields = fields
+}
+
+// Start sets the writer going.
+func (l *Log) Start() {
+	l.done.Add(1)
+	go l.write()
+}
+
+// Stop writes what waits and ends the writer. It is called once, after Start.
+func (l *Log) Stop(ctx context.Context) error {
+	close(l.stop)
+	ended := make(chan struct{})
+	go func() { l.done.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Flush waits until everything recorded before the call is written or dropped.
+func (l *Log) Flush(ctx context.Context) error {
+	done := make(chan struct{})
+	select {
+	case l.flush <- done:
+	case <-l.stop:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Log) write() {
+	defer l.done.Done()
+	var batch []Request
+	gather := time.NewTimer(time.Hour)
+	gather.Stop()
+	defer gather.Stop()
+	for {
+		select {
+		case r := <-l.queue:
+			if batch = append(batch, r); len(batch) == 1 {
+				gather.Reset(gatherFor)
+			}
+			if len(batch) == batchRows {
+				batch = l.writeBatch(batch)
+			}
+		case <-gather.C:
+			batch = l.writeBatch(batch)
+		case done := <-l.flush:
+			batch = l.drain(batch)
+			close(done)
+		case <-l.stop:
+			l.drain(batch)
+			return
+		}
+	}
+}
+
+// drain writes what is gathered and queued.
+func (l *Log) drain(batch []Request) []Request {
+	for range queued {
+		select {
+		case r := <-l.queue:
+			if batch = append(batch, r); len(batch) == batchRows {
+				batch = l.writeBatch(batch)
+			}
+			continue
+		default:
+		}
+		break
+	}
+	return l.writeBatch(batch)
+}
+
+var columns = []db.Column[Request]{
+	{Name: "id", Text: func(r Request) string { return r.ID }},
+	{Name: "tenant", Text: func(r Request) string { return r.Tenant }},
+	{Name: "request_id", Text: func(r Request) string { return r.RequestID }},
+	{Name: "at", Time: func(r Request) time.Time { return r.At }},
+	{Name: "took", Int: func(r Request) int64 { return r.Took.Microseconds() }},
+	{Name: "method", Text: func(r Request) string { return r.Method }},
+	{Name: "endpoint", Text: func(r Request) string { return r.Endpoint }},
+	{Name: "status", Int: func(r Request) int64 { return int64(r.Status) }},
+	{Name: "code", Text: func(r Request) string { return r.Code }},
+	{Name: "message", Text: func(r Request) string { return r.Message }},
+	{Name: "fields", Text: fieldsText},
+	{Name: "api_key", Text: func(r Request) string { return r.Key }},
+	{Name: "origin", Text: func(r Request) string { return r.Origin }},
+}
+
+func fieldsText(r Request) string {
+	text, err := json.Marshal(r.Fields)
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
+}
+
+// writeBatch writes requests and gives the emptied slice back. What the database does not take is dropped and counted.
+func (l *Log) writeBatch(batch []Request) []Request {
+	if len(batch) == 0 {
+		return batch
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
+	defer cancel()
+	err := l.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		db.Insert(tx, "refused_requests", columns, batch)
+		return nil
+	})
+	if err != nil {
+		l.dropped.WithLabelValues("database").Add(float64(len(batch)))
+		l.log.Warn("write the log of requests", "rows", len(batch), "error", err)
+	}
+	return batch[:0]
+}
