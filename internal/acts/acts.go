@@ -5,6 +5,7 @@ package acts
 
 import (
 	"context"
+	"crypto/cipher"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -19,7 +21,9 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // Deps is what acts are done with.
@@ -27,6 +31,12 @@ type Deps struct {
 	Approval *approval.Store
 	Ledger   *ledger.Ledger
 	Tenants  *tenant.Store
+	Access   *access.Access
+	People   *identity.Identity
+	Senders  *senderid.Store
+	Webhooks *webhook.Webhooks
+	// Seal keeps what an act made and is shown to its maker once; nil: it is given to whoever does the act alone.
+	Seal cipher.AEAD
 	// Fund puts money into a tenant's wallet, and Adjust corrects one.
 	Fund, Adjust Mover
 }
@@ -40,8 +50,9 @@ type Acts struct{ Deps }
 // New makes an Acts.
 func New(d Deps) *Acts { return &Acts{d} }
 
-// finish ends an act in the transaction that does it; changes are what it changes, in the units of people.
-type finish func(tx *db.Tx, changes []audit.Change) error
+// finish ends an act in the transaction that does it; changes are what it changes, in the units of people. secret is what
+// the act made and its maker is shown once, such as the text of a key.
+type finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
 // kind is one kind of act.
 type kind struct {
@@ -56,6 +67,15 @@ func kinds() map[string]kind {
 		KindFund:   walletKind("Putting money into a wallet", func(a *Acts) Mover { return a.Deps.Fund }),
 		KindAdjust: walletKind("Correcting a wallet", func(a *Acts) Mover { return a.Deps.Adjust }),
 		KindPolicy: policyKind(),
+
+		KindCreateTenant: createTenantKind(), KindTenant: settingsKind("Changing an account", identity.MakeTenants),
+		KindBlock:     settingsKind("Blocking an account or letting it go on", identity.BlockTenants),
+		KindSettings:  settingsKind("Changing the account's own settings", identity.MakeSettings),
+		KindAddresses: settingsKind("Changing the addresses of payouts", identity.MakeAddresses),
+		KindCreateKey: createKeyKind(), KindRotateKey: rotateKeyKind(), KindRevokeKey: revokeKeyKind(), KindSetKey: setKeyKind(),
+		KindRotateSecret:  rotateSecretKind(),
+		KindApproveSender: reviewKind("Approving a sender ID", senderid.Approved), KindRejectSender: reviewKind("Rejecting a sender ID", senderid.Rejected),
+		KindInvite: inviteKind(), KindRole: roleKind(), KindDisable: disableKind(), KindEnable: enableKind(), KindReset: resetKind(),
 	}
 }
 
@@ -73,6 +93,7 @@ type draft struct {
 	id, kind, tenant, sentence, reason string
 	amount                             money.Pesewas
 	payload                            any
+	light                              bool // it needs no check where no line says otherwise
 }
 
 // make writes an act down, and does it where it needs no check.
@@ -92,6 +113,7 @@ func (a *Acts) make(ctx context.Context, by approval.By, d draft) (approval.Act,
 		return approval.Act{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
 	}
 	k := kinds()[d.kind]
+	k.rule.Light = k.rule.Light || d.light
 	act, err := a.Approval.Make(ctx, by, k.rule, approval.Act{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount})
 	if err != nil || act.Needs > 0 || act.State != approval.Waiting {
 		return act, err
@@ -148,19 +170,66 @@ func (a *Acts) after(ctx context.Context, act approval.Act, err error) (approval
 	return a.Approval.Get(ctx, act.ID)
 }
 
+// written makes a kind whose work is done in a transaction of its own; what work answers beside the changes is the secret
+// that the act made, if any.
+func written[P any](does string, rule approval.Rule, work func(a *Acts, tx *db.Tx, act approval.Act, p P) (changes []audit.Change, err error)) kind {
+	return secretly(does, rule, func(*Acts, P) (string, error) { return "", nil }, func(a *Acts, tx *db.Tx, act approval.Act, p P, _ string) ([]audit.Change, string, error) {
+		changes, err := work(a, tx, act, p)
+		return changes, "", err
+	})
+}
+
+// secretly is written for a kind that makes a secret. prepare runs once before the transaction, which may run twice.
+func secretly[P, S any](does string, rule approval.Rule, prepare func(a *Acts, p P) (S, error), work func(a *Acts, tx *db.Tx, act approval.Act, p P, s S) (changes []audit.Change, secret string, err error)) kind {
+	return kind{does: does, rule: rule, do: func(a *Acts, ctx context.Context, act approval.Act, _ string, end finish) error {
+		var p P
+		if err := json.Unmarshal(act.Payload, &p); err != nil {
+			return fmt.Errorf("acts: the payload of %s: %w", act.ID, err)
+		}
+		s, err := prepare(a, p)
+		if err != nil {
+			return err
+		}
+		return a.Approval.Write(ctx, func(tx *db.Tx) error {
+			changes, secret, err := work(a, tx, act, p, s)
+			if err != nil {
+				return err
+			}
+			if secret == "" {
+				return end(tx, changes)
+			}
+			return end(tx, changes, secret)
+		})
+	}}
+}
+
+// errChanged is the refusal of an act about what is not as its maker saw it.
+func errChanged(what string) error {
+	return problem.New(problem.Invalid, "changed_since", what+" was changed since this was made")
+}
+
 // refusals are the kinds of problems by which a domain refuses an act for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
 // do does an act. What its own end refuses leaves it as it is; what the domain refuses makes it failed.
 func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act) (approval.Act, error) {
 	var ended error // of the last run of the transaction
-	err := k.do(a, ctx, act, by.Visitor.Person.Email, func(tx *db.Tx, changes []audit.Change) error {
+	made := ""
+	err := k.do(a, ctx, act, by.Visitor.Person.Email, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
 		ended = a.Approval.Finish(tx, by, k.rule, act, changes)
+		if ended == nil && len(secret) > 0 {
+			made = secret[0]
+			a.keep(tx, act, made)
+		}
 		return ended
 	})
 	switch {
 	case err == nil:
-		return a.after(ctx, act, nil)
+		done, err := a.after(ctx, act, nil)
+		if act.Maker == by.Visitor.Person.ID {
+			done.Secret = made
+		}
+		return done, err
 	case ended != nil:
 		return act, err
 	case errors.Is(err, db.ErrAmbiguous):

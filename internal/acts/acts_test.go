@@ -11,19 +11,24 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
+	"github.com/makola/makola/internal/webhook"
 )
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
@@ -59,7 +64,10 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret})
 	tenants := tenant.New(d, f.ledger, c)
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, nil)
-	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Fund: orders.Fund, Adjust: orders.Adjust})
+	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
+	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
+		Senders: senderid.New(d, tenants, idempotency.NewAnswers(d, c), c, config.Quotas{}), Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Seal: NewSealer(secret),
+		Fund: orders.Fund, Adjust: orders.Adjust})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

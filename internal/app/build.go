@@ -173,11 +173,12 @@ func (a *App) buildParts(ctx context.Context) error {
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	approvals := approval.New(a.db, a.clock, a.audit, a.identity, a.production)
-	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Fund: a.treasury.Fund, Adjust: a.treasury.Adjust})
 	a.jobs.Periodic("acts-expire", expireEvery, approvals.Expire)
 	if err := a.buildMessaging(); err != nil {
 		return err
 	}
+	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
+		Seal: acts.NewSealer(a.cfg.Secret), Fund: a.treasury.Fund, Adjust: a.treasury.Adjust})
 	a.meters = newMeters(a)
 	return nil
 }

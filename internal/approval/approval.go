@@ -64,6 +64,9 @@ type Act struct {
 	EndedAt   time.Time // zero: it waits
 	Note      string    // why it was rejected, or failed
 	Checks    []Check
+	// Secret is what the act made and its maker is shown once. It is set where the maker has just done the act, and is
+	// never stored here.
+	Secret string
 }
 
 // Check is an approval of an act.

@@ -196,8 +196,11 @@ const expireAtOnce = 100
 
 const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 ORDER BY id LIMIT $2 FOR UPDATE`
 
-// Expire ends the acts that have waited for too long.
+// Expire ends the acts that have waited for too long, and forgets secrets that were shown or have waited for too long.
 func (s *Store) Expire(ctx context.Context) error {
+	if err := s.forget(ctx); err != nil {
+		return err
+	}
 	for {
 		var list []Act
 		err := s.db.Write(ctx, func(tx *db.Tx) error {

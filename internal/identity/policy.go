@@ -98,6 +98,19 @@ const (
 	MakePolicy     Permission = "policy.make"
 	CheckPolicy    Permission = "policy.check"
 	UseSimulator   Permission = "simulator.use"
+
+	ReadAccess    Permission = "access.read"
+	ReadSecrets   Permission = "secrets.read"
+	ReadPeople    Permission = "people.read"
+	MakeTenants   Permission = "tenants.make"
+	BlockTenants  Permission = "tenants.block"
+	MakeSettings  Permission = "settings.make"
+	MakeAddresses Permission = "addresses.make"
+	MakeKeys      Permission = "keys.make"
+	CheckAccess   Permission = "access.check"
+	ReviewSenders Permission = "senders.review"
+	MakePeople    Permission = "people.make"
+	CheckPeople   Permission = "people.check"
 )
 
 // Grant is one line of the policy: a permission and the roles of each site that have it.
@@ -184,6 +197,42 @@ var policy = []Grant{
 	{CheckPolicy, "approve or reject such a change",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Approver}},
+	{ReadAccess, "see API keys (never their text), payout addresses and settings",
+		[]Role{Owner, Admin, Developer, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Auditor}},
+	{ReadSecrets, "see the secret that signs webhooks; that it was shown is in the audit log",
+		[]Role{Owner, Admin, Developer},
+		[]Role{Owner, Operations}},
+	{ReadPeople, "see who has a role there",
+		[]Role{Owner, Admin, Auditor},
+		[]Role{Owner, Operations, Approver, Compliance, Auditor}},
+	{MakeTenants, "make accounts and change their settings and limits",
+		nil,
+		[]Role{Owner, Operations}},
+	{BlockTenants, "block an account, and let it go on",
+		nil,
+		[]Role{Owner, Operations, Compliance}},
+	{MakeSettings, "change the settings that are the account's own",
+		[]Role{Owner, Admin},
+		nil},
+	{MakeAddresses, "change from which addresses payouts are taken",
+		[]Role{Owner, Admin, Developer},
+		[]Role{Owner, Operations}},
+	{MakeKeys, "make, rotate and revoke API keys as far as their own rights go, and change the secret of webhooks",
+		[]Role{Owner, Admin, Developer},
+		[]Role{Owner, Operations}},
+	{CheckAccess, "approve or reject what others made of accounts, settings, addresses, keys, secrets and sender IDs",
+		[]Role{Owner, Admin},
+		[]Role{Owner, Approver}},
+	{ReviewSenders, "approve and reject sender IDs",
+		nil,
+		[]Role{Owner, Operations, Compliance}},
+	{MakePeople, "invite people, change their roles, disable and reset them; nobody gives a right that they lack",
+		[]Role{Owner, Admin},
+		[]Role{Owner, Operations}},
+	{CheckPeople, "approve or reject what others made of people",
+		[]Role{Owner, Admin},
+		[]Role{Owner, Approver}},
 	{UseSimulator, "use the simulator's handsets, faults and clock (development mode)",
 		nil,
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE}},
@@ -201,6 +250,16 @@ func Can(s Site, r Role, p Permission) bool {
 		}
 	}
 	return false
+}
+
+// Covers says whether a role of a site has every permission of another one there, so that it may give that role.
+func (r Role) Covers(s Site, other Role) bool {
+	for _, g := range policy {
+		if Can(s, other, g.Permission) && !Can(s, r, g.Permission) {
+			return false
+		}
+	}
+	return r.at(s) && other.at(s)
 }
 
 // Can says whether the visitor has a permission at a tenant or at the Installation by a role there.

@@ -64,6 +64,22 @@ func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) 
 	return list, err
 }
 
+const selectRolesOf = `SELECT tenant, role FROM memberships WHERE person = $1 ORDER BY tenant`
+
+// Locked finds a person by the e-mail address, with all memberships, and keeps the person as it is until tx ends.
+func (i *Identity) Locked(tx *db.Tx, email string) (p Person, all []Membership, err error) {
+	if p, _, err = i.locked(tx, email); err != nil {
+		return p, nil, err
+	}
+	err = tx.Query(selectRolesOf, []any{p.ID}, func(r *db.Row) error {
+		var m Membership
+		err := r.Scan(&m.Tenant, &m.Role)
+		all = append(all, m)
+		return err
+	})
+	return p, all, err
+}
+
 // InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the
 // last five minutes.
 func (i *Identity) InForce(tx *db.Tx, v Visitor) error {

@@ -1,0 +1,58 @@
+package acts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/senderid"
+)
+
+// The kinds of acts about sender IDs that wait for a review.
+const (
+	KindApproveSender = "sender.approve"
+	KindRejectSender  = "sender.reject"
+)
+
+// sender is what a reviewer saw. Its members and their order are what is hashed.
+type sender struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+}
+
+// ReviewSender asks for the review of a sender ID. The customer reads the reason of a rejection.
+func (a *Acts) ReviewSender(ctx context.Context, by approval.By, id, senderID string, to senderid.Status, reason string) (approval.Act, error) {
+	kind, does := KindApproveSender, "Approve"
+	switch to {
+	case senderid.Approved:
+	case senderid.Rejected:
+		kind, does = KindRejectSender, "Reject"
+	default:
+		return approval.Act{}, problem.Field("status", "must be approved or rejected")
+	}
+	s, err := a.Senders.Find(ctx, senderID)
+	if err != nil {
+		return approval.Act{}, err
+	}
+	t, err := a.Tenants.Get(ctx, s.Tenant)
+	if err != nil {
+		return approval.Act{}, err
+	}
+	sentence := fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID)
+	return a.make(ctx, by, draft{id: id, kind: kind, tenant: t.ID, reason: reason, sentence: sentence, payload: sender{t.ID, s.ID, s.Name}})
+}
+
+func reviewKind(does string, to senderid.Status) kind {
+	return written(does, approval.Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(a *Acts, tx *db.Tx, act approval.Act, p sender) ([]audit.Change, error) {
+		s, err := a.Senders.Review(tx, p.Tenant, p.ID, to, act.Reason, act.MakerName)
+		if err == nil && s.Name != p.Name {
+			err = errChanged("The name")
+		}
+		return []audit.Change{{What: "sender ID " + p.Name, Before: string(senderid.Pending), After: string(to)}}, err
+	})
+}

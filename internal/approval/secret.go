@@ -1,0 +1,90 @@
+package approval
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The life of a secret that an act made: how long its maker may come for it, and how long the session that was shown it may
+// ask once more.
+const (
+	SecretLasts = 24 * time.Hour
+	shownAgain  = time.Minute
+)
+
+const (
+	insertSecret = `INSERT INTO act_secrets (act, sealed, kept_at, shown_at, session) VALUES ($1, $2, $3, 0, '')`
+	lockSecret   = `SELECT sealed, kept_at, shown_at, session FROM act_secrets WHERE act = $1 FOR UPDATE`
+	showSecret   = `UPDATE act_secrets SET shown_at = $2, session = $3 WHERE act = $1 AND shown_at = 0`
+	dropSecrets  = `DELETE FROM act_secrets WHERE kept_at <= $1 OR shown_at > 0 AND shown_at <= $2`
+	selectSecret = `SELECT act FROM act_secrets WHERE act = $1 AND shown_at = 0 AND kept_at > $2`
+)
+
+// Keep stores in tx what an act made, sealed, for its maker.
+func (s *Store) Keep(tx *db.Tx, a Act, sealed []byte) {
+	tx.Defer(insertSecret, 1, a.ID, sealed, s.clock.Now())
+}
+
+// ErrShown is the refusal of a secret that is not there any more, or never was.
+func ErrShown() error {
+	return problem.New(problem.Gone, "secret_shown", "There is nothing to show: it was shown before, or a day has passed. Make another one.")
+}
+
+// Kept says whether a secret waits for the maker of an act.
+func (s *Store) Kept(ctx context.Context, a Act) (found bool, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		var id string
+		found, err = tx.One(selectSecret, []any{a.ID, s.clock.Now().Add(-SecretLasts)}, &id)
+		return err
+	})
+	return found, err
+}
+
+// Reveal gives the maker of an act, who may still make it, what it made, and writes down that it was shown.
+func (s *Store) Reveal(ctx context.Context, by By, rule Rule, seen Act) (sealed []byte, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		a, err := s.read(tx, lockAct, seen.ID)
+		if err != nil {
+			return err
+		}
+		if a.Place != by.Place || a.State != Done {
+			return errNotFound()
+		}
+		if a.Maker != by.Visitor.Person.ID {
+			return problem.New(problem.Forbidden, "not_your_act", "It is shown to the maker of the act alone")
+		}
+		if err := s.mayMake(tx, by, rule); err != nil {
+			return err
+		}
+		var kept, shown time.Time
+		var session string
+		sealed = nil
+		found, err := tx.One(lockSecret, []any{a.ID}, &sealed, &kept, &shown, &session)
+		now := s.clock.Now()
+		switch {
+		case err != nil:
+			return err
+		case !found, !now.Before(kept.Add(SecretLasts)), !shown.IsZero() && (session != by.Visitor.Session.ID || !now.Before(shown.Add(shownAgain))):
+			return ErrShown()
+		case !shown.IsZero():
+			return nil
+		}
+		tx.Defer(showSecret, 1, a.ID, now, by.Visitor.Session.ID)
+		return s.audit.Write(tx, audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: "act.reveal", Tenant: a.Tenant, Subject: a.ID,
+			Reason: a.Reason, Details: map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence}})
+	})
+	return sealed, err
+}
+
+// forget removes the secrets that were shown, or waited for too long.
+func (s *Store) forget(ctx context.Context) error {
+	now := s.clock.Now()
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(dropSecrets, -1, now.Add(-SecretLasts), now.Add(-shownAgain))
+		return nil
+	})
+}
