@@ -28,7 +28,7 @@ import (
 	"github.com/makola/makola/internal/cli"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 var update = flag.Bool("update", false, "write the printed tables into the documents")
@@ -74,10 +74,10 @@ var printed = map[string]struct {
 }{
 	"packages":         {"ARCHITECTURE.md", printPackages},
 	"states":           {"docs/ledger.md", printStates},
-	"collection":       {"docs/ledger.md", arrowsOf(payments.KindCollection)},
-	"payout":           {"docs/ledger.md", arrowsOf(payments.KindPayout)},
-	"top-up":           {"docs/ledger.md", arrowsOf(payments.KindTopUp)},
-	"bundle":           {"docs/ledger.md", arrowsOf(payments.KindBundle)},
+	"collection":       {"docs/ledger.md", arrowsOf(book.KindCollection)},
+	"payout":           {"docs/ledger.md", arrowsOf(book.KindPayout)},
+	"top-up":           {"docs/ledger.md", arrowsOf(book.KindTopUp)},
+	"bundle":           {"docs/ledger.md", arrowsOf(book.KindBundle)},
 	"settings":         {"docs/operations.md", printSettings},
 	"common flags":     {"docs/operations.md", printCommonFlags},
 	"commands":         {"docs/operations.md", printCommands},
@@ -217,20 +217,20 @@ func firstSentence(text string) string {
 	return text
 }
 
-var kinds = []payments.Kind{payments.KindCollection, payments.KindPayout, payments.KindTopUp, payments.KindBundle}
+var kinds = []book.Kind{book.KindCollection, book.KindPayout, book.KindTopUp, book.KindBundle}
 
 // printStates lists the stored states with the words that customers read, where a kind has the state.
 func printStates(*testing.T) string {
 	var out table
 	out.head("stored", "a collection reads", "a payout reads", "a top-up reads", "a bundle reads")
-	for _, s := range []payments.Status{payments.StatusWaiting, payments.StatusPending, payments.StatusSuccess,
-		payments.StatusFailed, payments.StatusDeclined, payments.StatusInvalid} {
+	for _, s := range []book.Status{book.StatusWaiting, book.StatusPending, book.StatusSuccess,
+		book.StatusFailed, book.StatusDeclined, book.StatusInvalid} {
 		cells := []string{code(string(s))}
 		for _, k := range kinds {
 			word := ""
-			for _, a := range payments.Arrows {
+			for _, a := range book.Arrows {
 				if slices.Contains(a.Kinds, k) && slices.Contains(a.To, s) {
-					word = payments.Payment{Kind: k, Status: s}.Word()
+					word = book.Payment{Kind: k, Status: s}.Word()
 				}
 			}
 			cells = append(cells, word)
@@ -240,11 +240,11 @@ func printStates(*testing.T) string {
 	return out.String()
 }
 
-func arrowsOf(k payments.Kind) func(*testing.T) string {
+func arrowsOf(k book.Kind) func(*testing.T) string {
 	return func(*testing.T) string {
 		var out table
 		out.head("from", "event", "to", "transfers (leg: from → to, sum)", "callback", "note")
-		for _, a := range payments.Arrows {
+		for _, a := range book.Arrows {
 			if !slices.Contains(a.Kinds, k) {
 				continue
 			}

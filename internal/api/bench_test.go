@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // BenchmarkPayout is what the interface itself costs a payout: everything but
@@ -20,8 +21,8 @@ func BenchmarkPayout(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		p := payments.Payment{
-			Kind: payments.KindPayout, Amount: f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitWallet), Account: string(f.phone("account_number")),
+		p := book.Payment{
+			Kind: book.KindPayout, Amount: f.amount("amount", payments.MinPayout, c.tenant.PayoutLimitWallet), Account: string(f.phone("account_number")),
 			AccountName: f.label("account_name"), Channel: string(f.network("channel", true)), Reference: f.reference("client_reference", true),
 			CallbackURL:       f.url("callback_url", func(string, bool) error { return nil }),
 			ProviderReference: "00000000-0000-4000-8000-000000000000", Charges: 10, CreatedAt: time.Time{},

@@ -4,30 +4,30 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // maxPage bounds the page number so that positions never overflow.
 const maxPage = 1_000_000
 
-func collections(c *call) error { return c.history(payments.KindCollection) }
+func collections(c *call) error { return c.history(book.KindCollection) }
 
-func transfers(c *call) error { return c.history(payments.KindPayout) }
+func transfers(c *call) error { return c.history(book.KindPayout) }
 
 // history answers a page of one kind of payments.
-func (c *call) history(kind payments.Kind) error {
+func (c *call) history(kind book.Kind) error {
 	f, err := c.form()
 	if err != nil {
 		return err
 	}
-	filter := payments.Filter{
+	filter := book.Filter{
 		Kind:      kind,
 		Status:    f.choice("status", false, "success", "submitted", "pending", "failed", "invalid", "declined"),
 		Reference: f.line("transaction_id", false, idMax),
 		From:      f.day("from"),
 		To:        f.day("to"),
 		Page:      f.number("page", 1, 1, maxPage),
-		Size:      f.number("page_size", payments.DefaultPageSize, 1, payments.MaxPageSize),
+		Size:      f.number("page_size", book.DefaultPageSize, 1, book.MaxPageSize),
 	}
 	if !filter.From.IsZero() && !filter.To.IsZero() && filter.To.Before(filter.From) {
 		f.bad("to", "must not be before from")
@@ -60,7 +60,7 @@ func (c *call) history(kind payments.Kind) error {
 }
 
 // filters are what the links of a page keep.
-func filters(f payments.Filter) url.Values {
+func filters(f book.Filter) url.Values {
 	query := url.Values{}
 	keep := func(name, value string) {
 		if value != "" {
@@ -75,7 +75,7 @@ func filters(f payments.Filter) url.Values {
 	if !f.To.IsZero() {
 		keep("to", f.To.Format("2006-01-02"))
 	}
-	if f.Size != payments.DefaultPageSize {
+	if f.Size != book.DefaultPageSize {
 		keep("page_size", strconv.Itoa(f.Size))
 	}
 	return query

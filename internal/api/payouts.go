@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -94,7 +95,7 @@ func payoutToBank(c *call) error {
 }
 
 // sent answers a payout.
-func (c *call) sent(p payments.Payment, replayed bool, err error) error {
+func (c *call) sent(p book.Payment, replayed bool, err error) error {
 	c.replayed(replayed) // a refusal can be one
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/messaging"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -134,7 +134,7 @@ func (c *call) blamed(e *problem.Error) (message string, fields map[string][]str
 func (c *call) refusalData(data any) {
 	switch d := data.(type) {
 	case nil:
-	case payments.Payment:
+	case book.Payment:
 		c.out.object("data")
 		c.out.existing(d)
 		c.out.end()
@@ -143,7 +143,7 @@ func (c *call) refusalData(data any) {
 		c.out.integer("balance", d.Balance)
 		c.out.integer("smsCost", d.Cost)
 		c.out.end()
-	case payments.Shortfall:
+	case book.Shortfall:
 		c.out.object("data")
 		c.out.cedis("balance", d.Balance)
 		c.out.cedis("amount", d.Amount)

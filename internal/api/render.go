@@ -3,7 +3,7 @@ package api
 import (
 	"cmp"
 
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -17,8 +17,8 @@ const (
 )
 
 // paymentType is a payment's word in histories and statuses.
-func paymentType(k payments.Kind) string {
-	if k == payments.KindPayout {
+func paymentType(k book.Kind) string {
+	if k == book.KindPayout {
 		return typeTransfer
 	}
 	return string(k)
@@ -27,25 +27,25 @@ func paymentType(k payments.Kind) string {
 // polled is the status of payment-api/checkstatus, where clients know pending,
 // success and failed and take any other word for one of the three. Histories say
 // what kind of failure it was.
-func polled(p payments.Payment) string {
-	if p.Status == payments.StatusDeclined || p.Status == payments.StatusInvalid {
-		return string(payments.StatusFailed)
+func polled(p book.Payment) string {
+	if p.Status == book.StatusDeclined || p.Status == book.StatusInvalid {
+		return string(book.StatusFailed)
 	}
 	return p.Word()
 }
 
 // fetched begins the answer of a status. A client fails a payment whose message
 // tells of a failure, so only that of a failed one does: it says why.
-func (c *call) fetched(p payments.Payment) *writer {
+func (c *call) fetched(p book.Payment) *writer {
 	message := statusFetched
-	if polled(p) == string(payments.StatusFailed) {
+	if polled(p) == string(book.StatusFailed) {
 		message = provider.Sentence(cmp.Or(p.Reason, provider.ReasonUnknown))
 	}
 	return c.success(message)
 }
 
 // record writes the members of a payment record.
-func (w *writer) record(p payments.Payment) {
+func (w *writer) record(p book.Payment) {
 	w.cedis("amount", p.Amount)
 	w.text("phone_number", p.MSISDN().Local())
 	w.text("ext_transaction_id", p.ProviderReference)
@@ -56,12 +56,12 @@ func (w *writer) record(p payments.Payment) {
 }
 
 // payout writes the members of a payout's answer.
-func (w *writer) payout(p payments.Payment) {
+func (w *writer) payout(p book.Payment) {
 	w.text("client_reference", p.Reference)
 	w.text("transaction_id", p.ProviderReference)
 	w.amount("amount", p.Amount)
 	w.cedis("charges", p.Charges)
-	if p.Channel == payments.ChannelBank {
+	if p.Channel == book.ChannelBank {
 		w.text("channel", channelBank)
 		w.text("account_number", p.Account)
 		w.text("account_name", p.AccountName)
@@ -72,7 +72,7 @@ func (w *writer) payout(p payments.Payment) {
 }
 
 // reason writes why a payment failed: a code that stays, and a sentence.
-func (w *writer) reason(p payments.Payment) {
+func (w *writer) reason(p book.Payment) {
 	if p.Reason != "" {
 		w.text("reason", p.Reason)
 		w.text("reason_text", provider.Sentence(p.Reason))
@@ -81,14 +81,14 @@ func (w *writer) reason(p payments.Payment) {
 
 // existing writes the transaction that a duplicate reference belongs to, with
 // the names of its own endpoint and its state.
-func (w *writer) existing(p payments.Payment) {
+func (w *writer) existing(p book.Payment) {
 	switch p.Kind {
-	case payments.KindPayout:
+	case book.KindPayout:
 		w.payout(p)
 		w.text("status", p.Word())
-	case payments.KindCollection:
+	case book.KindCollection:
 		w.record(p)
-	case payments.KindBundle:
+	case book.KindBundle:
 		w.text("client_reference", p.Reference)
 		w.text("ext_transaction_id", p.ProviderReference)
 		w.amount("amount", p.Amount)
@@ -107,14 +107,14 @@ func (w *writer) existing(p payments.Payment) {
 }
 
 // row writes one row of a history. The two kinds differ in two members.
-func (w *writer) row(p payments.Payment) {
+func (w *writer) row(p book.Payment) {
 	w.object("")
 	w.text("transaction_id", p.Reference)
 	w.text("ext_transaction_id", p.ProviderReference)
 	w.text("type", paymentType(p.Kind))
 	w.cedis("amount", p.Amount)
 	w.cedis("charges", p.Charges)
-	if p.Kind == payments.KindCollection {
+	if p.Kind == book.KindCollection {
 		w.cedis("net_amount", p.Net())
 		w.text("fee_bearer", p.FeeBearer)
 	}
@@ -123,7 +123,7 @@ func (w *writer) row(p payments.Payment) {
 	switch {
 	case p.Received():
 		w.text("direction", "in")
-	case p.Channel == payments.ChannelWallet:
+	case p.Channel == book.ChannelWallet:
 		w.text("direction", "out")
 	}
 	w.text("account_number", p.Account)

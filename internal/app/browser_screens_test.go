@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/app/browsertest"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // visitor is a browser that is signed in by the link of the first screen.
@@ -88,7 +88,7 @@ func (b *browsed) act() string {
 // the finds a payment by its reference.
 func (b *browsed) the(reference string) string {
 	b.t.Helper()
-	found, err := b.payments.Search(b.t.Context(), payments.Search{Text: reference, Limit: 2})
+	found, err := b.payments.Search(b.t.Context(), book.Search{Text: reference, Limit: 2})
 	if err != nil || len(found.Payments) != 1 {
 		b.t.Fatalf("%s: %v, %v", reference, found, err)
 	}

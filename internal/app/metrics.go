@@ -34,7 +34,7 @@ type meters struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	books    map[string]*book
+	books    map[string]*checkedBook
 }
 
 // The books that are checked.
@@ -45,8 +45,8 @@ const (
 	bookAudit    = "audit"
 )
 
-// book is what the last check of one of the books found.
-type book struct {
+// checkedBook is what the last check of one of the books found.
+type checkedBook struct {
 	checked    atomic.Int64 // Unix seconds
 	faults     atomic.Int64
 	restsUntil time.Time // of the one that checks
@@ -55,7 +55,7 @@ type book struct {
 func newMeters(a *App) *meters {
 	m := &meters{
 		registry: prometheus.NewRegistry(),
-		books:    map[string]*book{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookAudit: {}},
+		books:    map[string]*checkedBook{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookAudit: {}},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_http_in_flight", Help: "Requests that are being answered."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",

@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/sim"
 )
 
 // pair is a transition seen in some weather.
 type pair struct {
-	event   payments.Event
+	event   book.Event
 	weather string
 }
 
@@ -29,16 +29,16 @@ const (
 func table() []pair {
 	var all []pair
 	for _, f := range append([]string{"fair", "database_lost_before", "database_lost_after", "database_conflict", unreachable}, faultNames()...) {
-		all = append(all, pair{payments.EventAccepted, f}, pair{payments.EventSucceeded, f})
+		all = append(all, pair{book.EventAccepted, f}, pair{book.EventSucceeded, f})
 		if !slices.Contains([]string{string(sim.Outage), string(sim.Unauthorized), string(sim.Forbidden), string(sim.Throttle), unreachable}, f) {
-			all = append(all, pair{payments.EventFailed, f})
+			all = append(all, pair{book.EventFailed, f})
 		}
 	}
 	return append(all,
-		pair{payments.EventRepeated, string(sim.RequestLost)}, pair{payments.EventDoubted, string(sim.RequestLost)},
-		pair{payments.EventReversed, string(sim.Reverse)}, pair{payments.EventUnsent, string(sim.Unauthorized)},
-		pair{payments.EventUnsent, unreachable}, pair{payments.EventRerouted, unreachable},
-		pair{payments.EventPaidLate, string(sim.Stuck)}, pair{payments.EventFoundPaid, string(sim.Stuck)})
+		pair{book.EventRepeated, string(sim.RequestLost)}, pair{book.EventDoubted, string(sim.RequestLost)},
+		pair{book.EventReversed, string(sim.Reverse)}, pair{book.EventUnsent, string(sim.Unauthorized)},
+		pair{book.EventUnsent, unreachable}, pair{book.EventRerouted, unreachable},
+		pair{book.EventPaidLate, string(sim.Stuck)}, pair{book.EventFoundPaid, string(sim.Stuck)})
 }
 
 func faultNames() []string {
@@ -123,21 +123,21 @@ func (w *world) missing() (missing []pair, shown []string) {
 }
 
 // events are the transitions that a row proves.
-func events(r *row) []payments.Event {
-	all := []payments.Event{payments.EventAccepted}
-	add := func(yes bool, e payments.Event) {
+func events(r *row) []book.Event {
+	all := []book.Event{book.EventAccepted}
+	add := func(yes bool, e book.Event) {
 		if yes {
 			all = append(all, e)
 		}
 	}
-	add(r.posts > 1, payments.EventRepeated)
-	add(r.attempt > 1, payments.EventRerouted)
-	add(r.unsent > 0, payments.EventUnsent)
-	add(r.note != "", payments.EventDoubted) // an operator ended it, for whom it had been called
-	add(r.status == "success", payments.EventSucceeded)
-	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", payments.EventFailed)
-	add(r.paidLate > 0, payments.EventPaidLate)
-	add(r.turned != nil && r.status == "success", payments.EventReversed)
-	add(r.turned != nil && r.status == "failed", payments.EventFoundPaid)
+	add(r.posts > 1, book.EventRepeated)
+	add(r.attempt > 1, book.EventRerouted)
+	add(r.unsent > 0, book.EventUnsent)
+	add(r.note != "", book.EventDoubted) // an operator ended it, for whom it had been called
+	add(r.status == "success", book.EventSucceeded)
+	add(r.status == "failed" || r.status == "declined" || r.status == "invalid", book.EventFailed)
+	add(r.paidLate > 0, book.EventPaidLate)
+	add(r.turned != nil && r.status == "success", book.EventReversed)
+	add(r.turned != nil && r.status == "failed", book.EventFoundPaid)
 	return all
 }

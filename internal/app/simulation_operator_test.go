@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sim"
@@ -137,7 +137,7 @@ func (w *world) decide() {
 	}
 }
 
-func (w *world) stuck() []payments.Payment {
+func (w *world) stuck() []book.Payment {
 	w.t.Helper()
 	stuck, err := w.node().payments.Stuck(context.Background())
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *world) stuck() []payments.Payment {
 	return stuck
 }
 
-func (w *world) resolve(p payments.Payment, paid bool, reason string) {
+func (w *world) resolve(p book.Payment, paid bool, reason string) {
 	_, err := w.node().payments.Resolve(context.Background(), p.ID, paid, reason, "test")
 	if problem.Is(err, problem.InProgress) { // it has just been sent again
 		w.pass(1, problem.From(err).RetryAfter)

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -23,7 +24,7 @@ type ledgerCheck struct{ common }
 // checked is the outcome of all checks.
 type checked struct {
 	ledger   ledger.Report
-	payments payments.Report
+	payments book.Report
 	messages messaging.Report
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -87,7 +88,7 @@ func (w where) owe(t *testing.T, tenantID string, pesewas int64) {
 		page, err := l.Open(tx)
 		if err == nil {
 			err = page.Add(ledger.Transfer{Asset: ledger.GHS, From: ledger.Receivable(tenantID), To: ledger.Float("mtn"), Amount: pesewas,
-				Subject: "reversal", Leg: payments.LegTurnedRest, Kind: "reversed", At: clock.Real().Now()})
+				Subject: "reversal", Leg: book.LegTurnedRest, Kind: "reversed", At: clock.Real().Now()})
 			page.Post()
 		}
 		return err
@@ -175,7 +176,7 @@ func TestStuckPayoutsAreListedResolvedAndDecided(t *testing.T) {
 }
 
 // stuck is a top-up of 10.00 that was given to the operators.
-func (w where) stuck(t *testing.T, tenantID, reference string) payments.Payment {
+func (w where) stuck(t *testing.T, tenantID, reference string) book.Payment {
 	t.Helper()
 	secret, err := config.ParseSecret(testMasterKey)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
@@ -30,7 +31,7 @@ type payoutsCommands struct {
 
 // paymentView is a payment as it is printed.
 type paymentView struct {
-	payments.Payment
+	book.Payment
 	customer string // the tenant's name
 }
 
@@ -62,7 +63,7 @@ func paymentColumns() []column[paymentView] {
 }
 
 // views reads what is printed of payments beside their own rows.
-func (o *opened) views(ctx context.Context, list ...payments.Payment) ([]paymentView, error) {
+func (o *opened) views(ctx context.Context, list ...book.Payment) ([]paymentView, error) {
 	var ids []string
 	for _, p := range list {
 		ids = append(ids, p.Tenant)
@@ -76,7 +77,7 @@ func (o *opened) views(ctx context.Context, list ...payments.Payment) ([]payment
 }
 
 // printPayments prints a list of payments, in a table what tells one from another.
-func (o *opened) printPayments(e *env, format string, list []payments.Payment) error {
+func (o *opened) printPayments(e *env, format string, list []book.Payment) error {
 	views, err := o.views(e.ctx, list...)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (o *opened) printPayments(e *env, format string, list []payments.Payment) e
 }
 
 // printPayment prints one payment.
-func (o *opened) printPayment(e *env, format string, pay payments.Payment) error {
+func (o *opened) printPayment(e *env, format string, pay book.Payment) error {
 	views, err := o.views(e.ctx, pay)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func (c *payoutsFind) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		found, err := p.Search(e.ctx, payments.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit), Windows: findWindows})
+		found, err := p.Search(e.ctx, book.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit), Windows: findWindows})
 		if err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (c *payoutsList) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		page, err := p.History(e.ctx, c.Tenant, payments.Filter{Kind: payments.Kind(c.Kind), Status: c.Status, Page: c.Page, Size: c.Size})
+		page, err := p.History(e.ctx, c.Tenant, book.Filter{Kind: book.Kind(c.Kind), Status: c.Status, Page: c.Page, Size: c.Size})
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (c *payoutsReferences) Run(e *env) error {
 			return err
 		}
 		var all []attempt
-		for i, reference := range p.References(t, payments.Kind(c.Kind), c.Reference) {
+		for i, reference := range p.References(t, book.Kind(c.Kind), c.Reference) {
 			all = append(all, attempt{i + 1, reference})
 		}
 		return printAll(e.stdout, c.Output, []column[attempt]{
@@ -231,7 +232,7 @@ type payoutsTurned struct {
 
 // turnedView is one word of a provider against its last one.
 type turnedView struct {
-	payments.Contradiction
+	book.Contradiction
 	customer string
 }
 
@@ -310,15 +311,15 @@ func shownColumns() []column[shown] {
 }
 
 // the finds the one payment that a text names.
-func (o *opened) the(e *env, p *payments.Payments, text string) (payments.Payment, error) {
-	found, err := p.Search(e.ctx, payments.Search{Text: text, Limit: named, Windows: findWindows})
+func (o *opened) the(e *env, p *payments.Payments, text string) (book.Payment, error) {
+	found, err := p.Search(e.ctx, book.Search{Text: text, Limit: named, Windows: findWindows})
 	switch {
 	case err != nil:
-		return payments.Payment{}, err
+		return book.Payment{}, err
 	case len(found.Payments) == 0 && found.More != "":
-		return payments.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Not among the newest payments: makola payouts find searches further")
+		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Not among the newest payments: makola payouts find searches further")
 	case len(found.Payments) == 0:
-		return payments.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	case len(found.Payments) == 1:
 		return found.Payments[0], nil
 	}
@@ -326,7 +327,7 @@ func (o *opened) the(e *env, p *payments.Payments, text string) (payments.Paymen
 	for _, pay := range found.Payments {
 		ids = append(ids, pay.ID)
 	}
-	return payments.Payment{}, problem.New(problem.Malformed, "several_payments", "Several payments match; name one by its id: "+strings.Join(ids, " "))
+	return book.Payment{}, problem.New(problem.Malformed, "several_payments", "Several payments match; name one by its id: "+strings.Join(ids, " "))
 }
 
 // Run shows one payment.
@@ -369,17 +370,17 @@ func (c *payoutsShow) Run(e *env) error {
 }
 
 // whyHeld says why the money of an open payment is held; nothing for a final one.
-func whyHeld(pay payments.Payment) string {
+func whyHeld(pay book.Payment) string {
 	switch {
 	case !pay.Status.Open():
 		return ""
-	case pay.Kind == payments.KindCollection:
+	case pay.Kind == book.KindCollection:
 		return "nothing is held: the payer was asked"
-	case pay.Status == payments.StatusWaiting:
+	case pay.Status == book.StatusWaiting:
 		return "nothing is held: the payer has not paid yet"
-	case pay.Refusal != payments.RefusalNone:
+	case pay.Refusal != book.RefusalNone:
 		return "the provider refused it and has not confirmed that when asked; it is asked each minute. Do not pay again"
-	case pay.Refusal != payments.RefusalNone:
+	case pay.Refusal != book.RefusalNone:
 		return "the provider refused it (" + pay.RefusalReason + ") and has not confirmed that it has nothing of it. Do not pay again"
 	case pay.Classed && pay.Class == provider.Unknown:
 		return "the outcome is unknown: the provider may have paid. Do not pay again"
@@ -456,7 +457,7 @@ func (c *payoutsDecide) Run(e *env) error {
 		}
 		hangs := worth(tenant.Tenant{Mode: tenant.Mode(pay.Mode)}.Money(), int64(pay.Amount))
 		list := []change{{"in suspense", hangs, "with the " + c.For}}
-		if pay.Status == payments.StatusFailed {
+		if pay.Status == book.StatusFailed {
 			list = []change{{"missing in suspense", hangs, "borne by the " + c.For}}
 		}
 		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -140,13 +141,13 @@ func (o *opened) explain(ctx context.Context, p *payments.Payments, t tenant.Ten
 	return nil
 }
 
-func (o *opened) explainPayment(ctx context.Context, t tenant.Tenant, r *statementRow, pay payments.Payment) error {
+func (o *opened) explainPayment(ctx context.Context, t tenant.Tenant, r *statementRow, pay book.Payment) error {
 	r.reference, r.provider = pay.Reference, pay.ProviderReference
 	r.payee = pay.Account
 	if pay.AccountName != "" {
 		r.payee += " " + pay.AccountName
 	}
-	if pay.Channel != payments.ChannelWallet {
+	if pay.Channel != book.ChannelWallet {
 		return nil
 	}
 	// A transfer between wallets: the other side is a customer of ours, and no provider knows of it.

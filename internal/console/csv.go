@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // How much an export gives.
@@ -28,7 +28,7 @@ type sheet struct {
 	rows int
 }
 
-func (s *sheet) row(p payments.Payment) error {
+func (s *sheet) row(p book.Payment) error {
 	settled := ""
 	if !p.SettledAt.IsZero() {
 		settled = p.SettledAt.UTC().Format(time.RFC3339)
@@ -52,7 +52,7 @@ func (s *sheet) row(p payments.Payment) error {
 }
 
 // export is the answer of a file of payments.
-func (v *visit) export(name string, all func(each func(payments.Payment) error) error) answer {
+func (v *visit) export(name string, all func(each func(book.Payment) error) error) answer {
 	return answer{file: name + ".csv", write: func(w http.ResponseWriter) error {
 		s := &sheet{v: v, out: csv.NewWriter(w)}
 		_ = s.out.Write(csvHead) // Error says it below
@@ -71,12 +71,12 @@ func allPaymentsFile(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	narrow.Limit = payments.MaxPageSize
+	narrow.Limit = book.MaxPageSize
 	first, err := v.console.Payments.Latest(v.ctx, narrow) // what is wrong with the filters is said on a page
 	if err != nil {
 		return answer{}, err
 	}
-	return v.export("payments", func(each func(payments.Payment) error) error {
+	return v.export("payments", func(each func(book.Payment) error) error {
 		for found := first; ; {
 			for _, p := range found.Payments {
 				if err := each(p); err != nil {
@@ -105,7 +105,7 @@ func tenantPaymentsFile(n int) func(*visit) (answer, error) {
 		if _, err := v.console.Payments.History(v.ctx, v.tenant.ID, f); err != nil { // said on a page, not in the file
 			return answer{}, err
 		}
-		return v.export(tenantLists[n].path[1:], func(each func(payments.Payment) error) error {
+		return v.export(tenantLists[n].path[1:], func(each func(book.Payment) error) error {
 			return v.console.Payments.Export(v.ctx, v.tenant.ID, f, each)
 		}), nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -14,8 +14,8 @@ import (
 var (
 	anyStatus = []page.Option{{Value: "", Text: "Any"}, {Value: "pending", Text: "Pending"}, {Value: "submitted", Text: "Submitted"}, {Value: "success", Text: "Success"},
 		{Value: "failed", Text: "Failed"}, {Value: "declined", Text: "Declined"}, {Value: "invalid", Text: "Invalid"}}
-	anyKind = []page.Option{{Value: "", Text: "Any"}, {Value: string(payments.KindCollection), Text: "Collections"}, {Value: string(payments.KindPayout), Text: "Payouts"},
-		{Value: string(payments.KindTopUp), Text: "Airtime"}, {Value: string(payments.KindBundle), Text: "Data"}}
+	anyKind = []page.Option{{Value: "", Text: "Any"}, {Value: string(book.KindCollection), Text: "Collections"}, {Value: string(book.KindPayout), Text: "Payouts"},
+		{Value: string(book.KindTopUp), Text: "Airtime"}, {Value: string(book.KindBundle), Text: "Data"}}
 )
 
 const dayFormat = "2006-01-02"

@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -49,7 +50,7 @@ type board struct {
 	tenant   tenant.Tenant // of the visitor; zero: none
 	wallet   money.Pesewas
 	credits  int64
-	payments []payments.Payment
+	payments []book.Payment
 	handsets []handset
 	booked   []simMovement
 	faults   []simFault
@@ -123,14 +124,14 @@ func (v *visit) books(b *board) error {
 	if b.credits, err = v.console.Ledger.Balance(v.ctx, ledger.Key(b.tenant.SMSCredits())); err != nil {
 		return err
 	}
-	for _, kind := range []payments.Kind{payments.KindCollection, payments.KindPayout} {
-		found, err := v.console.Payments.History(v.ctx, b.tenant.ID, payments.Filter{Kind: kind, Size: shownPayments})
+	for _, kind := range []book.Kind{book.KindCollection, book.KindPayout} {
+		found, err := v.console.Payments.History(v.ctx, b.tenant.ID, book.Filter{Kind: kind, Size: shownPayments})
 		if err != nil {
 			return err
 		}
 		b.payments = append(b.payments, found.Rows...)
 	}
-	slices.SortFunc(b.payments, func(x, y payments.Payment) int { return cmp.Compare(y.ID, x.ID) })
+	slices.SortFunc(b.payments, func(x, y book.Payment) int { return cmp.Compare(y.ID, x.ID) })
 	b.payments = b.payments[:min(len(b.payments), shownPayments)]
 	hooks := v.console.hooks.latest(b.tenant.ID)
 	b.hooks = hooks[:min(len(hooks), shownHooks)]

@@ -10,7 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -20,7 +20,7 @@ const seeNumbers = identity.ReadNumbers
 const pageRows = 50
 
 // names are those of the tenants of payments, each looked up once.
-func (v *visit) names(list []payments.Payment) (map[string]string, error) {
+func (v *visit) names(list []book.Payment) (map[string]string, error) {
 	names := map[string]string{}
 	for _, p := range list {
 		if names[p.Tenant] != "" {
@@ -43,7 +43,7 @@ const (
 )
 
 // rowsOf are payments as rows of a table. The names are those of the accounts of a list of all.
-func (v *visit) rowsOf(list []payments.Payment, base string, of int, names map[string]string) []page.Row {
+func (v *visit) rowsOf(list []book.Payment, base string, of int, names map[string]string) []page.Row {
 	rows := make([]page.Row, len(list))
 	for i, p := range list {
 		cells := []templ.Component{page.ID(p.Reference)}
@@ -76,12 +76,12 @@ func columnsOf(of int) []page.Column {
 var opsFilters = []string{"tenant", "kind", "status", "provider", "from", "to"}
 
 // narrow reads the filters of the list of all payments.
-func (v *visit) narrow() (payments.Narrow, error) {
+func (v *visit) narrow() (book.Narrow, error) {
 	from, to, err := v.days()
 	if !to.IsZero() {
 		to = to.AddDate(0, 0, 1)
 	}
-	return payments.Narrow{Tenant: v.param("tenant"), Kind: payments.Kind(v.param("kind")), Status: v.param("status"), Rail: v.param("provider"),
+	return book.Narrow{Tenant: v.param("tenant"), Kind: book.Kind(v.param("kind")), Status: v.param("status"), Rail: v.param("provider"),
 		From: from, To: to, Before: v.param("before"), Limit: pageRows}, err
 }
 
@@ -126,7 +126,7 @@ func allPayments(v *visit) (answer, error) {
 }
 
 // pageByKey adds the links of a list that goes on by key.
-func (v *visit) pageByKey(l *page.List, found payments.Found) {
+func (v *visit) pageByKey(l *page.List, found book.Found) {
 	if v.param("before") != "" {
 		l.Prev = v.query("before", "")
 	}
@@ -205,7 +205,7 @@ func (v *visit) newer(count func(context.Context) (int64, error)) (answer, error
 		return answer{same: true}, err
 	}
 	text := strconv.FormatInt(n, 10)
-	if n == payments.MaxNewer {
+	if n == book.MaxNewer {
 		text += " or more"
 	}
 	if text == v.param("seen") {
@@ -218,14 +218,14 @@ func (v *visit) newer(count func(context.Context) (int64, error)) (answer, error
 // tenantLists are the lists of a tenant's payments.
 var tenantLists = []struct {
 	path, title, key string
-	kind             payments.Kind
+	kind             book.Kind
 	first            string // what there is to say before the first one
 	guide            string // says how to make one
 }{
-	{"/collections", "Collections", "c", payments.KindCollection, "Money that your customers pay you by mobile money appears here.", "/docs/collecting"},
-	{"/payouts", "Payouts", "p", payments.KindPayout, "Money that you send to wallets and bank accounts appears here.", "/docs/paying-out"},
-	{"/airtime", "Airtime", "a", payments.KindTopUp, "Airtime that you buy appears here.", "/docs/airtime-data"},
-	{"/data", "Data packages", "d", payments.KindBundle, "Data packages that you buy appear here.", "/docs/airtime-data"},
+	{"/collections", "Collections", "c", book.KindCollection, "Money that your customers pay you by mobile money appears here.", "/docs/collecting"},
+	{"/payouts", "Payouts", "p", book.KindPayout, "Money that you send to wallets and bank accounts appears here.", "/docs/paying-out"},
+	{"/airtime", "Airtime", "a", book.KindTopUp, "Airtime that you buy appears here.", "/docs/airtime-data"},
+	{"/data", "Data packages", "d", book.KindBundle, "Data packages that you buy appear here.", "/docs/airtime-data"},
 }
 
 // tenantPayments is a list of one tenant's payments of one kind, with totals.
@@ -239,7 +239,7 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 					return 0, problem.Field("newer", "must be a number from 0")
 				}
 				total, err := v.console.Payments.Total(ctx, v.tenant.ID, kind.kind)
-				return min(max(total-had, 0), payments.MaxNewer), err
+				return min(max(total-had, 0), book.MaxNewer), err
 			})
 		}
 		f, err := v.historyFilter(kind.kind)
@@ -266,7 +266,7 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 	}
 }
 
-func (v *visit) emptyList(found payments.Page, narrowed bool, clear, first, guide string) page.Empty {
+func (v *visit) emptyList(found book.Page, narrowed bool, clear, first, guide string) page.Empty {
 	switch {
 	case found.Total > 0:
 		return page.Empty{Title: "Past the end", Text: fmt.Sprintf("There are %d pages.", found.LastPage), Href: v.query("page", ""), Do: "To the first page"}
@@ -277,8 +277,8 @@ func (v *visit) emptyList(found payments.Page, narrowed bool, clear, first, guid
 }
 
 // historyFilter reads the filters of a tenant's list.
-func (v *visit) historyFilter(kind payments.Kind) (payments.Filter, error) {
-	f := payments.Filter{Kind: kind, Status: v.param("status"), Size: pageRows, Page: 1}
+func (v *visit) historyFilter(kind book.Kind) (book.Filter, error) {
+	f := book.Filter{Kind: kind, Status: v.param("status"), Size: pageRows, Page: 1}
 	var err error
 	if f.From, f.To, err = v.days(); err != nil {
 		return f, err
@@ -292,7 +292,7 @@ func (v *visit) historyFilter(kind payments.Kind) (payments.Filter, error) {
 }
 
 // pageByNumber adds the links of a list with numbered pages.
-func (v *visit) pageByNumber(l *page.List, found payments.Page) {
+func (v *visit) pageByNumber(l *page.List, found book.Page) {
 	if found.From > 0 {
 		l.Shown = page.Grouped(strconv.FormatInt(found.From, 10)) + " to " + page.Grouped(strconv.FormatInt(found.To, 10))
 		if v.can(identity.ExportPayments) {

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -44,7 +44,7 @@ func search(v *visit) (answer, error) {
 	if to, err := v.requestCalled(base, text); to != "" || err != nil {
 		return answer{to: to}, err
 	}
-	found, err := v.console.Payments.Search(v.ctx, payments.Search{Text: text, Tenant: v.tenant.ID, Before: v.param("before"), Limit: pageRows})
+	found, err := v.console.Payments.Search(v.ctx, book.Search{Text: text, Tenant: v.tenant.ID, Before: v.param("before"), Limit: pageRows})
 	if err != nil {
 		return answer{}, err
 	}
@@ -72,7 +72,7 @@ func overview(v *visit) (answer, error) {
 		if o.stuck, err = v.console.Payments.Stuck(v.ctx); err != nil {
 			return answer{}, err
 		}
-		found, err := v.console.Payments.Latest(v.ctx, payments.Narrow{Limit: 8})
+		found, err := v.console.Payments.Latest(v.ctx, book.Narrow{Limit: 8})
 		if err != nil {
 			return answer{}, err
 		}
@@ -95,7 +95,7 @@ func overview(v *visit) (answer, error) {
 
 // overviewOf is what the overview shows.
 type overviewOf struct {
-	stuck     []payments.Payment
+	stuck     []book.Payment
 	latest    []page.Row
 	providers []providerLine
 	checks    []Check
@@ -249,15 +249,15 @@ func tenantHome(v *visit) (answer, error) {
 
 // latestOfTenant are the newest payments of the tenant, of all kinds.
 func (v *visit) latestOfTenant() ([]page.Row, error) {
-	var all []payments.Payment
+	var all []book.Payment
 	for _, kind := range tenantLists {
-		found, err := v.console.Payments.History(v.ctx, v.tenant.ID, payments.Filter{Kind: kind.kind, Size: 10})
+		found, err := v.console.Payments.History(v.ctx, v.tenant.ID, book.Filter{Kind: kind.kind, Size: 10})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, found.Rows...)
 	}
-	slices.SortFunc(all, func(a, b payments.Payment) int { return cmp.Compare(b.ID, a.ID) })
+	slices.SortFunc(all, func(a, b book.Payment) int { return cmp.Compare(b.ID, a.ID) })
 	return v.rowsOf(all[:min(len(all), 10)], "/app/"+v.tenant.ID+"/payments/", ofOneAccount, nil), nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
@@ -24,7 +24,7 @@ import (
 
 // story is all that is known of a payment, as far as the visitor may see it.
 type story struct {
-	payment   payments.Payment
+	payment   book.Payment
 	tenant    string // its name
 	base      string // of the site, such as /ops
 	exchanges []route.Exchange
@@ -65,7 +65,7 @@ func tenantPayment(v *visit) (answer, error) {
 }
 
 // payment finds the payment of the path, which must be the tenant's where the path names one.
-func (v *visit) payment() (payments.Payment, error) {
+func (v *visit) payment() (book.Payment, error) {
 	id := v.r.PathValue("id")
 	p, err := v.console.Payments.Find(v.ctx, id)
 	if err == nil && (v.route.Site == tenants && p.Tenant != v.tenant.ID) {
@@ -77,7 +77,7 @@ func (v *visit) payment() (payments.Payment, error) {
 	return p, err
 }
 
-func (v *visit) paymentPage(p payments.Payment, base string) (answer, error) {
+func (v *visit) paymentPage(p book.Payment, base string) (answer, error) {
 	s, err := v.story(p, base)
 	if err != nil {
 		return answer{}, err
@@ -91,7 +91,7 @@ func (v *visit) paymentPage(p payments.Payment, base string) (answer, error) {
 }
 
 // story reads what the visitor may see.
-func (v *visit) story(p payments.Payment, base string) (s story, err error) {
+func (v *visit) story(p book.Payment, base string) (s story, err error) {
 	c := v.console
 	s = story{payment: p, base: base, next: c.Payments.NextQuestion(p)}
 	t, err := c.Tenants.Get(v.ctx, p.Tenant)
@@ -120,7 +120,7 @@ func (v *visit) story(p payments.Payment, base string) (s story, err error) {
 	return s, err
 }
 
-func (v *visit) deliveries(p payments.Payment) (all []delivered, err error) {
+func (v *visit) deliveries(p book.Payment) (all []delivered, err error) {
 	list, err := v.console.Webhooks.List(v.ctx, webhook.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownDeliveries})
 	for _, d := range list {
 		tries, err := v.console.Webhooks.Attempts(v.ctx, p.Tenant, d.ID)
@@ -176,7 +176,7 @@ func (s story) facts(v *visit) []page.Fact {
 	add("Account", page.Anchor("/ops/tenants/"+p.Tenant, s.tenant), ops)
 	add("Amount", page.Money(p.Amount), true)
 	add("Charges", page.Money(p.Charges), true)
-	add("Net amount", page.Money(p.Net()), p.Kind == payments.KindCollection)
+	add("Net amount", page.Money(p.Net()), p.Kind == book.KindCollection)
 	add("Channel", page.Text(p.Channel), true)
 	add("Number", page.Text(v.account(p.Account)), p.Account != "")
 	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.can(seeNumbers))
@@ -188,7 +188,7 @@ func (s story) facts(v *visit) []page.Fact {
 	add("Accepted", page.Time(p.CreatedAt), true)
 	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
 	add("Callback address", page.ID(p.CallbackURL), p.CallbackURL != "")
-	add("Paid by", page.Anchor(s.base+"/payments/"+p.Parent, "its collection"), p.Parent != "" && p.Kind == payments.KindTopUp)
+	add("Paid by", page.Anchor(s.base+"/payments/"+p.Parent, "its collection"), p.Parent != "" && p.Kind == book.KindTopUp)
 	add("Pays for", page.Anchor(s.base+"/payments/"+p.Child, "its airtime"), p.Child != "")
 	add("API key", page.ID(p.Key), ops && p.Key != "")
 	add("Id", page.Copyable(p.ID), true)
@@ -201,9 +201,9 @@ func (s story) note() templ.Component {
 	switch {
 	case unknown(p):
 		return page.Note(page.Unknown, "Outcome unknown, money held", s.unknownText())
-	case p.SettledAt.IsZero() && p.Kind == payments.KindCollection:
+	case p.SettledAt.IsZero() && p.Kind == book.KindCollection:
 		return page.Note(page.Open, "Waiting for the payer", "The payer was asked to approve. Nothing is held meanwhile."+s.nextText())
-	case p.SettledAt.IsZero() && p.Status == payments.StatusWaiting:
+	case p.SettledAt.IsZero() && p.Status == book.StatusWaiting:
 		return page.Note(page.Open, "Waiting for its payment", "It is bought when the payer has paid. Nothing is held meanwhile.")
 	case p.SettledAt.IsZero():
 		return page.Note(page.Open, "On its way", fmt.Sprintf("%s is held until the provider says what became of it.", page.Cedis(p.Held()))+s.nextText())
@@ -219,7 +219,7 @@ func (s story) note() templ.Component {
 func (s story) unknownText() string {
 	p := s.payment
 	text := "It is not known whether the provider did it. "
-	if p.Refusal != payments.RefusalNone {
+	if p.Refusal != book.RefusalNone {
 		text = "The provider refused it and has not confirmed that it has nothing of it. "
 	}
 	if n := s.asked(); n > 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -26,7 +26,7 @@ var statusBadges = map[string]page.Badge{
 var unknownBadge = page.Badge{Tone: page.Unknown, Word: "Outcome unknown"}
 
 // badgeOf is the state of a payment as people should see it.
-func badgeOf(p payments.Payment) page.Badge {
+func badgeOf(p book.Payment) page.Badge {
 	if unknown(p) {
 		return unknownBadge
 	}
@@ -37,14 +37,14 @@ func badgeOf(p payments.Payment) page.Badge {
 }
 
 // unknown says that a payment is open because its outcome is unknown.
-func unknown(p payments.Payment) bool {
-	open := p.Status == payments.StatusPending
-	return open && (!p.EscalatedAt.IsZero() || p.Refusal != payments.RefusalNone || p.Classed && p.Class == provider.Unknown)
+func unknown(p book.Payment) bool {
+	open := p.Status == book.StatusPending
+	return open && (!p.EscalatedAt.IsZero() || p.Refusal != book.RefusalNone || p.Classed && p.Class == provider.Unknown)
 }
 
 // kindWords name the kinds of payments.
-var kindWords = map[payments.Kind]string{
-	payments.KindCollection: "Collection", payments.KindPayout: "Payout", payments.KindTopUp: "Airtime", payments.KindBundle: "Data",
+var kindWords = map[book.Kind]string{
+	book.KindCollection: "Collection", book.KindPayout: "Payout", book.KindTopUp: "Airtime", book.KindBundle: "Data",
 }
 
 // deliveryBadges are the states of webhooks.
@@ -86,9 +86,9 @@ func providerName(name string) string {
 
 // legWords name the movements of a payment in the ledger.
 var legWords = map[string]string{
-	payments.LegHold: "Amount held", payments.LegFee: "Charges held", payments.LegFinal: "Amount settled", payments.LegFinalFee: "Charges settled",
-	payments.LegTurned: "Amount corrected", payments.LegTurnedFee: "Charges corrected", payments.LegTurnedRest: "Rest corrected",
-	payments.LegProviderFee: "Provider's fee", payments.LegCommission: "Provider's commission",
+	book.LegHold: "Amount held", book.LegFee: "Charges held", book.LegFinal: "Amount settled", book.LegFinalFee: "Charges settled",
+	book.LegTurned: "Amount corrected", book.LegTurnedFee: "Charges corrected", book.LegTurnedRest: "Rest corrected",
+	book.LegProviderFee: "Provider's fee", book.LegCommission: "Provider's commission",
 }
 
 // exchangeWords say what an exchange with a provider was about.

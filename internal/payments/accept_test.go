@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
@@ -22,9 +23,9 @@ import (
 // draft is a payout of one cedi as the verbs hand it to accept, prepared.
 func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount money.Pesewas) *acceptance {
 	t.Helper()
-	pay := asked(idempotency.Caller{Tenant: who.ID}, who, KindPayout)
+	pay := asked(idempotency.Caller{Tenant: who.ID}, who, book.KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = "MTN", "233241234567", reference, amount, 10
-	a := &acceptance{payment: pay}
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}}
 	if err := n.prepare(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +63,11 @@ func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 			{rich, "batch-00000004", funds, want{problem.InsufficientFunds, ""}},
 			{rich, "batch-00000005", money.Cedi, want{}},
 		}
-		var ops []*op
+		var ops []*book.Op
 		for _, r := range requests {
-			ops = append(ops, &op{accept: n.draft(t, r.who, r.reference, r.amount)})
+			ops = append(ops, &book.Op{Accept: &n.draft(t, r.who, r.reference, r.amount).Acceptance})
 		}
-		verdicts, err := n.runBatch(t.Context(), 0, ops)
+		verdicts, err := n.book.Commit(t.Context(), 0, ops)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,11 +80,11 @@ func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 				continue
 			}
 			e := wantKind(t, v.Err, r.want.kind)
-			if old, ok := e.Data.(Payment); r.want.data != "" && (!ok || old.Reference != r.want.data || old.Tenant != r.who.ID) {
+			if old, ok := e.Data.(book.Payment); r.want.data != "" && (!ok || old.Reference != r.want.data || old.Tenant != r.who.ID) {
 				t.Errorf("request %d: the refusal shows %+v", i, e.Data)
 			}
 		}
-		seqs := []int64{verdicts[0].Value.payment.Seq, verdicts[8].Value.payment.Seq}
+		seqs := []int64{verdicts[0].Value.Payment.Seq, verdicts[8].Value.Payment.Seq}
 		if seqs[0] != 2 || seqs[1] != 3 {
 			t.Errorf("the places in the list are %v, want 2 and 3", seqs)
 		}
@@ -360,7 +361,7 @@ func TestAnotherSecretStillKnowsTheReference(t *testing.T) {
 		n.references = newReferences([]byte("another secret of this installation"))
 		_, _, err = n.Payout(t.Context(), h.caller(), r)
 		e := wantKind(t, err, problem.Duplicate)
-		if old, ok := e.Data.(Payment); !ok || old.ID != first.ID {
+		if old, ok := e.Data.(book.Payment); !ok || old.ID != first.ID {
 			t.Errorf("the refusal shows %+v", e.Data)
 		}
 		if posts, _ := h.first.counts(); posts != 1 {
@@ -411,11 +412,11 @@ func TestAnImpatientClient(t *testing.T) {
 				if cut != nil {
 					t.Errorf("the provider's call was cut short: %v", cut)
 				}
-				rows, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+				rows, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Reference: r.Reference})
 				if err != nil || len(rows.Rows) != 1 {
 					t.Fatalf("%d rows, %v", len(rows.Rows), err)
 				}
-				if got := rows.Rows[0]; got.Status != StatusFailed || got.Refused {
+				if got := rows.Rows[0]; got.Status != book.StatusFailed || got.Refused {
 					t.Errorf("the payout is %s, refused %v; want failed, and nobody was there to be refused", got.Status, got.Refused)
 				}
 				if told := h.hooks.of(r.Reference); len(told) != 1 || told[0] != "failed" {
@@ -443,7 +444,7 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 		r, who := h.payout(), h.caller()
 		who.IdempotencyKey, who.BodyHash = "key-of-a-slow-payout", "hash"
 		type answer struct {
-			pay Payment
+			pay book.Payment
 			err error
 		}
 		got := make(chan answer, 1)
@@ -456,7 +457,7 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 			n.clock.Advance(answerTime)
 			select {
 			case a := <-got:
-				if a.err != nil || a.pay.Status != StatusPending {
+				if a.err != nil || a.pay.Status != book.StatusPending {
 					t.Errorf("the answer is %s, %v", a.pay.Status, a.err)
 				}
 				waiting = false
@@ -464,7 +465,7 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 			}
 		}
 		// That answer is given again from now on, while the provider's call goes on.
-		if pay, replayed, err := n.Payout(t.Context(), who, r); err != nil || !replayed || pay.Status != StatusPending {
+		if pay, replayed, err := n.Payout(t.Context(), who, r); err != nil || !replayed || pay.Status != book.StatusPending {
 			t.Errorf("the answer again is %s, replayed %v, %v", pay.Status, replayed, err)
 		}
 		close(leave)
@@ -591,8 +592,8 @@ func TestARefusalThatCannotBeWritten(t *testing.T) {
 					}
 				})
 				n.pass(2 * away)
-				rows, read := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
-				if read != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != StatusFailed {
+				rows, read := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Reference: r.Reference})
+				if read != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusFailed {
 					t.Fatalf("%+v, %v", rows, read)
 				}
 				refused, told := rows.Rows[0].Refused, h.hooks.of(r.Reference)
@@ -616,11 +617,11 @@ func TestLostConnections(t *testing.T) {
 		name string
 		post func(int, string) provider.Outcome
 		ask  func(int, string) provider.Outcome
-		want Status
+		want book.Status
 	}{
-		{"paid", always(pending), always(success), StatusSuccess},
-		{"refused", always(rejected), always(notFound), StatusFailed},
-		{"turned away once", inTurn(turnedOff, pending), always(success), StatusSuccess},
+		{"paid", always(pending), always(success), book.StatusSuccess},
+		{"refused", always(rejected), always(notFound), book.StatusFailed},
+		{"turned away once", inTurn(turnedOff, pending), always(success), book.StatusSuccess},
 	}
 	for _, life := range lives {
 		for _, network := range []string{"MTN", "TELECEL"} {
@@ -649,12 +650,12 @@ func TestLostConnections(t *testing.T) {
 								told := 1
 								if problem.Is(err, problem.Refused) {
 									told = 0 // the answer was the word
-									pay = problem.From(err).Data.(Payment)
+									pay = problem.From(err).Data.(book.Payment)
 								} else if err != nil {
 									t.Fatalf("%v %v at %d: %v", boundary, fault, nth, err)
 								}
 								n.pass(20 * time.Second)
-								if got := n.must(KindPayout, pay.ID); got.Status != life.want {
+								if got := n.must(book.KindPayout, pay.ID); got.Status != life.want {
 									t.Errorf("%v %v at %d: %s, want %s", boundary, fault, nth, got.Status, life.want)
 								}
 								if is := h.hooks.of(r.Reference); len(is) != told {

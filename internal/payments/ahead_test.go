@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // TestAnAcceptanceFromTheTimeToCome: a node whose clock runs days ahead accepts one
@@ -21,7 +22,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 		ahead := h.stopped("ahead")
 		h.clock = here
 		h.first.script(always(pending), always(success))
-		payout := func(n *node) Payment {
+		payout := func(n *node) book.Payment {
 			t.Helper()
 			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 			if err != nil {
@@ -31,7 +32,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 		}
 		days := func(from, to int, want int64) {
 			t.Helper()
-			page, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, From: morning.AddDate(0, 0, from), To: morning.AddDate(0, 0, to)})
+			page, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, From: morning.AddDate(0, 0, from), To: morning.AddDate(0, 0, to)})
 			if err != nil || page.Total != want {
 				t.Errorf("from day %d to day %d there are %d, want %d (%v)", from, to, page.Total, want, err)
 			}
@@ -42,7 +43,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 			for range 2 {
 				now := n.clock.Now()
 				pay := payout(n)
-				if is := n.must(KindPayout, pay.ID); !is.CreatedAt.Equal(now) {
+				if is := n.must(book.KindPayout, pay.ID); !is.CreatedAt.Equal(now) {
 					t.Errorf("accepted at %v, it says %v", now, is.CreatedAt)
 				}
 				n.pass(time.Minute)
@@ -55,7 +56,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 		}
 		_, before := h.first.counts()
 		h.first.script(always(pending), always(failed))
-		n.pass(lookSlack + lookEvery)
+		n.pass(book.RecheckSlack + lookEvery)
 		if _, after := h.first.counts(); after == before {
 			t.Error("nobody looked again")
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -34,13 +35,13 @@ const MaxAirtimeBuy = 5_000 * money.Cedi
 // for. The top-up waits, and no money of the wallet is held for it; it opens in
 // the transaction in which the collection succeeds, and ends in the one in which
 // it fails. Both go by one Reference.
-func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r AirtimeBuy) (pay, topUp Payment, replayed bool, err error) {
+func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r AirtimeBuy) (pay, topUp book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
-		return Payment{}, Payment{}, false, err
+		return book.Payment{}, book.Payment{}, false, err
 	}
 	if err := mayCollect(t); err != nil {
-		return Payment{}, Payment{}, false, err
+		return book.Payment{}, book.Payment{}, false, err
 	}
 	var bad problem.Fields
 	if r.Amount < MinTopUp || r.Amount > MaxAirtimeBuy {
@@ -53,41 +54,41 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	}
 	p.checkCallback(&bad, r.CallbackURL)
 	if err := bad.Err(); err != nil {
-		return Payment{}, Payment{}, false, err
+		return book.Payment{}, book.Payment{}, false, err
 	}
 	network, found, err := p.routes.Network(ctx, r.NetworkID)
 	if err != nil {
-		return Payment{}, Payment{}, false, err
+		return book.Payment{}, book.Payment{}, false, err
 	}
-	pay = asked(c, t, KindCollection)
+	pay = asked(c, t, book.KindCollection)
 	pay.Reference, pay.Channel, pay.Account, pay.Amount = r.Reference, string(r.Network), string(r.Payer), r.Amount
-	topUp = asked(c, t, KindTopUp)
+	topUp = asked(c, t, book.KindTopUp)
 	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection's
 	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
 	topUp.Details.NetworkID, topUp.Details.Name = r.NetworkID, cut(r.Name, nameLength)
-	a := &acceptance{payment: pay, child: &topUp, field: "network", childField: "network_id", repeats: t.Duplicates == tenant.RepeatDuplicates}
-	if old, replayed, err := p.earlier(ctx, a); err != nil || replayed {
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Child: &topUp, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
+	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return p.withChild(ctx, old, replayed, err)
 	}
 	if !found || network.Status != route.Active {
-		return Payment{}, Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
+		return book.Payment{}, book.Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
 	}
-	p.mintReference(&a.payment)
-	topUp.Reference, topUp.Details.Minted = a.payment.Reference, a.payment.Details.Minted
+	p.mintReference(&a.Payment)
+	topUp.Reference, topUp.Details.Minted = a.Payment.Reference, a.Payment.Details.Minted
 	done, err := p.accept(ctx, a)
-	if err != nil || done.replayed {
-		return p.withChild(ctx, done.payment, done.replayed, err)
+	if err != nil || done.Replayed {
+		return p.withChild(ctx, done.Payment, done.Replayed, err)
 	}
-	return done.payment, topUp, false, nil
+	return done.Payment, topUp, false, nil
 }
 
 // withChild answers a replay with the top-up as it is now.
-func (p *Payments) withChild(ctx context.Context, pay Payment, again bool, err error) (Payment, Payment, bool, error) {
+func (p *Payments) withChild(ctx context.Context, pay book.Payment, again bool, err error) (book.Payment, book.Payment, bool, error) {
 	if err != nil {
-		return Payment{}, Payment{}, again, err
+		return book.Payment{}, book.Payment{}, again, err
 	}
-	topUp, _, err := p.get(ctx, pay.Tenant, KindTopUp, pay.Child)
+	topUp, _, err := p.Get(ctx, pay.Tenant, book.KindTopUp, pay.Child)
 	return pay, topUp, true, err
 }
 
@@ -96,7 +97,7 @@ func (p *Payments) withChild(ctx context.Context, pay Payment, again bool, err e
 // request that comes again after a restore makes the same ProviderReference; a
 // key is remembered for a whole day, so that one that may be used anew never
 // meets its old Reference.
-func (p *Payments) mintReference(pay *Payment) {
+func (p *Payments) mintReference(pay *book.Payment) {
 	if pay.Reference != "" {
 		return
 	}
@@ -109,7 +110,7 @@ func (p *Payments) mintReference(pay *Payment) {
 }
 
 // mintedOn is the Reference that a payment's Idempotency-Key makes on a day.
-func (p *Payments) mintedOn(pay Payment, day time.Time) string {
+func (p *Payments) mintedOn(pay book.Payment, day time.Time) string {
 	pay.Reference = day.Format(time.DateOnly) + " " + pay.IdempotencyKey
 	return p.references.ofAttempt(pay, 0)
 }

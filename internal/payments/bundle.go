@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -25,10 +26,10 @@ type BuyBundle struct {
 // exactly the price, and answers at once; the package is bought right after. An
 // offer that is unknown, expired, another tenant's, another number's, or not on
 // the provider's list at that price any more is NotFound. replayed is Collect's.
-func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBundle) (pay Payment, replayed bool, err error) {
+func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBundle) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	var bad problem.Fields
 	checkParty(&bad, "phone_number", r.MSISDN, "network", r.Network)
@@ -36,28 +37,28 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		checkReference(&bad, "client_reference", r.Reference)
 	}
 	if err := bad.Err(); err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, KindBundle)
+	pay = asked(c, t, book.KindBundle)
 	pay.Reference, pay.Channel, pay.Account, pay.Details.OfferID = r.Reference, string(r.Network), string(r.MSISDN), r.OfferID
-	a := &acceptance{payment: pay, field: "service_id", repeats: t.Duplicates == tenant.RepeatDuplicates, daily: c.Daily}
-	if old, replayed, err := p.earlier(ctx, a); err != nil || replayed {
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "service_id"}
+	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return old, replayed, err
 	}
 	service, err := p.enquiries.Service(ctx, r.ServiceID)
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	if service.Network != r.Network {
-		return Payment{}, false, problem.Field("network", "is not the network of the service")
+		return book.Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
 	p.mintReference(&pay)
 	o, err := p.enquiries.Offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {
-		return Payment{}, false, p.offerForgotten(ctx, pay, err)
+		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
 	pay.Channel, pay.Account, pay.Amount, pay.Rail = string(o.Network), string(o.MSISDN), o.Amount, o.Rail
-	pay.Details = Details{
+	pay.Details = book.Details{
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
 		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
 	}
@@ -65,18 +66,18 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		err = p.enquiries.StillOffered(ctx, pay.Mode, service, o)
 	}
 	if err != nil {
-		return Payment{}, false, p.offerForgotten(ctx, pay, err)
+		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
-	a.payment = pay
+	a.Payment = pay
 	done, err := p.accept(ctx, a)
-	return done.payment, done.replayed, err
+	return done.Payment, done.Replayed, err
 }
 
 // offerForgotten gives the answer to a purchase whose offer is gone. While a
 // recovery lasts the purchase may have been made before the offer was forgotten:
 // the refusal stands only when no rail knows the reference. A purchase that a rail
 // has goes to the operators, because its price is forgotten, too.
-func (p *Payments) offerForgotten(ctx context.Context, pay Payment, gone error) error {
+func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone error) error {
 	s, err := p.recovering(ctx)
 	if err != nil {
 		return err
@@ -85,12 +86,12 @@ func (p *Payments) offerForgotten(ctx context.Context, pay Payment, gone error) 
 		return gone
 	}
 	p.mint(&pay, p.clock.Now())
-	a := &acceptance{payment: pay, claimed: true, tracked: track(pay)}
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true, tracked: track(pay)}
 	switch err := p.beforeDebit(ctx, a); {
 	case errors.Is(err, errUnclaimed):
 		return gone
 	case err == nil:
-		return p.conflict(ctx, a.payment, a.payment.Rail, "the provider has done it, and the package that was bought is forgotten")
+		return p.conflict(ctx, a.Payment, a.Payment.Rail, "the provider has done it, and the package that was bought is forgotten")
 	default:
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -29,12 +30,12 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 			p.jobs.Wake(id)
 			continue
 		}
-		pay, found, err := p.byProviderReference(ctx, reference)
+		pay, found, err := p.ByProviderReference(ctx, reference)
 		switch {
 		case err != nil:
 			return err
 		case !found || pay.Rail != rail.Name || pay.Mode != rail.Mode:
-		case pay.Status == StatusPending:
+		case pay.Status == book.StatusPending:
 			p.jobs.Wake(pay.ID)
 		case !pay.Status.Open():
 			p.looks.soon(pay)
@@ -52,7 +53,7 @@ const looksKept = 1000
 // settled is often the one that comes late), then it is asked about once.
 type rechecks struct {
 	clock *clock.Clock
-	look  func(context.Context, Payment)
+	look  func(context.Context, book.Payment)
 
 	mu      sync.Mutex
 	queue   []dueRecheck // in order of time
@@ -66,18 +67,18 @@ type rechecks struct {
 }
 
 type dueRecheck struct {
-	pay Payment
+	pay book.Payment
 	at  time.Time
 }
 
-func newRechecks(c *clock.Clock, look func(context.Context, Payment)) *rechecks {
+func newRechecks(c *clock.Clock, look func(context.Context, book.Payment)) *rechecks {
 	l := &rechecks{clock: c, look: look, ids: map[string]bool{}, changed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
 // soon has a payment looked at.
-func (l *rechecks) soon(pay Payment) {
+func (l *rechecks) soon(pay book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ids[pay.ID] || len(l.ids) >= looksKept || l.ctx.Err() != nil {

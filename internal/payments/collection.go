@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
@@ -41,13 +42,13 @@ const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' an
 // Collect accepts a collection and answers at once; the payer is asked right
 // after. replayed tells that an earlier request made it: with the same
 // Idempotency-Key, or the same one of a tenant whose duplicates repeat.
-func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect) (pay Payment, replayed bool, err error) {
+func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	if err := mayCollect(t); err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	var bad problem.Fields
 	if r.Amount < MinCollection || r.Amount > MaxCollection {
@@ -57,18 +58,18 @@ func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect)
 	checkReference(&bad, "transaction_id", r.Reference)
 	p.checkCallback(&bad, r.CallbackURL)
 	if err := bad.Err(); err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	charges, plan, err := p.tenants.Fee(ctx, t.ID, tenant.Collection, string(r.Network), r.Amount, p.clock.Now())
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, KindCollection)
+	pay = asked(c, t, book.KindCollection)
 	pay.Channel, pay.Reference, pay.Account = string(r.Network), r.Reference, string(r.MSISDN)
 	pay.Amount, pay.Charges, pay.Plan = r.Amount, charges, plan
 	pay.Label, pay.CallbackURL = cut(r.Label, labelLength), r.CallbackURL
-	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network", repeats: t.Duplicates == tenant.RepeatDuplicates})
-	return done.payment, done.replayed, err
+	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network"})
+	return done.Payment, done.Replayed, err
 }
 
 // customer reads the tenant of a caller and refuses one that is blocked.
@@ -88,16 +89,16 @@ func mayCollect(t tenant.Tenant) error {
 }
 
 // asked begins a payment with what every kind takes from the request's caller.
-func asked(c idempotency.Caller, t tenant.Tenant, k Kind) Payment {
-	return Payment{
+func asked(c idempotency.Caller, t tenant.Tenant, k book.Kind) book.Payment {
+	return book.Payment{
 		Tenant: t.ID, Kind: k, Mode: string(t.Mode), FeeBearer: string(t.FeeBearer), Key: c.Key,
 		IdempotencyKey: c.IdempotencyKey, IdempotencyHash: c.BodyHash,
 	}
 }
 
 // mint gives a new payment its ids and its first attempt.
-func (p *Payments) mint(pay *Payment, now time.Time) {
-	pay.ID, pay.CreatedAt = newID(now), now
+func (p *Payments) mint(pay *book.Payment, now time.Time) {
+	pay.ID, pay.CreatedAt = book.NewID(now), now
 	pay.Attempt, pay.Posts = 1, 1
 	pay.ProviderReference = p.references.make(*pay)
 	pay.AttemptReference = pay.ProviderReference

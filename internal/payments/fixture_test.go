@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -195,6 +196,8 @@ type node struct {
 	*Payments
 	*treasury.Treasury
 	fixture  *fixture
+	db       *db.DB
+	ledger   *ledger.Ledger
 	queue    *jobs.Queue
 	routes   *route.Table
 	webhooks *webhook.Webhooks
@@ -257,7 +260,7 @@ func (h *fixture) made(o jobs.Options) *node {
 	}
 	l := ledger.New(h.db, h.clock, o.Node)
 	q := jobs.New(h.db, h.clock, log, o)
-	n := &node{fixture: h, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel"}, rails)}
+	n := &node{fixture: h, db: h.db, ledger: l, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel"}, rails)}
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {
 		h.t.Fatal(err)
@@ -313,7 +316,7 @@ func (n *node) newTenant(amount money.Pesewas) tenant.Tenant {
 		if err != nil {
 			return err
 		}
-		err = page.Add(ledger.Transfer{Asset: made.Money(), From: ledger.Funding, To: ledger.Wallet(made.ID), Amount: int64(amount), Subject: "fund " + made.ID, Leg: LegFinal, Kind: "fund", At: n.clock.Now()})
+		err = page.Add(ledger.Transfer{Asset: made.Money(), From: ledger.Funding, To: ledger.Wallet(made.ID), Amount: int64(amount), Subject: "fund " + made.ID, Leg: book.LegFinal, Kind: "fund", At: n.clock.Now()})
 		page.Post()
 		return err
 	})
@@ -370,9 +373,9 @@ func (n *node) pass(d time.Duration) {
 }
 
 // must reads a payment of the fixture's tenant.
-func (n *node) must(k Kind, id string) Payment {
+func (n *node) must(k book.Kind, id string) book.Payment {
 	n.fixture.t.Helper()
-	pay, found, err := n.get(n.fixture.t.Context(), n.fixture.tenant.ID, k, id)
+	pay, found, err := n.Get(n.fixture.t.Context(), n.fixture.tenant.ID, k, id)
 	if err != nil || !found {
 		n.fixture.t.Fatalf("payment %s: found %v, %v", id, found, err)
 	}
@@ -478,4 +481,11 @@ func (n *node) resumeRail(name string) {
 	}); err != nil {
 		n.fixture.t.Fatal(err)
 	}
+}
+
+// openJob is the job of an open payment as the table has it, in the state of another one.
+func openJob(pay book.Payment, at time.Time, as jobs.Job) jobs.Job {
+	job := book.JobOf(pay, at, nil)
+	job.Adopted, job.Fresh = as.Adopted, as.Fresh
+	return job
 }

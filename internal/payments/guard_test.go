@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
@@ -28,7 +29,7 @@ func TestAMarkIsMadeOnce(t *testing.T) {
 		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
 		a, pay := n.accepted(t, "TELECEL", false)
-		heir.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
+		heir.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
 		n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 		if posts, _ := h.second.counts(); posts != 1 {
 			t.Errorf("%d POSTs", posts)
@@ -44,7 +45,7 @@ func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
 		h.second.script(func(_ int, reference string) provider.Outcome {
-			row, found, err := n.byProviderReference(context.Background(), reference)
+			row, found, err := n.ByProviderReference(context.Background(), reference)
 			if err != nil || !found || row.SendingAt.IsZero() {
 				t.Errorf("POSTed while the row is marked at %v (%v, %v)", row.SendingAt, found, err)
 			}
@@ -75,16 +76,16 @@ func TestARefusalIsOfItsPosts(t *testing.T) {
 		}
 		row := in
 		row.Posts++
-		done, err := heir.settle(t.Context(), settlement{payment: in, event: EventRepeated, known: true, mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}})
-		if err != nil || !done.changed {
-			t.Fatalf("sent again: %v, %v", done.changed, err)
+		done, err := heir.book.Settle(t.Context(), book.Settlement{Payment: in, Event: book.EventRepeated, Known: true, Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}})
+		if err != nil || !done.Changed {
+			t.Fatalf("sent again: %v, %v", done.Changed, err)
 		}
 		for _, tt := range []struct {
-			of   Payment
-			want Status
-		}{{in, StatusPending}, {row, StatusInvalid}} {
-			_, err := n.settle(t.Context(), settlement{payment: tt.of, event: EventFailed, known: true, reason: rejected.Reason, outcome: rejected, posts: tt.of.Posts})
-			if is := n.must(KindCollection, in.ID).Status; err != nil || is != tt.want {
+			of   book.Payment
+			want book.Status
+		}{{in, book.StatusPending}, {row, book.StatusInvalid}} {
+			_, err := n.book.Settle(t.Context(), book.Settlement{Payment: tt.of, Event: book.EventFailed, Known: true, Reason: rejected.Reason, Outcome: rejected, Posts: tt.of.Posts})
+			if is := n.must(book.KindCollection, in.ID).Status; err != nil || is != tt.want {
 				t.Errorf("refused of %d POSTs it is %s, want %s (%v)", tt.of.Posts, is, tt.want, err)
 			}
 		}
@@ -111,11 +112,11 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 			h.clock.Advance(unsentTime)
 			n.resumeRail(tt.name)
-			heir.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Adopted: true})
+			heir.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
 			rail, _ := n.routes.Rail(tt.name, "test")
 			(&run{p: n.Payments, t: a.tracked, row: pay, rail: rail}).unsentYet(t.Context(), 0)
 			posts, _ := tt.rail.counts()
-			if is := n.must(KindPayout, pay.ID); posts != 1 || is.Status != StatusPending || n.balance() != left {
+			if is := n.must(book.KindPayout, pay.ID); posts != 1 || is.Status != book.StatusPending || n.balance() != left {
 				t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", posts, tt.name, is.Status, n.balance())
 			}
 		}
@@ -138,7 +139,7 @@ func TestAWordByAClockThatIsAhead(t *testing.T) {
 		other.refusesWord(t, pay.ID)
 		leave()
 		n.quiet()
-		if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess || n.balance() != funds-pay.Held() {
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || n.balance() != funds-pay.Held() {
 			t.Errorf("it is %s, the wallet has %s", is.Status, n.balance())
 		}
 		n.sound()
@@ -167,7 +168,7 @@ func TestAnOfferIsOneProviders(t *testing.T) {
 		}
 		n.pass(time.Minute)
 		others, _ := h.first.counts()
-		if is := n.must(KindBundle, pay.ID); others != 0 || is.Rail != "hubtel" || is.Status != StatusPending {
+		if is := n.must(book.KindBundle, pay.ID); others != 0 || is.Rail != "hubtel" || is.Status != book.StatusPending {
 			t.Errorf("%d POSTs to another provider; it is %s at %s", others, is.Status, is.Rail)
 		}
 		n.sound()
@@ -188,8 +189,8 @@ func TestARefusalAfterARerouteIsOfItsPosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(10 * time.Second)
-		is := n.must(KindPayout, pay.ID)
-		if is.Rail != "mtn" || is.Posts < 2 || is.Status != StatusPending || n.balance() != funds-pay.Held() {
+		is := n.must(book.KindPayout, pay.ID)
+		if is.Rail != "mtn" || is.Posts < 2 || is.Status != book.StatusPending || n.balance() != funds-pay.Held() {
 			t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", is.Posts, is.Rail, is.Status, n.balance())
 		}
 		n.sound()
@@ -208,7 +209,7 @@ func TestRefusedAgainThoughKnownBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(3 * time.Minute)
-		if is := n.must(KindPayout, pay.ID); is.Posts != 3 || is.Status != StatusPending {
+		if is := n.must(book.KindPayout, pay.ID); is.Posts != 3 || is.Status != book.StatusPending {
 			t.Errorf("after %d POSTs it is %s", is.Posts, is.Status)
 		}
 		n.sound()
@@ -229,7 +230,7 @@ func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
 		n.pass(time.Second)
 		h.first.script(always(pending), always(costly(5, 2)))
 		for range 2 {
-			if _, err := n.recheck(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+			if _, err := n.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -254,10 +255,10 @@ func TestNothingOfACollectionIsInSuspense(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(time.Second)
-		if _, err := n.recheck(t.Context(), n.must(KindCollection, in.ID)); err != nil {
+		if _, err := n.recheck(t.Context(), n.must(book.KindCollection, in.ID)); err != nil {
 			t.Fatal(err)
 		}
-		if is := n.must(KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
+		if is := n.must(book.KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
 			t.Fatalf("turned at %v, the wallet has %s", is.ContradictedAt, n.balance())
 		}
 		for _, tenants := range []bool{true, false} {

@@ -2,7 +2,6 @@ package payments
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -34,8 +34,8 @@ var askPauses = []time.Duration{
 
 // askPause is the pause after the nth question. A refusal that is not confirmed is
 // asked about more often: its money waits for one answer.
-func askPause(n int, r Refusal) time.Duration {
-	if r == RefusalNone {
+func askPause(n int, r book.Refusal) time.Duration {
+	if r == book.RefusalNone {
 		return pause(askPauses, n)
 	}
 	return min(pause(askPauses, n), refusedTime)
@@ -70,7 +70,7 @@ func (p *Payments) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case err != nil:
 		p.trouble(ctx, err, "a payment could not be read", "payment", t.id)
 		return jobs.Later(troubleTime)
-	case row.Status != StatusPending:
+	case row.Status != book.StatusPending:
 		t.answer()
 		p.drop(t.id)
 		p.looks.soon(row) // an operator, or another node, ended it while this node followed it
@@ -107,7 +107,7 @@ func (p *Payments) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 type run struct {
 	p    *Payments
 	t    *tracked
-	row  Payment
+	row  book.Payment
 	rail provider.Rail
 }
 
@@ -121,12 +121,12 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
 	if t := p.live.byID(job.Subject); t != nil {
 		return t, nil
 	}
-	var said payload
-	if err := json.Unmarshal(job.Payload, &said); err != nil {
+	said, err := book.PayloadOf(job)
+	if err != nil {
 		return nil, err
 	}
-	row, found, err := p.get(ctx, said.Tenant, said.Kind, job.Subject)
-	if err != nil || !found || row.Status != StatusPending {
+	row, found, err := p.Get(ctx, said.Tenant, said.Kind, job.Subject)
+	if err != nil || !found || row.Status != book.StatusPending {
 		return nil, err
 	}
 	t := track(row)
@@ -143,22 +143,22 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
 // rowOf gives the row for a run: as the acceptance wrote it for the first one, and
 // as the database has it for every other. Where another process has changed the
 // attempt meanwhile, what this one remembers of it is void.
-func (p *Payments) rowOf(ctx context.Context, t *tracked) (Payment, error) {
+func (p *Payments) rowOf(ctx context.Context, t *tracked) (book.Payment, error) {
 	if row := t.fresh; row != nil {
 		t.fresh = nil
 		return *row, nil
 	}
-	row, found, err := p.get(ctx, t.tenant, t.kind, t.id)
+	row, found, err := p.Get(ctx, t.tenant, t.kind, t.id)
 	if err == nil && !found {
 		err = errors.New("payments: the row of an open payment is not there")
 	}
 	if err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
 	if t.upstreamID != "" {
 		row.UpstreamID = t.upstreamID
 	}
-	if row.Status == StatusPending && markOf(row) != t.mark {
+	if row.Status == book.StatusPending && markOf(row) != t.mark {
 		p.resetFromRow(t, row)
 		p.live.put(t, row)
 	}
@@ -175,7 +175,7 @@ func asksWithin(age time.Duration) (n int) {
 
 // resetFromRow makes the row all that is known of an attempt. What this process
 // remembered of it is void.
-func (p *Payments) resetFromRow(t *tracked, row Payment) {
+func (p *Payments) resetFromRow(t *tracked, row book.Payment) {
 	t.mark = markOf(row)
 	opened := t.openedAt
 	t.standing = standing{stage: stageUnsure, arrived: row.Posts}
@@ -190,13 +190,13 @@ func (p *Payments) resetFromRow(t *tracked, row Payment) {
 
 // standingOf is what the row alone tells of an attempt. A submission that it does not
 // speak of may have been made.
-func standingOf(row Payment, rail provider.Rail) standing {
+func standingOf(row book.Payment, rail provider.Rail) standing {
 	s := standing{
 		stage: stageUnsure, arrived: row.Posts - row.Unsent, openedAt: row.CreatedAt,
-		lastPost: row.mayLeaveSince().Add(leaveTime + submitTime),
+		lastPost: row.MayLeaveSince().Add(leaveTime + submitTime),
 		refusal:  row.Refusal, refusalReason: row.RefusalReason, refusedAt: row.RefusedAt, refusedLast: row.RefusedAt,
 	}
-	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == RefusalNone {
+	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == book.RefusalNone {
 		// Every submission on such a rail is marked first, and the mark is taken back when the
 		// submission has not got through.
 		s.stage, s.turnedAway = stageUnsent, row.Classed && row.Class == provider.Barred
@@ -209,10 +209,10 @@ func standingOf(row Payment, rail provider.Rail) standing {
 }
 
 // row fills in what the judge reads from the row and the rail alone.
-func (s *standing) row(row Payment, rail provider.Rail) {
-	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.providerState(), !row.ContradictedAt.IsZero()
+func (s *standing) row(row book.Payment, rail provider.Rail) {
+	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.ProviderState(), !row.ContradictedAt.IsZero()
 	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
-	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.mayLeaveSince(), row.EscalatedAt
+	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.MayLeaveSince(), row.EscalatedAt
 }
 
 // submit hands over what certainly was not sent before.
@@ -227,7 +227,7 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 	if late || !r.rail.MayRepeat {
 		row := r.row
 		row.SendingAt = r.p.clock.Now()
-		if ok, out := r.mark(ctx, EventSending, row, ""); !ok {
+		if ok, out := r.mark(ctx, book.EventSending, row, ""); !ok {
 			return out
 		}
 	}
@@ -243,26 +243,26 @@ func (r *run) call(ctx context.Context) jobs.Outcome {
 }
 
 // mark writes a change of the attempt. Without it nothing is submitted.
-func (r *run) mark(ctx context.Context, e Event, row Payment, reason string) (bool, jobs.Outcome) {
-	s, err := r.p.settle(ctx, settlement{payment: r.row, event: e, known: true, reason: reason,
-		mark: &mark{row: row, wasAttempt: r.row.Attempt, wasPosts: r.row.Posts, wasSending: r.row.SendingAt}})
+func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason string) (bool, jobs.Outcome) {
+	s, err := r.p.book.Settle(ctx, book.Settlement{Payment: r.row, Event: e, Known: true, Reason: reason,
+		Mark: &book.Mark{Row: row, WasAttempt: r.row.Attempt, WasPosts: r.row.Posts, WasSending: r.row.SendingAt}})
 	switch {
 	case err != nil:
 		r.t.answer()
 		r.p.trouble(ctx, err, "an attempt could not be marked", "payment", r.row.ID, "event", string(e))
 		return false, jobs.Later(troubleTime)
-	case !s.changed:
-		return false, r.p.overtaken(r.t, s.payment)
+	case !s.Changed:
+		return false, r.p.overtaken(r.t, s.Payment)
 	}
-	r.row = s.payment
+	r.row = s.Payment
 	r.t.mark = markOf(r.row)
 	return true, jobs.Outcome{}
 }
 
 // overtaken goes on from the row after another process has changed it.
-func (p *Payments) overtaken(t *tracked, row Payment) jobs.Outcome {
+func (p *Payments) overtaken(t *tracked, row book.Payment) jobs.Outcome {
 	t.answer()
-	if row.Status != StatusPending {
+	if row.Status != book.StatusPending {
 		p.drop(t.id)
 		return jobs.Done()
 	}
@@ -303,15 +303,15 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 // final is the settlement that a verdict asks for. A refund on anything but the
 // provider's last word is about the submissions that are known: the row must have no
 // other.
-func final(pay Payment, v verdict, reason string, o provider.Outcome) settlement {
+func final(pay book.Payment, v verdict, reason string, o provider.Outcome) book.Settlement {
 	if v == verdictPaid {
-		return settlement{payment: pay, event: EventSucceeded, outcome: o}
+		return book.Settlement{Payment: pay, Event: book.EventSucceeded, Outcome: o}
 	}
-	s := settlement{payment: pay, event: EventFailed, reason: reason, outcome: o}
+	s := book.Settlement{Payment: pay, Event: book.EventFailed, Reason: reason, Outcome: o}
 	if !o.Final() {
-		s.posts = pay.Posts
+		s.Posts = pay.Posts
 		if o.Class == provider.Unknown {
-			s.outcome.Class = provider.Rejected // as its refusal said, which the provider has confirmed
+			s.Outcome.Class = provider.Rejected // as its refusal said, which the provider has confirmed
 		}
 	}
 	return s
@@ -327,11 +327,11 @@ func (r *run) askNow() jobs.Outcome {
 
 // next follows a payment that the provider has.
 func (r *run) next(ctx context.Context) jobs.Outcome {
-	if r.row.Refusal != RefusalNone {
+	if r.row.Refusal != book.RefusalNone {
 		row := r.row
-		row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
+		row.Refusal, row.RefusalReason, row.RefusedAt = book.RefusalNone, "", time.Time{}
 		row.Class, row.Classed = provider.Accepted, true
-		if ok, out := r.mark(ctx, EventTaken, row, ""); !ok {
+		if ok, out := r.mark(ctx, book.EventTaken, row, ""); !ok {
 			return out
 		}
 	}
@@ -351,7 +351,7 @@ func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 	if r.t.refusal != r.row.Refusal {
 		row := r.refusalOf()
 		row.Class, row.Classed = provider.Rejected, true
-		if ok, out := r.mark(ctx, EventRefused, row, r.t.refusalReason); !ok {
+		if ok, out := r.mark(ctx, book.EventRefused, row, r.t.refusalReason); !ok {
 			return out
 		}
 	}
@@ -360,7 +360,7 @@ func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 }
 
 // refusalOf is the row with what is known of its submissions and their refusal.
-func (r *run) refusalOf() Payment {
+func (r *run) refusalOf() book.Payment {
 	row := r.row
 	row.Unsent = max(0, row.Posts-r.t.arrived)
 	row.Refusal, row.RefusalReason, row.RefusedAt = r.t.refusal, r.t.refusalReason, r.t.refusedAt
@@ -387,7 +387,7 @@ func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
 		if r.t.turnedAway {
 			row.Class = provider.Barred
 		}
-		if ok, out := r.mark(ctx, EventUnsent, row, ""); !ok {
+		if ok, out := r.mark(ctx, book.EventUnsent, row, ""); !ok {
 			return out
 		}
 	}
@@ -410,7 +410,7 @@ func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
 // reroute gives the payment to another rail. It is asked only after submissions that
 // our own socket has not sent.
 func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bool) {
-	if r.row.Kind == KindBundle { // an offer is one provider's
+	if r.row.Kind == book.KindBundle { // an offer is one provider's
 		return jobs.Outcome{}, false
 	}
 	op, channel := operation(r.row)
@@ -426,7 +426,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays
 		row.Posts, row.Unsent, row.SendingAt = 1, 0, time.Time{}
 		old := r.row.Rail
-		if ok, out := r.mark(ctx, EventRerouted, row, reasonOf(o)); !ok {
+		if ok, out := r.mark(ctx, book.EventRerouted, row, reasonOf(o)); !ok {
 			return out, true
 		}
 		r.t.tried = append(r.t.tried, old)
@@ -454,7 +454,7 @@ func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 	row := r.refusalOf()
 	row.Posts++
 	row.SendingAt = r.p.clock.Now()
-	if ok, out := r.mark(ctx, EventRepeated, row, ""); !ok {
+	if ok, out := r.mark(ctx, book.EventRepeated, row, ""); !ok {
 		return out
 	}
 	return r.call(ctx)
@@ -483,7 +483,7 @@ func (r *run) escalate(ctx context.Context, class provider.Class, reason string)
 	}
 	row := r.refusalOf()
 	row.EscalatedAt, row.Class, row.Classed, row.Reason = r.p.clock.Now(), class, true, reason
-	ok, out := r.mark(ctx, EventDoubted, row, reason)
+	ok, out := r.mark(ctx, book.EventDoubted, row, reason)
 	if !ok {
 		return out
 	}
@@ -509,7 +509,7 @@ func (r *run) schedule() jobs.Outcome {
 // each open payment every two seconds would bury that.
 func (p *Payments) trouble(ctx context.Context, err error, text string, about ...any) {
 	level := slog.LevelError
-	if systemic(err) {
+	if book.Systemic(err) {
 		level = slog.LevelDebug
 	}
 	p.log.Log(ctx, level, text, append(about, "error", err)...)
@@ -517,34 +517,34 @@ func (p *Payments) trouble(ctx context.Context, err error, text string, about ..
 
 // finish settles. A final word that cannot be written down now is kept and
 // written before anything else is done.
-func (p *Payments) finish(ctx context.Context, t *tracked, s settlement) jobs.Outcome {
-	s.known = true
+func (p *Payments) finish(ctx context.Context, t *tracked, s book.Settlement) jobs.Outcome {
+	s.Known = true
 	reply := t.reply.Load()
-	if s.event == EventFailed && reply != nil {
+	if s.Event == book.EventFailed && reply != nil {
 		// The request that waits is told of a refusal; one that went is not.
-		s.refused = reply.waiter.CompareAndSwap(waiterThere, waiterTold) || reply.waiter.Load() == waiterTold
+		s.Refused = reply.waiter.CompareAndSwap(waiterThere, waiterTold) || reply.waiter.Load() == waiterTold
 	}
-	done, err := p.settle(ctx, s)
+	done, err := p.book.Settle(ctx, s)
 	if err != nil {
-		p.trouble(ctx, err, "a payment could not be settled", "payment", t.id, "event", string(s.event))
+		p.trouble(ctx, err, "a payment could not be settled", "payment", t.id, "event", string(s.Event))
 		t.unwritten = &s
-		if s.refused && !errors.Is(err, db.ErrAmbiguous) {
+		if s.Refused && !errors.Is(err, db.ErrAmbiguous) {
 			// There is nothing to tell yet. The request may go, and the webhook tells.
 			reply.waiter.CompareAndSwap(waiterTold, waiterThere)
 		}
 		return jobs.Later(troubleTime)
 	}
 	t.unwritten = nil
-	if !done.changed && done.payment.Status == StatusPending {
-		return p.overtaken(t, done.payment)
+	if !done.Changed && done.Payment.Status == book.StatusPending {
+		return p.overtaken(t, done.Payment)
 	}
-	if done.payment.Refused && reply != nil {
-		reply.refusal = &done.payment
+	if done.Payment.Refused && reply != nil {
+		reply.refusal = &done.Payment
 	}
 	t.answer()
 	p.drop(t.id)
-	if !done.changed && (s.event == EventSucceeded) != (done.payment.Status == StatusSuccess) {
-		p.looks.soon(done.payment) // an operator, or another node, was told otherwise
+	if !done.Changed && (s.Event == book.EventSucceeded) != (done.Payment.Status == book.StatusSuccess) {
+		p.looks.soon(done.Payment) // an operator, or another node, was told otherwise
 	}
 	return jobs.Done()
 }

@@ -3,19 +3,8 @@ package payments
 import (
 	"time"
 
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
-)
-
-// A Refusal is a provider's no to a submission that it has not confirmed when asked.
-// It stands on the row of the open payment. Stored; never renamed.
-type Refusal string
-
-// The refusals.
-const (
-	RefusalNone   Refusal = ""
-	RefusalClear  Refusal = "clear"  // in the provider's own words for a final no
-	RefusalBare   Refusal = "bare"   // any other no: a gateway's page, an undocumented code
-	RefusalBarred Refusal = "barred" // 401, 403 or 429 until the time to send was over
 )
 
 // The times of the judge.
@@ -30,8 +19,8 @@ const (
 // that the judge goes by. It is rebuilt from the row when a node takes a payment
 // over; what the row does not say then counts as unknown.
 type standing struct {
-	kind   Kind
-	status Status
+	kind   book.Kind
+	status book.Status
 	// said is a final payment's last word: of its status, or of the provider's
 	// latest contradiction. turned: it was contradicted before.
 	said   provider.State
@@ -52,7 +41,7 @@ type standing struct {
 	doubtAt    time.Time // since when it is unknown
 	unpaidAt   time.Time // the first Unpaid that was old enough
 
-	refusal       Refusal
+	refusal       book.Refusal
 	refusalReason string
 	refusedAt     time.Time // the first refusal that stands
 	refusedLast   time.Time // the last one
@@ -135,7 +124,7 @@ func (s standing) answered(w report) (standing, verdict, string) {
 	case o.Class == provider.Accepted && o.State == provider.Success:
 		return s, verdictPaid, ""
 	case o.Class == provider.Accepted && o.State == provider.Failed:
-		return s.refused(RefusalClear, o, w.at)
+		return s.refused(book.RefusalClear, o, w.at)
 	case o.Class == provider.Accepted:
 		return s.acknowledged(w.at), verdictTaken, ""
 	case o.Class == provider.Rejected && o.Unposted:
@@ -145,9 +134,9 @@ func (s standing) answered(w report) (standing, verdict, string) {
 		}
 		return s.doubted(w.at), verdictHold, ""
 	case o.Class == provider.Rejected && o.Clear:
-		return s.refused(RefusalClear, o, w.at)
+		return s.refused(book.RefusalClear, o, w.at)
 	case o.Class == provider.Rejected:
-		return s.refused(RefusalBare, o, w.at)
+		return s.refused(book.RefusalBare, o, w.at)
 	case o.Class == provider.NotSent:
 		s.arrived--
 		if s.arrived == 0 || s.turnedAway {
@@ -168,12 +157,12 @@ func (s standing) answered(w report) (standing, verdict, string) {
 }
 
 // refused keeps a refusal until the provider has been asked about it.
-func (s standing) refused(r Refusal, o provider.Outcome, at time.Time) (standing, verdict, string) {
+func (s standing) refused(r book.Refusal, o provider.Outcome, at time.Time) (standing, verdict, string) {
 	s.turnedAway = false
-	if s.refusal == RefusalNone {
+	if s.refusal == book.RefusalNone {
 		s.refusedAt = at
 	}
-	again := s.refusal == RefusalBare && r == RefusalBare
+	again := s.refusal == book.RefusalBare && r == book.RefusalBare
 	s.refusal, s.refusalReason, s.refusedLast = r, reasonOf(o), at
 	s = s.doubted(at)
 	if again { // the next question, and with it the next submission, comes by the schedule
@@ -188,7 +177,7 @@ func (s standing) outOfTime(w report) (standing, verdict, string) {
 		return s, verdictRefund, provider.ReasonUnavailable
 	}
 	s.turnedAway = false
-	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast = RefusalBarred, provider.ReasonUnavailable, w.at, w.at
+	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast = book.RefusalBarred, provider.ReasonUnavailable, w.at, w.at
 	return s.doubted(w.at), verdictAsk, ""
 }
 
@@ -211,7 +200,7 @@ func (s standing) told(w report) (standing, verdict, string) {
 	switch {
 	case o.Reason == provider.ReasonMismatch:
 		return s, verdictOperator, o.Reason
-	case s.refusal == RefusalBarred, s.overdue(w.at):
+	case s.refusal == book.RefusalBarred, s.overdue(w.at):
 		return s, verdictOperator, ""
 	}
 	return s, verdictHold, ""
@@ -224,18 +213,18 @@ func (s standing) unheard(w report) (standing, verdict, string) {
 	s.reads++
 	settled := w.at.Sub(s.lastPost) >= s.visibleAfter && s.reads >= knownReads
 	switch {
-	case !s.acceptedAt.IsZero() && s.refusal != RefusalNone:
+	case !s.acceptedAt.IsZero() && s.refusal != book.RefusalNone:
 		return s, verdictOperator, "" // it said before that it has it
-	case s.refusal == RefusalClear && s.arrived == 1 && !s.recovering,
-		s.refusal == RefusalClear && settled,
-		s.refusal == RefusalBarred && settled,
-		s.refusal == RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= knownReads:
+	case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering,
+		s.refusal == book.RefusalClear && settled,
+		s.refusal == book.RefusalBarred && settled,
+		s.refusal == book.RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= knownReads:
 		return s, verdictRefund, s.refusalReason
-	case s.mayRepeat && (s.refusal == RefusalNone || s.refusal == RefusalBare) &&
+	case s.mayRepeat && (s.refusal == book.RefusalNone || s.refusal == book.RefusalBare) &&
 		// What was accepted a moment ago may not be readable yet.
 		(s.stage == stageUnsure || w.at.Sub(s.acceptedAt) >= s.visibleAfter):
 		return s, verdictRepeat, ""
-	case s.refusal == RefusalBare && settled, s.overdue(w.at):
+	case s.refusal == book.RefusalBare && settled, s.overdue(w.at):
 		return s, verdictOperator, ""
 	}
 	return s, verdictHold, ""
@@ -245,9 +234,9 @@ func (s standing) unheard(w report) (standing, verdict, string) {
 // failed.
 func (s standing) unpaid(w report) (standing, verdict, string) {
 	old := s.unpaidAfter > 0 && w.at.Sub(s.sentAt) >= s.unpaidAfter
-	if s.kind == KindCollection {
+	if s.kind == book.KindCollection {
 		switch {
-		case s.refusal == RefusalClear && s.arrived == 1 && !s.recovering:
+		case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering:
 			return s, verdictRefund, s.refusalReason
 		case old:
 			return s, verdictRefund, provider.ReasonExpired
@@ -287,9 +276,9 @@ func (s standing) contradicted(o provider.Outcome) verdict {
 		return verdictNothing
 	case s.turned:
 		return verdictOpposite // it stands in suspense, or stood there
-	case s.status == StatusSuccess:
+	case s.status == book.StatusSuccess:
 		return verdictReversed
-	case s.kind == KindCollection:
+	case s.kind == book.KindCollection:
 		return verdictPaidLate
 	}
 	return verdictFoundPaid
@@ -298,7 +287,7 @@ func (s standing) contradicted(o provider.Outcome) verdict {
 // acknowledged notes that the provider has the payment.
 func (s standing) acknowledged(at time.Time) standing {
 	s.stage, s.doubtAt, s.unpaidAt, s.turnedAway = stageSent, time.Time{}, time.Time{}, false
-	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = RefusalNone, "", time.Time{}, time.Time{}, 0
+	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = book.RefusalNone, "", time.Time{}, time.Time{}, 0
 	if s.acceptedAt.IsZero() {
 		s.acceptedAt = at
 	}
@@ -319,12 +308,4 @@ func (s standing) doubted(at time.Time) standing {
 // overdue says that a payment was open for so long that operators are called.
 func (s standing) overdue(at time.Time) bool {
 	return !s.doubtAt.IsZero() && at.Sub(s.doubtAt) >= doubtTime || s.stage == stageSent && at.Sub(s.openedAt) >= pendingTime
-}
-
-// childEvent is what becomes of the top-up of a collection that has ended.
-func childEvent(collection Status) Event {
-	if collection == StatusSuccess {
-		return EventFunded
-	}
-	return EventUnpaid
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -16,7 +17,7 @@ const (
 
 // sentOnce is a payout whose only POST was just answered.
 func sentOnce(mayRepeat bool) standing {
-	s := standing{kind: KindPayout, status: StatusPending, stage: stageUnsure, arrived: 1, openedAt: morning, sentAt: morning, lastPost: morning,
+	s := standing{kind: book.KindPayout, status: book.StatusPending, stage: stageUnsure, arrived: 1, openedAt: morning, sentAt: morning, lastPost: morning,
 		mayRepeat: mayRepeat, visibleAfter: 5 * time.Minute, unpaidAfter: 5 * time.Minute}
 	if mayRepeat {
 		s.visibleAfter, s.unpaidAfter = time.Minute, 0
@@ -188,7 +189,7 @@ func TestABareRefusalIsBelievedWhenItComesAgain(t *testing.T) {
 		t.Errorf("refused again, asked in vain in between: %d", v)
 	}
 	elsewhere := sentOnce(rowHubtel)
-	elsewhere.refusal, elsewhere.refusedAt, elsewhere.refusedLast, elsewhere.reads = RefusalBare, morning, morning.Add(time.Hour), knownReads
+	elsewhere.refusal, elsewhere.refusedAt, elsewhere.refusedLast, elsewhere.reads = book.RefusalBare, morning, morning.Add(time.Hour), knownReads
 	if _, v, _ := judge(elsewhere, said(fromQuestion, notFound, 2*time.Hour)); v != verdictOperator {
 		t.Errorf("refused again where duplicates are not refused distinctly: %d", v)
 	}
@@ -202,11 +203,11 @@ func TestUnpaidIsAWordForOpenAndForFailed(t *testing.T) {
 	unpaid := provider.Outcome{Class: provider.Accepted, Unpaid: true}
 	question := func(at time.Duration) report { return said(fromQuestion, unpaid, at) }
 	collection := sentOnce(rowHubtel)
-	collection.kind = KindCollection
+	collection.kind = book.KindCollection
 	repeated := collection
 	repeated.arrived = 2
 	sale := sentOnce(rowHubtel)
-	sale.kind = KindTopUp
+	sale.kind = book.KindTopUp
 	refused := said(fromPost, rejected, 0)
 	for _, tt := range []struct {
 		name  string
@@ -260,19 +261,19 @@ func TestWordsAboutAFinalPayment(t *testing.T) {
 	turned := morning
 	for _, tt := range []struct {
 		name                    string
-		row                     Payment
+		row                     book.Payment
 		paid, failed, nothingOf verdict
 	}{
-		{"paid", Payment{Kind: KindPayout, Status: StatusSuccess}, verdictNothing, verdictReversed, verdictNothing},
-		{"refunded", Payment{Kind: KindTopUp, Status: StatusFailed}, verdictFoundPaid, verdictNothing, verdictNothing},
-		{"declined", Payment{Kind: KindCollection, Status: StatusDeclined}, verdictPaidLate, verdictNothing, verdictNothing},
-		{"invalid", Payment{Kind: KindCollection, Status: StatusInvalid}, verdictPaidLate, verdictNothing, verdictNothing},
-		{"collected", Payment{Kind: KindCollection, Status: StatusSuccess}, verdictNothing, verdictReversed, verdictNothing},
-		{"paid, taken back", Payment{Kind: KindPayout, Status: StatusSuccess, ContradictedAt: turned}, verdictOpposite, verdictNothing, verdictNothing},
-		{"refunded, found paid", Payment{Kind: KindPayout, Status: StatusFailed, ContradictedAt: turned}, verdictNothing, verdictOpposite, verdictNothing},
-		{"paid, taken back, paid", Payment{Kind: KindPayout, Status: StatusSuccess, ContradictedAt: turned, LastWord: "success"},
+		{"paid", book.Payment{Kind: book.KindPayout, Status: book.StatusSuccess}, verdictNothing, verdictReversed, verdictNothing},
+		{"refunded", book.Payment{Kind: book.KindTopUp, Status: book.StatusFailed}, verdictFoundPaid, verdictNothing, verdictNothing},
+		{"declined", book.Payment{Kind: book.KindCollection, Status: book.StatusDeclined}, verdictPaidLate, verdictNothing, verdictNothing},
+		{"invalid", book.Payment{Kind: book.KindCollection, Status: book.StatusInvalid}, verdictPaidLate, verdictNothing, verdictNothing},
+		{"collected", book.Payment{Kind: book.KindCollection, Status: book.StatusSuccess}, verdictNothing, verdictReversed, verdictNothing},
+		{"paid, taken back", book.Payment{Kind: book.KindPayout, Status: book.StatusSuccess, ContradictedAt: turned}, verdictOpposite, verdictNothing, verdictNothing},
+		{"refunded, found paid", book.Payment{Kind: book.KindPayout, Status: book.StatusFailed, ContradictedAt: turned}, verdictNothing, verdictOpposite, verdictNothing},
+		{"paid, taken back, paid", book.Payment{Kind: book.KindPayout, Status: book.StatusSuccess, ContradictedAt: turned, LastWord: "success"},
 			verdictNothing, verdictOpposite, verdictNothing},
-		{"refunded, found paid, failed, paid", Payment{Kind: KindPayout, Status: StatusFailed, ContradictedAt: turned, LastWord: "success"},
+		{"refunded, found paid, failed, paid", book.Payment{Kind: book.KindPayout, Status: book.StatusFailed, ContradictedAt: turned, LastWord: "success"},
 			verdictNothing, verdictOpposite, verdictNothing},
 	} {
 		s := standingOf(tt.row, provider.Rail{Name: "hubtel"})

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -34,7 +35,7 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 		}
 		var seen []string
 		for before, more := "", true; more; more = before != "" {
-			found, err := n.Latest(t.Context(), Narrow{Before: before, Limit: 2})
+			found, err := n.Latest(t.Context(), book.Narrow{Before: before, Limit: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,20 +45,20 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 			t.Errorf("pages give %v, not %v", seen, all)
 		}
 		for name, c := range map[string]struct {
-			n    Narrow
+			n    book.Narrow
 			want []string
 		}{
-			"tenant": {Narrow{Tenant: other.ID}, []string{all[1], all[3]}}, "kind": {Narrow{Kind: KindCollection}, nil},
-			"pending": {Narrow{Status: "pending"}, all}, "success": {Narrow{Status: "success"}, nil}, "rail": {Narrow{Rail: "nothing"}, nil},
-			"early": {Narrow{To: h.clock.Now().Add(-time.Hour)}, nil}, "late": {Narrow{From: h.clock.Now().Add(time.Hour)}, nil},
-			"today": {Narrow{From: h.clock.Now().Add(-time.Hour), To: h.clock.Now().Add(time.Hour)}, all}, "before": {Narrow{Before: all[3]}, all[4:]},
+			"tenant": {book.Narrow{Tenant: other.ID}, []string{all[1], all[3]}}, "kind": {book.Narrow{Kind: book.KindCollection}, nil},
+			"pending": {book.Narrow{Status: "pending"}, all}, "success": {book.Narrow{Status: "success"}, nil}, "rail": {book.Narrow{Rail: "nothing"}, nil},
+			"early": {book.Narrow{To: h.clock.Now().Add(-time.Hour)}, nil}, "late": {book.Narrow{From: h.clock.Now().Add(time.Hour)}, nil},
+			"today": {book.Narrow{From: h.clock.Now().Add(-time.Hour), To: h.clock.Now().Add(time.Hour)}, all}, "before": {book.Narrow{Before: all[3]}, all[4:]},
 		} {
 			found, err := n.Latest(t.Context(), c.n)
 			if err != nil || !slices.Equal(ids(found.Payments), c.want) {
 				t.Errorf("%s: %v, not %v; %v", name, ids(found.Payments), c.want, err)
 			}
 		}
-		for _, bad := range []Narrow{{Status: "lost"}, {Limit: 101}, {Limit: -1}} {
+		for _, bad := range []book.Narrow{{Status: "lost"}, {Limit: 101}, {Limit: -1}} {
 			if _, err := n.Latest(t.Context(), bad); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%+v: %v", bad, err)
 			}
@@ -65,7 +66,7 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 		if newer, err := n.Newer(t.Context(), all[2]); err != nil || newer != 2 {
 			t.Errorf("%d are newer, %v", newer, err)
 		}
-		if total, err := n.Total(t.Context(), other.ID, KindPayout); err != nil || total != 2 {
+		if total, err := n.Total(t.Context(), other.ID, book.KindPayout); err != nil || total != 2 {
 			t.Errorf("the other has %d, %v", total, err)
 		}
 	})
@@ -84,20 +85,20 @@ func TestAnExportIsWhatTheHistoryLetsThrough(t *testing.T) {
 			all = slices.Insert(all, 0, pay.ID)
 			n.pass(24 * time.Hour)
 		}
-		export := func(f Filter) (got []string) {
-			if err := n.Export(t.Context(), h.tenant.ID, f, func(p Payment) error { got = append(got, p.ID); return nil }); err != nil {
+		export := func(f book.Filter) (got []string) {
+			if err := n.Export(t.Context(), h.tenant.ID, f, func(p book.Payment) error { got = append(got, p.ID); return nil }); err != nil {
 				t.Fatal(err)
 			}
 			return got
 		}
-		if got := export(Filter{Kind: KindPayout}); !slices.Equal(got, all) {
+		if got := export(book.Filter{Kind: book.KindPayout}); !slices.Equal(got, all) {
 			t.Errorf("all: %v, not %v", got, all)
 		}
 		middle := h.clock.Now().Add(-48 * time.Hour)
-		if got := export(Filter{Kind: KindPayout, From: middle, To: middle}); !slices.Equal(got, all[1:2]) {
+		if got := export(book.Filter{Kind: book.KindPayout, From: middle, To: middle}); !slices.Equal(got, all[1:2]) {
 			t.Errorf("the day in the middle: %v, not %v", got, all[1:2])
 		}
-		if got := export(Filter{Kind: KindCollection}); got != nil {
+		if got := export(book.Filter{Kind: book.KindCollection}); got != nil {
 			t.Errorf("collections: %v", got)
 		}
 	})

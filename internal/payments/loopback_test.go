@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/mtnmomo"
@@ -29,25 +30,25 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 		fault   sim.FaultKind // struck by the first request that moves money
 		collect bool
 		refused bool
-		status  Status
+		status  book.Status
 		paid    int // entries in the provider's book that moved money
 	}{
-		{name: "paid after two seconds", payee: "233240000000", status: StatusSuccess, paid: 1},
-		{name: "paid at once", payee: "233240000001", status: StatusSuccess, paid: 1},
-		{name: "the callback comes twice", payee: "233240000004", status: StatusSuccess, paid: 1},
-		{name: "no callback comes", payee: "233240000005", status: StatusSuccess, paid: 1},
-		{name: "the answer is lost, and it was paid", payee: "233240000006", status: StatusSuccess, paid: 1},
-		{name: "the answer is lost, and it failed", payee: "233240000007", status: StatusFailed},
-		{name: "5xx, nothing was done", payee: "233240000001", fault: sim.ErrorBefore, status: StatusSuccess, paid: 1},
-		{name: "5xx, it was done", payee: "233240000001", fault: sim.ErrorAfter, status: StatusSuccess, paid: 1},
-		{name: "throttled once", payee: "233240000001", fault: sim.Throttle, status: StatusSuccess, paid: 1},
-		{name: "refused outright", payee: "233240000030", refused: true, status: StatusFailed},
-		{name: "the wallet is barred", payee: "233240000026", status: StatusFailed},
-		{name: "the request is lost", payee: "233240000001", fault: sim.RequestLost, status: StatusSuccess, paid: 1},
-		{name: "rubbish is answered", payee: "233240000001", fault: sim.Malformed, status: StatusSuccess, paid: 1},
-		{name: "the callback comes before the answer", payee: "233240000001", fault: sim.CallbackEarly, status: StatusSuccess, paid: 1},
-		{name: "the callback lies", payee: "233240000001", fault: sim.CallbackForged, status: StatusSuccess, paid: 1},
-		{name: "collected", payee: "233240000001", collect: true, status: StatusSuccess, paid: 1},
+		{name: "paid after two seconds", payee: "233240000000", status: book.StatusSuccess, paid: 1},
+		{name: "paid at once", payee: "233240000001", status: book.StatusSuccess, paid: 1},
+		{name: "the callback comes twice", payee: "233240000004", status: book.StatusSuccess, paid: 1},
+		{name: "no callback comes", payee: "233240000005", status: book.StatusSuccess, paid: 1},
+		{name: "the answer is lost, and it was paid", payee: "233240000006", status: book.StatusSuccess, paid: 1},
+		{name: "the answer is lost, and it failed", payee: "233240000007", status: book.StatusFailed},
+		{name: "5xx, nothing was done", payee: "233240000001", fault: sim.ErrorBefore, status: book.StatusSuccess, paid: 1},
+		{name: "5xx, it was done", payee: "233240000001", fault: sim.ErrorAfter, status: book.StatusSuccess, paid: 1},
+		{name: "throttled once", payee: "233240000001", fault: sim.Throttle, status: book.StatusSuccess, paid: 1},
+		{name: "refused outright", payee: "233240000030", refused: true, status: book.StatusFailed},
+		{name: "the wallet is barred", payee: "233240000026", status: book.StatusFailed},
+		{name: "the request is lost", payee: "233240000001", fault: sim.RequestLost, status: book.StatusSuccess, paid: 1},
+		{name: "rubbish is answered", payee: "233240000001", fault: sim.Malformed, status: book.StatusSuccess, paid: 1},
+		{name: "the callback comes before the answer", payee: "233240000001", fault: sim.CallbackEarly, status: book.StatusSuccess, paid: 1},
+		{name: "the callback lies", payee: "233240000001", fault: sim.CallbackForged, status: book.StatusSuccess, paid: 1},
+		{name: "collected", payee: "233240000001", collect: true, status: book.StatusSuccess, paid: 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 					}
 					n.quiet()
 				}
-				var pay Payment
+				var pay book.Payment
 				var err error
 				if tt.collect {
 					r := h.collect()
@@ -92,7 +93,7 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 					pay, _, err = n.Payout(t.Context(), h.caller(), r)
 				}
 				if tt.refused {
-					pay = wantKind(t, err, problem.Refused).Data.(Payment)
+					pay = wantKind(t, err, problem.Refused).Data.(book.Payment)
 				} else if err != nil {
 					t.Fatal(err)
 				}
@@ -123,7 +124,7 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 				word := []string{"success"}
 				if tt.refused {
 					word = nil
-				} else if tt.status == StatusFailed {
+				} else if tt.status == book.StatusFailed {
 					word = []string{"failed"}
 				}
 				if told := h.hooks.of(got.Reference); !slices.Equal(told, word) {

@@ -9,38 +9,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments/book"
 )
 
-// metrics counts what becomes of payments on this node. The labels are few and
+// metrics counts what providers say on this node. The labels are few and
 // fixed: never a tenant, never a reference.
 type metrics struct {
-	payments *prometheus.CounterVec
-	cedis    *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	turned   *prometheus.CounterVec
-	asks     *prometheus.CounterVec
+	turned *prometheus.CounterVec
+	asks   *prometheus.CounterVec
 }
 
 func newMetrics() metrics {
-	labels := []string{"product", "network"}
 	m := metrics{
-		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
-			Help: "Payments by the status that they came to; pending when they were accepted."}, append(labels, "status")),
-		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
-			Help: "Amounts of the payments that succeeded, in cedis."}, labels),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_payment_settle_seconds",
-			Help: "From acceptance to the final status.", Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}}, labels),
 		turned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_contradictions_total",
 			Help: "Final words of providers that they contradicted later."}, []string{"product", "event"}),
 		asks: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_provider_questions_total",
 			Help: "Status questions to providers, by whether they were answered."}, []string{"provider", "mode", "product", "answered"}),
 	}
 	// Prometheus takes a series that begins with 1 for one that did not grow: the first contradiction must find a 0.
-	for _, a := range Arrows {
+	for _, a := range book.Arrows {
 		switch a.Event {
-		case EventPaidLate, EventFoundPaid, EventReversed, EventOpposite:
+		case book.EventPaidLate, book.EventFoundPaid, book.EventReversed, book.EventOpposite:
 			for _, k := range a.Kinds {
 				m.turned.WithLabelValues(string(k), string(a.Event))
 			}
@@ -49,36 +38,13 @@ func newMetrics() metrics {
 	return m
 }
 
-// committed counts what a transaction has done, once it is committed.
-func (m metrics) committed(inserts []*Payment, moves []move) {
-	if m.payments == nil {
-		return
-	}
-	for _, pay := range inserts {
-		if pay.Received() {
-			continue // counted once, with the one who gave it
-		}
-		m.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
-	}
-	for _, moved := range moves {
-		pay := moved.row
-		m.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
-		if pay.Status == StatusSuccess {
-			m.cedis.WithLabelValues(string(pay.Kind), pay.Channel).Add(pay.Amount.Float())
-		}
-		if moved.was.Open() && !pay.Status.Open() {
-			m.seconds.WithLabelValues(string(pay.Kind), pay.Channel).Observe(pay.SettledAt.Sub(pay.CreatedAt).Seconds())
-		}
-	}
-}
-
-func (m metrics) contradicted(pay Payment, e Event) {
+func (m metrics) contradicted(pay book.Payment, e book.Event) {
 	if m.turned != nil {
 		m.turned.WithLabelValues(string(pay.Kind), string(e)).Inc()
 	}
 }
 
-func (m metrics) asked(pay Payment, answered bool) {
+func (m metrics) asked(pay book.Payment, answered bool) {
 	if m.asks != nil {
 		m.asks.WithLabelValues(pay.Rail, pay.Mode, string(pay.Kind), strconv.FormatBool(answered)).Inc()
 	}
@@ -87,7 +53,7 @@ func (m metrics) asked(pay Payment, answered bool) {
 // Collectors gives the metrics of payments for a registry. Some of them ask the
 // database at each scrape.
 func (p *Payments) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{p.metrics.payments, p.metrics.cedis, p.metrics.seconds, p.metrics.turned, p.metrics.asks, &scraped{p: p}}
+	return append(p.book.Collectors(), p.metrics.turned, p.metrics.asks, &scraped{p: p})
 }
 
 // scrapeTime bounds what a scrape asks of the database.
@@ -129,7 +95,7 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	}
 	unanswered := s.p.questions.unanswered()
 	for _, rail := range s.p.routes.Rails() {
-		gauge(unansweredCount, float64(unanswered[RailName{rail.Name, rail.Mode}]), rail.Name, rail.Mode)
+		gauge(unansweredCount, float64(unanswered[book.RailName{Provider: rail.Name, Mode: rail.Mode}]), rail.Name, rail.Mode)
 	}
 	unknown, err := s.p.Unknown(ctx)
 	for rail, u := range unknown {
@@ -143,57 +109,32 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	}
 	if err == nil {
 		for _, rail := range s.p.routes.Rails() {
-			balance, failed := s.p.ledger.Balance(ctx, ledger.Key{Asset: asset(rail.Mode), ID: ledger.Float(rail.Name)})
+			float, failed := s.p.Float(ctx, rail.Name, rail.Mode)
 			if err = failed; err != nil {
 				break
 			}
-			gauge(floatCedis, float64(-balance)/100, rail.Name, rail.Mode)
+			gauge(floatCedis, float64(float)/100, rail.Name, rail.Mode)
 		}
 	}
 	if err != nil {
 		level := slog.LevelDebug // a database that is away says so elsewhere
-		if _, ok := s.told.May(s.p.clock.Now()); ok && !systemic(err) {
+		if _, ok := s.told.May(s.p.clock.Now()); ok && !book.Systemic(err) {
 			level = slog.LevelWarn
 		}
 		s.p.log.Log(ctx, level, "the metrics of payments could not be read", "error", err)
 	}
 }
 
-// RailName names a rail: a provider in one mode.
-type RailName struct{ Provider, Mode string }
-
-// Unknown sums up the open payments of a rail that need an operator.
-type Unknown struct {
-	Count  int64
-	Cedis  float64   // amounts and charges together
-	Oldest time.Time // when the oldest was accepted; zero when there is none
-}
-
-const unknownByRail = `SELECT rail, mode, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
-WHERE escalated_at IS NOT NULL GROUP BY rail, mode`
-
 // Unknown sums up, by rail, the open payments that need an operator. Every rail
 // of this node is in it.
-func (p *Payments) Unknown(ctx context.Context) (map[RailName]Unknown, error) {
-	var all map[RailName]Unknown
-	err := p.db.Read(ctx, func(tx *db.Tx) error {
-		all = map[RailName]Unknown{}
-		return tx.Query(unknownByRail, nil, func(r *db.Row) error {
-			var rail RailName
-			var pesewas int64
-			var u Unknown
-			err := r.Scan(&rail.Provider, &rail.Mode, &u.Count, &pesewas, &u.Oldest)
-			u.Cedis = float64(pesewas) / 100
-			all[rail] = u
-			return err
-		})
-	})
+func (p *Payments) Unknown(ctx context.Context) (map[book.RailName]book.Unknown, error) {
+	all, err := p.Reader.Unknown(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, rail := range p.routes.Rails() {
-		if name := (RailName{rail.Name, rail.Mode}); all[name].Count == 0 {
-			all[name] = Unknown{}
+		if name := (book.RailName{Provider: rail.Name, Mode: rail.Mode}); all[name].Count == 0 {
+			all[name] = book.Unknown{}
 		}
 	}
 	return all, nil

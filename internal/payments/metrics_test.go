@@ -3,6 +3,7 @@ package payments
 import (
 	"testing"
 
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -15,11 +16,11 @@ func TestContradictionsBeginAtZero(t *testing.T) {
 		return len(c)
 	}
 	before := series()
-	for _, a := range Arrows {
+	for _, a := range book.Arrows {
 		for _, k := range a.Kinds {
 			switch a.Event {
-			case EventPaidLate, EventFoundPaid, EventReversed:
-				m.contradicted(Payment{Kind: k}, a.Event)
+			case book.EventPaidLate, book.EventFoundPaid, book.EventReversed:
+				m.contradicted(book.Payment{Kind: k}, a.Event)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -31,8 +32,8 @@ func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
 						t.Fatal(err)
 					}
 					n.pass(time.Hour)
-					got := n.must(KindPayout, pay.ID)
-					if got.Status != StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
+					got := n.must(book.KindPayout, pay.ID)
+					if got.Status != book.StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
 						t.Errorf("%s, escalated %v, reason %q", got.Status, got.EscalatedAt, got.Reason)
 					}
 					if n.balance() != funds-pay.Held() {
@@ -60,8 +61,8 @@ func TestAMismatchedAnswerToAPostIsNotBelieved(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.pass(time.Hour)
-				got := n.must(KindPayout, pay.ID)
-				if got.Status != StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
+				got := n.must(book.KindPayout, pay.ID)
+				if got.Status != book.StatusPending || got.EscalatedAt.IsZero() || got.Reason != provider.ReasonMismatch {
 					t.Errorf("%s, escalated %v, reason %q", got.Status, got.EscalatedAt, got.Reason)
 				}
 				if n.balance() != funds-pay.Held() {

@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/treasury"
@@ -20,59 +21,12 @@ import (
 // What operators do. Each verb takes a reason, which is kept, and functions that
 // run in the transaction that does it: the caller writes the audit log there.
 
-// MaxStuck bounds a list of stuck payments.
-const MaxStuck = 1000
-
-const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalated_at IS NOT NULL ORDER BY escalated_at, id LIMIT $1`
-
-// Stuck lists the open payments that need an operator, longest first: their
-// outcome is unknown, or they have been open for too long.
-func (p *Payments) Stuck(ctx context.Context) ([]Payment, error) {
-	return p.list(ctx, stuckPayments, MaxStuck)
-}
-
-func (p *Payments) list(ctx context.Context, sql string, args ...any) (rows []Payment, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		rows = nil
-		return tx.Query(sql, args, appendPayment(&rows))
-	})
-	return rows, err
-}
-
-// Those gives the payments among ids by their ids, of any tenant.
-func (p *Payments) Those(ctx context.Context, ids []string) (map[string]Payment, error) {
-	list, err := p.list(ctx, paymentsByID, ids)
-	all := make(map[string]Payment, len(list))
-	for _, pay := range list {
-		all[pay.ID] = pay
-	}
-	return all, err
-}
-
-const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
-
-// Find finds any tenant's payment by our id or the ProviderReference of any of
-// its attempts, with hyphens or without.
-func (p *Payments) Find(ctx context.Context, id string) (Payment, error) {
-	if parsed, err := uuid.Parse(id); err == nil {
-		id = parsed.String()
-	}
-	found, err := p.list(ctx, findAny, id)
-	if err != nil {
-		return Payment{}, err
-	}
-	if len(found) == 0 {
-		return Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
-	}
-	return found[0], nil
-}
-
 // Resolve ends an open payment on an operator's word: paid says that the
 // provider's statement has it as done. It posts, refunds and tells the customer
 // exactly as the provider's own word would, once. It is refused with InProgress
 // and RetryAfter while the payment may be on its way to the provider. What the
 // provider took for itself is booked when it can be asked (see lookAgain).
-func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
 		o.State = provider.Success
@@ -82,66 +36,56 @@ func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, ac
 
 // ResolvePaid is Resolve for a payment whose statement also tells what the
 // provider took for it and gave us.
-func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	if fee < 0 || commission < 0 {
-		return Payment{}, problem.Field("provider_fee", "and commission must not be below zero")
+		return book.Payment{}, problem.Field("provider_fee", "and commission must not be below zero")
 	}
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Success, Fee: fee, Commission: commission, FeeKnown: true}
 	return p.resolveAs(ctx, id, o, reason, actor, also)
 }
 
-func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome, reason, actor string, also []func(*db.Tx) error) (Payment, error) {
+func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome, reason, actor string, also []func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
 	pay, err := p.Find(ctx, id)
 	if err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
-	s := settlement{payment: pay, event: EventSucceeded, reason: provider.ReasonResolved, note: reason, judge: func(row Payment) error { return p.resolvable(row, o) }, also: all(also), outcome: o}
+	s := book.Settlement{Payment: pay, Event: book.EventSucceeded, Reason: provider.ReasonResolved, Note: reason, Judge: func(row book.Payment) error { return p.resolvable(row, o) }, Also: all(also), Outcome: o}
 	if o.State == provider.Failed {
-		s.event = EventFailed
+		s.Event = book.EventFailed
 	}
-	done, err := p.settle(ctx, s)
+	done, err := p.book.Settle(ctx, s)
 	if err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
-	if !done.changed {
-		return Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.payment.Word()+": look again")
+	if !done.Changed {
+		return book.Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.Payment.Word()+": look again")
 	}
 	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
-	return done.payment, nil
+	return done.Payment, nil
 }
 
 // onItsWay is how long after the row said that a submission may begin it may be under way,
 // by the clock of any node.
 const onItsWay = leaveTime + submitTime + clock.Skew
 
-// mayLeaveSince is when the row last said that a submission may begin: at the acceptance,
-// or at the mark that comes before every other submission and before a first one that is
-// late.
-func (p Payment) mayLeaveSince() time.Time {
-	if p.SendingAt.IsZero() {
-		return p.CreatedAt
-	}
-	return p.SendingAt
-}
-
 // resolvable refuses an operator's word that the judge does not take: about what is
 // final, and about what may be on its way at this moment, which the statement that
 // the word goes by cannot have yet. It is asked under the row's lock. A submission that
 // comes after the word finds the row final when it is marked, and does not leave.
-func (p *Payments) resolvable(row Payment, o provider.Outcome) error {
-	if row.Status != StatusPending {
+func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
+	if row.Status != book.StatusPending {
 		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
 	}
 	now := p.clock.Now()
 	if _, v, _ := judge(standingOf(row, provider.Rail{}), report{fromOperator, o, now}); v != verdictTooSoon {
 		return nil
 	}
-	wait := (onItsWay - now.Sub(row.mayLeaveSince())).Truncate(time.Second) + time.Second
+	wait := (onItsWay - now.Sub(row.MayLeaveSince())).Truncate(time.Second) + time.Second
 	e := problem.New(problem.InProgress, "payment_in_progress",
 		"The payment may be on its way to the provider at this moment. Look at the provider's statement again in "+wait.String()+", then resolve it")
 	e.RetryAfter = wait
@@ -166,7 +110,7 @@ func all(functions []func(*db.Tx) error) func(*db.Tx) error {
 // Transfer moves money between the wallets of two tenants of one mode. It is a
 // payout of the first with channel WALLET, final at once, and free of charge, and
 // by the same Reference in the list of the second.
-func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
 	if amount <= 0 {
@@ -176,28 +120,28 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 		bad.Add("to", "must be another account")
 	}
 	if err := bad.Err(); err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
 	giver, err := p.tenants.Get(ctx, from)
 	if err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
 	taker, err := p.tenants.Get(ctx, to)
 	if err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
 	if giver.Mode != taker.Mode {
-		return Payment{}, problem.Field("to", "must be an account of the same mode")
+		return book.Payment{}, problem.Field("to", "must be an account of the same mode")
 	}
-	pay := Payment{
-		Tenant: giver.ID, Kind: KindPayout, Mode: string(giver.Mode), Channel: ChannelWallet, FeeBearer: string(giver.FeeBearer),
+	pay := book.Payment{
+		Tenant: giver.ID, Kind: book.KindPayout, Mode: string(giver.Mode), Channel: book.ChannelWallet, FeeBearer: string(giver.FeeBearer),
 		Reference: uuid.NewString(), Amount: amount, Account: taker.ID, AccountName: taker.Name, Note: reason,
-		Details: Details{To: taker.ID, Minted: true},
+		Details: book.Details{To: taker.ID, Minted: true},
 	}
 	got := pay
 	got.Tenant, got.FeeBearer, got.Account, got.AccountName, got.Details.To = taker.ID, string(taker.FeeBearer), giver.ID, giver.Name, ""
-	done, err := p.accept(ctx, &acceptance{payment: pay, child: &got, also: all(also)})
-	return done.payment, err
+	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Child: &got, Also: all(also)}})
+	return done.Payment, err
 }
 
 // LegDecided is the leg by which an operator empties suspense.
@@ -208,41 +152,41 @@ const LegDecided = "decided"
 // of what it was resolved as. As after a provider's contradiction the amount is then
 // in suspense, or missing there, and the status stays; Decide empties suspense. One
 // that is contradicted already is left as it is.
-func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (Payment, error) {
+func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
 	if err := bad.Err(); err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
 	pay, err := p.Find(ctx, id)
 	if err != nil || !pay.ContradictedAt.IsZero() {
 		return pay, err
 	}
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Code: "operator", Message: reason}
-	s := settlement{payment: pay, event: EventReversed, reason: provider.ReasonResolved, note: reason, judge: resolvedAs(!paid), also: all(also)}
+	s := book.Settlement{Payment: pay, Event: book.EventReversed, Reason: provider.ReasonResolved, Note: reason, Judge: resolvedAs(!paid), Also: all(also)}
 	if paid {
-		o.State, s.event = provider.Success, EventFoundPaid
-	} else if o.Fee, o.Commission, err = p.costs(ctx, pay); err != nil {
-		return Payment{}, err
+		o.State, s.Event = provider.Success, book.EventFoundPaid
+	} else if o.Fee, o.Commission, err = p.book.Costs(ctx, pay); err != nil {
+		return book.Payment{}, err
 	} else {
 		o.FeeKnown = true // the provider's own part goes back, too
 	}
-	s.outcome = o
-	done, err := p.settle(ctx, s)
+	s.Outcome = o
+	done, err := p.book.Settle(ctx, s)
 	if err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
-	if done.changed {
+	if done.Changed {
 		p.log.Warn("an operator took a word back", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
 	}
-	return done.payment, nil
+	return done.Payment, nil
 }
 
 // resolvedAs refuses what an operator did not end that way.
-func resolvedAs(paid bool) func(Payment) error {
-	return func(row Payment) error {
-		want := map[bool]Status{true: StatusSuccess, false: StatusFailed}[paid]
-		if row.Note == "" || row.Kind == KindCollection || row.Status != want {
+func resolvedAs(paid bool) func(book.Payment) error {
+	return func(row book.Payment) error {
+		want := map[bool]book.Status{true: book.StatusSuccess, false: book.StatusFailed}[paid]
+		if row.Note == "" || row.Kind == book.KindCollection || row.Status != want {
 			return problem.New(problem.Invalid, "not_resolved", "No operator resolved this payment as the opposite: the provider is asked about it, and its word counts")
 		}
 		return nil
@@ -259,19 +203,19 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	if err != nil {
 		return err
 	}
-	if pay.ContradictedAt.IsZero() || pay.Kind == KindCollection {
+	if pay.ContradictedAt.IsZero() || pay.Kind == book.KindCollection {
 		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
 	}
-	m := treasury.Movement{Asset: asset(pay.Mode), From: ledger.Suspense, To: ledger.Fees, Amount: pay.Amount, Kind: "decide", Subject: pay.ID, Leg: LegDecided}
+	m := treasury.Movement{Asset: pay.Money(), From: ledger.Suspense, To: ledger.Fees, Amount: pay.Amount, Kind: "decide", Subject: pay.ID, Leg: LegDecided}
 	if tenants {
 		m.To = ledger.Wallet(pay.Tenant)
 	}
-	if pay.Status == StatusFailed {
+	if pay.Status == book.StatusFailed {
 		m.Amount = -m.Amount
 	}
 	// The provider may change its mind again: it is asked at the next sweep.
 	again := func(tx *db.Tx) error {
-		db.Insert(tx, "payment_looks", lookColumns, []recheckRow{{id: pay.ID, due: p.clock.Now()}})
+		p.book.RecheckLater(tx, book.Recheck{ID: pay.ID, Due: p.clock.Now()})
 		return nil
 	}
 	err = p.treasury.Move(ctx, m, reason, actor, append(slices.Clone(also), again)...)
@@ -298,15 +242,15 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 	if err != nil {
 		return err
 	}
-	paid := pay.Status == StatusSuccess
-	if pay.ContradictedAt.IsZero() || pay.Kind == KindCollection || (pay.providerState() == provider.Success) != paid {
+	paid := pay.Status == book.StatusSuccess
+	if pay.ContradictedAt.IsZero() || pay.Kind == book.KindCollection || (pay.ProviderState() == provider.Success) != paid {
 		return problem.New(problem.Invalid, "not_upheld", "The provider's last word about this payment is not its status")
 	}
-	fee, commission, err := p.costs(ctx, pay)
+	fee, commission, err := p.book.Costs(ctx, pay)
 	if err != nil {
 		return err
 	}
-	m := treasury.Movement{Asset: asset(pay.Mode), From: ledger.Suspense, To: ledger.Float(pay.Rail), Amount: pay.Amount, Kind: "uphold", Subject: pay.ID, Leg: LegDecided}
+	m := treasury.Movement{Asset: pay.Money(), From: ledger.Suspense, To: ledger.Float(pay.Rail), Amount: pay.Amount, Kind: "uphold", Subject: pay.ID, Leg: LegDecided}
 	costs := []treasury.Movement{
 		{Asset: m.Asset, From: ledger.ProviderFees(pay.Rail), To: ledger.Float(pay.Rail), Amount: fee, Kind: m.Kind, Subject: pay.ID, Leg: LegUpheldProviderFee},
 		{Asset: m.Asset, From: ledger.Float(pay.Rail), To: ledger.Commission(pay.Rail), Amount: commission, Kind: m.Kind, Subject: pay.ID, Leg: LegUpheldCommission},

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
@@ -103,15 +104,15 @@ func TestMoneyBetweenWallets(t *testing.T) {
 		if err != nil || pay.Word() != "success" || pay.Charges != 0 {
 			t.Fatalf("%+v, %v", pay, err)
 		}
-		page, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Status: "success"})
-		if err != nil || page.Total != 1 || page.Rows[0].Channel != ChannelWallet || page.Rows[0].AccountName != other.Name {
+		page, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Status: "success"})
+		if err != nil || page.Total != 1 || page.Rows[0].Channel != book.ChannelWallet || page.Rows[0].AccountName != other.Name {
 			t.Errorf("%+v, %v", page, err)
 		}
 		got, err := n.ledger.Balance(t.Context(), other.Wallet())
 		if err != nil || got != int64(30*money.Cedi) || n.balance() != funds-30*money.Cedi {
 			t.Errorf("%d and %s, %v", got, n.balance(), err)
 		}
-		page, err = n.History(t.Context(), other.ID, Filter{Kind: KindPayout, Status: "success"})
+		page, err = n.History(t.Context(), other.ID, book.Filter{Kind: book.KindPayout, Status: "success"})
 		if err != nil || page.Total != 1 || !page.Rows[0].Received() || page.Rows[0].AccountName != h.tenant.Name || page.Rows[0].Reference != pay.Reference || page.Rows[0].Parent != pay.ID {
 			t.Errorf("%+v, %v", page, err)
 		}
@@ -141,22 +142,22 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		book := 500 * money.Cedi
+		theirs := 500 * money.Cedi
 		agrees := func(after string) {
 			t.Helper()
-			gap, err := n.CheckFloat(t.Context(), "hubtel", "test", book)
+			gap, err := n.CheckFloat(t.Context(), "hubtel", "test", theirs)
 			if err != nil || gap != 0 {
 				t.Errorf("after %s the float is off by %s (%v)", after, gap, err)
 			}
 		}
-		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, book, "paid in", "ama"); err != nil {
+		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, theirs, "paid in", "ama"); err != nil {
 			t.Fatal(err)
 		}
 		agrees("the first deposit")
-		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, -book/2, "taken out", "ama"); err != nil {
+		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, -theirs/2, "taken out", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		book /= 2
+		theirs /= 2
 		agrees("a withdrawal")
 		h.rails = []provider.Rail{} // as in a command
 		command := h.stopped("command")
@@ -165,7 +166,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 			if got := e.FieldNames(); !slices.Equal(got, []string{"amount", "provider"}) {
 				t.Errorf("refused for %v", got)
 			}
-			wantKind(t, each.AddFloat(t.Context(), "nobody", tenant.Test, book, "paid in", "ama"), problem.Invalid)
+			wantKind(t, each.AddFloat(t.Context(), "nobody", tenant.Test, theirs, "paid in", "ama"), problem.Invalid)
 		}
 
 		h.second.script(always(pending), always(costly(5, 0)))
@@ -176,7 +177,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(2 * time.Second)
-		book -= r.Amount + 5
+		theirs -= r.Amount + 5
 		agrees("a payout")
 
 		c := h.collect()
@@ -186,7 +187,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(2 * time.Second)
-		book += c.Amount - 5
+		theirs += c.Amount - 5
 		agrees("a collection")
 
 		h.second.script(always(pending), always(costly(0, 28)))
@@ -194,18 +195,18 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(2 * time.Second)
-		book -= 5*money.Cedi - 28
+		theirs -= 5*money.Cedi - 28
 		agrees("a top-up")
 
 		h.second.script(always(pending), always(failed))
-		for _, pay := range []Payment{n.must(KindPayout, out.ID), n.must(KindCollection, in.ID)} {
+		for _, pay := range []book.Payment{n.must(book.KindPayout, out.ID), n.must(book.KindCollection, in.ID)} {
 			for range 2 { // the second look changes nothing
 				if _, err := n.recheck(t.Context(), pay); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		book += r.Amount + 5 - (c.Amount - 5)
+		theirs += r.Amount + 5 - (c.Amount - 5)
 		agrees("both were reversed")
 		n.sound()
 	})
@@ -243,7 +244,7 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		pay := func(ask provider.Outcome) Payment {
+		pay := func(ask provider.Outcome) book.Payment {
 			t.Helper()
 			h.first.script(always(pending), always(ask))
 			out, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -251,9 +252,9 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.pass(2 * time.Second)
-			return n.must(KindPayout, out.ID)
+			return n.must(book.KindPayout, out.ID)
 		}
-		look := func(pay Payment, ask provider.Outcome) Payment {
+		look := func(pay book.Payment, ask provider.Outcome) book.Payment {
 			t.Helper()
 			h.first.script(always(pending), always(ask))
 			if _, err := n.recheck(t.Context(), pay); err != nil {
@@ -261,7 +262,7 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 			}
 			return n.must(pay.Kind, pay.ID)
 		}
-		decide := func(pay Payment, tenants bool) error {
+		decide := func(pay book.Payment, tenants bool) error {
 			return n.Decide(t.Context(), pay.ID, tenants, "agreed with the provider", "ama")
 		}
 		const amount, fee = 10 * money.Cedi, 10
@@ -270,7 +271,7 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 			t.Errorf("nothing in suspense: %v", err)
 		}
 		reversed := look(done, failed)
-		if reversed.Status != StatusSuccess || reversed.ContradictedAt.IsZero() || n.account(ledger.Suspense) != amount {
+		if reversed.Status != book.StatusSuccess || reversed.ContradictedAt.IsZero() || n.account(ledger.Suspense) != amount {
 			t.Errorf("reversed: %s, suspense has %s", reversed.Status, n.account(ledger.Suspense))
 		}
 		if err := decide(reversed, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee {
@@ -282,7 +283,7 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 		}
 
 		found := look(pay(failed), success)
-		if found.Status != StatusFailed || found.ContradictedAt.IsZero() || n.account(ledger.Suspense) != -amount {
+		if found.Status != book.StatusFailed || found.ContradictedAt.IsZero() || n.account(ledger.Suspense) != -amount {
 			t.Errorf("found paid: %s, suspense has %s", found.Status, n.account(ledger.Suspense))
 		}
 		if err := decide(found, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee-amount {
@@ -299,8 +300,8 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 // TestACollectionPaidLate: however it had ended, money that comes after all is
 // credited, once, less the charges, and told.
 func TestACollectionPaidLate(t *testing.T) {
-	for status, reason := range map[Status]string{
-		StatusFailed: provider.ReasonFunds, StatusDeclined: provider.ReasonExpired, StatusInvalid: provider.ReasonPayerNotFound,
+	for status, reason := range map[book.Status]string{
+		book.StatusFailed: provider.ReasonFunds, book.StatusDeclined: provider.ReasonExpired, book.StatusInvalid: provider.ReasonPayerNotFound,
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -312,7 +313,7 @@ func TestACollectionPaidLate(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.pass(10 * time.Second)
-				ended := n.must(KindCollection, in.ID)
+				ended := n.must(book.KindCollection, in.ID)
 				if ended.Status != status || n.balance() != funds {
 					t.Fatalf("at first it is %s, the wallet has %s", ended.Status, n.balance())
 				}
@@ -323,7 +324,7 @@ func TestACollectionPaidLate(t *testing.T) {
 					}
 				}
 				n.quiet()
-				if got := n.must(KindCollection, in.ID); got.Status != StatusSuccess || n.balance() != funds+in.Net() {
+				if got := n.must(book.KindCollection, in.ID); got.Status != book.StatusSuccess || n.balance() != funds+in.Net() {
 					t.Errorf("then it is %s, the wallet has %s", got.Status, n.balance())
 				}
 				if told := h.hooks.of(in.Reference); !slices.Equal(told, []string{"failed", "success"}) {
@@ -354,7 +355,7 @@ func TestAReversedCollectionTakesWhatTheWalletCovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.first.script(always(pending), always(failed))
-		in, _, err = n.get(t.Context(), poor.ID, KindCollection, in.ID)
+		in, _, err = n.Get(t.Context(), poor.ID, book.KindCollection, in.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +433,7 @@ func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
 		}
 		h.first.script(always(pending), always(failed))
 		n.pass(lookPause + lookEvery)
-		if is := n.must(KindPayout, quick.ID); is.ContradictedAt.IsZero() {
+		if is := n.must(book.KindPayout, quick.ID); is.ContradictedAt.IsZero() {
 			t.Error("the reversal was not seen")
 		}
 		_, asked := h.first.counts()
@@ -477,7 +478,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		if _, err := n.Transfer(t.Context(), h.tenant.ID, other.ID, 1, "a gift", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		in, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindCollection})
+		in, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindCollection})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -517,11 +518,9 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 				if rows, err := tx.Exec(spoil); err != nil || rows == 0 {
 					t.Errorf("%s: %d rows, %v", what, rows, err)
 				}
-				report := Report{}
-				for _, check := range []func(*db.Tx, *Report) error{n.checkClearing, checkLegs, checkHistory} {
-					if err := check(tx, &report); err != nil {
-						return err
-					}
+				report, err := n.CheckIn(tx)
+				if err != nil {
+					return err
 				}
 				if report.OK() {
 					t.Errorf("nobody sees that %s is wrong", what)
@@ -555,7 +554,7 @@ func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 		}
 		n.pass(5 * time.Minute)
 		unknown, err := n.Unknown(t.Context())
-		if none, there := unknown[RailName{"mtn", "test"}]; err != nil || !there || none != (Unknown{}) {
+		if none, there := unknown[book.RailName{Provider: "mtn", Mode: "test"}]; err != nil || !there || none != (book.Unknown{}) {
 			t.Errorf("nothing is unknown at this rail: %v, %+v, %v", there, none, err)
 		}
 		registry := prometheus.NewPedanticRegistry()

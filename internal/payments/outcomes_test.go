@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
@@ -24,94 +25,94 @@ func TestOutcomesOfAPayout(t *testing.T) {
 		post, ask func(int, string) provider.Outcome
 		after     time.Duration
 		refused   bool
-		status    Status
+		status    book.Status
 		reason    string
 		posts     int
 		spent     money.Pesewas // of the wallet
 		escalated bool
 	}{
 		{name: "success when asked", network: "MTN", post: always(pending), ask: always(success), after: time.Second,
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "failure when asked", network: "MTN", post: always(pending), ask: inTurn(pending, failed), after: 3 * time.Second,
-			status: StatusFailed, reason: provider.ReasonFunds, posts: 1},
+			status: book.StatusFailed, reason: provider.ReasonFunds, posts: 1},
 		{name: "refused outright", network: "MTN", post: always(rejected), ask: always(notFound),
-			refused: true, status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
+			refused: true, status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
 		{name: "refused outright without duplicates", network: "TELECEL", post: always(rejected), ask: always(notFound),
-			refused: true, status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
+			refused: true, status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
 		{name: "refused outright, and has failed", network: "TELECEL", post: always(rejected), ask: always(failed),
-			refused: true, status: StatusFailed, reason: provider.ReasonFunds, posts: 1},
+			refused: true, status: book.StatusFailed, reason: provider.ReasonFunds, posts: 1},
 		{name: "refused outright, and was paid", network: "TELECEL", post: always(rejected), ask: always(success),
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "refused outright, and is on its way", network: "MTN", post: always(rejected), ask: inTurn(pending, notFound, success), after: 4 * time.Second,
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "refused outright, nobody answers: holds", network: "TELECEL", post: always(rejected), ask: always(unknown), after: 30 * time.Second,
-			status: StatusPending, posts: 1, spent: amount + fee},
+			status: book.StatusPending, posts: 1, spent: amount + fee},
 		{name: "refused outright, nobody answers for a minute: operators are called", network: "MTN", post: always(rejected), ask: always(unknown), after: 3 * time.Minute,
-			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
 		{name: "refused outright, answered after a silence", network: "MTN", post: always(rejected), ask: inTurn(unknown, unknown, notFound), after: 4 * time.Second,
-			status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
+			status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
 		{name: "a gateway refuses, nothing was done", network: "MTN", post: always(bare), ask: always(notFound), after: 4 * time.Minute,
-			status: StatusFailed, reason: provider.ReasonInvalidRequest, posts: -1},
+			status: book.StatusFailed, reason: provider.ReasonInvalidRequest, posts: -1},
 		{name: "a gateway refuses, nothing was done: holds at first", network: "MTN", post: always(bare), ask: always(notFound), after: 30 * time.Second,
-			status: StatusPending, posts: -1, spent: amount + fee},
+			status: book.StatusPending, posts: -1, spent: amount + fee},
 		{name: "a gateway refuses, then it goes through", network: "MTN", post: inTurn(bare, pending), ask: inTurn(notFound, success), after: 3 * time.Second,
-			status: StatusSuccess, posts: 2, spent: amount + fee},
+			status: book.StatusSuccess, posts: 2, spent: amount + fee},
 		{name: "a gateway refuses, and it was paid", network: "TELECEL", post: always(bare), ask: always(success),
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "a gateway refuses, not known without duplicates: an operator", network: "TELECEL", post: always(bare), ask: always(notFound), after: 24 * time.Hour,
-			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
 		{name: "pending for ever", network: "MTN", post: always(pending), ask: always(pending), after: 48 * time.Hour,
-			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
 
 		{name: "accepted, not readable yet, paid", network: "MTN", post: always(pending), ask: inTurn(notFound, notFound, success), after: 7 * time.Second,
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "accepted, not known for 50 seconds: asked again", network: "MTN", post: always(pending), ask: always(notFound), after: 50 * time.Second,
-			status: StatusPending, posts: 1, spent: amount + fee},
+			status: book.StatusPending, posts: 1, spent: amount + fee},
 		{name: "accepted, not known for a minute: sent again", network: "MTN", post: always(pending), ask: inTurn(notFound, notFound, notFound, notFound, notFound, notFound, pending), after: time.Minute,
-			status: StatusPending, posts: 2, spent: amount + fee},
+			status: book.StatusPending, posts: 2, spent: amount + fee},
 
 		{name: "answer lost, was paid", network: "MTN", post: always(unknown), ask: always(success), after: time.Second,
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "answer lost, not found, sent again, paid", network: "MTN", post: inTurn(unknown, pending), ask: inTurn(notFound, success), after: 3 * time.Second,
-			status: StatusSuccess, posts: 2, spent: amount + fee},
+			status: book.StatusSuccess, posts: 2, spent: amount + fee},
 		{name: "answer lost, sent again, is a duplicate, paid", network: "MTN", post: inTurn(unknown, repeated), ask: inTurn(notFound, success), after: 3 * time.Second,
-			status: StatusSuccess, posts: 2, spent: amount + fee},
+			status: book.StatusSuccess, posts: 2, spent: amount + fee},
 		{name: "answer lost, refused when sent again: holds", network: "MTN", post: inTurn(unknown, rejected), ask: always(notFound), after: 50 * time.Second,
-			status: StatusPending, spent: amount + fee, posts: 2},
+			status: book.StatusPending, spent: amount + fee, posts: 2},
 		{name: "answer lost, refused again and again without being known", network: "MTN", post: inTurn(unknown, rejected), ask: always(notFound), after: 4 * time.Minute,
-			status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
+			status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
 		{name: "answer lost, refused twice, asked in vain between: holds", network: "MTN", post: inTurn(unknown, rejected),
 			ask:   inTurn(notFound, unknown, unknown, unknown, unknown, unknown, notFound, unknown),
-			after: 3 * time.Minute, status: StatusPending, posts: 2, spent: amount + fee, escalated: true},
+			after: 3 * time.Minute, status: book.StatusPending, posts: 2, spent: amount + fee, escalated: true},
 		{name: "answer lost, refused when sent again, was paid", network: "MTN", post: inTurn(unknown, rejected), ask: inTurn(notFound, success), after: 3 * time.Second,
-			status: StatusSuccess, posts: 2, spent: amount + fee},
+			status: book.StatusSuccess, posts: 2, spent: amount + fee},
 		{name: "answer lost, not found without duplicates: holds for ever", network: "TELECEL", post: always(unknown), ask: always(notFound), after: 72 * time.Hour,
-			status: StatusPending, posts: 1, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
 		{name: "answer lost without duplicates, was paid", network: "TELECEL", post: always(unknown), ask: inTurn(notFound, unknown, success), after: 7 * time.Second,
-			status: StatusSuccess, posts: 1, spent: amount + fee},
+			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "answer lost without duplicates, had failed", network: "TELECEL", post: always(unknown), ask: inTurn(notFound, failed), after: 3 * time.Second,
-			status: StatusFailed, reason: provider.ReasonFunds, posts: 1},
+			status: book.StatusFailed, reason: provider.ReasonFunds, posts: 1},
 
 		{name: "turned away, then accepted", network: "TELECEL", post: inTurn(turnedOff, turnedOff, pending), ask: always(success), after: 5 * time.Second,
-			status: StatusSuccess, posts: 3, spent: amount + fee},
+			status: book.StatusSuccess, posts: 3, spent: amount + fee},
 		{name: "turned away, then refused: either may have arrived", network: "TELECEL", post: inTurn(turnedOff, rejected), ask: always(notFound), after: 4 * time.Minute,
-			status: StatusPending, posts: 2, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: 2, spent: amount + fee, escalated: true},
 		{name: "turned away, then refused, not known for long", network: "TELECEL", post: inTurn(turnedOff, rejected), ask: always(notFound), after: 7 * time.Minute,
-			status: StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
+			status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
 		{name: "turned away for 29 minutes: tried on", network: "MTN", post: always(turnedOff), ask: always(unknown), after: 29 * time.Minute,
-			status: StatusPending, posts: -1, spent: amount + fee},
+			status: book.StatusPending, posts: -1, spent: amount + fee},
 		{name: "turned away for half an hour, nobody answers: holds", network: "MTN", post: always(turnedOff), ask: always(unknown), after: 5 * time.Hour,
-			status: StatusPending, posts: -1, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: -1, spent: amount + fee, escalated: true},
 		{name: "turned away for half an hour, not known", network: "MTN", post: always(turnedOff), ask: always(notFound), after: 33 * time.Minute,
-			status: StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
+			status: book.StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
 		{name: "turned away for half an hour, not known, without duplicates", network: "TELECEL", post: always(turnedOff), ask: always(notFound), after: 37 * time.Minute,
-			status: StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
+			status: book.StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
 		{name: "turned away for half an hour, and it was paid", network: "TELECEL", post: always(turnedOff), ask: always(success), after: 31 * time.Minute,
-			status: StatusSuccess, posts: -1, spent: amount + fee},
+			status: book.StatusSuccess, posts: -1, spent: amount + fee},
 		{name: "turned away, then lost: holds", network: "TELECEL", post: inTurn(turnedOff, unknown), ask: always(unknown), after: 2 * time.Hour,
-			status: StatusPending, posts: 2, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: 2, spent: amount + fee, escalated: true},
 		{name: "lost, then turned away for hours: holds", network: "MTN", post: inTurn(unknown, turnedOff), ask: always(notFound), after: 2 * time.Hour,
-			status: StatusPending, posts: -1, spent: amount + fee, escalated: true},
+			status: book.StatusPending, posts: -1, spent: amount + fee, escalated: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,12 +130,12 @@ func TestOutcomesOfAPayout(t *testing.T) {
 				pay, _, err := n.Payout(t.Context(), h.caller(), r)
 				if tt.refused {
 					e := wantKind(t, err, problem.Refused)
-					pay = e.Data.(Payment)
+					pay = e.Data.(book.Payment)
 				} else if err != nil {
 					t.Fatal(err)
 				}
 				n.pass(tt.after)
-				got := n.must(KindPayout, pay.ID)
+				got := n.must(book.KindPayout, pay.ID)
 				if got.Status != tt.status || got.Reason != tt.reason || got.Refused != tt.refused {
 					t.Errorf("the row is %s (%q, refused %v), want %s (%q, refused %v)", got.Status, got.Reason, got.Refused, tt.status, tt.reason, tt.refused)
 				}
@@ -150,7 +151,7 @@ func TestOutcomesOfAPayout(t *testing.T) {
 				if open := n.jobsLeft(); open != map[bool]int{true: 1}[got.Status.Open()] {
 					t.Errorf("%d jobs for a %s payment", open, got.Status)
 				}
-				if got.Status == StatusSuccess {
+				if got.Status == book.StatusSuccess {
 					if f := n.account(ledger.Float(got.Rail)); f != amount {
 						t.Errorf("float %s, want %s", f, money.Pesewas(amount))
 					}
@@ -158,7 +159,7 @@ func TestOutcomesOfAPayout(t *testing.T) {
 						t.Errorf("fees %s, want %s", f, money.Pesewas(fee))
 					}
 				}
-				told := map[Status][]string{StatusSuccess: {"success"}, StatusFailed: {"failed"}}[got.Status]
+				told := map[book.Status][]string{book.StatusSuccess: {"success"}, book.StatusFailed: {"failed"}}[got.Status]
 				if tt.refused {
 					told = nil // the answer said so
 				}

@@ -1,3 +1,28 @@
+// Package payments moves other people's money: it collects from mobile money
+// wallets, pays out to wallets and bank accounts, and sells airtime and data
+// packages. A payment is accepted in the book (package book, below: its row, the
+// ledger's holds and a job in one transaction), submitted to a provider by that
+// job, and settled in the book in one more. This package decides what is asked of
+// the book and of the providers, and when; it holds no rows and no transfers.
+// What a provider answers is a value, and judge.go alone says what it may do to
+// the money; what cannot be proven either way holds the money until the provider
+// or an operator has spoken.
+//
+// Files, from a request to a provider and back:
+//
+//	payments.go                          the domain, and what it stands on
+//	collection.go, payout.go, airtime.go, topup.go, bundle.go
+//	                                     what each product asks for, and its checks
+//	accept.go, reference.go              what comes before the book: rail, ids, references of our own
+//	job.go, tracked.go                   what drives an open payment, and what of it is in memory
+//	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
+//	judge.go                             what an outcome may do to the money
+//	callbacks.go, client_questions.go    what moves the next question forward: providers and clients
+//	status.go                            the state of a payment for a client that asks
+//	recheck.go, recheck_sweep.go         final payments that are asked about again
+//	recovery.go                          payments after the database went back in time
+//	operator.go                          what operators decide about a payment
+//	metrics.go                           what a node counts of its providers
 package payments
 
 import (
@@ -11,6 +36,7 @@ import (
 	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
@@ -41,13 +67,13 @@ type Deps struct {
 	Development bool
 }
 
-// Payments is the domain. It is safe for concurrent use.
+// Payments is the domain. It is safe for concurrent use. It reads the book for
+// everybody, and it alone writes there.
 type Payments struct {
-	db          *db.DB
-	ledger      *ledger.Ledger
+	*book.Reader
+	book        *book.Book
 	tenants     *tenant.Store
 	jobs        *jobs.Queue
-	webhooks    *webhook.Webhooks
 	routes      *route.Table
 	enquiries   *enquiry.Enquiries
 	treasury    *treasury.Treasury
@@ -58,7 +84,6 @@ type Payments struct {
 	callbackURL func(provider.Rail) string
 	development bool
 	references  *references
-	lanes       lanes
 	live        live
 	looks       *rechecks
 	questions   questionLines
@@ -69,7 +94,7 @@ type Payments struct {
 // going.
 func New(d Deps) *Payments {
 	p := &Payments{
-		db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, webhooks: d.Webhooks, routes: d.Routes, enquiries: d.Enquiries, treasury: d.Treasury, recovery: d.Recovery, watch: d.Watch,
+		tenants: d.Tenants, jobs: d.Jobs, routes: d.Routes, enquiries: d.Enquiries, treasury: d.Treasury, recovery: d.Recovery, watch: d.Watch,
 		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
 		references: newReferences(d.Secret.Derive("payments/provider-reference")),
 	}
@@ -77,14 +102,16 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
-	p.looks = newRechecks(p.clock, func(ctx context.Context, pay Payment) {
+	p.looks = newRechecks(p.clock, func(ctx context.Context, pay book.Payment) {
 		if _, err := p.recheck(ctx, pay); err != nil && ctx.Err() == nil {
 			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
 		}
 	})
 	p.metrics = newMetrics()
-	p.lanes = p.newLanes()
-	p.jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.runJob})
+	p.book = book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
+		book.Hooks{Answering: p.answering, Track: func(pay book.Payment) any { return track(pay) }, Opened: p.opened, Closed: p.drop})
+	p.Reader = p.book.Reader
+	p.jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.runJob})
 	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
 	return p
 }
@@ -93,7 +120,7 @@ func New(d Deps) *Payments {
 // queue's Stop, when nothing asks for new ones.
 func (p *Payments) Close() {
 	p.looks.close()
-	p.lanes.close()
+	p.book.Close()
 }
 
 // Quiet waits until nothing that a callback set going is under way or due. With

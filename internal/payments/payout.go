@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -32,12 +33,6 @@ type Payout struct {
 	Gone <-chan struct{}
 }
 
-// The words of carriermomo_account_type.
-const (
-	AccountSubscriber = "subscriber"
-	AccountAgent      = "agent"
-)
-
 // MinPayout is the least amount of a payout.
 const MinPayout = 50 * money.Cedi / 100
 
@@ -52,58 +47,58 @@ const nameLength = 100
 // or after 8 s, whichever is first. A provider's outright no is a Refused
 // problem with the payment, failed and refunded, as its Data. Everything else is
 // told by webhook.
-func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay Payment, replayed bool, err error) {
+func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay book.Payment, replayed bool, err error) {
 	begun := p.clock.Now()
 	t, err := p.customer(ctx, c)
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	if t.PayoutsStopped {
 		// What was sent before is still told: a replay moves no money.
-		if old, again, err := p.earlier(ctx, &acceptance{payment: asked(c, t, KindPayout)}); err != nil || again {
+		if old, again, err := p.book.Earlier(ctx, &book.Acceptance{Payment: asked(c, t, book.KindPayout)}); err != nil || again {
 			return p.replayed(old, again, err)
 		}
-		return Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+		return book.Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
 	}
 	if err := p.checkPayout(ctx, t, r); err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, KindPayout)
+	pay = asked(c, t, book.KindPayout)
 	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL
 	pay.AccountName = cut(r.Name, nameLength)
 	field := "channel"
 	if r.BankID != "" {
 		field = "bank_id"
-		pay.Channel, pay.BankID, pay.Account = ChannelBank, r.BankID, r.AccountNumber
+		pay.Channel, pay.BankID, pay.Account = book.ChannelBank, r.BankID, r.AccountNumber
 	} else {
 		pay.Channel, pay.Account = string(r.Network), string(r.MSISDN)
 		pay.Details.AccountType = r.AccountType
 	}
 	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
-	a := &acceptance{payment: pay, field: field, waits: true, repeats: t.Duplicates == tenant.RepeatDuplicates, daily: c.Daily}
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: field, waits: true}
 	if r.BankID != "" {
-		if old, again, err := p.earlier(ctx, a); err != nil || again {
+		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return p.replayed(old, again, err)
 		}
 		// The verified name is used. Nothing is debited before it is known.
-		if a.payment.AccountName, err = p.enquiries.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
-			return Payment{}, false, err
+		if a.Payment.AccountName, err = p.enquiries.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
+			return book.Payment{}, false, err
 		}
 	}
 	done, err := p.accept(ctx, a)
-	if err != nil || done.replayed {
-		return p.replayed(done.payment, done.replayed, err)
+	if err != nil || done.Replayed {
+		return p.replayed(done.Payment, done.Replayed, err)
 	}
 	no, err := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun))
 	if no != nil {
-		err = refused(*no)
+		err = book.Refused(*no)
 	}
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
-	return done.payment, false, nil
+	return done.Payment, false, nil
 }
 
 func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) error {
@@ -116,7 +111,7 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 		}
 	} else {
 		checkParty(&bad, "account_number", r.MSISDN, "channel", r.Network)
-		if !slices.Contains([]string{"", AccountSubscriber, AccountAgent}, r.AccountType) {
+		if !slices.Contains([]string{"", book.AccountSubscriber, book.AccountAgent}, r.AccountType) {
 			bad.Add("carriermomo_account_type", "must be subscriber or agent")
 		}
 	}
@@ -134,7 +129,7 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 // await waits for the submission's answer, at most for d. It answers the
 // payment if the provider refused it outright, and nil otherwise: the payment is
 // accepted, whatever becomes of it.
-func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) (*Payment, error) {
+func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) (*book.Payment, error) {
 	timer := p.clock.Timer(d)
 	defer timer.Stop()
 	select {

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
@@ -130,7 +131,7 @@ func TestATopUpDebitsTheAmountAndIsRefundedWhenItFails(t *testing.T) {
 			t.Fatalf("the wallet has %s after a top-up of %s", is, r.Amount)
 		}
 		_, _, err = n.TopUp(t.Context(), h.caller(), r)
-		if old, ok := wantKind(t, err, problem.Duplicate).Data.(Payment); !ok || old.ID != pay.ID {
+		if old, ok := wantKind(t, err, problem.Duplicate).Data.(book.Payment); !ok || old.ID != pay.ID {
 			t.Fatalf("the duplicate's data is %v", problem.From(err).Data)
 		}
 		n.quiet()
@@ -231,13 +232,13 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 					t.Fatal("airtime was sent before it was paid for")
 				}
 				h.first.script(always(pending), always(tt.collect))
-				if now, err := n.Status(t.Context(), h.tenant.ID, pay.Reference); err != nil || now.Kind != KindCollection {
+				if now, err := n.Status(t.Context(), h.tenant.ID, pay.Reference); err != nil || now.Kind != book.KindCollection {
 					t.Fatalf("%+v, %v", now, err)
 				}
 				n.pass(10 * time.Second)
 				if tt.late {
 					h.first.script(always(pending), always(success))
-					late := n.must(KindCollection, pay.ID)
+					late := n.must(book.KindCollection, pay.ID)
 					if _, err := n.recheck(t.Context(), late); err != nil {
 						t.Fatal(err)
 					}
@@ -247,7 +248,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 				if err != nil || child.ID != topUp.ID {
 					t.Fatalf("%+v, %v", child, err)
 				}
-				if is := n.must(KindCollection, pay.ID).Word(); is != tt.status || child.Word() != tt.child {
+				if is := n.must(book.KindCollection, pay.ID).Word(); is != tt.status || child.Word() != tt.child {
 					t.Errorf("the collection is %s and the top-up %s, want %s and %s", is, child.Word(), tt.status, tt.child)
 				}
 				if posts, _ := h.second.counts(); posts != tt.posts {
@@ -509,12 +510,12 @@ func TestPayoutsToBanks(t *testing.T) {
 		h.second.sells(pending)
 		h.second.script(always(pending), always(success))
 		pay, _, err := n.Payout(t.Context(), h.caller(), good)
-		if err != nil || pay.AccountName != "AKOSUA TEST" || pay.Account != good.AccountNumber || pay.Channel != ChannelBank {
+		if err != nil || pay.AccountName != "AKOSUA TEST" || pay.Account != good.AccountNumber || pay.Channel != book.ChannelBank {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		n.pass(5 * time.Second)
-		page, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Status: "success"})
-		if err != nil || len(page.Rows) != 1 || page.Rows[0].Channel != ChannelBank || page.Rows[0].Account != good.AccountNumber {
+		page, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Status: "success"})
+		if err != nil || len(page.Rows) != 1 || page.Rows[0].Channel != book.ChannelBank || page.Rows[0].Account != good.AccountNumber {
 			t.Fatalf("%+v, %v", page, err)
 		}
 		n.books()

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
@@ -22,7 +23,7 @@ import (
 type teller struct {
 	mu      sync.Mutex
 	rail    *scripted
-	kind    func(reference string) Kind
+	kind    func(reference string) book.Kind
 	repeats bool // refuses duplicates in words of its own
 	random  *rand.Rand
 	noisy   bool
@@ -31,7 +32,7 @@ type teller struct {
 }
 
 type entry struct {
-	kind            Kind
+	kind            book.Kind
 	amount          money.Pesewas
 	fee, commission money.Pesewas
 	state           provider.State
@@ -77,7 +78,7 @@ func (t *teller) post(_ int, reference string) provider.Outcome {
 		return unknown
 	}
 	e := &entry{kind: k, amount: amount}
-	if k == KindTopUp || k == KindBundle {
+	if k == book.KindTopUp || k == book.KindBundle {
 		e.commission = money.Percent(amount, 550)
 	} else {
 		e.fee = money.Percent(amount, 50)
@@ -127,7 +128,7 @@ func (t *teller) book() money.Pesewas {
 	for _, e := range t.entries {
 		switch {
 		case e.state != provider.Success:
-		case e.kind == KindCollection:
+		case e.kind == book.KindCollection:
 			sum += e.amount - e.fee
 		default:
 			sum += e.commission - e.amount - e.fee
@@ -160,18 +161,32 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-const everyPayment = `SELECT ` + paymentColumns + ` FROM payments`
+const everyPayment = `SELECT id FROM payments`
 
 // reach notes what became of the payments.
 func (n *node) reach(reached map[string]int) {
-	rows, err := n.list(n.fixture.t.Context(), everyPayment)
+	ctx := n.fixture.t.Context()
+	var ids []string
+	err := n.db.Read(ctx, func(tx *db.Tx) error {
+		ids = nil
+		return tx.Query(everyPayment, nil, func(r *db.Row) error {
+			var id string
+			err := r.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	})
+	if err != nil {
+		n.fixture.t.Fatal(err)
+	}
+	rows, err := n.Those(ctx, ids)
 	if err != nil {
 		n.fixture.t.Fatal(err)
 	}
 	for _, pay := range rows {
 		reached[string(pay.Kind)+" "+string(pay.Status)]++
 		for what, is := range map[string]bool{
-			"reversed": pay.Status == StatusSuccess && !pay.ContradictedAt.IsZero(), "found paid": pay.Status == StatusFailed && !pay.ContradictedAt.IsZero(),
+			"reversed": pay.Status == book.StatusSuccess && !pay.ContradictedAt.IsZero(), "found paid": pay.Status == book.StatusFailed && !pay.ContradictedAt.IsZero(),
 			"resolved": pay.Note == "by the statement", "posted again": pay.Posts > 1, "rerouted": pay.Attempt > 1, "refused": pay.Refused,
 		} {
 			if is {
@@ -190,8 +205,8 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 	}
 	for name, one := range tellers {
 		one.random, one.noisy, one.entries, one.opening = rand.New(rand.NewPCG(r.Uint64(), 1)), true, map[string]*entry{}, 900*money.Cedi
-		one.kind = func(reference string) Kind {
-			pay, _, err := n.byProviderReference(t.Context(), reference)
+		one.kind = func(reference string) book.Kind {
+			pay, _, err := n.ByProviderReference(t.Context(), reference)
 			if err != nil {
 				t.Error(err)
 			}
@@ -205,7 +220,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 	h.second.sells(pending, oneGiga)
 	other := n.newTenant(50 * money.Cedi)
 	given := money.Pesewas(0)
-	accepted := map[Kind]int64{}
+	accepted := map[book.Kind]int64{}
 	for range 60 {
 		kinds, err := n.randomStep(r)
 		if err != nil && !problem.Is(err, problem.InsufficientFunds) && !problem.Is(err, problem.Refused) && !problem.Is(err, problem.Forbidden) && !problem.Is(err, problem.Unavailable) {
@@ -220,7 +235,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 			amount := money.Pesewas(1 + r.IntN(500))
 			if _, err := n.Transfer(t.Context(), h.tenant.ID, other.ID, amount, "a gift", "ama"); err == nil {
 				given += amount
-				accepted[KindPayout]++
+				accepted[book.KindPayout]++
 			}
 		}
 		if r.IntN(15) == 0 {
@@ -254,8 +269,8 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 			t.Errorf("the float at %s is off by %s (%v)", name, gap, err)
 		}
 	}
-	for _, k := range []Kind{KindCollection, KindPayout, KindTopUp, KindBundle} {
-		page, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: k})
+	for _, k := range []book.Kind{book.KindCollection, book.KindPayout, book.KindTopUp, book.KindBundle} {
+		page, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: k})
 		if err != nil || page.Total != accepted[k] {
 			t.Errorf("%d of kind %s in the history, accepted were %d (%v)", page.Total, k, accepted[k], err)
 		}
@@ -268,7 +283,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 
 // randomStep is one request of a customer, and the payments that it makes if it
 // is accepted.
-func (n *node) randomStep(r *rand.Rand) (kinds []Kind, err error) {
+func (n *node) randomStep(r *rand.Rand) (kinds []book.Kind, err error) {
 	h, ctx := n.fixture, n.fixture.t.Context()
 	network, number := msisdn.MTN, msisdn.MSISDN("233241234567")
 	if r.IntN(2) == 0 {
@@ -278,28 +293,28 @@ func (n *node) randomStep(r *rand.Rand) (kinds []Kind, err error) {
 	switch r.IntN(8) {
 	case 0, 1:
 		_, _, err = n.Payout(ctx, h.caller(), Payout{Amount: amount, Reference: h.reference(), MSISDN: number, Network: network})
-		return []Kind{KindPayout}, err
+		return []book.Kind{book.KindPayout}, err
 	case 2:
 		_, _, err = n.Payout(ctx, h.caller(), Payout{Amount: amount, Reference: h.reference(), BankID: n.bankID("040100"), AccountNumber: "1234567"})
-		return []Kind{KindPayout}, err
+		return []book.Kind{book.KindPayout}, err
 	case 3:
 		_, _, err = n.Collect(ctx, h.caller(), Collect{Amount: amount, Reference: h.reference(), MSISDN: number, Network: network})
-		return []Kind{KindCollection}, err
+		return []book.Kind{book.KindCollection}, err
 	case 4:
 		_, _, _, err = n.AirtimeBuy(ctx, h.caller(), AirtimeBuy{Destination: telecel, Payer: number, Network: network, Amount: amount, NetworkID: n.networkID(msisdn.Telecel)})
-		return []Kind{KindCollection, KindTopUp}, err
+		return []book.Kind{book.KindCollection, book.KindTopUp}, err
 	case 5:
 		_, _, err = n.TopUp(ctx, h.caller(), n.topUp())
-		return []Kind{KindTopUp}, err
+		return []book.Kind{book.KindTopUp}, err
 	case 6:
 		offers, _, err := n.enquiries.Offers(ctx, h.tenant.ID, n.serviceID("telecel_data"), telecel)
 		if err != nil {
 			return nil, err
 		}
 		_, _, err = n.BuyBundle(ctx, h.caller(), BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: offers[0].ID, Network: msisdn.Telecel})
-		return []Kind{KindBundle}, err
+		return []book.Kind{book.KindBundle}, err
 	}
-	page, err := n.History(ctx, h.tenant.ID, Filter{Kind: KindCollection, Status: "pending"})
+	page, err := n.History(ctx, h.tenant.ID, book.Filter{Kind: book.KindCollection, Status: "pending"})
 	if err == nil && len(page.Rows) > 0 {
 		_, err = n.Status(ctx, h.tenant.ID, page.Rows[r.IntN(len(page.Rows))].ID)
 	}

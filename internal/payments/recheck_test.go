@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -70,14 +71,14 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 				h.first.script(always(success), always(success))
 				n.pass(2*open + time.Minute)
 				for _, id := range append(silent, taken) {
-					if is := n.must(KindPayout, id); is.Status != StatusSuccess {
+					if is := n.must(book.KindPayout, id); is.Status != book.StatusSuccess {
 						t.Fatalf("a payment is %s", is.Status)
 					}
 				}
 				h.first.script(always(pending), always(failed))
 				h.second.script(always(pending), always(unknown))
-				n.pass(24*time.Hour + lookSlack + lookEvery)
-				if is := n.must(KindPayout, taken); is.ContradictedAt.IsZero() {
+				n.pass(24*time.Hour + book.RecheckSlack + lookEvery)
+				if is := n.must(book.KindPayout, taken); is.ContradictedAt.IsZero() {
 					t.Error("a reversal was not seen, because another provider does not answer")
 				}
 				_, before := h.second.counts()
@@ -93,7 +94,7 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 					t.Errorf("%d looks are left", left)
 				}
 				for _, id := range silent {
-					fee, _, err := n.costs(t.Context(), n.must(KindPayout, id))
+					fee, _, err := n.book.Costs(t.Context(), n.must(book.KindPayout, id))
 					if err != nil || fee != 7 {
 						t.Fatalf("the provider's fee is booked as %s, %v", fee, err)
 					}
@@ -119,11 +120,11 @@ func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
 		}
 		h.second.script(always(success), always(unknown))
 		n.pay(lookSilent+3, h.toTelecel())
-		n.pass(lookAfter + lookSlack + 2*lookEvery)
+		n.pass(book.RecheckAfter + book.RecheckSlack + 2*lookEvery)
 		if _, asked := h.second.counts(); asked < lookSilent || n.looksPlanned() == 0 {
 			t.Errorf("asked %d times, %d looks are planned", asked, n.looksPlanned())
 		}
-		n.pass(lookAfter + lookPause)
+		n.pass(book.RecheckAfter + lookPause)
 		if left := n.looksPlanned(); left != 0 {
 			t.Errorf("%d looks are left", left)
 		}
@@ -149,17 +150,17 @@ func TestAPaymentThatCameBackIsLookedAtAgain(t *testing.T) {
 		n.pass(3 * time.Hour)
 		h.first.script(always(pending), always(provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonExpired}))
 		n.pass(5 * time.Hour)
-		if is := n.must(KindCollection, in.ID); is.Status != StatusDeclined || !is.late() {
+		if is := n.must(book.KindCollection, in.ID); is.Status != book.StatusDeclined || !is.SettledLate() {
 			t.Fatalf("it is %s", is.Status)
 		}
 		h.first.script(always(pending), always(success))
-		n.pass(lookAfter)
-		if is := n.must(KindCollection, in.ID); is.Status != StatusSuccess || n.balance() != funds+in.Net() {
+		n.pass(book.RecheckAfter)
+		if is := n.must(book.KindCollection, in.ID); is.Status != book.StatusSuccess || n.balance() != funds+in.Net() {
 			t.Fatalf("it is %s, the wallet has %s", is.Status, n.balance())
 		}
 		h.first.script(always(pending), always(failed))
-		n.pass(lookAfter + lookEvery)
-		if is := n.must(KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
+		n.pass(book.RecheckAfter + lookEvery)
+		if is := n.must(book.KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
 			t.Errorf("taken back, and nobody saw it: the wallet has %s", n.balance())
 		}
 		if left := n.looksPlanned(); left != 0 {

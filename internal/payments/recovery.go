@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -56,7 +57,7 @@ type search struct {
 // askAllRails asks every rail that could have a payment, whatever routes, pauses
 // and breakers say of it now. Where there is only one, its own answer to the same
 // reference is enough, unless it is a claim, which is never sent.
-func (p *Payments) askAllRails(ctx context.Context, s recovery.State, pay Payment, claimed bool) search {
+func (p *Payments) askAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) search {
 	op, _ := operation(pay)
 	var rails []provider.Rail
 	for _, r := range p.routes.Rails() {
@@ -99,10 +100,10 @@ func (p *Payments) askAllRails(ctx context.Context, s recovery.State, pay Paymen
 // row.
 func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	s, err := p.recovering(ctx)
-	if err != nil || !s.Lasts() || a.payment.Channel == ChannelWallet {
+	if err != nil || !s.Lasts() || a.Payment.Channel == book.ChannelWallet {
 		return err
 	}
-	pay := &a.payment
+	pay := &a.Payment
 	switch {
 	case s.Closed():
 		return errRecovering("The service is being recovered. Nothing was sent; try again shortly, with the same reference.", recoveryPause)
@@ -129,8 +130,8 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	switch {
 	case found.known:
 		pay.Rail, pay.SendingAt, pay.UpstreamID = found.rail.Name, p.clock.Now(), found.outcome.UpstreamID
-		a.adopted = true
-		if c := a.child; c != nil { // the top-up of an earlier day has that day's reference, too
+		a.Adopted = true
+		if c := a.Child; c != nil { // the top-up of an earlier day has that day's reference, too
 			c.Reference = pay.Reference
 			c.ProviderReference = p.references.make(*c)
 			c.AttemptReference = c.ProviderReference
@@ -147,7 +148,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	case found.wait > 0:
 		return errRecovering("The service is being recovered. Nothing was sent; try again shortly, with the same reference.", found.wait)
 	}
-	if a.claimed && !a.adopted {
+	if a.claimed && !a.Adopted {
 		return errUnclaimed
 	}
 	a.tracked.searched = true
@@ -156,7 +157,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 
 // conflict keeps what cannot be adopted as it is for the operators, and turns the
 // request away.
-func (p *Payments) conflict(ctx context.Context, pay Payment, rail, why string) error {
+func (p *Payments) conflict(ctx context.Context, pay book.Payment, rail, why string) error {
 	err := p.recovery.Note(ctx, recovery.Conflict{Tenant: pay.Tenant, Kind: string(pay.Kind), Reference: pay.Reference,
 		ProviderReference: pay.ProviderReference, Rail: rail, Amount: int64(pay.Gross()), Why: why})
 	if err != nil {
@@ -208,7 +209,7 @@ func (r *run) adopt(ctx context.Context, found search) jobs.Outcome {
 	if row.Rail != r.row.Rail {
 		row.Attempt, row.Posts, row.Unsent = row.Attempt+1, 1, 0
 	}
-	if ok, out := r.mark(ctx, EventAdopted, row, ""); !ok {
+	if ok, out := r.mark(ctx, book.EventAdopted, row, ""); !ok {
 		return out
 	}
 	r.p.log.Warn("recovery: a payment was adopted where a provider has it", "payment", r.row.ID, "provider", row.Rail)
@@ -244,15 +245,15 @@ func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 	if err != nil {
 		return err
 	}
-	pay := asked(idempotency.Caller{Tenant: c.Tenant}, t, Kind(c.Kind))
+	pay := asked(idempotency.Caller{Tenant: c.Tenant}, t, book.Kind(c.Kind))
 	pay.Reference, pay.Amount, pay.Channel, pay.Account, pay.BankID = c.Reference, money.Pesewas(c.Amount), c.Channel, c.Party, c.Bank
-	products := map[Kind]tenant.Product{KindPayout: tenant.Payout, KindCollection: tenant.Collection}
+	products := map[book.Kind]tenant.Product{book.KindPayout: tenant.Payout, book.KindCollection: tenant.Collection}
 	if product, charged := products[pay.Kind]; charged {
 		if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, product, pay.Channel, pay.Amount, p.clock.Now()); err != nil {
 			return err
 		}
 	}
-	_, err = p.accept(ctx, &acceptance{payment: pay, claimed: true})
+	_, err = p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true})
 	if err == nil {
 		return p.recovery.Judged(ctx, c, recovery.ClaimAdopted, "")
 	}

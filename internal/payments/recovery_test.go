@@ -1,7 +1,6 @@
 package payments
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -53,13 +53,13 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 	for _, rail := range []string{"mtn", "hubtel"} {
 		for name, tt := range map[string]struct {
 			there   provider.Outcome
-			status  Status
+			status  book.Status
 			refused bool
 			spent   money.Pesewas
 		}{
-			"paid":    {success, StatusSuccess, false, 1010},
-			"pending": {pending, StatusPending, false, 1010},
-			"failed":  {failed, StatusFailed, true, 0},
+			"paid":    {success, book.StatusSuccess, false, 1010},
+			"pending": {pending, book.StatusPending, false, 1010},
+			"failed":  {failed, book.StatusFailed, true, 0},
 		} {
 			t.Run(rail+" "+name, func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -69,19 +69,19 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 					n.lostTime(t, true)
 					n.clock.Advance(10 * time.Minute)
 					r := h.payout()
-					reference := n.References(h.tenant, KindPayout, r.Reference)[0]
+					reference := n.References(h.tenant, book.KindPayout, r.Reference)[0]
 					h.first.script(always(pending), always(notFound))
 					h.second.script(always(pending), always(notFound))
 					has := map[string]*scripted{"mtn": h.first, "hubtel": h.second}[rail]
 					has.knows(reference, 10*money.Cedi, string(r.MSISDN), tt.there)
 					pay, _, err := n.Payout(t.Context(), h.caller(), r)
 					if tt.refused {
-						pay = wantKind(t, err, problem.Refused).Data.(Payment)
+						pay = wantKind(t, err, problem.Refused).Data.(book.Payment)
 					} else if err != nil {
 						t.Fatal(err)
 					}
 					n.pass(2 * time.Second)
-					is := n.must(KindPayout, pay.ID)
+					is := n.must(book.KindPayout, pay.ID)
 					if is.Status != tt.status || is.Rail != rail || is.ProviderReference != reference {
 						t.Errorf("it is %s at %s as %s", is.Status, is.Rail, is.ProviderReference)
 					}
@@ -170,7 +170,7 @@ func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(5 * time.Second)
-		if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess || h.first.posted(pay.ProviderReference) != 1 {
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || h.first.posted(pay.ProviderReference) != 1 {
 			t.Errorf("it is %s after %d POSTs", is.Status, h.first.posted(pay.ProviderReference))
 		}
 		n.books()
@@ -189,11 +189,11 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 		h.second.script(always(pending), always(notFound))
 		dear := h.payout()
 		dear.Amount = funds
-		h.first.knows(n.References(h.tenant, KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
+		h.first.knows(n.References(h.tenant, book.KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
 		_, _, err := n.Payout(t.Context(), h.caller(), dear)
 		wantKind(t, err, problem.Unavailable)
 		other := h.payout()
-		h.first.knows(n.References(h.tenant, KindPayout, other.Reference)[0], 5*money.Cedi, string(other.MSISDN), success)
+		h.first.knows(n.References(h.tenant, book.KindPayout, other.Reference)[0], 5*money.Cedi, string(other.MSISDN), success)
 		_, _, err = n.Payout(t.Context(), h.caller(), other)
 		wantKind(t, err, problem.Unavailable)
 		list, err := n.lost.Conflicts(t.Context())
@@ -213,7 +213,7 @@ func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
 		n := h.node("a")
 		h.second.sells(pending, oneGiga)
 		r := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: "of-the-life-before", Network: msisdn.Telecel, Reference: h.reference()}
-		reference := n.References(h.tenant, KindBundle, r.Reference)[0]
+		reference := n.References(h.tenant, book.KindBundle, r.Reference)[0]
 		buy := func(want problem.Kind) {
 			t.Helper()
 			if _, _, err := n.BuyBundle(t.Context(), h.caller(), r); !problem.Is(err, want) {
@@ -273,8 +273,8 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 						t.Fatal(err)
 					}
 					n.pass(10 * time.Minute)
-					is := n.must(KindPayout, pay.ID)
-					if elsewhere && (is.Status != StatusSuccess || is.Rail == pay.Rail || own.posted(pay.ProviderReference) != 0) {
+					is := n.must(book.KindPayout, pay.ID)
+					if elsewhere && (is.Status != book.StatusSuccess || is.Rail == pay.Rail || own.posted(pay.ProviderReference) != 0) {
 						t.Errorf("it is %s at %s, sent %d times", is.Status, is.Rail, own.posted(pay.ProviderReference))
 					}
 					if !elsewhere && own.posted(pay.ProviderReference) == 0 {
@@ -310,7 +310,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 		wantKind(t, err, problem.Unavailable)
 		keyed := h.caller()
 		keyed.IdempotencyKey, keyed.BodyHash = "key-of-the-customer", "hash"
-		asked := asked(keyed, h.tenant, KindCollection)
+		asked := asked(keyed, h.tenant, book.KindCollection)
 		asked.IdempotencyKey = keyed.IdempotencyKey
 		asked.Reference = n.mintedOn(asked, n.clock.Now().AddDate(0, 0, -1))
 		before := n.references.make(asked)
@@ -327,7 +327,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 			t.Fatalf("%s, %v, sent %d times", pay.ProviderReference, err, h.first.posted(before))
 		}
 		// The airtime that it buys is looked for under the reference of that day, too.
-		if is := n.must(KindTopUp, topUp.ID); is.Reference != asked.Reference || is.ProviderReference != n.References(h.tenant, KindTopUp, asked.Reference)[0] {
+		if is := n.must(book.KindTopUp, topUp.ID); is.Reference != asked.Reference || is.ProviderReference != n.References(h.tenant, book.KindTopUp, asked.Reference)[0] {
 			t.Errorf("the top-up is %s, at providers %s", is.Reference, is.ProviderReference)
 		}
 		if err := n.lost.Allow(t.Context(), h.tenant.ID, "looked at the statement", "ama"); err != nil {
@@ -355,7 +355,7 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		}
 		n.lostTime(t, true)
 		h.first.script(always(pending), always(notFound))
-		h.second.knows(n.References(h.tenant, KindPayout, there)[0], 1000, "233241234567", success)
+		h.second.knows(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
 		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there), claim(nowhere)}); err != nil {
 			t.Fatal(err)
 		}
@@ -368,8 +368,8 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		if err != nil || states[there] != recovery.ClaimAdopted || states[nowhere] != recovery.ClaimRefused {
 			t.Errorf("%+v, %v", all, err)
 		}
-		rows, err := n.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout})
-		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != StatusSuccess || rows.Rows[0].Rail != "hubtel" {
+		rows, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout})
+		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusSuccess || rows.Rows[0].Rail != "hubtel" {
 			t.Errorf("%+v, %v", rows.Rows, err)
 		}
 		first, _ := h.first.counts()
@@ -406,23 +406,6 @@ func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestOneWebhookIDInBothLives: the same final word has the same id, and a later word
-// another one behind it.
-func TestOneWebhookIDInBothLives(t *testing.T) {
-	pay := Payment{Kind: KindCollection, ProviderReference: "be17a522-ebdd-4c91-85ad-420e0612762a"}
-	ids := []string{eventID(pay, "failed", true), eventID(pay, "success", true), eventID(pay, "success", false)}
-	if again := eventID(pay, "failed", true); again != ids[0] {
-		t.Errorf("%s and %s", again, ids[0])
-	}
-	if ids[0] == ids[1] || ids[1] == ids[2] || !slices.IsSorted([]string{ids[0], ids[2]}) || !slices.IsSorted([]string{ids[1], ids[2]}) {
-		t.Errorf("%v", ids)
-	}
-	pay.ProviderReference = "be17a522-ebdd-4c91-85ad-420e0612762b"
-	if eventID(pay, "failed", true) == ids[0] {
-		t.Error("two payments have one id")
-	}
 }
 
 // TestWithoutARecoveryNobodyIsAsked: a plain payment costs no question before it.

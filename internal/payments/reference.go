@@ -4,13 +4,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"hash"
-	"math/rand/v2"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -29,9 +28,9 @@ func newReferences(key []byte) *references {
 const firstAttempt = 1
 
 // make gives the reference of a payment, shaped as a UUIDv4.
-func (r *references) make(p Payment) string { return r.ofAttempt(p, firstAttempt) }
+func (r *references) make(p book.Payment) string { return r.ofAttempt(p, firstAttempt) }
 
-func (r *references) ofAttempt(p Payment, attempt int) string {
+func (r *references) ofAttempt(p book.Payment, attempt int) string {
 	mac := r.pool.Get().(hash.Hash)
 	defer r.pool.Put(mac)
 	mac.Reset()
@@ -61,31 +60,11 @@ const earlierAttempts = 3
 // request is known here or not, and then those that further attempts had in
 // earlier versions. An operator finds with them what a provider did for a request
 // that the database does not know.
-func (p *Payments) References(t tenant.Tenant, k Kind, reference string) []string {
-	pay := Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference}
+func (p *Payments) References(t tenant.Tenant, k book.Kind, reference string) []string {
+	pay := book.Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference}
 	list := make([]string, 1+earlierAttempts)
 	for i := range list {
 		list[i] = p.references.ofAttempt(pay, firstAttempt+i)
 	}
 	return list
-}
-
-// newID makes a UUIDv7 of a moment of our clock, in the order of moments to the
-// microsecond (the twelve bits after the version hold its fraction of the
-// millisecond). It names things; it is no secret.
-func newID(at time.Time) string {
-	us := uint64(max(0, at.UnixMicro()))
-	ms, fraction := us/1000, us%1000*4096/1000
-	var id uuid.UUID
-	for i := range 6 {
-		id[i] = byte(ms >> (8 * (5 - i)))
-	}
-	id[6] = 0x70 | byte(fraction>>8)
-	id[7] = byte(fraction)
-	random := rand.Uint64()
-	for i := range 8 {
-		id[8+i] = byte(random >> (8 * i))
-	}
-	id[8] = id[8]&0x3f | 0x80
-	return id.String()
 }

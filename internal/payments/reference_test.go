@@ -7,13 +7,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // TestTheSameRequestMakesTheSameProviderReference: the same request makes the same ProviderReference on every
 // node and after every restore, and no other request does.
 func TestTheSameRequestMakesTheSameProviderReference(t *testing.T) {
 	key := []byte("the secret of this installation")
-	one := Payment{Mode: "test", Tenant: "t1", Kind: KindPayout, Reference: "order-00000001"}
+	one := book.Payment{Mode: "test", Tenant: "t1", Kind: book.KindPayout, Reference: "order-00000001"}
 	first := newReferences(key).make(one)
 	if again := newReferences(key).make(one); again != first {
 		t.Errorf("another node makes %s of it, not %s", again, first)
@@ -22,7 +23,7 @@ func TestTheSameRequestMakesTheSameProviderReference(t *testing.T) {
 		t.Errorf("%s is no UUIDv4: %v", first, err)
 	}
 	seen := map[string]string{first: "the request itself"}
-	differ := func(how string, r *references, attempt int, change func(*Payment)) {
+	differ := func(how string, r *references, attempt int, change func(*book.Payment)) {
 		t.Helper()
 		other := one
 		change(&other)
@@ -33,13 +34,13 @@ func TestTheSameRequestMakesTheSameProviderReference(t *testing.T) {
 		seen[reference] = how
 	}
 	r := newReferences(key)
-	differ("another secret", newReferences([]byte("another one")), 1, func(*Payment) {})
-	differ("another attempt", r, 2, func(*Payment) {})
-	differ("another mode", r, 1, func(p *Payment) { p.Mode = "live" })
-	differ("another tenant", r, 1, func(p *Payment) { p.Tenant = "t2" })
-	differ("another kind", r, 1, func(p *Payment) { p.Kind = KindCollection })
-	differ("another Reference", r, 1, func(p *Payment) { p.Reference = "order-00000002" })
-	differ("a boundary that moved", r, 1, func(p *Payment) { p.Mode, p.Tenant = "testt", "1" })
+	differ("another secret", newReferences([]byte("another one")), 1, func(*book.Payment) {})
+	differ("another attempt", r, 2, func(*book.Payment) {})
+	differ("another mode", r, 1, func(p *book.Payment) { p.Mode = "live" })
+	differ("another tenant", r, 1, func(p *book.Payment) { p.Tenant = "t2" })
+	differ("another kind", r, 1, func(p *book.Payment) { p.Kind = book.KindCollection })
+	differ("another Reference", r, 1, func(p *book.Payment) { p.Reference = "order-00000002" })
+	differ("a boundary that moved", r, 1, func(p *book.Payment) { p.Mode, p.Tenant = "testt", "1" })
 }
 
 // An operator finds a payment on the rail that it was rerouted to, also when only the request is known.
@@ -54,8 +55,8 @@ func TestReferencesAreThoseOfTheAttempts(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(2 * time.Second)
-		all := n.References(h.tenant, KindPayout, pay.Reference)
-		got := n.must(KindPayout, pay.ID)
+		all := n.References(h.tenant, book.KindPayout, pay.Reference)
+		got := n.must(book.KindPayout, pay.ID)
 		if got.Attempt != 2 || got.Rail != "hubtel" || len(all) != 1+earlierAttempts || all[0] != got.ProviderReference || all[0] != got.AttemptReference {
 			t.Errorf("attempt %d at %s is %s of %s; the references are %v", got.Attempt, got.Rail, got.AttemptReference, got.ProviderReference, all)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
@@ -22,9 +23,9 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 	for _, network := range []string{"MTN", "TELECEL"} {
 		for name, tt := range map[string]struct {
 			answer provider.Outcome
-			status Status
+			status book.Status
 		}{
-			"not known": {notFound, StatusFailed}, "was paid": {success, StatusSuccess}, "nobody answers": {unknown, StatusPending},
+			"not known": {notFound, book.StatusFailed}, "was paid": {success, book.StatusSuccess}, "nobody answers": {unknown, book.StatusPending},
 		} {
 			t.Run(network+" "+name, func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -39,16 +40,16 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 					for range 2 { // the POST, and the question in its own line
 						dying.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 					}
-					row := dying.must(KindPayout, pay.ID)
-					if row.Refusal != RefusalClear || row.RefusalReason != rejected.Reason || row.Status != StatusPending {
+					row := dying.must(book.KindPayout, pay.ID)
+					if row.Refusal != book.RefusalClear || row.RefusalReason != rejected.Reason || row.Status != book.StatusPending {
 						t.Fatalf("the row says %q for %q, and %s", row.Refusal, row.RefusalReason, row.Status)
 					}
 					rail.script(always(pending), always(tt.answer))
 					n := h.node("heir")
 					n.pass(10 * time.Second)
-					if is := n.must(KindPayout, pay.ID); is.Status != tt.status {
+					if is := n.must(book.KindPayout, pay.ID); is.Status != tt.status {
 						t.Errorf("it is %s, want %s", is.Status, tt.status)
-					} else if is.Status == StatusFailed && is.Reason != rejected.Reason {
+					} else if is.Status == book.StatusFailed && is.Reason != rejected.Reason {
 						t.Errorf("it failed for %q", is.Reason)
 					}
 					if posts, _ := rail.counts(); posts != 1 {
@@ -74,12 +75,12 @@ func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 		dying.runJob(t.Context(), job)
 		h.clock.Advance(time.Second)
 		dying.runJob(t.Context(), job)
-		if row := dying.must(KindPayout, pay.ID); row.Refusal != RefusalNone {
+		if row := dying.must(book.KindPayout, pay.ID); row.Refusal != book.RefusalNone {
 			t.Fatalf("the row says %q", row.Refusal)
 		}
 		n := h.node("heir")
 		n.pass(time.Hour)
-		if is := n.must(KindPayout, pay.ID); is.Status != StatusPending || n.balance() != funds-pay.Held() {
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusPending || n.balance() != funds-pay.Held() {
 			t.Errorf("it is %s, the wallet has %s", is.Status, n.balance())
 		}
 		n.sound()
@@ -103,7 +104,7 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 			ids = append(ids, pay.ID)
 		}
 		n.pass(2 * time.Hour)
-		if waits := n.questions.unanswered()[RailName{"mtn", "test"}]; waits != held {
+		if waits := n.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != held {
 			t.Errorf("%d payments wait for an answer, want %d", waits, held)
 		}
 		_, before := h.first.counts()
@@ -112,18 +113,18 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 			t.Errorf("%d questions in ten minutes about %d refusals: they are asked about each minute", after-before, held)
 		}
 		h.first.script(always(rejected), always(notFound))
-		one := n.must(KindPayout, ids[0])
+		one := n.must(book.KindPayout, ids[0])
 		rail, _ := n.routes.Rail("mtn", "test")
 		if err := n.Hint(t.Context(), rail, []provider.Hint{{ProviderReference: one.ProviderReference}}); err != nil {
 			t.Fatal(err)
 		}
 		n.pass(hintTime)
 		for _, id := range ids {
-			if is := n.must(KindPayout, id); is.Status != StatusFailed {
+			if is := n.must(book.KindPayout, id); is.Status != book.StatusFailed {
 				t.Errorf("%s is %s", id, is.Status)
 			}
 		}
-		if waits := n.questions.unanswered()[RailName{"mtn", "test"}]; waits != 0 {
+		if waits := n.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != 0 {
 			t.Errorf("%d payments wait for an answer", waits)
 		}
 		n.books()
@@ -142,12 +143,12 @@ func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(5 * time.Second)
-		if row := n.must(KindCollection, pay.ID); row.Refusal != RefusalClear || row.Status != StatusPending {
+		if row := n.must(book.KindCollection, pay.ID); row.Refusal != book.RefusalClear || row.Status != book.StatusPending {
 			t.Fatalf("%s, refusal %q", row.Status, row.Refusal)
 		}
 		h.first.script(always(rejected), always(notFound))
 		is, err := n.Status(t.Context(), h.tenant.ID, pay.Reference)
-		if err != nil || is.Status != StatusInvalid || is.Reason != rejected.Reason {
+		if err != nil || is.Status != book.StatusInvalid || is.Reason != rejected.Reason {
 			t.Errorf("%s for %q, %v", is.Status, is.Reason, err)
 		}
 		n.books()
@@ -191,7 +192,7 @@ func TestEveryContradictionIsKept(t *testing.T) {
 					last = provider.Success + provider.Failed - last
 					h.first.script(always(pending), always(words[last]))
 					for range 2 { // said twice, it is one contradiction
-						if _, err := n.recheck(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+						if _, err := n.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -248,7 +249,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 				for _, word := range []provider.Outcome{second, first} {
 					n.clock.Advance(time.Second)
 					h.first.script(always(pending), always(word))
-					if _, err := n.recheck(t.Context(), n.must(KindPayout, pay.ID)); err != nil {
+					if _, err := n.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 						t.Fatal(err)
 					}
 					if word.State == second.State {
@@ -291,7 +292,7 @@ func TestAirtimePaidLateIsTold(t *testing.T) {
 		}
 		n.pass(10 * time.Second)
 		h.first.script(always(pending), always(success))
-		if _, err := n.recheck(t.Context(), n.must(KindCollection, pay.ID)); err != nil {
+		if _, err := n.recheck(t.Context(), n.must(book.KindCollection, pay.ID)); err != nil {
 			t.Fatal(err)
 		}
 		n.quiet()
@@ -302,7 +303,7 @@ func TestAirtimePaidLateIsTold(t *testing.T) {
 			t.Errorf("the wallet has %s", n.balance())
 		}
 		all, err := n.Contradictions(t.Context())
-		if err != nil || len(all) != 1 || all[0].Event != EventPaidLate || all[0].Payment.ID != pay.ID {
+		if err != nil || len(all) != 1 || all[0].Event != book.EventPaidLate || all[0].Payment.ID != pay.ID {
 			t.Errorf("operators see %v, %v", all, err)
 		}
 		n.books()
@@ -332,11 +333,11 @@ func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
 		})
 		n := h.node("heir")
 		n.pass(2 * time.Second)
-		if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess {
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess {
 			t.Errorf("it is %s", is.Status)
 		}
 		for _, reference := range []string{earlier, pay.ProviderReference} {
-			if found, ok, err := n.byProviderReference(t.Context(), reference); err != nil || !ok || found.ID != pay.ID {
+			if found, ok, err := n.ByProviderReference(t.Context(), reference); err != nil || !ok || found.ID != pay.ID {
 				t.Errorf("by %s: %v, %v", reference, ok, err)
 			}
 		}
@@ -380,14 +381,14 @@ func TestQuestionsHaveALineOfTheirOwn(t *testing.T) {
 		t.Errorf("after one has left: %v", err)
 	}
 	for _, id := range []string{"a", "b"} {
-		if woken := q.heard(railKind{"mtn", "test", KindPayout}, id, false); len(woken) != 0 {
+		if woken := q.heard(railKind{"mtn", "test", book.KindPayout}, id, false); len(woken) != 0 {
 			t.Errorf("silence wakes %v", woken)
 		}
 	}
-	if woken := q.heard(railKind{"mtn", "test", KindCollection}, "c", true); len(woken) != 0 {
+	if woken := q.heard(railKind{"mtn", "test", book.KindCollection}, "c", true); len(woken) != 0 {
 		t.Errorf("another interface's answer wakes %v", woken)
 	}
-	if woken := fmt.Sprint(q.heard(railKind{"mtn", "test", KindPayout}, "a", true)); woken != "[b]" {
+	if woken := fmt.Sprint(q.heard(railKind{"mtn", "test", book.KindPayout}, "a", true)); woken != "[b]" {
 		t.Errorf("the answer wakes %v", woken)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
@@ -38,14 +39,14 @@ func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 			t.Errorf("it hears %q, then %q; replayed %v", first.Message, again.Message, replayed)
 		}
 		h.first.script(always(rejected), always(success))
-		n.pass(24*time.Hour + lookSlack + lookEvery)
-		if is := n.must(KindPayout, first.Data.(Payment).ID); is.ContradictedAt.IsZero() {
+		n.pass(24*time.Hour + book.RecheckSlack + lookEvery)
+		if is := n.must(book.KindPayout, first.Data.(book.Payment).ID); is.ContradictedAt.IsZero() {
 			t.Fatal("the contradiction was not seen")
 		}
 		for _, setting := range []tenant.Duplicates{tenant.RefuseDuplicates, tenant.RepeatDuplicates} {
 			n.setDuplicates(setting)
 			_, _, err = n.Payout(t.Context(), h.caller(), r)
-			if e := wantKind(t, err, problem.Duplicate); e.Data.(Payment).Status != StatusFailed {
+			if e := wantKind(t, err, problem.Duplicate); e.Data.(book.Payment).Status != book.StatusFailed {
 				t.Errorf("it is shown %+v", e.Data)
 			}
 		}

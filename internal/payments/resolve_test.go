@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
@@ -34,7 +35,7 @@ func (s *scripted) held(t *testing.T, answer provider.Outcome) (entered <-chan s
 }
 
 // sentAgain brings a payout to where it is POSTed once more at this moment. It succeeds when leave is called.
-func (n *node) sentAgain(t *testing.T) (pay Payment, leave func()) {
+func (n *node) sentAgain(t *testing.T) (pay book.Payment, leave func()) {
 	t.Helper()
 	h := n.fixture
 	h.first.script(always(unknown), always(notFound))
@@ -74,7 +75,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			other.refusesWord(t, pay.ID)
 			leave()
 			n.quiet()
-			if is := n.must(KindPayout, pay.ID); is.Status != StatusSuccess || n.balance() != funds-pay.Amount-pay.Charges {
+			if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || n.balance() != funds-pay.Amount-pay.Charges {
 				t.Errorf("it is %s, the wallet has %s", is.Status, n.balance())
 			}
 			n.sound()
@@ -95,7 +96,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			other.refusesWord(t, late.ID)
 			leave()
 			<-done
-			if is := n.must(KindPayout, late.ID); is.Status != StatusSuccess {
+			if is := n.must(book.KindPayout, late.ID); is.Status != book.StatusSuccess {
 				t.Errorf("it is %s", is.Status)
 			}
 			n.sound()
@@ -128,7 +129,7 @@ func TestAWordByAClockThatIsBehind(t *testing.T) {
 		called time.Time
 		taken  bool
 	}{{time.Time{}, false}, {sent.Add(onItsWay - time.Second), false}, {sent.Add(onItsWay), true}, {sent.Add(-time.Minute), false}} {
-		err := p.resolvable(Payment{Status: StatusPending, CreatedAt: now, SendingAt: sent, EscalatedAt: tt.called}, success)
+		err := p.resolvable(book.Payment{Status: book.StatusPending, CreatedAt: now, SendingAt: sent, EscalatedAt: tt.called}, success)
 		if (err == nil) != tt.taken {
 			t.Errorf("called %v after it was sent: %v", tt.called.Sub(sent), err)
 		}
@@ -151,7 +152,7 @@ func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
 		rail, _ := n.routes.Rail("mtn", "test")
-		pay := n.must(KindPayout, n.late(t).ID)
+		pay := n.must(book.KindPayout, n.late(t).ID)
 		for _, tt := range []struct {
 			marked time.Duration // ago
 			class  provider.Class
@@ -181,8 +182,8 @@ func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
 		leave()
 		n.quiet()
 		n.pass(hintTime)
-		is := n.must(KindPayout, pay.ID)
-		if is.Status != StatusFailed || is.ContradictedAt.IsZero() || n.account(ledger.Suspense) != -pay.Amount {
+		is := n.must(book.KindPayout, pay.ID)
+		if is.Status != book.StatusFailed || is.ContradictedAt.IsZero() || n.account(ledger.Suspense) != -pay.Amount {
 			t.Errorf("it is %s, turned at %v, suspense has %s", is.Status, is.ContradictedAt, n.account(ledger.Suspense))
 		}
 		n.sound()

@@ -11,11 +11,12 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
 
 // ids are the payments' in their order.
-func ids(rows []Payment) (list []string) {
+func ids(rows []book.Payment) (list []string) {
 	for _, pay := range rows {
 		list = append(list, pay.ID)
 	}
@@ -52,23 +53,23 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 			"o'brien": one, "en 100%": one, "KOFI": {second.ID}, "o_brien": nil, "%%%": nil,
 			"invoice-2026_19": nil, "00000000-0000-4000-8000-000000000000": nil,
 		} {
-			found, err := n.Search(t.Context(), Search{Text: text, Limit: 10})
+			found, err := n.Search(t.Context(), book.Search{Text: text, Limit: 10})
 			if err != nil || !slices.Equal(ids(found.Payments), want) || found.More != "" {
 				t.Errorf("%q finds %v, not %v; %q, %v", text, ids(found.Payments), want, found.More, err)
 			}
 		}
 		for name, c := range map[string]struct {
-			s    Search
+			s    book.Search
 			want []string
 		}{
-			"a tenant":               {Search{Tenant: other.ID}, []string{second.ID}},
-			"another's reference":    {Search{Text: "invoice-2026_17", Tenant: other.ID}, nil},
-			"from":                   {Search{From: begun.Add(time.Minute)}, []string{second.ID}},
-			"to":                     {Search{To: begun.Add(time.Minute)}, one},
-			"a status":               {Search{Status: "pending"}, both},
-			"another status":         {Search{Status: "success"}, nil},
-			"before one":             {Search{Before: second.ID}, one},
-			"a reference, too early": {Search{Text: "invoice-2026_17", From: begun.Add(time.Minute)}, nil},
+			"a tenant":               {book.Search{Tenant: other.ID}, []string{second.ID}},
+			"another's reference":    {book.Search{Text: "invoice-2026_17", Tenant: other.ID}, nil},
+			"from":                   {book.Search{From: begun.Add(time.Minute)}, []string{second.ID}},
+			"to":                     {book.Search{To: begun.Add(time.Minute)}, one},
+			"a status":               {book.Search{Status: "pending"}, both},
+			"another status":         {book.Search{Status: "success"}, nil},
+			"before one":             {book.Search{Before: second.ID}, one},
+			"a reference, too early": {book.Search{Text: "invoice-2026_17", From: begun.Add(time.Minute)}, nil},
 		} {
 			c.s.Limit = 10
 			if c.s.Text == "" {
@@ -78,11 +79,11 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 				t.Errorf("%s finds %v, not %v; %v", name, ids(found.Payments), c.want, err)
 			}
 		}
-		found, err := n.Search(t.Context(), Search{Text: local, Limit: 1})
+		found, err := n.Search(t.Context(), book.Search{Text: local, Limit: 1})
 		if err != nil || !slices.Equal(ids(found.Payments), []string{second.ID}) || found.More != second.ID {
 			t.Errorf("one of them: %+v, %v", found, err)
 		}
-		for _, bad := range []Search{{Text: " "}, {Text: "x", Status: "lost"}} {
+		for _, bad := range []book.Search{{Text: " "}, {Text: "x", Status: "lost"}} {
 			_, err := n.Search(t.Context(), bad)
 			wantKind(t, err, problem.Invalid)
 		}
@@ -104,7 +105,7 @@ account_name, bank_id, label, callback_url, access_key, idempotency_hash, parent
 WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 100000)
 SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel, CAST(many.n AS TEXT), '', 1, 0, fee_bearer, plan, 'x',
 '', '', '', '', '', '', '', '', '', 'success', rail, created_at, created_at FROM payments, many WHERE id = '`+pay.ID+`'`)
-		s := Search{Text: pay.Amount.String(), Limit: 10}
+		s := book.Search{Text: pay.Amount.String(), Limit: 10}
 		found, err := n.Search(t.Context(), s)
 		if err != nil || len(found.Payments) != 0 || found.More != "f195001" || found.Looked != 5_000 {
 			t.Fatalf("the search of a page: %+v, %v", found, err)
@@ -127,13 +128,13 @@ func TestTheNextQuestionFollowsTheAge(t *testing.T) {
 		n := h.node("a")
 		at := h.clock.Now()
 		for age, want := range map[time.Duration]time.Duration{0: 1, 1: 3, 2: 3, 3: 7, 59: 60, 60: 120} {
-			pay := Payment{Status: StatusPending, CreatedAt: at.Add(-age * time.Second)}
+			pay := book.Payment{Status: book.StatusPending, CreatedAt: at.Add(-age * time.Second)}
 			if got := n.NextQuestion(pay).Sub(pay.CreatedAt); got != want*time.Second {
 				t.Errorf("at %d s: %v, not %d s", age, got, want)
 			}
 		}
-		for _, s := range []Status{StatusWaiting, StatusSuccess, StatusFailed} {
-			if next := n.NextQuestion(Payment{Status: s, CreatedAt: at}); !next.IsZero() {
+		for _, s := range []book.Status{book.StatusWaiting, book.StatusSuccess, book.StatusFailed} {
+			if next := n.NextQuestion(book.Payment{Status: s, CreatedAt: at}); !next.IsZero() {
 				t.Errorf("%s is asked about at %v", s, next)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -24,18 +24,18 @@ func TestOutcomesOfACollection(t *testing.T) {
 		name      string
 		bearer    tenant.FeeBearer
 		post, ask func(int, string) provider.Outcome
-		status    Status
+		status    book.Status
 		credited  money.Pesewas
 		asked     money.Pesewas // what the payer was asked for
 		told      string
 	}{
-		{"paid, the merchant bears the fee", tenant.Merchant, always(pending), always(success), StatusSuccess, 990, 1000, "success"},
-		{"paid, the payer bears the fee", tenant.Customer, always(pending), always(success), StatusSuccess, 1000, 1010, "success"},
-		{"declined", tenant.Merchant, always(pending), always(declined), StatusDeclined, 0, 1000, "failed"},
-		{"no such payer", tenant.Merchant, always(pending), always(nobody), StatusInvalid, 0, 1000, "failed"},
-		{"refused by the provider", tenant.Merchant, always(rejected), always(notFound), StatusInvalid, 0, 1000, "failed"},
-		{"failed", tenant.Merchant, always(pending), always(failed), StatusFailed, 0, 1000, "failed"},
-		{"lost, found paid", tenant.Merchant, always(unknown), inTurn(unknown, success), StatusSuccess, 990, 1000, "success"},
+		{"paid, the merchant bears the fee", tenant.Merchant, always(pending), always(success), book.StatusSuccess, 990, 1000, "success"},
+		{"paid, the payer bears the fee", tenant.Customer, always(pending), always(success), book.StatusSuccess, 1000, 1010, "success"},
+		{"declined", tenant.Merchant, always(pending), always(declined), book.StatusDeclined, 0, 1000, "failed"},
+		{"no such payer", tenant.Merchant, always(pending), always(nobody), book.StatusInvalid, 0, 1000, "failed"},
+		{"refused by the provider", tenant.Merchant, always(rejected), always(notFound), book.StatusInvalid, 0, 1000, "failed"},
+		{"failed", tenant.Merchant, always(pending), always(failed), book.StatusFailed, 0, 1000, "failed"},
+		{"lost, found paid", tenant.Merchant, always(unknown), inTurn(unknown, success), book.StatusSuccess, 990, 1000, "success"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,11 +51,11 @@ func TestOutcomesOfACollection(t *testing.T) {
 				h.first.script(tt.post, tt.ask)
 				r := h.collect()
 				pay, _, err := n.Collect(t.Context(), h.caller(), r)
-				if err != nil || pay.Status != StatusPending {
+				if err != nil || pay.Status != book.StatusPending {
 					t.Fatalf("the answer is %s, %v; a provider's no comes later", pay.Status, err)
 				}
 				n.pass(10 * time.Second)
-				got := n.must(KindCollection, pay.ID)
+				got := n.must(book.KindCollection, pay.ID)
 				if got.Status != tt.status {
 					t.Errorf("the row is %s, want %s", got.Status, tt.status)
 				}
@@ -91,19 +91,19 @@ func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
 		}
 		n.quiet()
 		// A failure of the attempt that was left settles nothing.
-		if done, err := n.settle(t.Context(), settlement{payment: pay, event: EventFailed, reason: provider.ReasonFunds}); err != nil || done.changed {
-			t.Fatalf("a failure of the first attempt: changed %v, %v", done.changed, err)
+		if done, err := n.book.Settle(t.Context(), book.Settlement{Payment: pay, Event: book.EventFailed, Reason: provider.ReasonFunds}); err != nil || done.Changed {
+			t.Fatalf("a failure of the first attempt: changed %v, %v", done.Changed, err)
 		}
 		n.pass(time.Second)
-		got := n.must(KindPayout, pay.ID)
-		if got.Status != StatusSuccess || got.Rail != "hubtel" || got.Attempt != 2 || got.ProviderReference != pay.ProviderReference {
+		got := n.must(book.KindPayout, pay.ID)
+		if got.Status != book.StatusSuccess || got.Rail != "hubtel" || got.Attempt != 2 || got.ProviderReference != pay.ProviderReference {
 			t.Errorf("%s on %s, attempt %d, shown as %s (was %s)", got.Status, got.Rail, got.Attempt, got.ProviderReference, pay.ProviderReference)
 		}
 		if got.AttemptReference != got.ProviderReference || h.second.posts[got.AttemptReference] != 1 {
 			t.Errorf("the second rail was posted %v, the attempt is %s", h.second.posts, got.AttemptReference)
 		}
 		for _, reference := range []string{got.ProviderReference, got.AttemptReference} {
-			if found, ok, err := n.byProviderReference(t.Context(), reference); err != nil || !ok || found.ID != pay.ID {
+			if found, ok, err := n.ByProviderReference(t.Context(), reference); err != nil || !ok || found.ID != pay.ID {
 				t.Errorf("by %s: %v, %v", reference, ok, err)
 			}
 		}
@@ -126,8 +126,8 @@ func TestNoRerouteAfterARefusalToListen(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(10 * time.Second)
-		got := n.must(KindPayout, pay.ID)
-		if got.Status != StatusSuccess || got.Rail != "mtn" || got.Attempt != 1 {
+		got := n.must(book.KindPayout, pay.ID)
+		if got.Status != book.StatusSuccess || got.Rail != "mtn" || got.Attempt != 1 {
 			t.Errorf("%s on %s, attempt %d", got.Status, got.Rail, got.Attempt)
 		}
 		if posts, _ := h.second.counts(); posts != 0 {
@@ -156,7 +156,7 @@ func TestAPausedRailGetsNothingNew(t *testing.T) {
 		n.pauseRail("mtn")
 		h.first.script(always(pending), always(success))
 		n.pass(5 * time.Minute)
-		if got := n.must(KindPayout, had.ID); got.Status != StatusSuccess {
+		if got := n.must(book.KindPayout, had.ID); got.Status != book.StatusSuccess {
 			t.Errorf("what was sent before is %s", got.Status)
 		}
 		if posts := h.first.posts[waits.ProviderReference]; posts != 1 {
@@ -164,7 +164,7 @@ func TestAPausedRailGetsNothingNew(t *testing.T) {
 		}
 		n.resumeRail("mtn")
 		n.pass(2 * time.Minute)
-		if got := n.must(KindPayout, waits.ID); got.Status != StatusSuccess || h.first.posts[waits.ProviderReference] != 2 {
+		if got := n.must(book.KindPayout, waits.ID); got.Status != book.StatusSuccess || h.first.posts[waits.ProviderReference] != 2 {
 			t.Errorf("after the pause: %s, %d POSTs", got.Status, h.first.posts[waits.ProviderReference])
 		}
 		n.books()
@@ -178,11 +178,11 @@ func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
 		name   string
 		pause  time.Duration
 		posts  int
-		child  Status
+		child  book.Status
 		wallet money.Pesewas
 	}{
-		{"until it ends", 5 * time.Minute, 1, StatusSuccess, funds},
-		{"until it has waited too long", unsentTime + time.Minute, 0, StatusFailed, funds + 20*money.Cedi},
+		{"until it ends", 5 * time.Minute, 1, book.StatusSuccess, funds},
+		{"until it has waited too long", unsentTime + time.Minute, 0, book.StatusFailed, funds + 20*money.Cedi},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -198,7 +198,7 @@ func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
 				n.pass(2 * time.Second)
 				h.first.script(always(pending), always(success))
 				n.pass(tt.pause)
-				if got := n.must(KindCollection, pay.ID); got.Status != StatusSuccess {
+				if got := n.must(book.KindCollection, pay.ID); got.Status != book.StatusSuccess {
 					t.Fatalf("the collection is %s", got.Status)
 				}
 				if posts, _ := h.second.counts(); posts != 0 {
@@ -209,7 +209,7 @@ func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
 				if posts, _ := h.second.counts(); posts != tt.posts {
 					t.Errorf("%d POSTs, want %d", posts, tt.posts)
 				}
-				if got := n.must(KindTopUp, topUp.ID); got.Status != tt.child || n.balance() != tt.wallet {
+				if got := n.must(book.KindTopUp, topUp.ID); got.Status != tt.child || n.balance() != tt.wallet {
 					t.Errorf("the top-up is %s, the wallet has %s", got.Status, n.balance())
 				}
 				n.books()
@@ -231,23 +231,23 @@ func TestOneWordCounts(t *testing.T) {
 			}
 			before := a.balance()
 			var mu sync.Mutex
-			changed := map[Event]int{}
+			changed := map[book.Event]int{}
 			var group sync.WaitGroup
 			for i, n := range []*node{a, b, a, b, a, b} {
-				e := EventFailed
+				e := book.EventFailed
 				if i >= 4 {
-					e = EventSucceeded
+					e = book.EventSucceeded
 				}
 				group.Go(func() {
-					done, err := n.settle(context.Background(), settlement{payment: pay, event: e, known: i%3 == 0, reason: provider.ReasonFunds, outcome: success})
+					done, err := n.book.Settle(context.Background(), book.Settlement{Payment: pay, Event: e, Known: i%3 == 0, Reason: provider.ReasonFunds, Outcome: success})
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if done.payment.Status.Open() {
-						t.Errorf("the row is still %s", done.payment.Status)
+					if done.Payment.Status.Open() {
+						t.Errorf("the row is still %s", done.Payment.Status)
 					}
-					if done.changed {
+					if done.Changed {
 						mu.Lock()
 						changed[e]++
 						mu.Unlock()
@@ -255,12 +255,12 @@ func TestOneWordCounts(t *testing.T) {
 				})
 			}
 			group.Wait()
-			if changed[EventFailed]+changed[EventSucceeded] != 1 {
+			if changed[book.EventFailed]+changed[book.EventSucceeded] != 1 {
 				t.Fatalf("settled %v", changed)
 			}
-			got := a.must(KindPayout, pay.ID)
+			got := a.must(book.KindPayout, pay.ID)
 			back := a.balance() - before
-			if got.Status == StatusFailed && back != pay.Held() || got.Status == StatusSuccess && back != 0 {
+			if got.Status == book.StatusFailed && back != pay.Held() || got.Status == book.StatusSuccess && back != 0 {
 				t.Errorf("a %s payout gave %s back", got.Status, back)
 			}
 		}
@@ -307,7 +307,7 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 		n.pass(2 * time.Second)
 		hint()
 		want(3)
-		if got := n.must(KindPayout, pay.ID); got.Status != StatusSuccess {
+		if got := n.must(book.KindPayout, pay.ID); got.Status != book.StatusSuccess {
 			t.Errorf("after the hint the payout is %s", got.Status)
 		}
 		// A final one is asked about again, too.
@@ -316,7 +316,7 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 		want(3)
 		n.pass(2 * time.Second)
 		want(4)
-		if got := n.must(KindPayout, pay.ID); got.Status != StatusSuccess || got.ContradictedAt.IsZero() {
+		if got := n.must(book.KindPayout, pay.ID); got.Status != book.StatusSuccess || got.ContradictedAt.IsZero() {
 			t.Errorf("the reversed payout is %s, turned at %v", got.Status, got.ContradictedAt)
 		}
 		if n.account(ledger.Suspense) != pay.Amount {
@@ -332,27 +332,27 @@ func TestABlindBatchThatIsWrongIsJudgedAnew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		var ops []*op
-		var all []Payment
+		var ops []*book.Op
+		var all []book.Payment
 		for range 3 {
 			pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 			if err != nil {
 				t.Fatal(err)
 			}
 			all = append(all, pay)
-			ops = append(ops, &op{settle: &settlement{payment: pay, event: EventSucceeded, known: true, at: n.clock.Now(), outcome: success}})
+			ops = append(ops, &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventSucceeded, Known: true, At: n.clock.Now(), Outcome: success}})
 		}
-		if done, err := n.settle(t.Context(), settlement{payment: all[1], event: EventFailed, reason: provider.ReasonFunds}); err != nil || !done.changed {
-			t.Fatalf("changed %v, %v", done.changed, err)
+		if done, err := n.book.Settle(t.Context(), book.Settlement{Payment: all[1], Event: book.EventFailed, Reason: provider.ReasonFunds}); err != nil || !done.Changed {
+			t.Fatalf("changed %v, %v", done.Changed, err)
 		}
-		verdicts, err := n.runBatch(t.Context(), 0, ops)
+		verdicts, err := n.book.Commit(t.Context(), 0, ops)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []Status{StatusSuccess, StatusFailed, StatusSuccess} {
+		for i, want := range []book.Status{book.StatusSuccess, book.StatusFailed, book.StatusSuccess} {
 			v := verdicts[i]
-			if v.Err != nil || v.Value.payment.Status != want || v.Value.changed != (want == StatusSuccess) {
-				t.Errorf("payment %d: %s, changed %v, %v", i, v.Value.payment.Status, v.Value.changed, v.Err)
+			if v.Err != nil || v.Value.Payment.Status != want || v.Value.Changed != (want == book.StatusSuccess) {
+				t.Errorf("payment %d: %s, changed %v, %v", i, v.Value.Payment.Status, v.Value.Changed, v.Err)
 			}
 		}
 		n.quiet()
@@ -373,19 +373,19 @@ func TestTwoWordsInOneBatch(t *testing.T) {
 			}
 			row := pay
 			row.Posts++
-			marked := &op{settle: &settlement{payment: pay, event: EventRepeated, known: known, at: n.clock.Now(), mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}}}
-			again := &op{settle: &settlement{payment: pay, event: EventRepeated, known: known, at: n.clock.Now(), mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}}}
-			verdicts, err := n.runBatch(t.Context(), 0, []*op{marked, again})
-			if err != nil || !verdicts[0].Value.changed || verdicts[1].Value.changed {
-				t.Fatalf("two marks: %v, %v, %v", verdicts[0].Value.changed, verdicts[1].Value.changed, err)
+			marked := &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventRepeated, Known: known, At: n.clock.Now(), Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}}}
+			again := &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventRepeated, Known: known, At: n.clock.Now(), Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}}}
+			verdicts, err := n.book.Commit(t.Context(), 0, []*book.Op{marked, again})
+			if err != nil || !verdicts[0].Value.Changed || verdicts[1].Value.Changed {
+				t.Fatalf("two marks: %v, %v, %v", verdicts[0].Value.Changed, verdicts[1].Value.Changed, err)
 			}
-			if posts := n.must(KindPayout, pay.ID).Posts; posts != 2 {
+			if posts := n.must(book.KindPayout, pay.ID).Posts; posts != 2 {
 				t.Errorf("two nodes raised posts to %d, want 2 by one of them", posts)
 			}
-			won := &op{settle: &settlement{payment: row, event: EventSucceeded, known: known, at: n.clock.Now(), outcome: success}}
-			lost := &op{settle: &settlement{payment: row, event: EventReversed, known: known, at: n.clock.Now(), outcome: failed}}
-			if verdicts, err = n.runBatch(t.Context(), 0, []*op{won, lost}); err != nil || !verdicts[0].Value.changed || verdicts[1].Value.changed {
-				t.Fatalf("two words: %v, %v, %v", verdicts[0].Value.changed, verdicts[1].Value.changed, err)
+			won := &book.Op{Settle: &book.Settlement{Payment: row, Event: book.EventSucceeded, Known: known, At: n.clock.Now(), Outcome: success}}
+			lost := &book.Op{Settle: &book.Settlement{Payment: row, Event: book.EventReversed, Known: known, At: n.clock.Now(), Outcome: failed}}
+			if verdicts, err = n.book.Commit(t.Context(), 0, []*book.Op{won, lost}); err != nil || !verdicts[0].Value.Changed || verdicts[1].Value.Changed {
+				t.Fatalf("two words: %v, %v, %v", verdicts[0].Value.Changed, verdicts[1].Value.Changed, err)
 			}
 			n.quiet()
 			n.books()
@@ -402,7 +402,7 @@ func TestTheMarkComesFirst(t *testing.T) {
 		posts := 0
 		h.second.script(func(_ int, reference string) provider.Outcome {
 			posts++
-			row, found, err := n.byProviderReference(context.Background(), reference)
+			row, found, err := n.ByProviderReference(context.Background(), reference)
 			if err != nil || !found || row.SendingAt.IsZero() || row.Posts != posts {
 				t.Errorf("POST %d: found %v, marked at %v, posts %d, %v", posts, found, row.SendingAt, row.Posts, err)
 			}
@@ -418,11 +418,11 @@ func TestTheMarkComesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.quiet()
-		if row := n.must(KindPayout, pay.ID); !row.SendingAt.IsZero() || row.Unsent != 0 || row.Class != provider.Barred {
+		if row := n.must(book.KindPayout, pay.ID); !row.SendingAt.IsZero() || row.Unsent != 0 || row.Class != provider.Barred {
 			t.Errorf("between the tries: marked at %v, %d unsent, %s; a takeover could not send it", row.SendingAt, row.Unsent, row.Class)
 		}
 		n.pass(10 * time.Second)
-		if row := n.must(KindPayout, pay.ID); row.Status != StatusSuccess || posts != 3 {
+		if row := n.must(book.KindPayout, pay.ID); row.Status != book.StatusSuccess || posts != 3 {
 			t.Errorf("%s after %d POSTs", row.Status, posts)
 		}
 		n.books()
@@ -435,13 +435,13 @@ func TestAnAirtimePurchaseByMobileMoney(t *testing.T) {
 		name     string
 		collects func(int, string) provider.Outcome
 		tops     func(int, string) provider.Outcome
-		payment  Status
-		airtime  Status
+		payment  book.Status
+		airtime  book.Status
 		credited money.Pesewas // left in the wallet
 	}{
-		{"paid and sent", always(success), always(success), StatusSuccess, StatusSuccess, 0},
-		{"paid, not sent: the money stays with the merchant", always(success), always(failed), StatusSuccess, StatusFailed, 500},
-		{"not paid", always(failed), always(success), StatusFailed, StatusFailed, 0},
+		{"paid and sent", always(success), always(success), book.StatusSuccess, book.StatusSuccess, 0},
+		{"paid, not sent: the money stays with the merchant", always(success), always(failed), book.StatusSuccess, book.StatusFailed, 500},
+		{"not paid", always(failed), always(success), book.StatusFailed, book.StatusFailed, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -463,94 +463,39 @@ func TestAnAirtimePurchaseByMobileMoney(t *testing.T) {
 					t.Errorf("at first: %s, %s, %s", pay.Word(), airtime.Word(), n.balance())
 				}
 				n.pass(10 * time.Second)
-				payment, topUp := n.must(KindCollection, pay.ID), n.must(KindTopUp, airtime.ID)
+				payment, topUp := n.must(book.KindCollection, pay.ID), n.must(book.KindTopUp, airtime.ID)
 				if payment.Status != tt.payment || topUp.Status != tt.airtime {
 					t.Errorf("payment %s, airtime %s", payment.Status, topUp.Status)
 				}
 				if got := n.balance() - funds; got != tt.credited {
 					t.Errorf("the wallet has %s more, want %s", got, tt.credited)
 				}
-				want := map[Status]string{StatusSuccess: "success", StatusFailed: "failed"}[tt.airtime]
+				want := map[book.Status]string{book.StatusSuccess: "success", book.StatusFailed: "failed"}[tt.airtime]
 				if told := h.hooks.of(pay.Reference); !slices.Equal(told, []string{want}) {
 					t.Errorf("the customer was told %v, want %s once", told, want)
 				}
-				if posts, _ := h.second.counts(); (posts == 1) != (tt.payment == StatusSuccess) {
+				if posts, _ := h.second.counts(); (posts == 1) != (tt.payment == book.StatusSuccess) {
 					t.Errorf("%d top-ups were sent", posts)
 				}
 				n.books()
 
 				// Paid after all: credited, and nothing is bought.
-				if tt.payment == StatusFailed {
+				if tt.payment == book.StatusFailed {
 					h.first.script(always(pending), always(success))
 					rail, _ := n.routes.Rail("mtn", "test")
 					if err := n.Hint(t.Context(), rail, []provider.Hint{{ProviderReference: payment.ProviderReference}}); err != nil {
 						t.Fatal(err)
 					}
 					n.pass(hintTime)
-					if got := n.must(KindCollection, pay.ID); got.Status != StatusSuccess || n.balance() != funds+500 {
+					if got := n.must(book.KindCollection, pay.ID); got.Status != book.StatusSuccess || n.balance() != funds+500 {
 						t.Errorf("paid late: %s, %s", got.Status, n.balance())
 					}
-					if got := n.must(KindTopUp, airtime.ID); got.Status != StatusFailed {
+					if got := n.must(book.KindTopUp, airtime.ID); got.Status != book.StatusFailed {
 						t.Errorf("paid late, the airtime is %s", got.Status)
 					}
 					n.books()
 				}
 			})
 		})
-	}
-}
-
-// TestArrowsAreWhole holds the table to what the code needs of it.
-func TestArrowsAreWhole(t *testing.T) {
-	type start struct {
-		kind  Kind
-		from  Status
-		event Event
-	}
-	seen := map[start]bool{}
-	for _, a := range Arrows {
-		for _, k := range a.Kinds {
-			s := start{k, a.From, a.Event}
-			if seen[s] {
-				t.Errorf("two arrows begin with %v", s)
-			}
-			seen[s] = true
-			got, ok := arrow(k, a.From, a.Event)
-			if !ok || got.Event != a.Event {
-				t.Errorf("the arrow of %v is not found", s)
-			}
-			for _, p := range a.Postings {
-				account(p.From, Payment{Tenant: "t", Rail: "r"})
-				account(p.To, Payment{Tenant: "t", Rail: "r"})
-			}
-			// Each settler of an open payment posts the leg that all others
-			// would post: the ledger lets one of them win.
-			if a.From == StatusPending && !a.To[0].Open() && len(a.Postings) > 0 &&
-				!slices.ContainsFunc(a.Postings, func(p Posting) bool { return p.Leg == LegFinal }) {
-				t.Errorf("%v settles without the leg %s", s, LegFinal)
-			}
-			// No final payment becomes open again.
-			if !a.From.Open() && a.From != "" {
-				for _, to := range a.To {
-					if to.Open() {
-						t.Errorf("%v ends %s", s, to)
-					}
-				}
-			}
-		}
-	}
-	for _, k := range []Kind{KindCollection, KindPayout, KindTopUp, KindBundle} {
-		for _, e := range []Event{EventAccepted, EventSucceeded, EventFailed} {
-			from := StatusPending
-			if e == EventAccepted {
-				from = ""
-			}
-			if !seen[start{k, from, e}] {
-				t.Errorf("a %s cannot be %s", k, e)
-			}
-		}
-	}
-	if problem.From(duplicate(Payment{Kind: KindPayout})).Message == problem.From(duplicate(Payment{Kind: KindTopUp})).Message {
-		t.Error("payouts and top-ups call their references by different names")
 	}
 }

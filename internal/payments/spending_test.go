@@ -24,7 +24,7 @@ func TestAKeySpendsItsLimitOfTheDay(t *testing.T) {
 		)
 		spend := func(n *node, key, reference string, amount, daily money.Pesewas) error {
 			a := n.draft(t, h.tenant, reference, amount)
-			a.payment.Key, a.daily = key, daily
+			a.Payment.Key, a.Daily = key, daily
 			_, err := n.accept(t.Context(), a)
 			return err
 		}

@@ -2,10 +2,9 @@ package payments
 
 import (
 	"context"
-	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // pollTime is how long a status call may ask a provider before it answers what
@@ -16,14 +15,14 @@ const pollTime = 3 * time.Second
 // ProviderReference, else by the client's Reference, collections before payouts.
 // A pending collection is asked for again, so that a success that it tells is in
 // the wallet already.
-func (p *Payments) Status(ctx context.Context, tenantID, id string) (Payment, error) {
-	pay, found, err := p.lookup(ctx, tenantID, id, KindCollection, KindPayout)
+func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Payment, error) {
+	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindCollection, book.KindPayout)
 	switch {
 	case err != nil:
-		return Payment{}, err
+		return book.Payment{}, err
 	case !found:
-		return Payment{}, p.unfound(ctx, "payment_not_found", "Payment not found")
-	case pay.Kind == KindCollection:
+		return book.Payment{}, p.unfound(ctx, "payment_not_found", "Payment not found")
+	case pay.Kind == book.KindCollection:
 		return p.poll(ctx, pay)
 	}
 	return pay, nil
@@ -32,14 +31,14 @@ func (p *Payments) Status(ctx context.Context, tenantID, id string) (Payment, er
 // StatusTopUp finds a top-up by the client's Reference, which is also the one of
 // the collection that pays for it, or by an id of ours, and asks for it again
 // while it is open. A failure that it tells is refunded already.
-func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (Payment, error) {
-	pay, found, err := p.lookup(ctx, tenantID, id, KindTopUp, KindTopUp)
+func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (book.Payment, error) {
+	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindTopUp, book.KindTopUp)
 	switch {
 	case err != nil:
-		return Payment{}, err
+		return book.Payment{}, err
 	case !found:
-		return Payment{}, p.unfound(ctx, "airtime_not_found", "Airtime transaction not found")
-	case pay.Status == StatusWaiting:
+		return book.Payment{}, p.unfound(ctx, "airtime_not_found", "Airtime transaction not found")
+	case pay.Status == book.StatusWaiting:
 		return p.pollParent(ctx, pay)
 	}
 	return p.poll(ctx, pay)
@@ -48,55 +47,20 @@ func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (Paymen
 // StatusBundle finds a bundle by the ProviderReference, another id of ours or
 // the client's Reference, and asks for it again while it is open. A failure that
 // it tells is refunded already.
-func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (Payment, error) {
-	pay, found, err := p.lookup(ctx, tenantID, id, KindBundle, KindBundle)
+func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (book.Payment, error) {
+	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindBundle, book.KindBundle)
 	switch {
 	case err != nil:
-		return Payment{}, err
+		return book.Payment{}, err
 	case !found:
-		return Payment{}, p.unfound(ctx, "bundle_not_found", "Data bundle transaction not found")
+		return book.Payment{}, p.unfound(ctx, "bundle_not_found", "Data bundle transaction not found")
 	}
 	return p.poll(ctx, pay)
 }
 
-const (
-	lookupID = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $4 AND tenant || '' = $1 AND kind || '' IN ($2, $3)`
-
-	lookupProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $4 AND tenant || '' = $1 AND kind || '' IN ($2, $3)`
-
-	lookupReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND reference = $4`
-)
-
-// lookup finds a payment of one of two kinds by what a customer may call it.
-func (p *Payments) lookup(ctx context.Context, tenantID, id string, first, second Kind) (Payment, bool, error) {
-	var found []Payment
-	ours := strings.ToLower(id) // a UUID in capitals is the same one; a Reference is not
-	err := p.db.Read(ctx, func(tx *db.Tx) error {
-		found = nil
-		args := []any{tenantID, first, second, ours}
-		return tx.Gather(
-			db.Query{SQL: lookupID, Args: args, Each: appendPayment(&found)},
-			db.Query{SQL: lookupProviderReference, Args: args, Each: appendPayment(&found)},
-			db.Query{SQL: lookupReference, Args: []any{tenantID, first, second, id}, Each: appendPayment(&found)},
-		)
-	})
-	if err != nil || len(found) == 0 {
-		return Payment{}, false, err
-	}
-	best := found[0]
-	for _, pay := range found {
-		byOurs := pay.ID == ours || pay.ProviderReference == ours
-		if !byOurs && best.ID != ours && best.ProviderReference != ours && pay.Kind == first {
-			best = pay
-			break
-		}
-	}
-	return best, true, nil
-}
-
 // poll asks for an open payment again and answers what is then known. A provider
 // that does not answer in time costs nothing but the time.
-func (p *Payments) poll(ctx context.Context, pay Payment) (Payment, error) {
+func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, error) {
 	if !pay.Status.Open() {
 		return pay, nil
 	}
@@ -107,7 +71,7 @@ func (p *Payments) poll(ctx context.Context, pay Payment) (Payment, error) {
 		return now, nil
 	}
 	// The stored state is the answer: another process may have settled meanwhile.
-	stored, found, err := p.get(ctx, pay.Tenant, pay.Kind, pay.ID)
+	stored, found, err := p.Get(ctx, pay.Tenant, pay.Kind, pay.ID)
 	if err != nil || !found {
 		return pay, err
 	}
@@ -115,17 +79,31 @@ func (p *Payments) poll(ctx context.Context, pay Payment) (Payment, error) {
 }
 
 // pollParent asks for the collection that an unpaid top-up waits for.
-func (p *Payments) pollParent(ctx context.Context, topUp Payment) (Payment, error) {
-	parent, found, err := p.get(ctx, topUp.Tenant, KindCollection, topUp.Parent)
+func (p *Payments) pollParent(ctx context.Context, topUp book.Payment) (book.Payment, error) {
+	parent, found, err := p.Get(ctx, topUp.Tenant, book.KindCollection, topUp.Parent)
 	if err != nil || !found {
 		return topUp, err
 	}
 	if _, err := p.poll(ctx, parent); err != nil {
-		return Payment{}, err
+		return book.Payment{}, err
 	}
-	now, found, err := p.get(ctx, topUp.Tenant, KindTopUp, topUp.ID)
+	now, found, err := p.Get(ctx, topUp.Tenant, book.KindTopUp, topUp.ID)
 	if err != nil || !found {
 		return topUp, err
 	}
 	return now, nil
+}
+
+// NextQuestion is about when an open payment is asked about next, going by its
+// age; zero for one that is final or waits for its payer. The node that has it asks
+// sooner where a callback, a customer or an operator makes it.
+func (p *Payments) NextQuestion(pay book.Payment) time.Time {
+	if pay.Status != book.StatusPending {
+		return time.Time{}
+	}
+	next, now := pay.CreatedAt, p.clock.Now()
+	for n := 0; !next.After(now); n++ {
+		next = next.Add(askPause(n, pay.Refusal))
+	}
+	return next
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -12,16 +13,16 @@ import (
 // interface for each kind of payment.
 type railKind struct {
 	rail, mode string
-	kind       Kind
+	kind       book.Kind
 }
 
-func railKindOf(p Payment) railKind { return railKind{p.Rail, p.Mode, p.Kind} }
+func railKindOf(p book.Payment) railKind { return railKind{p.Rail, p.Mode, p.Kind} }
 
 // questionLines bound how many status questions one rail is asked at once,
 // of every caller, and know which open payments wait for a rail that is silent.
 type questionLines struct {
 	mu    sync.Mutex
-	rails map[RailName]chan struct{}
+	rails map[book.RailName]chan struct{}
 	// silent has the open payments of this node whose last question got no
 	// answer.
 	silent map[railKind]map[string]struct{}
@@ -29,10 +30,10 @@ type questionLines struct {
 
 // enter takes a place in the line of a rail's questions; leave gives it back.
 func (q *questionLines) enter(ctx context.Context, r provider.Rail) (leave func(), err error) {
-	name := RailName{r.Name, r.Mode}
+	name := book.RailName{Provider: r.Name, Mode: r.Mode}
 	q.mu.Lock()
 	if q.rails == nil {
-		q.rails = map[RailName]chan struct{}{}
+		q.rails = map[book.RailName]chan struct{}{}
 	}
 	line := q.rails[name]
 	if line == nil {
@@ -83,12 +84,12 @@ func (q *questionLines) forget(id string) {
 }
 
 // unanswered counts the open payments that wait for an answer, by rail.
-func (q *questionLines) unanswered() map[RailName]int {
+func (q *questionLines) unanswered() map[book.RailName]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	count := map[RailName]int{}
+	count := map[book.RailName]int{}
 	for of, there := range q.silent {
-		count[RailName{of.rail, of.mode}] += len(there)
+		count[book.RailName{Provider: of.rail, Mode: of.mode}] += len(there)
 	}
 	return count
 }
@@ -103,7 +104,7 @@ func answersSomething(o provider.Outcome) bool {
 // another payment comes back as Unknown with ReasonMismatch. A question that is
 // cut short does no harm: ctx bounds it, and askTime from the moment at which it
 // has its place in the line.
-func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
+func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	leave, err := p.questions.enter(ctx, rail)
 	if err != nil {
 		return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "no place in the line of questions in time"}
@@ -122,29 +123,29 @@ func (p *Payments) ask(ctx context.Context, rail provider.Rail, pay Payment) pro
 }
 
 // question makes the call.
-func question(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
+func question(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	r := provider.StatusRequest{
 		ProviderReference: pay.AttemptReference, UpstreamID: pay.UpstreamID, Amount: pay.Gross(),
 		MSISDN: pay.MSISDN(), SentAt: sentSince(pay, rail),
 	}
-	if pay.Channel == ChannelBank {
+	if pay.Channel == book.ChannelBank {
 		r.Account = pay.Account
 	}
 	switch {
-	case pay.Kind == KindCollection && rail.Collector != nil:
+	case pay.Kind == book.KindCollection && rail.Collector != nil:
 		return rail.Collector.CollectStatus(ctx, r)
-	case pay.Kind == KindPayout && rail.Disburser != nil:
+	case pay.Kind == book.KindPayout && rail.Disburser != nil:
 		return rail.Disburser.DisburseStatus(ctx, r)
-	case pay.Kind == KindTopUp && rail.TopUpper != nil:
+	case pay.Kind == book.KindTopUp && rail.TopUpper != nil:
 		return rail.TopUpper.TopUpStatus(ctx, r)
-	case pay.Kind == KindBundle && rail.Bundles != nil:
+	case pay.Kind == book.KindBundle && rail.Bundles != nil:
 		return rail.Bundles.BundleStatus(ctx, r)
 	}
 	return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "the rail cannot be asked about this"}
 }
 
 // sentSince is when a payment may first have left for its rail.
-func sentSince(pay Payment, rail provider.Rail) time.Time {
+func sentSince(pay book.Payment, rail provider.Rail) time.Time {
 	if !pay.SendingAt.IsZero() && !rail.MayRepeat { // it may have waited long for its provider
 		return pay.SendingAt
 	}
@@ -154,8 +155,8 @@ func sentSince(pay Payment, rail provider.Rail) time.Time {
 // requery asks for an open payment on behalf of a client that waits (checkstatus),
 // at most once in two seconds for one payment and within ctx, and settles what
 // the judge says is final. It answers the row as it is afterwards, or as it was.
-func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {
-	if pay.Status != StatusPending || !p.live.asked.may(pay.ID, p.clock.Now()) {
+func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment, error) {
+	if pay.Status != book.StatusPending || !p.live.asked.may(pay.ID, p.clock.Now()) {
 		return pay, nil
 	}
 	rail, ok := p.routes.Rail(pay.Rail, pay.Mode)
@@ -169,9 +170,9 @@ func (p *Payments) requery(ctx context.Context, pay Payment) (Payment, error) {
 	if v != verdictPaid && v != verdictRefund {
 		return pay, nil
 	}
-	done, err := p.settle(ctx, final(pay, v, reason, o))
+	done, err := p.book.Settle(ctx, final(pay, v, reason, o))
 	if err != nil {
 		return pay, err
 	}
-	return done.payment, nil
+	return done.Payment, nil
 }

@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
 // submit sends a payment to its rail, for the first time or again. The call has a
 // time of its own: a client that goes does not cut it short. It begins
 // within leaveTime of the row's saying that it may, or not at all: see resolvable.
-func (p *Payments) submit(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
+func (p *Payments) submit(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
-	if p.clock.Since(pay.mayLeaveSince()).Abs() >= leaveTime {
+	if p.clock.Since(pay.MayLeaveSince()).Abs() >= leaveTime {
 		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to send it was over"}
 	}
 	op, _ := operation(pay)
@@ -27,21 +28,21 @@ func (p *Payments) submit(ctx context.Context, rail provider.Rail, pay Payment) 
 	return o
 }
 
-func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay Payment) provider.Outcome {
+func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	callback := p.callbackURL(rail)
 	network := msisdn.Network(pay.Channel)
 	switch {
-	case pay.Kind == KindCollection && rail.Collector != nil:
+	case pay.Kind == book.KindCollection && rail.Collector != nil:
 		return rail.Collector.Collect(ctx, provider.CollectRequest{
 			ProviderReference: pay.AttemptReference, Reference: pay.Reference, Amount: pay.Gross(),
 			MSISDN: pay.MSISDN(), Network: network, Label: pay.Label, CallbackURL: callback,
 		})
-	case pay.Kind == KindPayout && rail.Disburser != nil:
+	case pay.Kind == book.KindPayout && rail.Disburser != nil:
 		r := provider.DisburseRequest{
 			ProviderReference: pay.AttemptReference, Reference: pay.Reference, Amount: pay.Gross(),
 			Name: pay.AccountName, AccountType: pay.Details.AccountType, Label: pay.Label, CallbackURL: callback,
 		}
-		if pay.Channel == ChannelBank {
+		if pay.Channel == book.ChannelBank {
 			r.BankCode, r.Account = rail.Banks[pay.BankID], pay.Account
 			if r.BankCode == "" {
 				return unserved("no code for the bank")
@@ -50,11 +51,11 @@ func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay Payment
 			r.MSISDN, r.Network = pay.MSISDN(), network
 		}
 		return rail.Disburser.Disburse(ctx, r)
-	case pay.Kind == KindTopUp && rail.TopUpper != nil:
+	case pay.Kind == book.KindTopUp && rail.TopUpper != nil:
 		return rail.TopUpper.TopUp(ctx, provider.TopUpRequest{
 			ProviderReference: pay.AttemptReference, Amount: pay.Gross(), MSISDN: pay.MSISDN(), Network: network, CallbackURL: callback,
 		})
-	case pay.Kind == KindBundle && rail.Bundles != nil:
+	case pay.Kind == book.KindBundle && rail.Bundles != nil:
 		return rail.Bundles.BuyBundle(ctx, provider.BundleRequest{
 			ProviderReference: pay.AttemptReference, Service: pay.Details.Service, MSISDN: pay.MSISDN(), Network: network, CallbackURL: callback,
 			Offer: provider.Offer{Display: pay.Details.Display, Value: pay.Details.Value, Amount: pay.Amount},

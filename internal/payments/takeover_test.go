@@ -9,29 +9,30 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
 
 // crash leaves an accepted payout behind as a node that died would: the row,
 // the holds and the job, and no memory of it.
-func (n *node) crash(t *testing.T, network string) Payment {
+func (n *node) crash(t *testing.T, network string) book.Payment {
 	t.Helper()
 	_, pay := n.accepted(t, network, false)
 	return pay
 }
 
 // accepted accepts a payout and does nothing for its request, which waits for the answer or not.
-func (n *node) accepted(t *testing.T, network string, waits bool) (*acceptance, Payment) {
+func (n *node) accepted(t *testing.T, network string, waits bool) (*acceptance, book.Payment) {
 	t.Helper()
 	h := n.fixture
-	pay := asked(h.caller(), h.tenant, KindPayout)
+	pay := asked(h.caller(), h.tenant, book.KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
-	a := &acceptance{payment: pay, waits: waits}
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, waits: waits}
 	done, err := n.accept(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, done.payment
+	return a, done.Payment
 }
 
 // TestAnotherNodeGoesOnAndPaysAtMostOnce: another node goes on with what a dead one left, and pays at
@@ -43,13 +44,13 @@ func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
 		marked  bool // the dead node had marked the POST
 		paid    bool // and the provider has it
 		posts   int
-		status  Status
+		status  book.Status
 	}{
-		{"may repeat, was not sent", "MTN", false, false, 1, StatusSuccess},
-		{"may repeat, was sent", "MTN", false, true, 0, StatusSuccess},
-		{"may not repeat, not marked", "TELECEL", false, false, 1, StatusSuccess},
-		{"may not repeat, marked, was sent", "TELECEL", true, true, 0, StatusSuccess},
-		{"may not repeat, marked, not known", "TELECEL", true, false, 0, StatusPending},
+		{"may repeat, was not sent", "MTN", false, false, 1, book.StatusSuccess},
+		{"may repeat, was sent", "MTN", false, true, 0, book.StatusSuccess},
+		{"may not repeat, not marked", "TELECEL", false, false, 1, book.StatusSuccess},
+		{"may not repeat, marked, was sent", "TELECEL", true, true, 0, book.StatusSuccess},
+		{"may not repeat, marked, not known", "TELECEL", true, false, 0, book.StatusPending},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,8 +61,8 @@ func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
 				if tt.marked {
 					row := pay
 					row.SendingAt = dead.clock.Now()
-					if done, err := dead.settle(t.Context(), settlement{payment: pay, event: EventSending, mark: &mark{row: row, wasAttempt: 1, wasPosts: 1}}); err != nil || !done.changed {
-						t.Fatalf("marked %v, %v", done.changed, err)
+					if done, err := dead.book.Settle(t.Context(), book.Settlement{Payment: pay, Event: book.EventSending, Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}}); err != nil || !done.Changed {
+						t.Fatalf("marked %v, %v", done.Changed, err)
 					}
 				}
 				rail := h.first
@@ -85,7 +86,7 @@ func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
 				})
 				n := h.node("heir")
 				n.pass(10 * time.Second)
-				if got := n.must(KindPayout, pay.ID); got.Status != tt.status {
+				if got := n.must(book.KindPayout, pay.ID); got.Status != tt.status {
 					t.Errorf("the payout is %s, want %s", got.Status, tt.status)
 				}
 				if posts, _ := rail.counts(); posts != tt.posts {
@@ -104,10 +105,10 @@ func TestAPauseHoldsWhatIsTakenOver(t *testing.T) {
 		name   string
 		pause  time.Duration
 		posts  int
-		status Status
+		status book.Status
 	}{
-		{"until it ends", 5 * time.Minute, 1, StatusSuccess},
-		{"until it has waited too long", unsentTime + time.Minute, 0, StatusFailed},
+		{"until it ends", 5 * time.Minute, 1, book.StatusSuccess},
+		{"until it has waited too long", unsentTime + time.Minute, 0, book.StatusFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -128,7 +129,7 @@ func TestAPauseHoldsWhatIsTakenOver(t *testing.T) {
 				if posts, _ := h.second.counts(); posts != tt.posts {
 					t.Errorf("%d POSTs, want %d", posts, tt.posts)
 				}
-				if got := n.must(KindPayout, pay.ID); got.Status != tt.status {
+				if got := n.must(book.KindPayout, pay.ID); got.Status != tt.status {
 					t.Errorf("the payout is %s, want %s", got.Status, tt.status)
 				}
 				n.books()
@@ -177,13 +178,13 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 					t.Errorf("the request was answered %v", err)
 				}
 				paused.quiet()
-				rows, err := heir.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
+				rows, err := heir.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Reference: r.Reference})
 				if err != nil || len(rows.Rows) != 1 {
 					t.Fatalf("%d rows, %v", len(rows.Rows), err)
 				}
-				want := StatusPending
+				want := book.StatusPending
 				if word.State == provider.Success {
-					want = StatusSuccess
+					want = book.StatusSuccess
 				}
 				if got := rows.Rows[0]; got.Status != want || heir.balance() != before {
 					t.Errorf("the payout is %s, the wallet went from %s to %s", got.Status, before, heir.balance())
@@ -191,7 +192,7 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 				h.first.script(always(pending), always(success))
 				heir.pass(time.Minute)
 				paused.quiet() // it may have been the one to settle: then it delivers, too
-				if got := heir.must(KindPayout, rows.Rows[0].ID); got.Status != StatusSuccess {
+				if got := heir.must(book.KindPayout, rows.Rows[0].ID); got.Status != book.StatusSuccess {
 					t.Errorf("in the end the payout is %s", got.Status)
 				}
 				if told := h.hooks.of(r.Reference); !slices.Equal(told, []string{"success"}) {
@@ -241,14 +242,14 @@ func TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts(t *testing.T) {
 			t.Errorf("the request was answered %v", err)
 		}
 		paused.quiet()
-		rows, err := heir.History(t.Context(), h.tenant.ID, Filter{Kind: KindPayout, Reference: r.Reference})
-		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != StatusPending || heir.balance() != before {
+		rows, err := heir.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Reference: r.Reference})
+		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusPending || heir.balance() != before {
 			t.Fatalf("%+v, %v; the wallet went from %s to %s", rows.Rows, err, before, heir.balance())
 		}
 		h.first.script(always(pending), always(success))
 		heir.pass(time.Minute)
 		paused.quiet()
-		if got := heir.must(KindPayout, rows.Rows[0].ID); got.Status != StatusSuccess {
+		if got := heir.must(book.KindPayout, rows.Rows[0].ID); got.Status != book.StatusSuccess {
 			t.Errorf("in the end the payout is %s", got.Status)
 		}
 		heir.books()

@@ -6,6 +6,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -28,10 +29,10 @@ const (
 
 // TopUp debits exactly the amount and answers at once; the airtime is sent
 // right after. replayed is Collect's.
-func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pay Payment, replayed bool, err error) {
+func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
 	var bad problem.Fields
 	if r.Amount < MinTopUp || r.Amount > MaxTopUp {
@@ -43,21 +44,21 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	network, found, err := p.routes.Network(ctx, r.NetworkID)
 	switch {
 	case err != nil:
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	case !found:
 		bad.Add("network_id", "is not in the list of networks")
 	case network.Status != route.Active:
 		bad.Add("network_id", "is not served at the moment")
 	}
 	if err := bad.Err(); err != nil {
-		return Payment{}, false, err
+		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, KindTopUp)
+	pay = asked(c, t, book.KindTopUp)
 	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
 	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
 	pay.Details.NetworkID = r.NetworkID
-	done, err := p.accept(ctx, &acceptance{payment: pay, field: "network_id", repeats: t.Duplicates == tenant.RepeatDuplicates, daily: c.Daily})
-	return done.payment, done.replayed, err
+	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"})
+	return done.Payment, done.Replayed, err
 }
 
 func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {

@@ -1,7 +1,6 @@
 package payments
 
 import (
-	"encoding/json"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // A tracked is an open payment as this node remembers it between the runs of its
@@ -17,9 +17,9 @@ import (
 // asking and reply alone are for others.
 type tracked struct {
 	id         string
-	kind       Kind
-	references [2]string // by which live finds it; under the lock of live
-	fresh      *Payment  // the row as it was just written or read, for the first run alone
+	kind       book.Kind
+	references [2]string     // by which live finds it; under the lock of live
+	fresh      *book.Payment // the row as it was just written or read, for the first run alone
 	mark       attemptMark
 	standing
 	// upstreamID is the provider's own id, from an answer that has settled nothing.
@@ -37,7 +37,7 @@ type tracked struct {
 	lastHint time.Time // when a hint last moved a question forward
 
 	// unwritten is a settlement that could not be written down yet.
-	unwritten *settlement
+	unwritten *book.Settlement
 
 	// For the queue, which reads them at any time.
 	tenant string
@@ -54,7 +54,7 @@ type attemptMark struct {
 	sendingAt      int64 // microseconds
 }
 
-func markOf(row Payment) attemptMark {
+func markOf(row book.Payment) attemptMark {
 	return attemptMark{row.Attempt, row.Posts, db.Micros(row.SendingAt)}
 }
 
@@ -62,7 +62,7 @@ func markOf(row Payment) attemptMark {
 type reply struct {
 	waiter  atomic.Int32  // who may still speak to the request
 	given   chan struct{} // closed when there is an answer
-	refusal *Payment      // set before given is closed where the provider refused
+	refusal *book.Payment // set before given is closed where the provider refused
 }
 
 // The states of waiter: the request waits, it went with what it had, or it is
@@ -74,21 +74,21 @@ const (
 )
 
 // track begins with a payment that was not sent.
-func track(row Payment) *tracked {
+func track(row book.Payment) *tracked {
 	t := &tracked{standing: standing{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail}
 	t.begins(row)
 	return t
 }
 
 // begins sets the row of the first run. It comes before live knows the payment.
-func (t *tracked) begins(row Payment) {
+func (t *tracked) begins(row book.Payment) {
 	t.id, t.kind, t.references = row.ID, row.Kind, referencesOf(row)
 	t.fresh, t.mark = &row, markOf(row)
 }
 
 // referencesOf is what a provider may call a payment: its ProviderReference, and its
 // attempt's.
-func referencesOf(row Payment) [2]string {
+func referencesOf(row book.Payment) [2]string {
 	return [2]string{row.ProviderReference, row.AttemptReference}
 }
 
@@ -124,6 +124,13 @@ func (t *tracked) answer() {
 func (t *tracked) isAnswered() bool {
 	r := t.reply.Load()
 	return r == nil || r.waiter.Load() == waiterGone
+}
+
+// opened begins to follow a payment that is committed.
+func (p *Payments) opened(memo any, row book.Payment) {
+	t := memo.(*tracked)
+	t.begins(row)
+	p.live.accepted(t)
 }
 
 // left forgets an open payment whose job is not in this node's memory any more. Who
@@ -170,7 +177,7 @@ func (l *live) accepted(t *tracked) {
 }
 
 // put finds a payment by the references of its row from now on.
-func (l *live) put(t *tracked, row Payment) {
+func (l *live) put(t *tracked, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dropLocked(t)
@@ -220,10 +227,6 @@ func (l *live) known(reference string) (id string, ok bool) {
 	return id, ok
 }
 
-// jobKind is the kind of the one job that an open payment has. Its id and its
-// subject are the payment's.
-const jobKind = "payment"
-
 // How many payments a node works on at once, and how many of one rail it sends
 // and asks about. A rail that does not answer leaves room for the others, and
 // questions that it does not answer leave room for what is to be sent.
@@ -232,23 +235,6 @@ const (
 	sendsPerRail = 384
 	asksPerRail  = 128
 )
-
-// A payload is what a job's row says; the rest is in the payment's.
-type payload struct {
-	Version int    `json:"v"`
-	Tenant  string `json:"tenant"`
-	Kind    Kind   `json:"kind"`
-	Rail    string `json:"rail"`
-	At      int64  `json:"at"` // microseconds: when the payment opened
-}
-
-func payloadOf(p Payment, at time.Time) json.RawMessage {
-	b, err := json.Marshal(payload{Version: 1, Tenant: p.Tenant, Kind: p.Kind, Rail: p.Rail, At: db.Micros(at)})
-	if err != nil {
-		panic("payments: a payload of strings does not encode: " + err.Error())
-	}
-	return b
-}
 
 // asking is what the line of a rail's questions has behind the rail's name.
 const asking = " asking"
@@ -279,8 +265,8 @@ func jobTenant(j jobs.Job) string {
 	if t, ok := j.Memo.(*tracked); ok {
 		return t.tenant
 	}
-	var p payload
-	if err := json.Unmarshal(j.Payload, &p); err != nil {
+	p, err := book.PayloadOf(j)
+	if err != nil {
 		return ""
 	}
 	return p.Tenant
@@ -294,8 +280,8 @@ func jobLine(j jobs.Job) string {
 		}
 		return t.rail
 	}
-	var p payload
-	if err := json.Unmarshal(j.Payload, &p); err != nil {
+	p, err := book.PayloadOf(j)
+	if err != nil {
 		return ""
 	}
 	return p.Rail

@@ -84,7 +84,7 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
 		n.live.drop(pay.ID) // it has not been heard of
-		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Payload: payloadOf(pay, h.clock.Now()), Fresh: true}
+		job := openJob(pay, h.clock.Now(), jobs.Job{Fresh: true})
 		n.runJob(t.Context(), job)
 		n.live.accepted(a.tracked)
 		select {

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/senderid"
 )
@@ -61,15 +61,15 @@ func look(t *testing.T, made Made) *operator {
 }
 
 // story is everything that was asked for, oldest first, but for ids.
-func (o *operator) story(t *testing.T) (all []payments.Payment, lines []string) {
+func (o *operator) story(t *testing.T) (all []book.Payment, lines []string) {
 	t.Helper()
 	tenants, err := o.tenants.List(t.Context(), "", 10)
 	if err != nil || len(tenants) != 2 {
 		t.Fatalf("%d tenants, %v", len(tenants), err)
 	}
 	for _, of := range tenants {
-		for _, k := range []payments.Kind{payments.KindCollection, payments.KindPayout, payments.KindTopUp, payments.KindBundle} {
-			err := o.payments.Export(t.Context(), of.ID, payments.Filter{Kind: k}, func(p payments.Payment) error { all = append(all, p); return nil })
+		for _, k := range []book.Kind{book.KindCollection, book.KindPayout, book.KindTopUp, book.KindBundle} {
+			err := o.payments.Export(t.Context(), of.ID, book.Filter{Kind: k}, func(p book.Payment) error { all = append(all, p); return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestTheSameSeedMakesTheSameHistory(t *testing.T) {
 	}
 	unsuccessful, days := 0, map[int]bool{}
 	for _, p := range all {
-		if p.Status != payments.StatusSuccess {
+		if p.Status != book.StatusSuccess {
 			unsuccessful++
 		}
 		at := p.CreatedAt
@@ -131,7 +131,7 @@ func TestTheSameSeedMakesTheSameHistory(t *testing.T) {
 	}
 
 	stuck, err := o.payments.Stuck(t.Context())
-	if err != nil || len(stuck) != 1 || stuck[0].Amount != 450_00 || stuck[0].Status != payments.StatusPending {
+	if err != nil || len(stuck) != 1 || stuck[0].Amount != 450_00 || stuck[0].Status != book.StatusPending {
 		t.Errorf("stuck are %+v, %v", stuck, err)
 	}
 	review, err := o.senders.Waiting(t.Context(), 100)

@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -20,32 +19,32 @@ import (
 
 // A settlement asks for one arrow of the table: a final word, a word that
 // contradicts an earlier one, or a mark on an open payment.
-type settlement struct {
-	payment Payment // as last read; Attempt must still be the current one
-	event   Event
-	at      time.Time // made by settle when zero
+type Settlement struct {
+	Payment Payment // as last read; Attempt must still be the current one
+	Event   Event
+	At      time.Time // made by settle when zero
 	// known: payment is what this process itself last wrote or read as the
 	// owner of its job, so that it may be tried without reading again.
-	known   bool
-	reason  string           // stable code; decides between failed, declined and invalid
-	outcome provider.Outcome // UpstreamID, Fee, Commission, Name
-	refused bool             // payouts: the request that asked is still waiting and is told so
-	note    string           // an operator's reason
-	mark    *mark            // for the arrows that stay on pending
+	Known   bool
+	Reason  string           // stable code; decides between failed, declined and invalid
+	Outcome provider.Outcome // UpstreamID, Fee, Commission, Name
+	Refused bool             // payouts: the request that asked is still waiting and is told so
+	Note    string           // an operator's reason
+	Mark    *Mark            // for the arrows that stay on pending
 	// posts, where it is not 0, must still be the row's, and payment's mark, too: the
 	// word is about these submissions, and another node that took the payment over may have
 	// sent one more, or the first.
-	posts int
+	Posts int
 	// judge, where it is not nil, may refuse the row as it is under its lock.
-	judge func(Payment) error
+	Judge func(Payment) error
 	// also runs in the same transaction: an operator's audit row.
-	also func(*db.Tx) error
+	Also func(*db.Tx) error
 }
 
 // A settled is what came of a settlement.
-type settled struct {
-	payment Payment // the row as it is now
-	changed bool    // false: another process was first, or the arrow does not start where the row is
+type Settled struct {
+	Payment Payment // the row as it is now
+	Changed bool    // false: another process was first, or the arrow does not start where the row is
 }
 
 // A move is a change of status as it is written, row being what becomes of it.
@@ -56,10 +55,10 @@ type move struct {
 }
 
 // A mark changes the attempt of an open payment; row is what becomes of it.
-type mark struct {
-	row                  Payment
-	wasAttempt, wasPosts int
-	wasSending           time.Time
+type Mark struct {
+	Row                  Payment
+	WasAttempt, WasPosts int
+	WasSending           time.Time
 }
 
 // A contradiction notes that a provider contradicted its own final word: for the first
@@ -82,95 +81,95 @@ type abandonedAttempt struct {
 // is final, in one transaction with whatever else is waiting. Arrows that post
 // to a wallet go through the wallet's lane, the others through the lanes by
 // payment.
-func (p *Payments) settle(ctx context.Context, s settlement) (settled, error) {
-	if s.at.IsZero() {
-		s.at = p.clock.Now()
+func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
+	if s.At.IsZero() {
+		s.At = bk.clock.Now()
 	}
-	l := p.lanes.payment(s.payment.ID)
+	l := bk.lanes.payment(s.Payment.ID)
 	if s.byWallet() {
-		l = p.lanes.wallet(s.payment.Tenant)
+		l = bk.lanes.wallet(s.Payment.Tenant)
 	}
-	r, err := l.Do(ctx, s.payment.Tenant, rowsOf, &op{settle: &s})
+	r, err := l.Do(ctx, s.Payment.Tenant, rowsOf, &Op{Settle: &s})
 	if err != nil {
-		return settled{}, err
+		return Settled{}, err
 	}
-	return settled{payment: r.payment, changed: r.changed}, nil
+	return Settled{Payment: r.Payment, Changed: r.Changed}, nil
 }
 
 // byWallet says whether an arrow of the event can lock a wallet.
-func (s *settlement) byWallet() bool {
-	switch s.event {
+func (s *Settlement) byWallet() bool {
+	switch s.Event {
 	case EventSucceeded:
-		return s.payment.Kind == KindCollection
+		return s.Payment.Kind == KindCollection
 	case EventFailed:
-		return s.payment.Kind != KindCollection
+		return s.Payment.Kind != KindCollection
 	case EventPaidLate:
 		return true
 	case EventReversed:
-		return s.payment.Kind == KindCollection
+		return s.Payment.Kind == KindCollection
 	}
 	return false
 }
 
 // settleOne judges a settlement inside the transaction and adds what it writes.
-func (b *batch) settleOne(s *settlement) (result, error) {
-	row := b.rows[s.payment.ID]
+func (b *batch) settleOne(s *Settlement) (Result, error) {
+	row := b.rows[s.Payment.ID]
 	if row == nil {
-		return result{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+		return Result{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	}
-	if s.judge != nil {
-		if err := s.judge(*row); err != nil {
-			return result{}, err
+	if s.Judge != nil {
+		if err := s.Judge(*row); err != nil {
+			return Result{}, err
 		}
 	}
-	way, ok := arrow(row.Kind, row.Status, s.event)
+	way, ok := arrow(row.Kind, row.Status, s.Event)
 	if b.touched[row.ID] { // one change of a row in a transaction
-		return result{payment: *row}, nil
+		return Result{Payment: *row}, nil
 	}
-	if !ok || row.Attempt != s.payment.Attempt || s.posts != 0 && (row.Posts != s.posts || !row.SendingAt.Equal(s.payment.SendingAt)) {
-		return result{payment: *row}, nil
+	if !ok || row.Attempt != s.Payment.Attempt || s.Posts != 0 && (row.Posts != s.Posts || !row.SendingAt.Equal(s.Payment.SendingAt)) {
+		return Result{Payment: *row}, nil
 	}
 	var err error
 	switch {
-	case s.mark != nil:
-		if !s.mark.starts(*row) {
-			return result{payment: *row}, nil
+	case s.Mark != nil:
+		if !s.Mark.starts(*row) {
+			return Result{Payment: *row}, nil
 		}
 		b.markOne(row, s)
-	case s.event == EventReversed || s.event == EventFoundPaid:
+	case s.Event == EventReversed || s.Event == EventFoundPaid:
 		if !row.ContradictedAt.IsZero() {
-			return result{payment: *row}, nil
+			return Result{Payment: *row}, nil
 		}
 		err = b.contradictOne(row, way, s)
-	case s.event == EventOpposite:
-		if row.ContradictedAt.IsZero() || row.providerState() == s.outcome.State {
-			return result{payment: *row}, nil
+	case s.Event == EventOpposite:
+		if row.ContradictedAt.IsZero() || row.ProviderState() == s.Outcome.State {
+			return Result{Payment: *row}, nil
 		}
 		b.opposeOne(row, s)
 	default:
 		err = b.moveOne(row, way, s)
 	}
 	if err != nil {
-		return result{}, err
+		return Result{}, err
 	}
 	b.touched[row.ID] = true
-	if s.also != nil {
-		b.also = append(b.also, s.also)
+	if s.Also != nil {
+		b.also = append(b.also, s.Also)
 	}
-	return result{payment: *row, changed: true}, nil
+	return Result{Payment: *row, Changed: true}, nil
 }
 
 // moveOne ends a payment, or revives one that had ended.
-func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
+func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
 	was := row.Status
 	to := way.To[0]
-	if s.event == EventFailed {
-		to = failure(row.Kind, s.reason)
+	if s.Event == EventFailed {
+		to = failure(row.Kind, s.Reason)
 	}
 	if !slices.Contains(way.To, to) {
-		return errNoArrow(*row, s.event)
+		return errNoArrow(*row, s.Event)
 	}
-	if err := b.postings(way, *row, s.at); err != nil {
+	if err := b.postings(way, *row, s.At); err != nil {
 		return err
 	}
 	if to == StatusSuccess {
@@ -178,27 +177,27 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 			return err
 		}
 	}
-	row.Status, row.SettledAt, row.Reason = to, s.at, s.reason
-	row.Refused, row.Note, row.EscalatedAt = s.refused, s.note, time.Time{}
-	row.Class, row.Classed = s.outcome.Class, true
+	row.Status, row.SettledAt, row.Reason = to, s.At, s.Reason
+	row.Refused, row.Note, row.EscalatedAt = s.Refused, s.Note, time.Time{}
+	row.Class, row.Classed = s.Outcome.Class, true
 	row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
-	if s.outcome.UpstreamID != "" {
-		row.UpstreamID = s.outcome.UpstreamID
+	if s.Outcome.UpstreamID != "" {
+		row.UpstreamID = s.Outcome.UpstreamID
 	}
 	if row.AccountName == "" {
-		row.AccountName = s.outcome.Name
+		row.AccountName = s.Outcome.Name
 	}
-	b.moves = append(b.moves, move{row: *row, was: was, posts: s.posts})
+	b.moves = append(b.moves, move{row: *row, was: was, posts: s.Posts})
 	b.tally.Changes(listOf(*row), row.Seq, was.counted(), to.counted())
-	b.recheckLater(*row, s.at)
+	b.recheckLater(*row, s.At)
 	if was == StatusPending {
 		b.finished = append(b.finished, row.ID)
 		b.closed = append(b.closed, row.ID)
 	}
-	if s.event == EventPaidLate {
+	if s.Event == EventPaidLate {
 		b.contradicts(*row, s)
 	}
-	b.event(*row, way, was.Open(), s.at)
+	b.event(*row, way, was.Open(), s.At)
 	if row.Child != "" && was == StatusPending {
 		return b.childOne(*row, s)
 	}
@@ -207,7 +206,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *settlement) error {
 
 // childOne opens the top-up that a collection paid for, or ends it with the
 // collection.
-func (b *batch) childOne(parent Payment, s *settlement) error {
+func (b *batch) childOne(parent Payment, s *Settlement) error {
 	child := b.rows[parent.Child]
 	e := childEvent(parent.Status)
 	if child == nil {
@@ -217,40 +216,40 @@ func (b *batch) childOne(parent Payment, s *settlement) error {
 	if !ok {
 		return errNoArrow(*child, e)
 	}
-	if err := b.postings(way, *child, s.at); err != nil {
+	if err := b.postings(way, *child, s.At); err != nil {
 		return err
 	}
 	was := child.Status
 	child.Status = way.To[0]
 	if child.Status.Open() {
-		b.job(track(*child), *child)
+		b.job(b.book.hooks.Track(*child), *child)
 	} else {
-		child.SettledAt, child.Reason = s.at, s.reason
+		child.SettledAt, child.Reason = s.At, s.Reason
 	}
 	b.moves = append(b.moves, move{row: *child, was: was})
 	b.tally.Changes(listOf(*child), child.Seq, was.counted(), child.Status.counted())
-	b.event(*child, way, true, s.at)
+	b.event(*child, way, true, s.At)
 	return nil
 }
 
 // contradictOne notes a contradiction. What a reversed collection takes back from its
 // tenant stops the tenant's payouts.
-func (b *batch) contradictOne(row *Payment, way Arrow, s *settlement) error {
-	if err := b.postings(way, *row, s.at); err != nil {
+func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
+	if err := b.postings(way, *row, s.At); err != nil {
 		return err
 	}
 	if err := b.contradictedCosts(*row, s); err != nil {
 		return err
 	}
-	row.ContradictedAt = s.at
-	if s.event == EventReversed {
-		row.Reason = cmp.Or(s.reason, provider.ReasonReversed)
+	row.ContradictedAt = s.At
+	if s.Event == EventReversed {
+		row.Reason = cmp.Or(s.Reason, provider.ReasonReversed)
 		if row.Kind == KindCollection {
 			b.stopped = append(b.stopped, row.Tenant)
 		}
 	}
-	if s.note != "" {
-		row.Note = s.note
+	if s.Note != "" {
+		row.Note = s.Note
 	}
 	b.turns = append(b.turns, contradiction{row: *row})
 	b.contradicts(*row, s)
@@ -259,24 +258,24 @@ func (b *batch) contradictOne(row *Payment, way Arrow, s *settlement) error {
 
 // opposeOne keeps a word that contradicts an earlier contradiction. What is in
 // suspense stays there.
-func (b *batch) opposeOne(row *Payment, s *settlement) {
+func (b *batch) opposeOne(row *Payment, s *Settlement) {
 	was := row.LastWord
-	row.LastWord = s.outcome.State.String()
+	row.LastWord = s.Outcome.State.String()
 	b.turns = append(b.turns, contradiction{row: *row, again: true, was: was})
 	b.contradicts(*row, s)
 }
 
-func (b *batch) markOne(row *Payment, s *settlement) {
-	if s.event == EventRerouted {
-		b.left = append(b.left, abandonedAttempt{row: *row, reason: s.reason, at: s.at})
+func (b *batch) markOne(row *Payment, s *Settlement) {
+	if s.Event == EventRerouted {
+		b.left = append(b.left, abandonedAttempt{row: *row, reason: s.Reason, at: s.At})
 	}
-	*row = s.mark.row
-	b.marks = append(b.marks, *s.mark)
+	*row = s.Mark.Row
+	b.marks = append(b.marks, *s.Mark)
 }
 
 // starts says whether a row is where a mark begins.
-func (m *mark) starts(row Payment) bool {
-	return row.Attempt == m.wasAttempt && row.Posts == m.wasPosts && row.SendingAt.Equal(m.wasSending)
+func (m *Mark) starts(row Payment) bool {
+	return row.Attempt == m.WasAttempt && row.Posts == m.WasPosts && row.SendingAt.Equal(m.WasSending)
 }
 
 // covered is how much of a reversed collection its wallet can give back.
@@ -286,18 +285,18 @@ func (b *batch) covered(p Payment) int64 {
 
 // providerCosts posts what the provider took for itself or gave us, as far as it
 // says so.
-func (b *batch) providerCosts(p Payment, s *settlement) error {
-	if !s.outcome.FeeKnown {
+func (b *batch) providerCosts(p Payment, s *Settlement) error {
+	if !s.Outcome.FeeKnown {
 		return nil
 	}
 	var transfers []ledger.Transfer
 	add := func(leg string, from, to ledger.AccountID, amount money.Pesewas) {
 		if amount > 0 {
-			transfers = append(transfers, transfer(p, s.event, leg, from, to, int64(amount), s.at))
+			transfers = append(transfers, transfer(p, s.Event, leg, from, to, int64(amount), s.At))
 		}
 	}
-	add(LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.outcome.Fee)
-	add(LegCommission, ledger.Float(p.Rail), ledger.Commission(p.Rail), s.outcome.Commission)
+	add(LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.Outcome.Fee)
+	add(LegCommission, ledger.Float(p.Rail), ledger.Commission(p.Rail), s.Outcome.Commission)
 	return b.add(p, transfers...)
 }
 
@@ -347,10 +346,16 @@ func eventID(p Payment, status string, first bool) string {
 	return id.String()
 }
 
+// An openPayment is one that the transaction opened, with its memory.
+type openPayment struct {
+	memo any
+	row  Payment
+}
+
 // job adds the job of an open payment.
-func (b *batch) job(t *tracked, p Payment) {
-	b.opened = append(b.opened, t)
-	b.jobs = append(b.jobs, jobs.Job{ID: p.ID, Kind: jobKind, Subject: p.ID, Payload: payloadOf(p, b.p.clock.Now()), Memo: t})
+func (b *batch) job(memo any, p Payment) {
+	b.opened = append(b.opened, openPayment{memo, p})
+	b.jobs = append(b.jobs, JobOf(p, b.book.clock.Now(), memo))
 }
 
 var moveColumns = []db.Column[move]{
@@ -369,23 +374,23 @@ var moveColumns = []db.Column[move]{
 	{Name: "account_name", Text: func(m move) string { return m.row.AccountName }},
 }
 
-var markColumns = []db.Column[mark]{
-	{Name: "id", Text: func(m mark) string { return m.row.ID }},
-	{Name: "was_attempt", Int: func(m mark) int64 { return int64(m.wasAttempt) }},
-	{Name: "was_posts", Int: func(m mark) int64 { return int64(m.wasPosts) }},
-	{Name: "was_sending", Int: func(m mark) int64 { return db.Micros(m.wasSending) }},
-	{Name: "rail", Text: func(m mark) string { return m.row.Rail }},
-	{Name: "attempt", Int: func(m mark) int64 { return int64(m.row.Attempt) }},
-	{Name: "attempt_reference", Text: func(m mark) string { return m.row.AttemptReference }},
-	{Name: "posts", Int: func(m mark) int64 { return int64(m.row.Posts) }},
-	{Name: "unsent", Int: func(m mark) int64 { return int64(m.row.Unsent) }},
-	{Name: "sending_at", Int: func(m mark) int64 { return db.Micros(m.row.SendingAt) }},
-	{Name: "class", Text: func(m mark) string { return classWord(m.row) }},
-	{Name: "reason", Text: func(m mark) string { return m.row.Reason }},
-	{Name: "escalated_at", NullInt: func(m mark) *int64 { return nullTime(m.row.EscalatedAt) }},
-	{Name: "refusal", Text: func(m mark) string { return string(m.row.Refusal) }},
-	{Name: "refusal_reason", Text: func(m mark) string { return m.row.RefusalReason }},
-	{Name: "refused_at", Int: func(m mark) int64 { return db.Micros(m.row.RefusedAt) }},
+var markColumns = []db.Column[Mark]{
+	{Name: "id", Text: func(m Mark) string { return m.Row.ID }},
+	{Name: "was_attempt", Int: func(m Mark) int64 { return int64(m.WasAttempt) }},
+	{Name: "was_posts", Int: func(m Mark) int64 { return int64(m.WasPosts) }},
+	{Name: "was_sending", Int: func(m Mark) int64 { return db.Micros(m.WasSending) }},
+	{Name: "rail", Text: func(m Mark) string { return m.Row.Rail }},
+	{Name: "attempt", Int: func(m Mark) int64 { return int64(m.Row.Attempt) }},
+	{Name: "attempt_reference", Text: func(m Mark) string { return m.Row.AttemptReference }},
+	{Name: "posts", Int: func(m Mark) int64 { return int64(m.Row.Posts) }},
+	{Name: "unsent", Int: func(m Mark) int64 { return int64(m.Row.Unsent) }},
+	{Name: "sending_at", Int: func(m Mark) int64 { return db.Micros(m.Row.SendingAt) }},
+	{Name: "class", Text: func(m Mark) string { return classWord(m.Row) }},
+	{Name: "reason", Text: func(m Mark) string { return m.Row.Reason }},
+	{Name: "escalated_at", NullInt: func(m Mark) *int64 { return nullTime(m.Row.EscalatedAt) }},
+	{Name: "refusal", Text: func(m Mark) string { return string(m.Row.Refusal) }},
+	{Name: "refusal_reason", Text: func(m Mark) string { return m.Row.RefusalReason }},
+	{Name: "refused_at", Int: func(m Mark) int64 { return db.Micros(m.Row.RefusedAt) }},
 }
 
 var turnColumns = []db.Column[contradiction]{
@@ -453,7 +458,7 @@ AND CASE WHEN payments.turned_at IS NULL THEN 0 ELSE 1 END = m.again`
 // deferMoves defers the changes of rows, in the order of the key.
 func (b *batch) deferMoves(tx *db.Tx) {
 	if len(b.marks) > 0 {
-		slices.SortFunc(b.marks, func(x, y mark) int { return cmp.Compare(x.row.ID, y.row.ID) })
+		slices.SortFunc(b.marks, func(x, y Mark) int { return cmp.Compare(x.Row.ID, y.Row.ID) })
 		tx.Defer(paymentsMark, int64(len(b.marks)), db.RowsOf(markColumns, b.marks))
 	}
 	if len(b.moves) > 0 {

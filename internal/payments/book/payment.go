@@ -1,35 +1,4 @@
-// Package payments moves other people's money: it collects from mobile money
-// wallets, pays out to wallets and bank accounts, and sells airtime and data
-// packages. A payment is accepted in one database transaction (its row, the
-// ledger's holds, a job), submitted to a provider by that job, and settled in
-// one more (the row's guarded transition, the ledger, the customer's event).
-// What a provider answers is a value, and judge.go alone says what it may do to the money; what cannot
-// be proven either way holds the money until the provider or an operator has
-// spoken. The states, the arrows between them and the transfers that each arrow
-// makes are one table, in states.go, which this code runs on and the documents
-// are printed from.
-//
-// Files, from a request down to a row:
-//
-//	payments.go, payment.go, states.go   the domain, one payment, and the table of its states
-//	collection.go, payout.go, airtime.go, topup.go, bundle.go
-//	                                     what each product asks for, and its checks
-//	accept.go, repeated_requests.go      acceptance, and what a repeated request is answered
-//	reference.go, spending.go            references of our own; what a key may spend in a day
-//	batch.go, write_lanes.go             one transaction for many payments, and the lanes that gather them
-//	settle.go                            final states, sending marks and contradictions, inside a batch
-//	payment_row.go                       reading one row
-//	job.go, tracked.go                   what drives an open payment, and what of it is in memory
-//	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
-//	judge.go                             what an outcome may do to the money
-//	callbacks.go, client_questions.go    what moves the next question forward: providers and clients
-//	recheck.go, recheck_sweep.go         final payments that are asked about again
-//	recovery.go                          payments after the database went back in time
-//	status.go, history.go, latest_payments.go, search.go
-//	                                     reading, for clients and for operators
-//	operator.go                          what operators decide about a payment
-//	check.go, metrics.go                 the books of payments; what a node counts
-package payments
+package book
 
 import (
 	"encoding/json"
@@ -148,7 +117,7 @@ type Payment struct {
 }
 
 // providerState is the last word about a final payment, its provider's or its status's.
-func (p Payment) providerState() provider.State {
+func (p Payment) ProviderState() provider.State {
 	if (p.Status == StatusSuccess) != (!p.ContradictedAt.IsZero() && p.LastWord != string(p.Status)) {
 		return provider.Success
 	}
@@ -231,4 +200,48 @@ func (p Payment) Held() money.Pesewas {
 		return 0
 	}
 	return p.Amount + p.Charges
+}
+
+// A Refusal is a provider's no to a submission that it has not confirmed when asked.
+// It stands on the row of the open payment. Stored; never renamed.
+type Refusal string
+
+// The refusals.
+const (
+	RefusalNone   Refusal = ""
+	RefusalClear  Refusal = "clear"  // in the provider's own words for a final no
+	RefusalBare   Refusal = "bare"   // any other no: a gateway's page, an undocumented code
+	RefusalBarred Refusal = "barred" // 401, 403 or 429 until the time to send was over
+)
+
+// mayLeaveSince is when the row last said that a submission may begin: at the acceptance,
+// or at the mark that comes before every other submission and before a first one that is
+// late.
+func (p Payment) MayLeaveSince() time.Time {
+	if p.SendingAt.IsZero() {
+		return p.CreatedAt
+	}
+	return p.SendingAt
+}
+
+// The words of carriermomo_account_type.
+const (
+	AccountSubscriber = "subscriber"
+	AccountAgent      = "agent"
+)
+
+// late says that a payment became final long after its acceptance.
+func (p Payment) SettledLate() bool {
+	return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > RecheckSlack
+}
+
+// debit is what acceptance takes out of the wallet.
+func (p Payment) debit() money.Pesewas {
+	switch {
+	case p.Status == StatusWaiting || p.Received():
+		return 0
+	case p.Channel == ChannelWallet:
+		return p.Amount
+	}
+	return p.Held()
 }

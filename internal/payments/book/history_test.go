@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -110,7 +110,7 @@ func (s *shelf) want(f Filter) (refs []string, total int64) {
 	return all[first:min(first+f.Size, len(all))], int64(len(all))
 }
 
-func (s *shelf) compare(t *testing.T, p *Payments, f Filter) {
+func (s *shelf) compare(t *testing.T, p *Reader, f Filter) {
 	t.Helper()
 	page, err := p.History(t.Context(), s.tenant, f)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *shelf) randomFilter(r *rand.Rand) Filter {
 // with a model. The blocks of large lists have a test of their own, in package history.
 func TestHistoryIsWhatCountingEveryRowSays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		p := &Payments{db: d, clock: clock.NewManual(historyStart.AddDate(1, 0, 0))}
+		p := NewReader(d, nil, clock.NewManual(historyStart.AddDate(1, 0, 0)))
 		r := rand.New(rand.NewPCG(3, 14))
 		for _, size := range []int{1, 61, 200} {
 			s := &shelf{tenant: fmt.Sprintf("tenant-%d", size), kind: KindCollection}
@@ -197,7 +197,7 @@ func TestHistoryIsWhatCountingEveryRowSays(t *testing.T) {
 
 func TestHistoryOfNobody(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		p := &Payments{db: d, clock: clock.NewManual(historyStart.AddDate(1, 0, 0))}
+		p := NewReader(d, nil, clock.NewManual(historyStart.AddDate(1, 0, 0)))
 		for _, f := range []Filter{
 			{Kind: KindPayout}, {Kind: KindPayout, Status: "success"}, {Kind: KindPayout, Status: "pending", Page: 9},
 			{Kind: KindPayout, Reference: "none-such-reference"}, {Kind: KindPayout, From: historyStart, To: historyStart},
@@ -214,7 +214,7 @@ func TestHistoryOfNobody(t *testing.T) {
 }
 
 func TestHistoryRefusesBadFilters(t *testing.T) {
-	p := &Payments{}
+	p := &Reader{}
 	for field, f := range map[string]Filter{
 		"status":    {Status: "done"},
 		"page":      {Page: -1},
@@ -236,7 +236,7 @@ func BenchmarkHistory(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		b.Run(engine.String(), func(b *testing.B) {
 			d := dbtest.Open(b, engine)
-			p := &Payments{db: d, clock: clock.NewManual(historyStart.AddDate(1, 0, 0))}
+			p := NewReader(d, nil, clock.NewManual(historyStart.AddDate(1, 0, 0)))
 			seedHistory(b, d, "small", small)
 			seedHistory(b, d, "big", big)
 			from := historyStart.AddDate(0, 0, 10)

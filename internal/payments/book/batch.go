@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 // need in one exchange, judges each request in Go, in order, and defers every
 // write to the exchange of the COMMIT.
 type batch struct {
-	p     *Payments
+	book  *Book
 	shard int
-	ops   []*op
+	ops   []*Op
 	// blind: the settlements are judged by what memory says of their rows, and
 	// the guards of the writes hold it to the truth.
 	blind bool
 
-	verdicts []lane.Verdict[result]
+	verdicts []lane.Verdict[Result]
 	page     *ledger.Page
 	ends     history.Ends
 	today    int64
@@ -41,19 +41,19 @@ type batch struct {
 	// What is to be written.
 	inserts []*Payment
 	moves   []move
-	marks   []mark
+	marks   []Mark
 	turns   []contradiction
 	left    []abandonedAttempt
 	// contradictions are words against a payment's last one.
 	contradictions []contradicted
 	released       []*Payment // that let go of their Idempotency-Keys
 	jobs           []jobs.Job
-	opened         []*tracked
+	opened         []openPayment
 	finished       []string
 	closed         []string
 	events         []webhook.Event
 	stopped        []string
-	looks          []recheckRow
+	looks          []Recheck
 	tally          history.Tally
 	also           []func(*db.Tx) error
 }
@@ -64,21 +64,21 @@ const paymentsLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN 
 // runBatch commits a batch. Settlements that touch no wallet are first tried
 // without reading: a lone owner knows its rows, and where it does not, a guard
 // refuses and the batch is judged by what is read.
-func (p *Payments) runBatch(ctx context.Context, shard int, ops []*op) ([]lane.Verdict[result], error) {
-	b := &batch{p: p, shard: shard, ops: ops, blind: blind(ops)}
-	err := p.db.WriteRecognising(ctx, b.landed, b.run)
+func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]lane.Verdict[Result], error) {
+	b := &batch{book: bk, shard: shard, ops: ops, blind: blind(ops)}
+	err := bk.db.WriteRecognising(ctx, b.landed, b.run)
 	if b.blind && errors.Is(err, db.ErrGuard) {
 		b.blind = false
-		err = p.db.WriteRecognising(ctx, b.landed, b.run)
+		err = bk.db.WriteRecognising(ctx, b.landed, b.run)
 	}
 	return b.verdicts, err
 }
 
 // blind says whether a batch is of settlements alone whose writes say by their
 // guards whether memory was right.
-func blind(ops []*op) bool {
+func blind(ops []*Op) bool {
 	for _, o := range ops {
-		if o.settle == nil || !o.settle.known || o.settle.byWallet() || o.settle.payment.Child != "" || o.settle.also != nil {
+		if o.Settle == nil || !o.Settle.Known || o.Settle.byWallet() || o.Settle.Payment.Child != "" || o.Settle.Also != nil {
 			return false
 		}
 	}
@@ -87,10 +87,10 @@ func blind(ops []*op) bool {
 
 func (b *batch) reset() {
 	n := len(b.ops)
-	*b = batch{p: b.p, shard: b.shard, ops: b.ops, blind: b.blind,
-		verdicts:    make([]lane.Verdict[result], n),
+	*b = batch{book: b.book, shard: b.shard, ops: b.ops, blind: b.blind,
+		verdicts:    make([]lane.Verdict[Result], n),
 		ends:        history.Ends{},
-		today:       clock.Day(b.p.clock.Now()),
+		today:       clock.Day(b.book.clock.Now()),
 		spending:    spending{},
 		rows:        make(map[string]*Payment, n),
 		touched:     make(map[string]bool, n),
@@ -107,18 +107,18 @@ func (b *batch) run(tx *db.Tx) error {
 		return err
 	}
 	for i, o := range b.ops {
-		var r result
+		var r Result
 		var err error
-		if o.accept != nil {
-			r, err = b.acceptOne(o.accept)
+		if o.Accept != nil {
+			r, err = b.acceptOne(o.Accept)
 		} else {
-			r, err = b.settleOne(o.settle)
+			r, err = b.settleOne(o.Settle)
 		}
 		var refusal *problem.Error
 		if err != nil && !errors.As(err, &refusal) {
 			return err // a fault of the program: the lane finds out whose
 		}
-		b.verdicts[i] = lane.Verdict[result]{Value: r, Err: err}
+		b.verdicts[i] = lane.Verdict[Result]{Value: r, Err: err}
 	}
 	return b.write(tx)
 }
@@ -131,17 +131,17 @@ func (b *batch) gather(tx *db.Tx) error {
 	keys := map[idempotencyKey]bool{}
 	rows := map[string]bool{}
 	for _, o := range b.ops {
-		if a := o.accept; a != nil {
-			b.note(a.payment, wallets, references, keys)
-			if a.child != nil {
-				b.note(*a.child, wallets, references, keys)
+		if a := o.Accept; a != nil {
+			b.note(a.Payment, wallets, references, keys)
+			if a.Child != nil {
+				b.note(*a.Child, wallets, references, keys)
 			}
 			if a.limited() {
-				b.spending[spenderOf(a.payment)] = &spent{}
+				b.spending[spenderOf(a.Payment)] = &spent{}
 			}
 			continue
 		}
-		pay := o.settle.payment
+		pay := o.Settle.Payment
 		if b.blind {
 			if b.rows[pay.ID] == nil {
 				b.rows[pay.ID] = &pay
@@ -152,13 +152,13 @@ func (b *batch) gather(tx *db.Tx) error {
 		if pay.Child != "" {
 			rows[pay.Child] = true
 		}
-		if o.settle.byWallet() {
+		if o.Settle.byWallet() {
 			wallets[walletOf(pay)] = true
 		}
 	}
 	var queries []db.Query
 	b.page = &ledger.Page{}
-	if lock := b.p.ledger.OpenQuery(tx, keysOf(wallets), b.page); lock.SQL != "" {
+	if lock := b.book.ledger.OpenQuery(tx, keysOf(wallets), b.page); lock.SQL != "" {
 		queries = append(queries, lock)
 	}
 	if len(b.ends) > 0 {
@@ -231,31 +231,31 @@ func (b *batch) write(tx *db.Tx) error {
 	b.deferMoves(tx)
 	b.page.Post()
 	b.tally.Defer(tx, b.shard)
-	db.Insert(tx, "payment_looks", lookColumns, b.looks)
+	db.Insert(tx, "payment_looks", recheckColumns, b.looks)
 	inserts, moves := b.inserts, b.moves
-	tx.AfterCommit(func() { b.p.metrics.committed(inserts, moves) })
+	tx.AfterCommit(func() { b.book.counts.committed(inserts, moves) })
 	if n := len(inserts); n > 0 {
-		b.p.watch.Commits(tx, b.shard, recovery.Payment, inserts[n-1].Tenant, inserts[n-1].ID)
+		b.book.watch.Commits(tx, b.shard, recovery.Payment, inserts[n-1].Tenant, inserts[n-1].ID)
 	}
-	if err := b.p.webhooks.Queue(tx, b.events...); err != nil {
+	if err := b.book.webhooks.Queue(tx, b.events...); err != nil {
 		return err
 	}
 	// Before the jobs become visible to their handlers.
 	if len(b.opened) > 0 || len(b.closed) > 0 {
 		opened, closed := b.opened, b.closed
 		tx.AfterCommit(func() {
-			for _, t := range opened {
-				b.p.live.accepted(t)
+			for _, o := range opened {
+				b.book.hooks.Opened(o.memo, o.row)
 			}
 			for _, id := range closed {
-				b.p.drop(id)
+				b.book.hooks.Closed(id)
 			}
 		})
 	}
-	b.p.jobs.Finish(tx, b.finished...)
-	b.p.jobs.Add(tx, b.jobs...)
+	b.book.jobs.Finish(tx, b.finished...)
+	b.book.jobs.Add(tx, b.jobs...)
 	if len(b.stopped) > 0 {
-		b.p.tenants.StopPayouts(tx, b.stopped...)
+		b.book.tenants.StopPayouts(tx, b.stopped...)
 	}
 	for _, also := range b.also {
 		if err := also(tx); err != nil {
@@ -290,9 +290,9 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 		})
 	case len(b.marks) > 0:
 		m := b.marks[0]
-		return b.stands(tx, m.row, func(is Payment) bool {
-			return is.Attempt == m.row.Attempt && is.Posts == m.row.Posts && is.SendingAt.Equal(m.row.SendingAt) && is.EscalatedAt.Equal(m.row.EscalatedAt) &&
-				is.Refusal == m.row.Refusal && is.RefusedAt.Equal(m.row.RefusedAt)
+		return b.stands(tx, m.Row, func(is Payment) bool {
+			return is.Attempt == m.Row.Attempt && is.Posts == m.Row.Posts && is.SendingAt.Equal(m.Row.SendingAt) && is.EscalatedAt.Equal(m.Row.EscalatedAt) &&
+				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt)
 		})
 	}
 	return false, nil // nothing was written

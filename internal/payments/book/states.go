@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"slices"
@@ -175,4 +175,12 @@ func failure(k Kind, reason string) Status {
 		return StatusInvalid
 	}
 	return StatusFailed
+}
+
+// childEvent is what becomes of the top-up of a collection that has ended.
+func childEvent(collection Status) Event {
+	if collection == StatusSuccess {
+		return EventFunded
+	}
+	return EventUnpaid
 }

@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -68,18 +68,18 @@ func (f *Filter) check() error {
 
 // History answers one page of a tenant's payments of one kind, with the exact
 // total. The first, a middle and the last page cost the same at any size.
-func (p *Payments) History(ctx context.Context, tenant string, f Filter) (Page, error) {
+func (rd *Reader) History(ctx context.Context, tenant string, f Filter) (Page, error) {
 	if err := f.check(); err != nil {
 		return Page{}, err
 	}
 	page := Page{Page: f.Page, Size: f.Size, LastPage: 1}
-	err := p.db.ReadSnapshot(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+	err := rd.db.ReadSnapshot(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		var err error
 		if f.Reference != "" {
 			page.Rows, page.Total, err = byReference(tx, tenant, f)
 			return err
 		}
-		page.Rows, page.Total, err = p.page(tx, tenant, f)
+		page.Rows, page.Total, err = rd.page(tx, tenant, f)
 		return err
 	})
 	if err != nil {
@@ -141,7 +141,7 @@ WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq DESC`
 )
 
 // page answers a page and the total of what the filter lets through.
-func (p *Payments) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
+func (rd *Reader) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
 	chosen := history.Filter{From: f.From, To: f.To, Offset: f.offset(), Size: int64(f.Size)}
 	if f.Status != "" {
 		status, ok := storedStatus(f.Kind, f.Status)
@@ -152,7 +152,7 @@ func (p *Payments) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, e
 			chosen.Status = history.Status{Finals: finals, Rest: true}
 		}
 	}
-	seqs, total, err := history.Read(tx, history.List{Tenant: tenant, Kind: string(f.Kind)}, p.clock.Now()).Page(chosen)
+	seqs, total, err := history.Read(tx, history.List{Tenant: tenant, Kind: string(f.Kind)}, rd.clock.Now()).Page(chosen)
 	if err != nil || len(seqs) == 0 {
 		return nil, total, err
 	}
@@ -192,8 +192,8 @@ func storedStatus(k Kind, word string) (s Status, ok bool) {
 }
 
 // Count says how many payments there are, of all tenants and kinds.
-func (p *Payments) Count(ctx context.Context) (n int64, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
+func (rd *Reader) Count(ctx context.Context) (n int64, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		n, err = history.CountAll(tx)
 		return err
 	})
@@ -201,8 +201,8 @@ func (p *Payments) Count(ctx context.Context) (n int64, err error) {
 }
 
 // Total says how many payments of one kind a tenant has.
-func (p *Payments) Total(ctx context.Context, tenant string, k Kind) (n int64, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
+func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (n int64, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		n, err = history.Total(tx, history.List{Tenant: tenant, Kind: string(k)})
 		return err
 	})
@@ -214,7 +214,7 @@ const exportRows = 1000
 
 // Export gives all that a filter of a history lets through, newest first, a thousand at a time and by key, so that what is
 // accepted meanwhile moves nothing. The filter's page and size mean nothing.
-func (p *Payments) Export(ctx context.Context, tenant string, f Filter, each func(Payment) error) error {
+func (rd *Reader) Export(ctx context.Context, tenant string, f Filter, each func(Payment) error) error {
 	f.Page, f.Size = 1, MaxPageSize
 	if err := f.check(); err != nil {
 		return err
@@ -222,9 +222,9 @@ func (p *Payments) Export(ctx context.Context, tenant string, f Filter, each fun
 	ctx = db.Bulk(ctx, tenant)
 	for low, high := int64(0), int64(0); ; {
 		var rows []Payment
-		err := p.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+		err := rd.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
 			if high == 0 {
-				l := history.Read(tx, history.List{Tenant: tenant, Kind: string(f.Kind)}, p.clock.Now())
+				l := history.Read(tx, history.List{Tenant: tenant, Kind: string(f.Kind)}, rd.clock.Now())
 				if low, high, err = l.Bounds(f.From, f.To); err != nil {
 					return err
 				}

@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -87,8 +87,8 @@ var insertColumns = []db.Column[*Payment]{
 const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`
 
 // get reads one payment; found is false where there is none.
-func (p *Payments) get(ctx context.Context, tenant string, kind Kind, id string) (pay Payment, found bool, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
+func (rd *Reader) Get(ctx context.Context, tenant string, kind Kind, id string) (pay Payment, found bool, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = false
 		return tx.Query(paymentByID, []any{id, tenant, kind}, func(r *db.Row) error {
 			found = true
@@ -108,8 +108,8 @@ WHERE attempts.provider_reference = $1`
 
 // byProviderReference finds the payment that a provider knows by this reference,
 // whosever it is.
-func (p *Payments) byProviderReference(ctx context.Context, reference string) (pay Payment, found bool, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
+func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pay Payment, found bool, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = false
 		return tx.Query(paymentByProviderReference, []any{reference}, func(r *db.Row) error {
 			found = true

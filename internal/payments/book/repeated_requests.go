@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"cmp"
@@ -85,37 +85,25 @@ func (b *batch) byIdempotency(p Payment) *Payment {
 }
 
 // replay answers a request whose Idempotency-Key made old.
-func (p *Payments) replay(old, asked Payment) (result, error) {
+func (bk *Book) replay(old, asked Payment) (Result, error) {
 	if old.Kind != asked.Kind || old.IdempotencyHash != asked.IdempotencyHash {
-		return result{}, idempotency.Mismatch()
+		return Result{}, idempotency.Mismatch()
 	}
-	if p.answering(old) {
+	if bk.hooks.Answering(old) {
 		e := problem.New(problem.InProgress, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered")
 		e.RetryAfter = time.Second
-		return result{}, e
+		return Result{}, e
 	}
-	return result{payment: old, replayed: true}, nil
-}
-
-// answering says whether the request that made a payment may still wait for its answer: the payment is a payout that
-// is being submitted, on this node or on another.
-func (p *Payments) answering(pay Payment) bool {
-	if pay.Kind != KindPayout || !pay.Status.Open() {
-		return false
-	}
-	if w := p.live.byID(pay.ID); w != nil {
-		return !w.isAnswered()
-	}
-	return p.clock.Since(pay.CreatedAt).Abs() < answerTime
+	return Result{Payment: old, Replayed: true}, nil
 }
 
 // earlier answers a request that came before, by its Idempotency-Key or its Reference. It comes before the other checks
 // of the request, because what the request names may be gone since (a package expires). accept looks again, under the
 // lock.
-func (p *Payments) earlier(ctx context.Context, a *acceptance) (old Payment, replayed bool, err error) {
+func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
 	var byKey, byReference, topUp *Payment
-	pay, b := a.payment, &batch{p: p}
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
+	pay, b := a.Payment, &batch{book: bk}
+	err = bk.db.Read(ctx, func(tx *db.Tx) error {
 		byKey, byReference, topUp = nil, nil, nil
 		var queries []db.Query
 		if pay.IdempotencyKey != "" {
@@ -126,8 +114,8 @@ func (p *Payments) earlier(ctx context.Context, a *acceptance) (old Payment, rep
 			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(pay)})},
 				Each: b.scan(func(p *Payment) { byReference = p })})
 		}
-		if a.child != nil && pay.Reference != "" {
-			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(*a.child)})},
+		if a.Child != nil && pay.Reference != "" {
+			queries = append(queries, db.Query{SQL: paymentsByReference, Args: []any{db.RowsOf(referenceColumns, []referenceKey{referenceOf(*a.Child)})},
 				Each: b.scan(func(p *Payment) { topUp = p })})
 		}
 		return tx.Gather(queries...)
@@ -135,12 +123,12 @@ func (p *Payments) earlier(ctx context.Context, a *acceptance) (old Payment, rep
 	switch {
 	case err != nil:
 		return Payment{}, false, err
-	case byKey != nil && p.clock.Since(byKey.CreatedAt) < idempotency.Window:
-		r, err := p.replay(*byKey, pay)
-		return r.payment, r.replayed, err
+	case byKey != nil && bk.clock.Since(byKey.CreatedAt) < idempotency.Window:
+		r, err := bk.replay(*byKey, pay)
+		return r.Payment, r.Replayed, err
 	case byReference != nil:
-		r, err := p.again(a, *byReference, topUp)
-		return r.payment, r.replayed, err
+		r, err := bk.again(a, *byReference, topUp)
+		return r.Payment, r.Replayed, err
 	}
 	return Payment{}, false, nil
 }
@@ -153,28 +141,28 @@ const repeatTime = 24 * time.Hour
 // there is none. A request that was refused outright is refused again, and the request of a tenant whose duplicates
 // repeat is answered with the state of the payment, a failure as Refused; both are replayed. Every other request is
 // Duplicate, as is one whose provider has contradicted itself.
-func (p *Payments) again(a *acceptance, old Payment, topUp *Payment) (result, error) {
-	told := old.Refused || a.repeats && p.clock.Since(old.CreatedAt).Abs() < repeatTime
+func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error) {
+	told := old.Refused || a.Repeats && bk.clock.Since(old.CreatedAt).Abs() < repeatTime
 	contradicted := old.Status == StatusFailed && !old.ContradictedAt.IsZero()
 	switch {
 	case !told, contradicted, !a.like(old, topUp):
-		return result{}, duplicate(old)
-	case p.answering(old):
+		return Result{}, duplicate(old)
+	case bk.hooks.Answering(old):
 		e := problem.New(problem.InProgress, "reference_in_progress", "The first request with this reference is still being answered")
 		e.RetryAfter = time.Second
-		return result{}, e
+		return Result{}, e
 	case !old.Status.Open() && old.Status != StatusSuccess:
-		return result{replayed: true}, refused(old)
+		return Result{Replayed: true}, Refused(old)
 	}
-	return result{payment: old, replayed: true}, nil
+	return Result{Payment: old, Replayed: true}, nil
 }
 
 // like says whether the request is the one that made old.
-func (a *acceptance) like(old Payment, topUp *Payment) bool {
-	if a.child == nil || topUp == nil {
-		return a.child == nil && old.Child == "" && a.payment.like(old)
+func (a *Acceptance) like(old Payment, topUp *Payment) bool {
+	if a.Child == nil || topUp == nil {
+		return a.Child == nil && old.Child == "" && a.Payment.like(old)
 	}
-	return a.payment.like(old) && a.child.like(*topUp)
+	return a.Payment.like(old) && a.Child.like(*topUp)
 }
 
 // like says whether two payments were asked for by the same request; texts for people may differ. The price of a
@@ -195,23 +183,11 @@ func duplicate(old Payment) error {
 }
 
 // refused is the answer of a payment that failed.
-func refused(pay Payment) error {
+func Refused(pay Payment) error {
 	e := problem.New(problem.Refused, "payment_failed", "The payment failed. "+provider.Sentence(pay.Reason))
 	if pay.Kind == KindPayout {
 		e = problem.New(problem.Refused, "payout_failed_refunded", "The payout failed and was refunded. "+provider.Sentence(pay.Reason))
 	}
 	e.Data = pay
 	return e
-}
-
-// replayed is Payout's answer to a request that came before: the payment that it made, or its refusal. again is handed
-// back.
-func (p *Payments) replayed(old Payment, again bool, err error) (Payment, bool, error) {
-	if err == nil && old.Refused {
-		err = refused(old)
-	}
-	if err != nil {
-		return Payment{}, again, err
-	}
-	return old, true, nil
 }

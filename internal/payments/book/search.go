@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"cmp"
@@ -65,7 +65,7 @@ ORDER BY id DESC LIMIT $9`
 )
 
 // Search looks for payments.
-func (p *Payments) Search(ctx context.Context, s Search) (Found, error) {
+func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
 	s.Text = strings.Join(strings.Fields(s.Text), " ")
 	var bad problem.Fields
 	if s.Text == "" {
@@ -79,7 +79,7 @@ func (p *Payments) Search(ctx context.Context, s Search) (Found, error) {
 	}
 	s.Limit = max(s.Limit, 1)
 	var found Found
-	err := p.db.Read(ctx, func(tx *db.Tx) (err error) {
+	err := rd.db.Read(ctx, func(tx *db.Tx) (err error) {
 		found = Found{}
 		if found.Payments, err = s.exact(tx); err != nil || len(found.Payments) > 0 {
 			return err
@@ -159,7 +159,7 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 }
 
 // bound is what the ids of payments that were accepted at a time or later are not below.
-func bound(at time.Time) string { return newID(at)[:len("00000000-0000-7000")] }
+func bound(at time.Time) string { return NewID(at)[:len("00000000-0000-7000")] }
 
 var digitsOnly = regexp.MustCompile(`^[0-9]+$`)
 
@@ -181,18 +181,4 @@ func (s Search) terms() []any {
 		name = "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(s.Text)) + "%"
 	}
 	return []any{account, number, amount, s.Text, name, searchWindow}
-}
-
-// NextQuestion is about when an open payment is asked about next, going by its
-// age; zero for one that is final or waits for its payer. The node that has it asks
-// sooner where a callback, a customer or an operator makes it.
-func (p *Payments) NextQuestion(pay Payment) time.Time {
-	if pay.Status != StatusPending {
-		return time.Time{}
-	}
-	next, now := pay.CreatedAt, p.clock.Now()
-	for n := 0; !next.After(now); n++ {
-		next = next.Add(askPause(n, pay.Refusal))
-	}
-	return next
 }

@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -32,7 +32,7 @@ ORDER BY id DESC LIMIT $8`
 
 // Latest lists the newest payments of all tenants. One call looks at 10,000 payments at most, whatever the filter lets
 // through: More then says where to search further. There is no total: that would count everything.
-func (p *Payments) Latest(ctx context.Context, n Narrow) (Found, error) {
+func (rd *Reader) Latest(ctx context.Context, n Narrow) (Found, error) {
 	if n.Limit == 0 {
 		n.Limit = DefaultPageSize
 	}
@@ -50,7 +50,7 @@ func (p *Payments) Latest(ctx context.Context, n Narrow) (Found, error) {
 		bottom = bound(n.From)
 	}
 	var found Found
-	err := p.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+	err := rd.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 		found = Found{}
 		var end string
 		var looked int
@@ -90,8 +90,8 @@ const MaxNewer = 100
 const countNewer = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE id > $1 LIMIT $2) AS newer`
 
 // Newer says how many payments of all tenants were accepted after one, MaxNewer at most.
-func (p *Payments) Newer(ctx context.Context, id string) (n int64, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
+func (rd *Reader) Newer(ctx context.Context, id string) (n int64, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countNewer, []any{id, MaxNewer}, &n)
 		return err
 	})

@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -19,19 +19,19 @@ const (
 )
 
 // An op is one request to a lane: one of the two is set.
-type op struct {
-	accept *acceptance
-	settle *settlement
+type Op struct {
+	Accept *Acceptance
+	Settle *Settlement
 }
 
 // A result answers an op.
-type result struct {
-	payment  Payment
-	replayed bool // accept: an earlier request made it
-	changed  bool // settle: this request moved it
+type Result struct {
+	Payment  Payment
+	Replayed bool // accept: an earlier request made it
+	Changed  bool // settle: this request moved it
 }
 
-type opLane = lane.Lane[*op, result]
+type opLane = lane.Lane[*Op, Result]
 
 // lanes are the group commits of this node: by wallet for what locks a wallet,
 // by payment for what does not.
@@ -40,19 +40,19 @@ type lanes struct {
 	payments []*opLane
 }
 
-func (p *Payments) newLanes() lanes {
+func (bk *Book) newLanes() lanes {
 	var l lanes
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(p.jobs.Node()))
+	_, _ = h.Write([]byte(bk.jobs.Node()))
 	shard := int(h.Sum32()%nodesApart) * (walletLanes + settleLanes)
 	add := func() *opLane {
 		n := shard
 		shard++
-		return lane.New(lane.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*op) ([]lane.Verdict[result], error) {
-			return p.runBatch(ctx, n, ops)
+		return lane.New(lane.Options{Systemic: Systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*Op) ([]lane.Verdict[Result], error) {
+			return bk.Commit(ctx, n, ops)
 		})
 	}
-	if p.db.Engine() == db.SQLite {
+	if bk.db.Engine() == db.SQLite {
 		l.wallets = []*opLane{add()}
 		l.payments = l.wallets
 		return l
@@ -67,7 +67,7 @@ func (p *Payments) newLanes() lanes {
 }
 
 // systemic errors are no single request's fault.
-func systemic(err error) bool {
+func Systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }
 

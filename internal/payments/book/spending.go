@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ func spenderOf(p Payment) spender { return spender{p.Tenant, p.Key} }
 
 // limited says whether an acceptance counts. What a provider has done already,
 // in a life of the database that was lost, is taken over whatever the limit.
-func (a *acceptance) limited() bool { return a.daily > 0 && !a.adopted && a.payment.debit() > 0 }
+func (a *Acceptance) limited() bool { return a.Daily > 0 && !a.Adopted && a.Payment.debit() > 0 }
 
 // A day that a node's clock began a little early counts as today, too.
 const keySpending = `SELECT tenant, access_key, spent FROM key_spending
@@ -59,11 +59,11 @@ func (all spending) keys() []spender {
 }
 
 // take counts what an acceptance holds, or refuses it.
-func (all spending) take(a *acceptance, held money.Pesewas) error {
-	s := all[spenderOf(a.payment)]
-	if rest := a.daily - s.before - s.now; held > rest {
+func (all spending) take(a *Acceptance, held money.Pesewas) error {
+	s := all[spenderOf(a.Payment)]
+	if rest := a.Daily - s.before - s.now; held > rest {
 		return problem.New(problem.Forbidden, "daily_limit_reached",
-			fmt.Sprintf("This API key may spend GHS %s a day. GHS %s are left until midnight (UTC), this takes GHS %s", a.daily, max(rest, 0), held))
+			fmt.Sprintf("This API key may spend GHS %s a day. GHS %s are left until midnight (UTC), this takes GHS %s", a.Daily, max(rest, 0), held))
 	}
 	s.now += held
 	return nil
@@ -103,9 +103,9 @@ func (all spending) deferWrites(tx *db.Tx, today int64) {
 const spentToday = `SELECT spent FROM key_spending WHERE tenant = $1 AND access_key = $2 AND day BETWEEN $3 AND $3 + 1`
 
 // SpentToday is what a key with a daily limit has taken out of its tenant's wallet since midnight (UTC).
-func (p *Payments) SpentToday(ctx context.Context, tenant, key string) (spent money.Pesewas, err error) {
-	err = p.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(spentToday, []any{tenant, key, clock.Day(p.clock.Now())}, &spent)
+func (rd *Reader) SpentToday(ctx context.Context, tenant, key string) (spent money.Pesewas, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(spentToday, []any{tenant, key, clock.Day(rd.clock.Now())}, &spent)
 		return err
 	})
 	return spent, err

@@ -1,4 +1,4 @@
-package payments
+package book
 
 import (
 	"context"
@@ -37,29 +37,35 @@ func (r *Report) add(format string, args ...any) {
 // that is final, and no other, has the one final leg that its status asks for;
 // test and live money never meet; and the counters say what the rows say. It
 // reads everything. The accounts' own sums are the ledger's Check.
-func (p *Payments) Check(ctx context.Context) (report Report, err error) {
-	err = p.db.ReadWhole(ctx, func(tx *db.Tx) error {
-		report = Report{At: p.clock.Now()}
-		if _, err := tx.One(`SELECT count(*) FROM payments`, nil, &report.Payments); err != nil {
-			return err
-		}
-		for _, check := range []func(*db.Tx, *Report) error{p.checkClearing, checkLegs, checkHistory} {
-			if err := check(tx, &report); err != nil {
-				return err
-			}
-		}
-		return nil
+func (rd *Reader) Check(ctx context.Context) (report Report, err error) {
+	err = rd.db.ReadWhole(ctx, func(tx *db.Tx) (err error) {
+		report, err = rd.CheckIn(tx)
+		return err
 	})
 	return report, err
+}
+
+// CheckIn is Check in the caller's transaction.
+func (rd *Reader) CheckIn(tx *db.Tx) (Report, error) {
+	report := Report{At: rd.clock.Now()}
+	if _, err := tx.One(`SELECT count(*) FROM payments`, nil, &report.Payments); err != nil {
+		return Report{}, err
+	}
+	for _, check := range []func(*db.Tx, *Report) error{rd.checkClearing, checkLegs, checkHistory} {
+		if err := check(tx, &report); err != nil {
+			return Report{}, err
+		}
+	}
+	return report, nil
 }
 
 const openPayments = `SELECT id, mode, amount + charges FROM payments WHERE status = 'pending' AND kind <> 'collection'`
 
 // checkClearing compares clearing with the open payments, row by row.
-func (p *Payments) checkClearing(tx *db.Tx, report *Report) error {
+func (rd *Reader) checkClearing(tx *db.Tx, report *Report) error {
 	held := map[string]int64{}
 	for _, a := range []ledger.Asset{ledger.GHS, ledger.TestGHS} {
-		err := p.ledger.HeldBySubject(tx, ledger.Key{Asset: a, ID: ledger.Clearing}, func(subject string, amount int64) error {
+		err := rd.ledger.HeldBySubject(tx, ledger.Key{Asset: a, ID: ledger.Clearing}, func(subject string, amount int64) error {
 			held[string(a)+" "+subject] += amount
 			return nil
 		})
@@ -148,10 +154,15 @@ func checkLegs(tx *db.Tx, report *Report) error {
 
 func checkHistory(tx *db.Tx, report *Report) error { return history.Check(tx, report.add) }
 
+// Float is what we have at a provider by our own books.
+func (rd *Reader) Float(ctx context.Context, rail, mode string) (money.Pesewas, error) {
+	balance, err := rd.ledger.Balance(ctx, ledger.Key{Asset: asset(mode), ID: ledger.Float(rail)})
+	return -money.Pesewas(balance), err // money at the provider is a negative balance, see treasury.AddFloat
+}
+
 // CheckFloat compares what a provider's own book says that we have there with
 // ours, and answers the difference: zero, or by how much the provider has more.
-func (p *Payments) CheckFloat(ctx context.Context, rail, mode string, book money.Pesewas) (money.Pesewas, error) {
-	balance, err := p.ledger.Balance(ctx, ledger.Key{Asset: asset(mode), ID: ledger.Float(rail)})
-	// Money at the provider is a negative balance, see AddFloat.
-	return book + money.Pesewas(balance), err
+func (rd *Reader) CheckFloat(ctx context.Context, rail, mode string, book money.Pesewas) (money.Pesewas, error) {
+	ours, err := rd.Float(ctx, rail, mode)
+	return book - ours, err
 }

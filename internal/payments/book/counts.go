@@ -1,0 +1,45 @@
+package book
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// counts count what becomes of payments on this node. The labels are few and
+// fixed: never a tenant, never a reference.
+type counts struct {
+	payments *prometheus.CounterVec
+	cedis    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newCounts() counts {
+	labels := []string{"product", "network"}
+	return counts{
+		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
+			Help: "Payments by the status that they came to; pending when they were accepted."}, append(labels, "status")),
+		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
+			Help: "Amounts of the payments that succeeded, in cedis."}, labels),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_payment_settle_seconds",
+			Help: "From acceptance to the final status.", Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}}, labels),
+	}
+}
+
+// committed counts what a transaction has done, once it is committed.
+func (c counts) committed(inserts []*Payment, moves []move) {
+	for _, pay := range inserts {
+		if pay.Received() {
+			continue // counted once, with the one who gave it
+		}
+		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+	}
+	for _, moved := range moves {
+		pay := moved.row
+		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+		if pay.Status == StatusSuccess {
+			c.cedis.WithLabelValues(string(pay.Kind), pay.Channel).Add(pay.Amount.Float())
+		}
+		if moved.was.Open() && !pay.Status.Open() {
+			c.seconds.WithLabelValues(string(pay.Kind), pay.Channel).Observe(pay.SettledAt.Sub(pay.CreatedAt).Seconds())
+		}
+	}
+}

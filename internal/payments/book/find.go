@@ -1,0 +1,92 @@
+package book
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// MaxStuck bounds a list of stuck payments.
+const MaxStuck = 1000
+
+const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalated_at IS NOT NULL ORDER BY escalated_at, id LIMIT $1`
+
+// Stuck lists the open payments that need an operator, longest first: their
+// outcome is unknown, or they have been open for too long.
+func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
+	return rd.list(ctx, stuckPayments, MaxStuck)
+}
+
+func (rd *Reader) list(ctx context.Context, sql string, args ...any) (rows []Payment, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		rows = nil
+		return tx.Query(sql, args, appendPayment(&rows))
+	})
+	return rows, err
+}
+
+// Those gives the payments among ids by their ids, of any tenant.
+func (rd *Reader) Those(ctx context.Context, ids []string) (map[string]Payment, error) {
+	list, err := rd.list(ctx, paymentsByID, ids)
+	all := make(map[string]Payment, len(list))
+	for _, pay := range list {
+		all[pay.ID] = pay
+	}
+	return all, err
+}
+
+const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
+
+// Find finds any tenant's payment by our id or the ProviderReference of any of
+// its attempts, with hyphens or without.
+func (rd *Reader) Find(ctx context.Context, id string) (Payment, error) {
+	if parsed, err := uuid.Parse(id); err == nil {
+		id = parsed.String()
+	}
+	found, err := rd.list(ctx, findAny, id)
+	if err != nil {
+		return Payment{}, err
+	}
+	if len(found) == 0 {
+		return Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	return found[0], nil
+}
+
+const (
+	lookupID = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $4 AND tenant || '' = $1 AND kind || '' IN ($2, $3)`
+
+	lookupProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $4 AND tenant || '' = $1 AND kind || '' IN ($2, $3)`
+
+	lookupReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND reference = $4`
+)
+
+// lookup finds a payment of one of two kinds by what a customer may call it.
+func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second Kind) (Payment, bool, error) {
+	var found []Payment
+	ours := strings.ToLower(id) // a UUID in capitals is the same one; a Reference is not
+	err := rd.db.Read(ctx, func(tx *db.Tx) error {
+		found = nil
+		args := []any{tenantID, first, second, ours}
+		return tx.Gather(
+			db.Query{SQL: lookupID, Args: args, Each: appendPayment(&found)},
+			db.Query{SQL: lookupProviderReference, Args: args, Each: appendPayment(&found)},
+			db.Query{SQL: lookupReference, Args: []any{tenantID, first, second, id}, Each: appendPayment(&found)},
+		)
+	})
+	if err != nil || len(found) == 0 {
+		return Payment{}, false, err
+	}
+	best := found[0]
+	for _, pay := range found {
+		byOurs := pay.ID == ours || pay.ProviderReference == ours
+		if !byOurs && best.ID != ours && best.ProviderReference != ours && pay.Kind == first {
+			best = pay
+			break
+		}
+	}
+	return best, true, nil
+}

@@ -1,0 +1,28 @@
+package book
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// newID makes a UUIDv7 of a moment of our clock, in the order of moments to the
+// microsecond (the twelve bits after the version hold its fraction of the
+// millisecond). It names things; it is no secret.
+func NewID(at time.Time) string {
+	us := uint64(max(0, at.UnixMicro()))
+	ms, fraction := us/1000, us%1000*4096/1000
+	var id uuid.UUID
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	id[6] = 0x70 | byte(fraction>>8)
+	id[7] = byte(fraction)
+	random := rand.Uint64()
+	for i := range 8 {
+		id[8+i] = byte(random >> (8 * i))
+	}
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
+}

@@ -1,0 +1,37 @@
+package book
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+)
+
+// jobKind is the kind of the one job that an open payment has. Its id and its
+// subject are the payment's.
+const JobKind = "payment"
+
+// A payload is what the job of an open payment says in its row; the rest is in the payment's.
+type JobPayload struct {
+	Version int    `json:"v"`
+	Tenant  string `json:"tenant"`
+	Kind    Kind   `json:"kind"`
+	Rail    string `json:"rail"`
+	At      int64  `json:"at"` // microseconds: when the payment opened
+}
+
+// jobOf is the job of a payment that opens at a moment, with its memory.
+func JobOf(p Payment, at time.Time, memo any) jobs.Job {
+	b, err := json.Marshal(JobPayload{Version: 1, Tenant: p.Tenant, Kind: p.Kind, Rail: p.Rail, At: db.Micros(at)})
+	if err != nil {
+		panic("payments: a payload of strings does not encode: " + err.Error())
+	}
+	return jobs.Job{ID: p.ID, Kind: JobKind, Subject: p.ID, Payload: b, Memo: memo}
+}
+
+// payloadOf reads what a job's row says.
+func PayloadOf(j jobs.Job) (p JobPayload, err error) {
+	err = json.Unmarshal(j.Payload, &p)
+	return p, err
+}

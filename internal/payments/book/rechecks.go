@@ -1,0 +1,128 @@
+package book
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/history"
+)
+
+// The times of the recheck that every final payment has.
+const (
+	RecheckAfter = 24 * time.Hour // after acceptance
+	RecheckSlack = time.Hour      // after acceptance; what is final later has a recheck of its own
+)
+
+// A recheckRow is a recheck that has a time of its own: at a payment that became
+// final long after it was accepted, or that could not be asked about in its turn.
+// A payment that came back may have two.
+type Recheck struct {
+	ID  string
+	Due time.Time
+}
+
+var recheckColumns = []db.Column[Recheck]{
+	{Name: "due_at", Time: func(l Recheck) time.Time { return l.Due }},
+	{Name: "payment", Text: func(l Recheck) string { return l.ID }},
+}
+
+// recheckLater plans the second look at a payment that the sweep will have passed.
+func (b *batch) recheckLater(p Payment, at time.Time) {
+	if p.Rail != "" && p.SettledLate() {
+		b.looks = append(b.looks, Recheck{ID: p.ID, Due: at.Add(RecheckAfter)})
+	}
+}
+
+const (
+	// The lists that have grown since they were swept.
+	sweepLists = `SELECT e.tenant, e.kind, COALESCE(s.done_until, 0) FROM payment_ends AS e
+LEFT JOIN payment_sweeps AS s ON s.name = e.tenant || '/' || e.kind
+WHERE e.total > COALESCE(s.done_until, 0) ORDER BY e.tenant, e.kind`
+
+	sweepNext = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND seq > $3 ORDER BY seq LIMIT $4`
+
+	sweepDone = `INSERT INTO payment_sweeps (name, done_until) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
+
+	looksDue = `SELECT due_at, payment FROM payment_looks WHERE due_at <= $1 ORDER BY due_at, payment LIMIT $2`
+
+	// The range is what an index finds, whatever the plan makes of the rest.
+	looksDone = `DELETE FROM payment_looks WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`
+
+	paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1))`
+)
+
+// A SweptList is a list of payments (of one tenant and kind) that has grown since it was
+// swept, and the number up to which it was.
+type SweptList struct {
+	history.List
+	Done int64
+}
+
+// Unswept gives the lists that have grown since they were swept.
+func (bk *Book) Unswept(ctx context.Context) (lists []SweptList, err error) {
+	err = bk.db.Read(ctx, func(tx *db.Tx) error {
+		lists = nil
+		return tx.Query(sweepLists, nil, func(r *db.Row) error {
+			var l SweptList
+			err := r.Scan(&l.Tenant, &l.Kind, &l.Done)
+			lists = append(lists, l)
+			return err
+		})
+	})
+	return lists, err
+}
+
+// After gives the next payments of a list after what is done of it, oldest first.
+func (bk *Book) After(ctx context.Context, l SweptList, limit int) ([]Payment, error) {
+	return bk.list(ctx, sweepNext, l.Tenant, l.Kind, l.Done, limit)
+}
+
+// Swept writes that a list is swept up to l.Done, and what of it must be looked at again.
+func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
+	return bk.db.Write(ctx, func(tx *db.Tx) error {
+		db.Insert(tx, "payment_looks", recheckColumns, again)
+		_, err := tx.Exec(sweepDone, l.Tenant+"/"+l.Kind, l.Done)
+		return err
+	})
+}
+
+// Due gives the rechecks that were due at a moment, and their payments: one that came
+// back may be due twice, and its payment is there once.
+func (bk *Book) Due(ctx context.Context, at time.Time, limit int) (due []Recheck, rows []Payment, err error) {
+	err = bk.db.Read(ctx, func(tx *db.Tx) error {
+		due, rows = nil, nil
+		err := tx.Query(looksDue, []any{at, limit}, func(row *db.Row) error {
+			var l Recheck
+			err := row.Scan(&l.Due, &l.ID)
+			due = append(due, l)
+			return err
+		})
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		ids := map[string]bool{}
+		for _, l := range due {
+			ids[l.ID] = true
+		}
+		return tx.Query(paymentsByID, []any{keysOf(ids)}, appendPayment(&rows))
+	})
+	return due, rows, err
+}
+
+// Rechecked takes rechecks that Due gave off the list, in its order, and adds those to come.
+func (bk *Book) Rechecked(ctx context.Context, done, again []Recheck) error {
+	return bk.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(looksDone, db.RowsOf(recheckColumns, done), done[0].Due, done[len(done)-1].Due); err != nil {
+			return err
+		}
+		db.Insert(tx, "payment_looks", recheckColumns, again)
+		return nil
+	})
+}
+
+// RecheckLater adds a recheck in the caller's transaction.
+func (bk *Book) RecheckLater(tx *db.Tx, again Recheck) {
+	db.Insert(tx, "payment_looks", recheckColumns, []Recheck{again})
+}
