@@ -11,10 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/app/browsertest"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // visitor is a browser that is signed in by the link of the first screen.
@@ -41,7 +44,8 @@ func (b *browsed) furnish() []screen {
 	b.t.Helper()
 	b.signIn(b.nextLink())
 	app := "/app/" + demoTenant
-	empty := []screen{{"empty payouts", app + "/payouts"}, {"no page", "/ops/nothing"}, {"refused filter", "/ops/payments?from=yesterday"}}
+	other := "/app/" + b.unused()
+	first := []screen{{"empty home", other}, {"empty payouts", other + "/payouts"}, {"empty messages", other + "/messages"}, {"no page", "/ops/nothing"}, {"refused filter", "/ops/payments?from=yesterday"}}
 	b.ask("12.50", "0240000040", "handset-0000000001")
 	p := b.until("/sim", "/sim/prompts/")
 	b.do(http.MethodPost, promptPath.FindString(p.text), url.Values{"action": {"approve"}})
@@ -66,13 +70,27 @@ func (b *browsed) furnish() []screen {
 	if p := b.do(http.MethodPost, "/account/factor", nil); p.StatusCode != http.StatusSeeOther {
 		b.t.Fatalf("a second factor that waits: %d", p.StatusCode)
 	}
-	return append(empty, []screen{
+	return append(first, []screen{
 		{"handsets", "/sim"}, {"overview", "/ops"}, {"payments", "/ops/payments"}, {"payment paid", "/ops/payments/" + paid}, {"payment lost", "/ops/payments/" + lost},
 		{"payment failed", "/ops/payments/" + failed}, {"stuck", "/ops/stuck"}, {"accounts", "/ops/tenants"}, {"account", "/ops/tenants/" + demoTenant}, {"providers", "/ops/providers"},
 		{"float", "/ops/float"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
 		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"own payment", app + "/payments/" + paid},
-		{"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"act", b.act()}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
+		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"act", b.act()}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)
+}
+
+// unused makes an account with a long name and nothing else.
+func (b *browsed) unused() string {
+	b.t.Helper()
+	var t tenant.Tenant
+	err := b.db.Write(b.t.Context(), func(tx *db.Tx) (err error) {
+		t, err = b.tenants.Create(tx, tenant.Tenant{ID: uuid.Must(uuid.NewV7()).String(), Mode: tenant.Test, Name: "Nana Ama Serwaa Akoto-Boateng & Daughters Trading Enterprise of Kumasi Central Market"})
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return t.ID
 }
 
 // act puts money into the demo account's wallet, and gives the page of the act.
@@ -128,37 +146,89 @@ func (b *browsed) nextLink() string {
 	return link
 }
 
-// Every screen in both themes and three widths: nothing serious for axe-core, nothing from elsewhere, no inline script.
-// MAKOLA_SCREENS names a folder for pictures of all of them, with a sheet (index.html) that shows them side by side.
-func TestInABrowserEveryScreenIsFit(t *testing.T) {
-	b, tab := visitor(t)
-	folder := os.Getenv("MAKOLA_SCREENS")
-	var sheet strings.Builder
-	screens := b.furnish()
+// twice gives the keys of a page that stand on two links.
+const twice = `[...document.querySelectorAll("[data-go]")].map(e => e.dataset.go).filter((key, at, all) => all.indexOf(key) !== at)`
+
+// album looks at screens, and keeps pictures of them where MAKOLA_SCREENS names a folder for them.
+type album struct {
+	t      *testing.T
+	tab    *browsertest.Tab
+	folder string
+	sheet  strings.Builder
+}
+
+func newAlbum(t *testing.T, tab *browsertest.Tab) *album {
+	return &album{t: t, tab: tab, folder: os.Getenv("MAKOLA_SCREENS")}
+}
+
+// look holds screens in each width and theme to the rules.
+func (a *album) look(screens ...screen) {
+	a.t.Helper()
 	for _, s := range screens {
-		fmt.Fprintf(&sheet, "<h2>%s</h2>\n", s.name)
+		fmt.Fprintf(&a.sheet, "<h2>%s</h2>\n", s.name)
 		for _, width := range widths {
-			tab.Look(width, themes[0])
-			tab.Goto(s.path)
-			for _, theme := range themes {
-				tab.Look(width, theme)
+			a.tab.Look(width, themes[0])
+			a.tab.Goto(s.path)
+			var keys []string
+			if a.tab.Run(chromedp.Evaluate(twice, &keys)); len(keys) > 0 {
+				a.t.Errorf("%s: keys that lead to two places: %v", s.name, keys)
+			}
+			for i, theme := range themes {
+				if a.folder == "" && i > 0 && width == widths[1] {
+					continue // colours are those of the other widths
+				}
+				a.tab.Look(width, theme)
 				what := fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(s.name, " ", "-"), width, theme)
-				tab.Audit(what)
-				if folder != "" {
-					tab.Picture(filepath.Join(folder, what+".png"))
-					fmt.Fprintf(&sheet, "<img src=%q alt=%q width=%d>\n", what+".png", what, width/2)
+				if i == 0 {
+					a.tab.Audit(what)
+				} else {
+					a.tab.AuditColours(what)
+				}
+				if a.folder != "" {
+					a.tab.Picture(filepath.Join(a.folder, what+".png"))
+					fmt.Fprintf(&a.sheet, "<img src=%q alt=%q width=%d>\n", what+".png", what, width/2)
 				}
 			}
 		}
 	}
-	if folder != "" {
+}
+
+// close writes the sheet that shows the pictures side by side.
+func (a *album) close(name string) {
+	a.t.Helper()
+	if a.folder == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(a.folder, name), []byte("<!doctype html><title>Screens</title>\n"+a.sheet.String()), 0o644); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// Every screen in both themes and three widths: nothing serious for axe-core, nothing from elsewhere, no inline script.
+// MAKOLA_SCREENS names a folder for pictures of all of them, with a sheet (index.html) that shows them side by side.
+func TestInABrowserEveryScreenIsFit(t *testing.T) {
+	b, tab := visitor(t)
+	a := newAlbum(t, tab)
+	a.look(screen{"empty overview", "/ops"}, screen{"empty payments", "/ops/payments"}, screen{"empty all messages", "/ops/messages"}, screen{"empty handsets", "/sim"})
+	screens := b.furnish()
+	a.look(screens...)
+	if a.folder != "" {
 		tab.Look(1280, "light")
 		for name, path := range map[string]string{"payment": screenPath(screens, "payment lost"), "handsets": "/sim"} {
 			tab.Goto(path)
-			tab.View(filepath.Join(folder, "readme-"+name+".png"))
-		}
-		if err := os.WriteFile(filepath.Join(folder, "index.html"), []byte("<!doctype html><title>Screens</title>\n"+sheet.String()), 0o644); err != nil {
-			t.Fatal(err)
+			tab.View(filepath.Join(a.folder, "readme-"+name+".png"))
 		}
 	}
+	a.close("index.html")
+}
+
+// The guides are held to the same.
+func TestInABrowserEveryGuideIsFit(t *testing.T) {
+	b := browse(t)
+	a := newAlbum(t, browsertest.Open(t, b.base))
+	a.look(screen{"guide webhooks", "/docs/webhooks"}, screen{"guide error", "/docs/errors/duplicate_reference"}, screen{"no guide", "/docs/nothing"}, screen{"reference", "/docs/reference"})
+	if a.folder != "" { // made of the same parts
+		a.look(screen{"guide quickstart", "/docs"}, screen{"guide testing", "/docs/testing"}, screen{"guide errors", "/docs/errors"})
+	}
+	a.close("guides.html")
 }

@@ -118,11 +118,21 @@ func allPayments(v *visit) (answer, error) {
 		}
 		l.Newer = "/ops/payments?newer=" + newest
 	}
-	l.Empty = page.Empty{Title: "No payments yet", Text: "Payments of all accounts appear here as they are accepted."}
+	l.Empty = v.noPayments("Payments of all accounts appear here as they are accepted.")
 	if l.Active || narrow.Before != "" {
 		l.Empty = page.Empty{Title: "Nothing matches", Text: "No payment that was looked at passes these filters.", Href: "/ops/payments", Do: "Clear the filters"}
 	}
 	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// noPayments is the place where the first payment will be. A development server says how there will be many.
+func (v *visit) noPayments(text string) page.Empty {
+	e := page.Empty{Title: "No payments yet", Text: text, Href: "/docs/quickstart", Do: "Read how"}
+	if v.console.Development {
+		e.Text += " To see full pages, run makola sample: it makes a data folder with 90 days of two accounts."
+		e.Href, e.Do = "/sim", "Make one with the handsets"
+	}
+	return e
 }
 
 // pageByKey adds the links of a list that goes on by key.

@@ -215,7 +215,7 @@ func overviewPage(v *visit, o overviewOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(o.latest) == 0 {
-				templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No payments yet", Text: "Payments of all accounts appear here as they are accepted. The handsets make one in a minute.", Href: "/sim", Do: "To the handsets"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Nothing(v.noPayments("Payments of all accounts appear here as they are accepted.")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -453,7 +453,7 @@ func homePage(v *visit, balances []page.Fact, forYou, byYou, latest []page.Row) 
 				return templ_7745c5c3_Err
 			}
 			if len(latest) == 0 {
-				templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No payments yet", Text: "Collections, payouts, airtime and data packages appear here.", Href: "/docs/quickstart", Do: "Read how"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Nothing(v.noPayments("Collections, payouts, airtime and data packages appear here.")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

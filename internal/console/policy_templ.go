@@ -40,7 +40,7 @@ func policyBody(rows []page.Row, mayChange bool, f page.Form) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(rows) == 0 {
-			templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No lines yet", Text: "Every act needs what it needs without a line."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No lines yet", Text: "An act needs one checker in production, and none in development."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -106,6 +106,9 @@ func (v *visit) explain(status int, e *problem.Error) (title string, more templ.
 	case http.StatusInternalServerError:
 		return "This page could not be made", request
 	}
+	if v.r.Method == http.MethodGet {
+		return "This address does not fit", page.Join(request, page.Anchor(v.r.URL.Path, "The page without its filters"))
+	}
 	return "This was not done", request
 }
 

@@ -187,8 +187,12 @@ func indented(markdown []byte) []byte {
 	})
 }
 
+// scrolled has tables scroll by themselves on a narrow screen, by keyboard, too.
+var scrolled = strings.NewReplacer("<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`, "</table>", "</table></div>")
+
 // lay puts the body of a page into the layout.
 func (r *renderer) lay(name, title string, status int, body template.HTML) error {
+	body = template.HTML(scrolled.Replace(string(body)))
 	var out bytes.Buffer
 	err := r.layout.Execute(&out, map[string]any{
 		"Title": title, "Body": body, "Contents": contents, "Here": strings.SplitN(name, "/", 2)[0], "Demo": r.values.Key,

@@ -225,7 +225,15 @@ func (b *Tab) Look(width int64, theme string) {
 }
 
 // Audit holds a page to the rules of axe-core: nothing serious or critical.
-func (b *Tab) Audit(what string) {
+func (b *Tab) Audit(what string) { b.t.Helper(); b.audit(what, `{resultTypes: ["violations"]}`) }
+
+// AuditColours holds a page that was audited to the rules about colours, in another theme.
+func (b *Tab) AuditColours(what string) {
+	b.t.Helper()
+	b.audit(what, `{resultTypes: ["violations"], runOnly: {type: "rule", values: ["color-contrast", "link-in-text-block"]}}`)
+}
+
+func (b *Tab) audit(what, options string) {
 	b.t.Helper()
 	var report struct {
 		Violations []struct {
@@ -233,7 +241,11 @@ func (b *Tab) Audit(what string) {
 			Nodes            []struct{ HTML, FailureSummary string }
 		}
 	}
-	b.Run(chromedp.Evaluate(axe, nil), chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]})`, &report,
+	var there bool
+	if b.Run(chromedp.Evaluate("!!window.axe", &there)); !there {
+		b.Run(chromedp.Evaluate(axe, nil))
+	}
+	b.Run(chromedp.Evaluate("axe.run(document, "+options+")", &report,
 		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	for _, v := range report.Violations {
 		if v.Impact == "serious" || v.Impact == "critical" {
