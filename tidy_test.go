@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"sample":                {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":                   {"*"},
 	"api":                   {"access", "contacts", "enquiry", "guides", "idempotency", "jobs", "ledger", "messaging", "payments", "payments/book", "provider", "recovery", "requestlog", "route", "senderid", "tenant", "webhook"},
-	"console":               {"access", "acts", "api", "approval", "audit", "guides", "idempotency", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "recovery", "requestlog", "route", "senderid", "tenant", "webhook"},
+	"console":               {"access", "acts", "api", "approval", "audit", "enquiry", "guides", "idempotency", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "recovery", "requestlog", "route", "senderid", "tenant", "webhook"},
 	"page":                  {},
 	"identity":              {"audit", "db"},
 	"payments":              {"db", "enquiry", "idempotency", "jobs", "ledger", "payments/book", "provider", "recovery", "route", "tenant", "treasury", "webhook"},

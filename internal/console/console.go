@@ -11,7 +11,7 @@
 // counts requests.
 // lists.go, filters.go and csv.go are lists, campaigns.go messages, operate.go the installation's pages and the search, payment.go a payment's
 // story, account.go one's own account, acts.go what moves money and waits for a second person, policy.go for how
-// many, audits.go what people did, requests.go what the JSON interface refused. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
+// many, audits.go what people did, requests.go what the JSON interface refused. new_payout.go sends a tenant's payout. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package console
@@ -32,6 +32,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -52,6 +53,7 @@ type Deps struct {
 	Acts      *acts.Acts
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
+	Enquiries *enquiry.Enquiries
 	Messaging *messaging.Messaging
 	Webhooks  *webhook.Webhooks
 	Requests  *requestlog.Log
@@ -73,6 +75,8 @@ type Deps struct {
 	Simulator http.Handler
 	// Checks says what the last checks of the books found.
 	Checks func() []Check
+	// FormKey signs the forms that move money; every node has the same.
+	FormKey []byte
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error
 	// Observe is told how each request was answered; nil: nobody is.

@@ -67,6 +67,7 @@ var appNav = []navItem{
 	{"", "Home", "e", identity.ReadHome},
 	{"/collections", "Collections", "c", identity.ReadPayments},
 	{"/payouts", "Payouts", "p", identity.ReadPayments},
+	{"/payouts/new", "New payout", "n", identity.MakePayouts},
 	{"/airtime", "Airtime", "a", identity.ReadPayments},
 	{"/data", "Data packages", "d", identity.ReadPayments},
 	{"/messages", "Messages", "m", identity.ReadMessages},
@@ -77,9 +78,16 @@ var appNav = []navItem{
 // nav is the navigation of a site, as far as the visitor's role goes.
 func (v *visit) nav(base string, items []navItem) []page.Link {
 	var links []page.Link
+	current := "" // the item that is nearest to this page
+	for _, i := range items {
+		if v.r.URL.Path == base+i.path || i.path != "" && v.under(base+i.path) && len(i.path) > len(current) {
+			current = i.path
+		}
+	}
 	for _, i := range items {
 		if v.can(i.permission) {
-			links = append(links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: v.r.URL.Path == base+i.path || i.path != "" && v.under(base+i.path)})
+			here := i.path == current && (current != "" || v.r.URL.Path == base)
+			links = append(links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: here})
 		}
 	}
 	return links

@@ -93,6 +93,7 @@ const (
 	ReadActs       Permission = "acts.read"
 	MakeActs       Permission = "acts.make"
 	CheckActs      Permission = "acts.check"
+	MakePayouts    Permission = "payouts.make"
 	MakeMoney      Permission = "money.make"
 	CheckMoney     Permission = "money.check"
 	MakePolicy     Permission = "policy.make"
@@ -185,6 +186,9 @@ var policy = []Grant{
 	{CheckActs, "approve or reject acts of others, as far as their lines below go",
 		[]Role{Owner, Admin, Signatory},
 		[]Role{Owner, Approver, Compliance}},
+	{MakePayouts, "send payouts to wallets and bank accounts by a page",
+		[]Role{Owner, Admin, Finance},
+		nil},
 	{MakeMoney, "put money into wallets and correct them; where a check is needed, it waits for another person",
 		nil,
 		[]Role{Owner, Operations}},

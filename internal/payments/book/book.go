@@ -20,7 +20,7 @@
 //	payment_row.go, ids.go      reading and writing one row; ids of our own
 //	open_job.go                 the job of an open payment
 //	rechecks.go                 final payments that are to be asked about again
-//	find.go, history.go, latest_payments.go, search.go, unknown.go
+//	find.go, history.go, latest_payments.go, search.go, payee.go, unknown.go
 //	                            reading, for clients and for operators
 //	check.go                    whether the book agrees with the ledger
 //	counts.go                   what a node counts of its commits

@@ -1,0 +1,446 @@
+package console
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// A payout that a person makes has two steps: a form, and a page that shows what would be sent. The form has a token, and
+// the Reference and Idempotency-Key of the payout are made of it: whatever is pressed twice, gone back to or loaded again
+// asks for the same payout. The second page is signed: what is sent is what was shown.
+
+// formLasts is how long a form may be sent.
+const formLasts = time.Hour
+
+// sameAgain is how long the same amount to the same account is warned of.
+const sameAgain = 30 * time.Minute
+
+// A token is a nonce, the second in which it was made, and a code over both.
+const (
+	nonceBytes = 16
+	timeBytes  = 8
+	codeBytes  = 16
+)
+
+// toBank marks the choice of a bank; the bank's id follows.
+const toBank = "bank:"
+
+// payoutInputs are the parameters of the form.
+var payoutInputs = []Input{{"token", 80}, {"channel", 60}, {"account_number", 30}, {"amount", 20}, {"name", 100}, {"account_type", 12}}
+
+// order is a payout as the forms have it.
+type order struct {
+	token       string
+	channel     string // a network, or toBank with a bank's id
+	account     string
+	amount      string
+	name        string // that the person expects; on the second page, the one that was shown
+	accountType string
+	fee         string // that was shown
+}
+
+func (v *visit) order() order {
+	value := v.r.PostFormValue
+	return order{token: value("token"), channel: value("channel"), account: strings.TrimSpace(value("account_number")), amount: strings.TrimSpace(value("amount")),
+		name: strings.TrimSpace(value("name")), accountType: value("account_type"), fee: value("fee")}
+}
+
+func (v *visit) payoutPath() string { return "/app/" + v.tenant.ID + "/payouts/new" }
+
+// code signs texts for the visitor at the tenant. Lengths keep one text from looking like two.
+func (v *visit) code(use string, texts ...string) []byte {
+	mac := hmac.New(sha256.New, v.console.FormKey)
+	for _, text := range append([]string{use, v.who.Person.ID, v.tenant.ID}, texts...) {
+		_ = binary.Write(mac, binary.BigEndian, int64(len(text))) // a hash takes everything
+		mac.Write([]byte(text))
+	}
+	return mac.Sum(nil)[:codeBytes]
+}
+
+// newToken makes the token of a form.
+func (v *visit) newToken() string {
+	raw := make([]byte, nonceBytes, nonceBytes+timeBytes+codeBytes)
+	rand.Read(raw)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(v.console.Clock.Now().Unix()))
+	return base64.RawURLEncoding.EncodeToString(append(raw, v.code("payout form", string(raw))...))
+}
+
+// errForm is the refusal of a form that is not the visitor's, was changed or is too old.
+func errForm() error {
+	return problem.New(problem.Gone, "form_over", "This form is over, or it is not yours. Nothing was sent. Look at the list of payouts before you begin again.")
+}
+
+// reference is the Reference of the payout of a form whose token is good. old says that the form is too old to begin one.
+func (v *visit) reference(token string) (reference string, old bool, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(raw) != nonceBytes+timeBytes+codeBytes {
+		return "", false, errForm()
+	}
+	signed := raw[:nonceBytes+timeBytes]
+	if subtle.ConstantTimeCompare(raw[nonceBytes+timeBytes:], v.code("payout form", string(signed))) != 1 {
+		return "", false, errForm()
+	}
+	at := time.Unix(int64(binary.BigEndian.Uint64(signed[nonceBytes:])), 0)
+	age := v.console.Clock.Now().Sub(at)
+	return "console-" + hex.EncodeToString(v.code("payout reference", string(signed))[:12]), age >= formLasts || age < -time.Minute, nil
+}
+
+// texts are what the second page shows, in one order.
+func (o order) texts() []string {
+	return []string{o.token, o.channel, o.account, o.amount, o.name, o.accountType, o.fee}
+}
+
+func (v *visit) shownCode(o order) string {
+	return base64.RawURLEncoding.EncodeToString(v.code("payout shown", o.texts()...))
+}
+
+// payoutForm asks for a payout.
+func (v *visit) payoutForm(o order) (page.Form, error) {
+	options := []page.Option{}
+	for _, n := range msisdn.Networks() {
+		options = append(options, page.Option{Value: string(n), Text: networkWords[n]})
+	}
+	banks, err := v.console.Routes.Banks(v.ctx, v.tenant.ID, string(v.tenant.Mode))
+	if err != nil {
+		return page.Form{}, err
+	}
+	for _, b := range banks {
+		options = append(options, page.Option{Value: toBank + b.ID, Text: b.Name})
+	}
+	return page.Form{ID: "payout", Action: v.payoutPath(), Submit: "Go on", Fields: []page.Field{
+		{Name: "token", Type: "hidden", Value: o.token},
+		{Name: "channel", Label: "To a wallet of, or an account at", Value: o.channel, Options: options},
+		{Name: "account_number", Label: "Phone or account number", Value: o.account, Max: 30, Required: true},
+		{Name: "amount", Label: "Amount in cedis", Value: o.amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is sent before you have seen it once more."},
+		{Name: "name", Label: "Whose it is", Value: o.name, Max: 100, Hint: "The name that you expect. It is compared with the registered one."},
+		{Name: "account_type", Label: "Sort of an MTN wallet", Value: o.accountType, Options: []page.Option{{Text: "Not known"}, {Value: book.AccountSubscriber, Text: "A person's"}, {Value: book.AccountAgent, Text: "An agent's"}}},
+	}}, nil
+}
+
+var networkWords = map[msisdn.Network]string{msisdn.MTN: "MTN", msisdn.Telecel: "Telecel", msisdn.AirtelTigo: "AirtelTigo"}
+
+// newPayout is the form.
+func newPayout(v *visit) (answer, error) {
+	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
+		return answer{}, err
+	}
+	return v.askPayout(order{token: v.newToken()}, nil)
+}
+
+// askPayout shows the form, with what was wrong.
+func (v *visit) askPayout(o order, wrong error) (answer, error) {
+	f, err := v.payoutForm(o)
+	if err != nil {
+		return answer{}, err
+	}
+	if wrong != nil {
+		f = faulty(f, formFields(wrong))
+	}
+	if v.tenant.PayoutsStopped {
+		f.Wrong = "Payouts of this account are stopped."
+	}
+	return answer{title: "New payout", wrong: wrong != nil, body: newPayoutBody(v, f)}, nil
+}
+
+// formFields gives a refusal the names of the form's fields.
+func formFields(err error) error {
+	e := *problem.From(err)
+	names := map[string]string{"bank_id": "channel", "network": "channel", "phone_number": "account_number", "carriermomo_account_type": "account_type"}
+	fields := map[string][]string{}
+	for name, texts := range e.Fields {
+		if known := names[name]; known != "" {
+			name = known
+		}
+		fields[name] = append(fields[name], texts...)
+	}
+	for name := range fields { // what the form has no field for is said above it
+		if !slices.Contains([]string{"channel", "account_number", "amount", "name", "account_type"}, name) {
+			delete(fields, name)
+		}
+	}
+	e.Fields = fields
+	return &e
+}
+
+// payout reads the order. Its rules are the domain's; here a text becomes a number, or is refused.
+func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
+	p := payments.Payout{Name: o.name}
+	var bad problem.Fields
+	limit := t.PayoutLimitWallet
+	if bank, is := strings.CutPrefix(o.channel, toBank); is {
+		p.BankID, limit = bank, t.PayoutLimitBank
+		if p.AccountNumber = strings.NewReplacer(" ", "", "-", "").Replace(o.account); p.AccountNumber == "" {
+			bad.Add("account_number", "is required")
+		}
+		if bank == "" {
+			bad.Add("channel", "must be one of the list")
+		}
+	} else {
+		var err error
+		if p.MSISDN, err = msisdn.Parse(o.account); err != nil {
+			bad.Add("account_number", err.Error())
+		}
+		network, known := msisdn.ParseNetwork(o.channel)
+		if !known {
+			bad.Add("channel", "must be one of the list")
+		}
+		if p.Network, p.AccountType = network, o.accountType; network != msisdn.MTN {
+			p.AccountType = ""
+		} else if !slices.Contains([]string{"", book.AccountSubscriber, book.AccountAgent}, o.accountType) {
+			bad.Add("account_type", "must be one of the list")
+		}
+	}
+	amount, err := money.Parse(o.amount)
+	switch {
+	case err != nil:
+		bad.Add("amount", "must be an amount such as 1250.00")
+	case amount < payments.MinPayout:
+		bad.Add("amount", "must be at least "+payments.MinPayout.String())
+	case amount > limit:
+		bad.Add("amount", "must be at most "+limit.String())
+	}
+	p.Amount = amount
+	return p, bad.Err()
+}
+
+// channel and number of a payout as its row has them.
+func stored(p payments.Payout) (channel, account string) {
+	if p.BankID != "" {
+		return book.ChannelBank, p.AccountNumber
+	}
+	return string(p.Network), string(p.MSISDN)
+}
+
+// registered asks whose the number is. The warning says that nobody could tell.
+func (v *visit) registered(p payments.Payout) (name, warning string, err error) {
+	took, err := v.console.Access.Take(v.ctx, v.tenant.ID, access.NameLimit())
+	if err != nil {
+		return "", "", err
+	}
+	if !took.Allowed {
+		e := problem.New(problem.RateLimited, "rate_limited", "Too many names were asked for. Try again in a minute")
+		e.RetryAfter = took.ResetAfter
+		return "", "", e
+	}
+	if p.BankID != "" {
+		name, err = v.console.Enquiries.BankName(v.ctx, v.tenant.ID, p.BankID, p.AccountNumber)
+	} else {
+		name, err = v.console.Enquiries.WalletName(v.ctx, v.tenant.ID, p.Network, p.MSISDN)
+	}
+	if problem.Is(err, problem.Unavailable) || p.BankID == "" && problem.From(err) != nil && problem.From(err).Code == "not_served" {
+		return "", "Whose this number is could not be found out now. Check it with the payee.", nil
+	}
+	return name, "", err
+}
+
+// warnings are what should make a person look twice.
+func (v *visit) warnings(p payments.Payout, expected, registered string) (list []string, err error) {
+	_, account := stored(p)
+	before, err := v.console.Payments.PaidTo(v.ctx, v.tenant.ID, account, 20)
+	if err != nil {
+		return nil, err
+	}
+	if expected != "" && registered != "" && !sameName(expected, registered) {
+		list = append(list, "The name differs: you expect "+expected+", registered is "+registered+".")
+	}
+	if len(before) == 0 {
+		list = append(list, "A new payee: none of your last payouts went to this number.")
+	}
+	since := v.console.Clock.Now().Add(-sameAgain)
+	for _, b := range before {
+		if b.Amount == p.Amount && b.CreatedAt.After(since) {
+			list = append(list, "The same amount went to this number at "+page.When(b.CreatedAt)+". Is this another one?")
+			break
+		}
+	}
+	return list, nil
+}
+
+// sameName says whether two names have the same words, whatever their order and case.
+func sameName(a, b string) bool {
+	words := func(text string) []string {
+		list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' })
+		slices.Sort(list)
+		return list
+	}
+	return slices.Equal(words(a), words(b))
+}
+
+// confirmPayout shows what would be sent.
+func confirmPayout(v *visit) (answer, error) {
+	v.formPage = v.payoutPath()
+	o := v.order()
+	reference, old, err := v.reference(o.token)
+	if err != nil {
+		return answer{}, err
+	}
+	if to, err := v.paidAlready(reference); to != "" || err != nil {
+		return answer{to: to}, err
+	}
+	if old {
+		return answer{}, errForm()
+	}
+	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
+		return answer{}, err
+	}
+	p, err := o.payout(v.tenant)
+	if err != nil {
+		return v.askPayout(o, err)
+	}
+	return v.showPayout(o, p)
+}
+
+// fee is what the payout costs now.
+func (v *visit) fee(p payments.Payout) (money.Pesewas, error) {
+	channel, _ := stored(p)
+	fee, _, err := v.console.Tenants.Fee(v.ctx, v.tenant.ID, tenant.Payout, channel, p.Amount, v.console.Clock.Now())
+	return fee, err
+}
+
+func (v *visit) showPayout(o order, p payments.Payout) (answer, error) {
+	fee, err := v.fee(p)
+	if err != nil {
+		return answer{}, err
+	}
+	name, warning, err := v.registered(p)
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
+		return v.askPayout(o, err)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	warnings, err := v.warnings(p, o.name, name)
+	if err != nil {
+		return answer{}, err
+	}
+	if warning != "" {
+		warnings = append(warnings, warning)
+	}
+	wallet := v.tenant.Wallet()
+	before, err := v.console.Ledger.Balance(v.ctx, wallet)
+	if err != nil {
+		return answer{}, err
+	}
+	total := p.Amount + fee
+	if int64(total) > before {
+		return v.askPayout(o, problem.Field("amount", "is more than the wallet holds: it has "+wallet.Asset.Text(before)+", and this takes "+wallet.Asset.Text(int64(total))+" with the fee"))
+	}
+	shown := o
+	shown.amount, shown.fee = p.Amount.String(), fee.String()
+	if name != "" {
+		shown.name = name
+	}
+	return answer{title: "New payout", body: confirmPayoutBody(v, warnings, v.payoutFacts(o, p, name, fee, before), v.confirmForm(shown, wallet.Asset.Text(int64(p.Amount))))}, nil
+}
+
+// payoutFacts are what a person looks at before the money leaves.
+func (v *visit) payoutFacts(o order, p payments.Payout, name string, fee money.Pesewas, before int64) []page.Fact {
+	asset, total := v.tenant.Wallet().Asset, p.Amount+fee
+	if name == "" {
+		name = "not known"
+	}
+	channel, account := stored(p)
+	facts := []page.Fact{{Name: "To", Value: page.Text(channel + " " + account)}, {Name: "Registered name", Value: page.Text(name)}, {Name: "Amount", Value: page.Text(asset.Text(int64(p.Amount)))}}
+	if p.Amount >= inWords {
+		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(p.Amount))})
+	}
+	return append(facts, page.Fact{Name: "Fee", Value: page.Text(asset.Text(int64(fee)))}, page.Fact{Name: "Total", Value: page.Text(asset.Text(int64(total)))},
+		page.Fact{Name: "In the wallet now", Value: page.Text(asset.Text(before))}, page.Fact{Name: "In the wallet then", Value: page.Text(asset.Text(before - int64(total)))})
+}
+
+func (v *visit) confirmForm(o order, amount string) page.Form {
+	hidden := func(name, value string) page.Field { return page.Field{Name: name, Type: "hidden", Value: value} }
+	return page.Form{ID: "confirm", Action: v.payoutPath() + "/confirm", Submit: "Send " + amount, Fields: []page.Field{
+		hidden("token", o.token), hidden("channel", o.channel), hidden("account_number", o.account), hidden("amount", o.amount), hidden("name", o.name),
+		hidden("account_type", o.accountType), hidden("fee", o.fee), hidden("shown", v.shownCode(o))}}
+}
+
+// paidAlready is the page of the payout that a form has made; empty: none yet.
+func (v *visit) paidAlready(reference string) (string, error) {
+	found, err := v.console.Payments.History(v.ctx, v.tenant.ID, book.Filter{Kind: book.KindPayout, Reference: reference, Page: 1, Size: 1})
+	if err != nil || len(found.Rows) == 0 {
+		return "", err
+	}
+	return "/app/" + v.tenant.ID + "/payments/" + found.Rows[0].ID, nil
+}
+
+// pay sends what the second page showed. Sent again it leads to the same payout.
+func pay(v *visit) (answer, error) {
+	v.formPage = v.payoutPath()
+	o := v.order()
+	reference, old, err := v.reference(o.token)
+	if err != nil {
+		return answer{}, err
+	}
+	if subtle.ConstantTimeCompare([]byte(v.r.PostFormValue("shown")), []byte(v.shownCode(o))) != 1 {
+		return answer{}, errForm()
+	}
+	if to, err := v.paidAlready(reference); to != "" || err != nil {
+		return answer{to: to}, err
+	}
+	if old {
+		return answer{}, errForm()
+	}
+	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
+		return answer{}, err
+	}
+	p, err := o.payout(v.tenant)
+	if err != nil {
+		return v.askPayout(o, err)
+	}
+	fee, err := v.fee(p)
+	if err != nil {
+		return answer{}, err
+	}
+	if fee.String() != o.fee { // what was shown is no longer so
+		return v.showPayout(o, p)
+	}
+	return v.sendPayout(o, p, reference)
+}
+
+// sendPayout writes down who asks, and asks. What is begun is finished though the browser has gone.
+func (v *visit) sendPayout(o order, p payments.Payout, reference string) (answer, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), answerWithin)
+	defer cancel()
+	channel, account := stored(p)
+	entry := audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "payout.make", Tenant: v.tenant.ID, Subject: reference,
+		Details: map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account), "name": o.name}}
+	if err := v.console.Audit.RecordOnce(ctx, reference, formLasts, entry); err != nil {
+		return answer{}, err
+	}
+	sum := sha256.Sum256([]byte(v.shownCode(o)))
+	p.Reference, p.Gone = reference, v.r.Context().Done()
+	asked := idempotency.Caller{Tenant: v.tenant.ID, IdempotencyKey: reference, BodyHash: hex.EncodeToString(sum[:16])}
+	made, _, err := v.console.Payments.Payout(ctx, asked, p)
+	if err == nil {
+		return answer{to: "/app/" + v.tenant.ID + "/payments/" + made.ID}, nil
+	}
+	// One that was refused by its provider, or is being sent by the first of two clicks, has a page that says so.
+	if to, lost := v.paidAlready(reference); lost == nil && to != "" {
+		return answer{to: to}, nil
+	}
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.InsufficientFunds) || problem.Is(err, problem.Forbidden) {
+		return v.askPayout(o, err)
+	}
+	return answer{}, err
+}
