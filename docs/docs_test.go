@@ -354,6 +354,12 @@ func printCommands(t *testing.T) string {
 		}
 		fmt.Fprintf(&out, "### `makola %s`\n\n%s\n", noun.Name, noun.Help)
 		switch {
+		case noun.Name == "doctor":
+			out.WriteString("\nIts flags are the [settings](#settings), and:\n")
+			serve := commandAt(model(t), "serve").Flags
+			out.WriteString("\n" + printFlags(noun, func(f *kong.Flag) bool {
+				return !slices.ContainsFunc(serve, func(s *kong.Flag) bool { return s.Name == f.Name })
+			}))
 		case noun.Name == "serve":
 			out.WriteString("\nIts flags are the [settings](#settings).\n")
 		case noun.Leaf():

@@ -2,5 +2,5 @@ package app
 
 import "math"
 
-// descriptors is how many files and connections this process may have open at once.
-func descriptors() int { return math.MaxInt32 }
+// Descriptors is how many files and connections this process may have open at once.
+func Descriptors() int { return math.MaxInt32 }

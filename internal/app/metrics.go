@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
@@ -32,6 +33,7 @@ const scrapeTime = 5 * time.Second
 type meters struct {
 	registry *prometheus.Registry
 	inFlight prometheus.Gauge
+	forwards *prometheus.CounterVec
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	books    map[string]*checkedBook
@@ -61,7 +63,12 @@ func newMeters(a *App) *meters {
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
 	}
-	m.registry.MustRegister(m.inFlight, m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.forwards = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_forwarded_total",
+		Help: "Requests that a proxy forwarded, by what is known of it: trusted, silent (trusted, and it sends no X-Forwarded-For), unknown (its X-Forwarded-For is not believed)."}, []string{"peer"})
+	for _, peer := range []string{"trusted", "silent", "unknown"} {
+		m.forwards.WithLabelValues(peer)
+	}
+	m.registry.MustRegister(m.forwards, m.inFlight, m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "go": runtime.Version()}})
 	build.Set(1)
@@ -159,6 +166,19 @@ func (m *meters) database(a *App) {
 func (m *meters) seen(s api.Seen) {
 	m.requests.WithLabelValues(s.Route, s.Method, strconv.Itoa(s.Status)).Inc()
 	m.seconds.WithLabelValues(s.Route).Observe(s.Took.Seconds())
+}
+
+// forwarded counts a request that came through a proxy.
+func (m *meters) forwarded(r *http.Request, trusted []netip.Prefix) {
+	named := r.Header.Get("X-Forwarded-For") != ""
+	switch known := access.FromProxy(r.RemoteAddr, trusted); {
+	case named && known:
+		m.forwards.WithLabelValues("trusted").Inc()
+	case named:
+		m.forwards.WithLabelValues("unknown").Inc()
+	case known:
+		m.forwards.WithLabelValues("silent").Inc()
+	}
 }
 
 // handler serves /metrics, and Go's profiles under /debug/pprof/ to who is on this machine: a profile

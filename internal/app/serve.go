@@ -62,7 +62,7 @@ func (a *App) listenMetrics(context.Context) error {
 // listen serves the interface; the ready record learns the addresses.
 func (a *App) listen(context.Context) error {
 	l := a.doors.api
-	most := descriptors() / 4 * 3 // the rest is for the database, providers and receivers
+	most := Descriptors() / 4 * 3 // the rest is for the database, providers and receivers
 	if a.cfg.MaxClients > 0 {
 		most = min(most, a.cfg.MaxClients)
 	}
@@ -121,10 +121,12 @@ func (a *App) handler() http.Handler {
 		case !a.production && a.sim != nil && strings.HasPrefix(r.URL.Path, simControl+"/"):
 			a.sim.control.ServeHTTP(w, r)
 		case console.Owns(r.URL.Path):
+			a.meters.forwarded(r, a.cfg.TrustedProxies)
 			a.meters.inFlight.Inc()
 			defer a.meters.inFlight.Dec()
 			a.console.ServeHTTP(w, r)
 		default:
+			a.meters.forwarded(r, a.cfg.TrustedProxies)
 			a.meters.inFlight.Inc()
 			defer a.meters.inFlight.Dec()
 			a.api.ServeHTTP(w, r)

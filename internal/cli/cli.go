@@ -8,7 +8,7 @@
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
 // flags.go reads values, open.go opens the database, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
-// catalogue.go, claims.go, contacts.go, credits.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go,
+// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go,
 // payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
 // webhooks.go.
 package cli
@@ -35,6 +35,7 @@ type commands struct {
 	Serve    serveCommand    `cmd:"" help:"Start the server."`
 	Sim      simCommand      `cmd:"" help:"Run the simulator alone."`
 	Sample   sampleCommand   `cmd:"" help:"Make a data folder with months of plausible history, to look at with makola serve."`
+	Doctor   doctorCommand   `cmd:"" help:"Look for what is wrong with this installation, with the server's settings; changes nothing. Fails when a check does."`
 	Version  versionCommand  `cmd:"" help:"Print the version, the commit, Go's version and the schema; so does --version."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command, as --help does."`
 	Complete completeCommand `cmd:"" hidden:"" help:"What a shell asks to complete a line."`
@@ -69,7 +70,7 @@ type commands struct {
 // The exit codes.
 const (
 	exitOK          = 0  // done
-	exitInternal    = 1  // something went wrong that is not the operator's doing
+	exitInternal    = 1  // something went wrong that is not the operator's doing, or a check found something wrong
 	exitUsage       = 2  // wrong flags or values
 	exitUnavailable = 3  // the database or a provider cannot be used now; trying later is right
 	exitNotFound    = 4  // there is no such thing

@@ -162,10 +162,10 @@ func completions(node *kong.Node, words []string) (found []string) {
 // that is called makola.
 var notOurs = regexp.MustCompile(`^MAKOLA_TEST_|_SERVICE_(HOST|PORT)(_.*)?$|_PORT(_\d+_(TCP|UDP).*)?$`)
 
-// talks says that a command only talks about the program, and reads no setting.
+// talks says that a command only talks about the program, and reads no setting; or that it says itself which are wrong.
 func talks(c *kong.Context) bool {
 	first, _, _ := strings.Cut(c.Command(), " ")
-	return slices.Contains([]string{"version", "help", "completion", "complete"}, first)
+	return slices.Contains([]string{"version", "help", "completion", "complete", "doctor"}, first)
 }
 
 // checkVariables refuses an environment variable of ours that nothing reads: it was meant to say something.

@@ -67,6 +67,13 @@ func newDisk(path string, reserve int64) *disk {
 // unlimited is the space of a disk that cannot be asked.
 const unlimited = math.MaxUint64
 
+// Free is how many bytes the disk of a folder has left for us; known is false where the system cannot be asked, or the
+// folder is not there.
+func Free(folder string) (bytes uint64, known bool) {
+	bytes = free(folder)
+	return bytes, bytes != unlimited
+}
+
 // Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
 // that it was. What can do without should not be stored then, so that money goes on.
 func (d *DB) Short() bool { return d.disk.short() }

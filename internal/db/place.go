@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -20,6 +21,19 @@ const (
 	sqlPlaceSystem = `SELECT (SELECT CAST(system_identifier AS text) FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 	sqlPlaceTables = `SELECT CAST((SELECT oid FROM pg_database WHERE datname = current_database()) AS text) || '/' || CAST(CAST('schema_migrations' AS regclass) AS oid)`
 )
+
+const sqlNow = `SELECT now_micros()`
+
+// Now is the time by the database's clock: on SQLite that of this machine.
+func (d *DB) Now(ctx context.Context) (now time.Time, err error) {
+	err = d.Read(System(ctx), func(tx *Tx) error {
+		var micros int64
+		_, err := tx.One(sqlNow, nil, &micros)
+		now = time.UnixMicro(micros)
+		return err
+	})
+	return now, err
+}
 
 // Place asks the server where the database is. A standby that takes no writes is refused.
 func (d *DB) Place(ctx context.Context) (p Place, err error) {
