@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,8 @@ func visitor(t *testing.T) (*browsed, *browsertest.Tab) {
 	tab.See(".sites")
 	return b, tab
 }
+
+var requestLink = regexp.MustCompile(`/ops/requests/[0-9a-f-]{36}`)
 
 // widths and themes are those that every screen is looked at in.
 var (
@@ -67,6 +70,8 @@ func (b *browsed) furnish() []screen {
 	if err != nil || len(campaigns) != 1 {
 		b.t.Fatalf("campaigns: %v, %v", campaigns, err)
 	}
+	b.refusedOnce(b.ready.APIKey, "req-of-the-screens-01")
+	refused := requestLink.FindString(b.get("/ops/requests").text)
 	if p := b.do(http.MethodPost, "/account/factor", nil); p.StatusCode != http.StatusSeeOther {
 		b.t.Fatalf("a second factor that waits: %d", p.StatusCode)
 	}
@@ -75,7 +80,7 @@ func (b *browsed) furnish() []screen {
 		{"payment failed", "/ops/payments/" + failed}, {"stuck", "/ops/stuck"}, {"accounts", "/ops/tenants"}, {"account", "/ops/tenants/" + demoTenant}, {"providers", "/ops/providers"},
 		{"float", "/ops/float"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
 		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"own payment", app + "/payments/" + paid},
-		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"act", b.act()}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
+		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"requests", "/ops/requests"}, {"request", refused}, {"own requests", app + "/requests"}, {"own acts", app + "/acts"}, {"act", b.act()}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)
 }
 
