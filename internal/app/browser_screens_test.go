@@ -219,6 +219,7 @@ func TestInABrowserEveryScreenIsFit(t *testing.T) {
 	a.look(screens...)
 	if a.folder != "" {
 		tab.Look(1280, "light")
+		tab.Run(chromedp.EmulateViewport(1280, 820)) // pictures of less than 150 KB
 		for name, path := range map[string]string{"payment": screenPath(screens, "payment lost"), "handsets": "/sim"} {
 			tab.Goto(path)
 			tab.View(filepath.Join(a.folder, "readme-"+name+".png"))
