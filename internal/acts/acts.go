@@ -1,6 +1,13 @@
-// Package acts does what people of the installation and of tenants ask for that moves money, or says who may. Each kind is one file: who may make and who
-// may check it, what it says to people, and how it is done in one transaction with the end of its act (package approval) and
+// Package acts does what people of the installation and of tenants ask for that moves money, or says who may. Each domain
+// has a file of kinds: who may make and who may check one, what it says to people, and how it is done in one transaction with the end of its act (package approval) and
 // its entry in the audit log. So an act is done once, whatever breaks off.
+//
+// An act has a place (package approval): a tenant's people ask for what concerns their own account, under the same kinds. What
+// an act makes that is shown once, the text of a key or the link of an invitation, is made when it is done and waits, sealed,
+// for its maker (secret.go). What only takes something away is light: it needs no check where no line says otherwise.
+//
+// Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, policy.go, tenant.go (accounts,
+// settings, addresses), key.go (API keys, the secret of webhooks), sender.go, people.go.
 package acts
 
 import (

@@ -205,7 +205,12 @@ func (b *browsed) good() map[string]string {
 	if !found {
 		b.t.Fatal("the payment has no webhook")
 	}
-	return map[string]string{"tenant": demoTenant, "id": id, "event": event, "msisdn": "0240000040", "name": demoTenant}
+	keys, err := b.access.Keys(b.t.Context(), demoTenant)
+	people, peopleErr := b.identity.Members(b.t.Context(), demoTenant, "", 1)
+	if err != nil || peopleErr != nil || len(keys) == 0 || len(people) == 0 {
+		b.t.Fatal(keys, people, err, peopleErr)
+	}
+	return map[string]string{"tenant": demoTenant, "id": id, "event": event, "msisdn": "0240000040", "name": demoTenant, "key": keys[0].ID, "person": people[0].ID}
 }
 
 // Every route with every parameter spoiled, of the path and of the form: absent, repeated, huge, of the wrong sort, no text.
@@ -438,7 +443,7 @@ func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
 				continue
 			}
 			for _, id := range ids {
-				foreign := map[string]string{"tenant": other, "id": id, "event": id, "msisdn": "0240000040", "name": id}
+				foreign := map[string]string{"tenant": other, "id": id, "event": id, "msisdn": "0240000040", "name": id, "key": id, "person": id}
 				tries := []request{asked(route, foreign)}
 				for _, in := range route.Inputs {
 					tries = append(tries, asked(route, foreign).with(in.Name, id))
@@ -468,7 +473,7 @@ func TestATenantWithoutAnythingHasPagesInWords(t *testing.T) {
 		other := "11111111-1111-7111-8111-111111111111"
 		b.become("owner@another.example", identity.Membership{Tenant: other, Role: identity.Owner})
 		for _, route := range console.Routes() {
-			if !strings.HasPrefix(route.Path, "/app/{tenant}") || route.Method != http.MethodGet || strings.Contains(route.Path, "{id}") {
+			if !strings.HasPrefix(route.Path, "/app/{tenant}") || route.Method != http.MethodGet || strings.Contains(strings.TrimPrefix(route.Path, "/app/{tenant}"), "{") {
 				continue
 			}
 			r := asked(route, map[string]string{"tenant": other})

@@ -260,8 +260,14 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	if a.Note != "" {
 		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
 	}
+	kept := false
+	if a.State == approval.Done && a.Maker == v.who.Person.ID {
+		if kept, err = v.console.Acts.Approval.Kept(v.ctx, a); err != nil {
+			return answer{}, err
+		}
+	}
 	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
-	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), v.may(a), facts, reject, wrong)}, nil
+	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), v.may(a), kept, facts, reject, wrong)}, nil
 }
 
 // shown are the kinds of refusals that the page of an act shows.

@@ -119,6 +119,12 @@ func opsRoutes() []Route {
 			Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, handle: o.do})
 	}
 	routes = append(routes, actRoutes("/ops")...)
+	routes = append(routes, accountRoutes("/ops/tenants/{id}", settingsOrder(identity.MakeTenants, false), blockOrder())...)
+	routes = append(routes, peopleRoutes("/ops")...)
+	for _, o := range append(senderOrders(), newTenantOrder()) {
+		routes = append(routes, o.routes("/ops")...)
+	}
+	routes = append(routes, Route{Method: http.MethodGet, Path: "/ops/senders", Permission: identity.ReviewSenders, handle: senderList})
 	for i := range routes {
 		routes[i].Site = operators
 	}
@@ -134,8 +140,29 @@ func actRoutes(base string) []Route {
 		{Method: http.MethodPost, Path: act + "/approve", Permission: identity.CheckActs, Inputs: []Input{digest}, handle: approveAct},
 		{Method: http.MethodPost, Path: act + "/reject", Permission: identity.CheckActs, Inputs: []Input{digest, {"note", 500}}, handle: rejectAct},
 		{Method: http.MethodPost, Path: act + "/withdraw", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: withdrawAct},
+		{Method: http.MethodPost, Path: act + "/reveal", Permission: identity.MakeActs, handle: revealMade},
 		{Method: http.MethodPost, Path: act + "/do", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: approveAct},
 	}
+}
+
+// accountRoutes are the pages about an account, on either site.
+func accountRoutes(base string, more ...asking) []Route {
+	routes := []Route{{Method: http.MethodGet, Path: base + "/access", Permission: identity.ReadAccess, handle: accessPage},
+		{Method: http.MethodPost, Path: base + "/secret/reveal", Permission: identity.ReadSecrets, handle: revealSecret}}
+	for _, o := range append(accountOrders(), more...) {
+		routes = append(routes, o.routes(base)...)
+	}
+	return routes
+}
+
+// peopleRoutes are the pages of people, on either site.
+func peopleRoutes(base string) []Route {
+	routes := []Route{{Method: http.MethodGet, Path: base + "/people", Permission: identity.ReadPeople, handle: peopleList},
+		{Method: http.MethodGet, Path: base + "/people/{person}", Permission: identity.ReadPeople, handle: personPage}}
+	for _, o := range peopleOrders() {
+		routes = append(routes, o.routes(base)...)
+	}
+	return routes
 }
 
 // appRoutes are the pages of a tenant.
@@ -161,6 +188,8 @@ func appRoutes() []Route {
 			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
 	}
 	routes = append(routes, actRoutes(base)...)
+	routes = append(routes, accountRoutes(base, settingsOrder(identity.MakeSettings, true))...)
+	routes = append(routes, peopleRoutes(base)...)
 	for i := range routes {
 		routes[i].Site = tenants
 	}

@@ -56,6 +56,8 @@ var opsNav = []navItem{
 	{"/tenants", "Accounts", "a", identity.ReadTenants},
 	{"/acts", "Acts", "t", identity.ReadActs},
 	{"/policy", "Policy", "y", identity.ReadActs},
+	{"/senders", "Sender IDs", "i", identity.ReviewSenders},
+	{"/people", "People", "e", identity.ReadPeople},
 	{"/audit", "Audit log", "l", identity.ReadAudit},
 	{"/requests", "Requests", "q", identity.ReadRequests},
 	{"/providers", "Providers", "r", identity.ReadProviders},
@@ -73,6 +75,8 @@ var appNav = []navItem{
 	{"/messages", "Messages", "m", identity.ReadMessages},
 	{"/acts", "Acts", "t", identity.ReadActs},
 	{"/requests", "Requests", "q", identity.ReadRequests},
+	{"/access", "Keys and settings", "k", identity.ReadAccess},
+	{"/people", "People", "l", identity.ReadPeople},
 }
 
 // nav is the navigation of a site, as far as the visitor's role goes.

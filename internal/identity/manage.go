@@ -200,16 +200,22 @@ type Listed struct {
 const (
 	selectPeople = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> '',
 		coalesce((SELECT max(s.used_at) FROM sessions s WHERE s.person = p.id), 0)
-		FROM people p LEFT JOIN factors f ON f.person = p.id ORDER BY p.email LIMIT $1`
+		FROM people p LEFT JOIN factors f ON f.person = p.id
+		WHERE ($2 = '' OR EXISTS (SELECT 1 FROM memberships m WHERE m.person = p.id AND m.tenant = $2)) AND ($3 = '' OR p.id = $3) ORDER BY p.email LIMIT $1`
 	selectRoles = `SELECT person, tenant, role FROM memberships ORDER BY tenant`
 )
 
 // People lists the people by their addresses, at most limit.
 func (i *Identity) People(ctx context.Context, limit int) (list []Listed, err error) {
+	return i.Members(ctx, "", "", limit)
+}
+
+// Members lists the people with a role at a tenant (empty: all people), or the one of them with an id, at most limit.
+func (i *Identity) Members(ctx context.Context, tenant, id string, limit int) (list []Listed, err error) {
 	err = i.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
 		list = nil
 		at := map[string]int{}
-		if err := tx.Query(selectPeople, []any{limit}, func(r *db.Row) error {
+		if err := tx.Query(selectPeople, []any{limit, tenant, id}, func(r *db.Row) error {
 			var l Listed
 			err := r.Scan(&l.ID, &l.Email, &l.Name, &l.CreatedAt, &l.DisabledAt, &l.HasPassword, &l.HasFactor, &l.SeenAt)
 			at[l.ID] = len(list)

@@ -1,0 +1,191 @@
+package app
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/requestlog"
+)
+
+// enlists makes somebody of an account who is signed in with a second factor.
+func (b *browsed) enlists(email, tenant string, role identity.Role) identitytest.One {
+	b.t.Helper()
+	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Tenant: tenant, Role: role})
+}
+
+// ordered sends the form of an order as its page has it, and gives the page of the act.
+func (b *browsed) ordered(path string, pairs ...string) string {
+	b.t.Helper()
+	id := b.want(http.StatusOK, path).hidden(b.t, "id")
+	p := b.post(http.StatusSeeOther, path, append(pairs, "id", id, "reason", "as agreed")...)
+	return p.Header.Get("Location")
+}
+
+// The owner asks for a key that pays, the admin approves, and the owner alone sees it, once.
+func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	owner, admin := b.enlists("owner@adom.example", shop.ID, identity.Owner), b.enlists("admin@adom.example", shop.ID, identity.Admin)
+	operator := b.joins("boss@example.com", identity.Owner)
+	b.clock.Advance(identity.Freshness)
+	app := "/app/" + shop.ID
+	b.as(owner)
+	b.want(http.StatusOK, app+"/access", "No keys yet", "No address is listed", "Make a key")
+	b.post(http.StatusUnprocessableEntity, app+"/keys/new", "id", "x", "reason", "x", "scopes", "everything")
+	act := b.ordered(app+"/keys/new", "scopes", "payout read", "member", "till 4")
+	b.want(http.StatusOK, act, "Waits for a second person", "payout", "till 4", "Withdraw it")
+	b.want(http.StatusOK, app, "Made by you, and not checked yet", act)
+	b.post(http.StatusNotFound, act+"/reveal")
+	b.as(operator)
+	b.want(http.StatusNotFound, strings.Replace(act, app, "/ops", 1))
+	if p := b.want(http.StatusOK, "/ops/acts"); strings.Contains(p.text, "till 4") {
+		t.Error("an account's own act is on the page of the installation")
+	}
+	b.post(http.StatusNotFound, act+"/approve")
+	b.as(admin)
+	b.want(http.StatusOK, app+"/acts", "Waits for your check", act)
+	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
+	if p := b.want(http.StatusOK, act, "Done"); strings.Contains(p.text, "Show it") {
+		t.Error("the checker is offered the key")
+	}
+	b.post(http.StatusForbidden, act+"/reveal")
+	b.as(owner)
+	b.want(http.StatusOK, act, "Show it")
+	p := b.post(http.StatusOK, act+"/reveal")
+	_, rest, found := strings.Cut(p.text, "mk_live_")
+	if !found {
+		t.Fatal(p.text)
+	}
+	caller, err := b.access.Authenticate(t.Context(), "mk_live_"+rest[:49])
+	if err != nil || caller.Tenant != shop.ID || caller.Can(access.Airtime) || !caller.Can(access.Payout) {
+		t.Fatalf("%+v, %v", caller, err)
+	}
+	b.clock.Advance(time.Minute)
+	b.post(http.StatusGone, act+"/reveal")
+	b.want(http.StatusOK, app+"/access", "till 4", "active")
+	revoked := b.ordered(app + "/keys/" + caller.KeyID + "/revoke")
+	b.want(http.StatusOK, revoked, "Done")
+	b.clock.Advance(access.Freshness)
+	if _, err := b.access.Authenticate(t.Context(), "mk_live_"+rest[:49]); err == nil {
+		t.Fatal("works still")
+	}
+}
+
+// An address that was refused is allowed from the page that shows it.
+func TestAnAddressThatWasRefusedIsAllowedFromItsPage(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	owner := b.enlists("owner@adom.example", shop.ID, identity.Owner)
+	b.clock.Advance(identity.Freshness)
+	b.requests.Record(requestlog.Request{Tenant: shop.ID, Method: http.MethodPost, Endpoint: "/api/v1/payment-api/send/mobilemoney", Status: http.StatusForbidden, Code: "ip_not_whitelisted", Origin: "203.0.113.9", At: b.clock.Now()})
+	if err := b.requests.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	app := "/app/" + shop.ID
+	b.as(owner)
+	b.want(http.StatusOK, app+"/access", "203.0.113.9", app+"/addresses?add=203.0.113.9")
+	p := b.want(http.StatusOK, app+"/addresses?add=203.0.113.9", `value="203.0.113.9"`)
+	b.post(http.StatusUnprocessableEntity, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9/8", "reason", "x")
+	act := "/app/" + shop.ID + "/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9", "reason", "the new till").leads(t, act)
+	b.want(http.StatusOK, act, "Done")
+	b.clock.Advance(access.Freshness)
+	if allowed, err := b.access.PayoutIPAllowed(t.Context(), shop.ID, netip.MustParseAddr("203.0.113.9")); err != nil || !allowed {
+		t.Fatal(allowed, err)
+	}
+}
+
+// The secret of webhooks is shown to whom the role says, and that it was is in the audit log.
+func TestTheSecretOfWebhooksIsShownAndThatIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	developer, support := b.enlists("dev@adom.example", shop.ID, identity.Developer), b.enlists("sup@adom.example", shop.ID, identity.Support)
+	boss := b.joins("boss@example.com", identity.Owner)
+	b.clock.Advance(identity.Freshness)
+	app := "/app/" + shop.ID
+	secret, err := b.webhooks.Secret(t.Context(), shop.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.as(support)
+	b.post(http.StatusForbidden, app+"/secret/reveal")
+	b.as(boss)
+	b.post(http.StatusNotFound, app+"/secret/reveal") // an operator who looks changes and reveals nothing
+	b.as(developer)
+	if p := b.want(http.StatusOK, app+"/access"); strings.Contains(p.text, secret.Current) {
+		t.Error("shown before it was asked for")
+	}
+	if p := b.post(http.StatusOK, app+"/secret/reveal"); !strings.Contains(p.text, secret.Current) {
+		t.Fatal(p.text)
+	}
+	b.clock.Advance(identity.StepUpLasts)
+	b.post(http.StatusSeeOther, app+"/secret/reveal")
+	b.as(boss)
+	b.want(http.StatusOK, "/ops/audit?action=webhook.reveal", "dev@adom.example")
+}
+
+// A person is invited on pages, gets the link that the maker saw, and is kept out again.
+func TestAPersonIsInvitedOnPages(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	boss, kofi := b.joins("boss@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	b.clock.Advance(identity.Freshness)
+	b.as(boss)
+	act := b.ordered("/ops/people/invite", "email", "Owner@adom.example", "name", "Ama <b>", "role", "owner", "tenant", shop.ID)
+	b.as(kofi)
+	b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Ama &lt;b&gt;").hidden(t, "digest")).leads(t, act)
+	b.as(boss)
+	p := b.post(http.StatusOK, act+"/reveal")
+	_, token, found := strings.Cut(p.text, "https://makola.example/first?t=")
+	if !found {
+		t.Fatal(p.text)
+	}
+	b.forget()
+	b.http.Jar = held{}
+	b.want(http.StatusOK, "/first?t="+token[:43], "owner@adom.example")
+	b.as(boss)
+	people, err := b.identity.Members(t.Context(), shop.ID, "", 10)
+	if err != nil || len(people) != 1 || people[0].Memberships[0].Role != identity.Owner {
+		t.Fatal(people, err)
+	}
+	b.want(http.StatusOK, "/ops/people", "owner@adom.example", "owner of Adom Stores")
+	out := b.ordered("/ops/people/" + people[0].ID + "/disable")
+	b.want(http.StatusOK, out, "Waits for a second person")
+}
+
+// Settings of an account: an operator's limits by two people, a block by compliance at once, its own by itself.
+func TestSettingsOfAnAccountOnPages(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	maker, esi := b.joins("ama@example.com", identity.Operations), b.joins("esi@example.com", identity.Compliance)
+	b.joins("kofi@example.com", identity.Approver)
+	owner := b.enlists("owner@adom.example", shop.ID, identity.Owner)
+	b.clock.Advance(identity.Freshness)
+	ops := "/ops/tenants/" + shop.ID
+	b.as(maker)
+	b.want(http.StatusOK, ops, "Keys and settings")
+	b.want(http.StatusOK, b.ordered(ops+"/settings", "transfer_limit", "20000.00", "collections", "on"), "Waits for a second person", "20000.00")
+	b.want(http.StatusOK, b.ordered("/ops/tenants/new", "name", "New Shop", "mode", "live", "collections", "on"), "Waits for a second person", "New Shop")
+	b.as(esi)
+	b.want(http.StatusForbidden, ops+"/settings")
+	b.want(http.StatusOK, b.ordered(ops+"/block", "blocked", "on"), "Done")
+	b.clock.Advance(time.Second)
+	b.as(owner)
+	b.want(http.StatusOK, b.ordered("/app/"+shop.ID+"/settings", "fee_bearer", "customer", "transfer_limit", "1000000.00"), "Done", "fee_bearer")
+	b.clock.Advance(time.Second)
+	after, err := b.tenants.Get(t.Context(), shop.ID)
+	if err != nil || !after.Blocked || after.FeeBearer != "customer" || after.PayoutLimitWallet != shop.PayoutLimitWallet {
+		t.Fatalf("%+v, %v", after, err)
+	}
+}

@@ -1,0 +1,165 @@
+package console
+
+import (
+	"net/url"
+
+	"github.com/a-h/templ"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// The refused requests that are looked at for addresses, and the addresses that are shown of them.
+const (
+	lookedRequests = 200
+	shownAddresses = 10
+)
+
+var (
+	keyColumns     = []page.Column{{Name: "Key"}, {Name: "State"}, {Name: "Whose", Minor: true}, {Name: "Scopes"}, {Name: "Made", Minor: true}, {Name: ""}}
+	addressColumns = []page.Column{{Name: "Address"}, {Name: "Refused"}, {Name: ""}}
+	senderColumns  = []page.Column{{Name: "Name"}, {Name: "Customer"}, {Name: "For"}, {Name: "Comes near", Minor: true}, {Name: "Asked", Minor: true}, {Name: ""}}
+)
+
+// accountBase is where the pages about an account begin, on either site.
+func (v *visit) accountBase(t tenant.Tenant) string {
+	if v.route.Site == tenants {
+		return "/app/" + t.ID
+	}
+	return "/ops/tenants/" + t.ID
+}
+
+// accessOf is what the page of keys, addresses and settings shows.
+type accessOf struct {
+	base           string
+	keys, refused  []page.Row
+	addresses      []page.Fact
+	settings       []page.Fact
+	may            func(p identity.Permission) bool
+	changeSettings identity.Permission
+}
+
+// accessPage shows by what an account is reached: keys, addresses, the secret of webhooks, settings.
+func accessPage(v *visit) (answer, error) {
+	t, err := v.subject()
+	if err != nil {
+		return answer{}, err
+	}
+	a := accessOf{base: v.accountBase(t), may: v.can, changeSettings: identity.MakeTenants}
+	if v.route.Site == tenants {
+		a.changeSettings = identity.MakeSettings
+	}
+	keys, err := v.console.Access.Keys(v.ctx, t.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	for i := len(keys) - 1; i >= 0; i-- {
+		a.keys = append(a.keys, v.keyRow(a.base, keys[i]))
+	}
+	list, err := v.console.Access.PayoutIPs(v.ctx, t.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, p := range list {
+		a.addresses = append(a.addresses, page.Fact{Name: "From", Value: page.ID(p.String())})
+	}
+	for _, s := range acts.Settings() {
+		a.settings = append(a.settings, page.Fact{Name: s.Label, Value: page.Text(s.Of(t))})
+	}
+	a.refused, err = v.refusedAddresses(t, a.base)
+	return answer{title: "Keys and settings", body: accessBody(t, a)}, err
+}
+
+func (v *visit) keyRow(base string, k access.Key) page.Row {
+	state := k.State(v.console.Clock.Now())
+	tone, do := page.Declined, page.Text("")
+	if state == "active" {
+		tone = page.Good
+		if v.can(identity.MakeKeys) {
+			here := base + "/keys/" + k.ID
+			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
+		}
+	}
+	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(k.Member), page.Text(scopeText(k.Scopes)), page.Time(k.CreatedAt), do}}
+}
+
+// refusedAddresses are the addresses whose payouts were refused of late because they are not listed.
+func (v *visit) refusedAddresses(t tenant.Tenant, base string) (rows []page.Row, err error) {
+	found, err := v.console.Requests.List(v.ctx, requestlog.Filter{Tenant: t.ID, Status: 403, Limit: lookedRequests})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, r := range found.Requests {
+		if r.Code != "ip_not_whitelisted" || r.Origin == "" || seen[r.Origin] || len(rows) == shownAddresses {
+			continue
+		}
+		seen[r.Origin] = true
+		do := page.Text("")
+		if v.can(identity.MakeAddresses) {
+			do = page.Anchor(base+"/addresses?add="+url.QueryEscape(r.Origin), "Allow this")
+		}
+		rows = append(rows, page.Row{Cells: []templ.Component{page.ID(r.Origin), page.Time(r.At), do}})
+	}
+	return rows, nil
+}
+
+// revealSecret shows the secret that signs an account's webhooks, after it is written down that it was.
+func revealSecret(v *visit) (answer, error) {
+	t, err := v.subject()
+	if err != nil {
+		return answer{}, err
+	}
+	v.formPage = v.accountBase(t) + "/access"
+	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
+		return answer{}, err
+	}
+	if err := v.console.Audit.Record(v.ctx, audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "webhook.reveal", Tenant: t.ID, Subject: t.ID}); err != nil {
+		return answer{}, err
+	}
+	s, err := v.console.Webhooks.Secret(v.ctx, t.ID)
+	facts := []page.Fact{{Name: "Signs now", Value: page.Copyable(s.Current)}}
+	if s.Former != "" {
+		facts = append(facts, page.Fact{Name: "Signs, too, until " + page.When(s.FormerUntil), Value: page.Copyable(s.Former)})
+	}
+	return answer{title: "Secret of webhooks", body: secretBody("Secret of webhooks", "With it your receiver checks that a webhook is ours. That you saw it is in the audit log.", facts, v.formPage)}, err
+}
+
+// revealMade shows the maker of an act what it made: the text of a key, or a link.
+func revealMade(v *visit) (answer, error) {
+	v.formPage = v.actPath()
+	text, err := v.console.Acts.Reveal(v.ctx, v.by(), v.r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := v.console.Acts.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
+	title, lead := "The API key", "It is not stored and will not be shown again. Copy it now to where it is used."
+	if a.Kind == acts.KindInvite || a.Kind == acts.KindReset {
+		text = v.console.PublicURL + "/first?t=" + text
+		title, lead = "The link", "It works once, for 24 hours. Give it to the person by a way that you trust; it will not be shown again."
+	}
+	return answer{title: title, body: secretBody(title, lead, []page.Fact{{Name: title, Value: page.Copyable(text)}}, v.formPage)}, err
+}
+
+// senderList lists the sender IDs that wait for a review.
+func senderList(v *visit) (answer, error) {
+	list, err := v.console.Senders.Waiting(v.ctx, pageRows)
+	if err != nil {
+		return answer{}, err
+	}
+	l := page.List{Title: "Sender IDs", Lead: "Names that customers ask for and that wait for a review, the oldest first.", Columns: senderColumns, Empty: page.Empty{Title: "Nothing waits", Text: "Names that customers ask for appear here."}}
+	for _, s := range list {
+		do := page.Text("")
+		if v.can(identity.ReviewSenders) {
+			do = page.Join(page.Anchor("/ops/senders/"+s.ID+"/approve", "Approve"), page.Text(" "), page.Anchor("/ops/senders/"+s.ID+"/reject", "Reject"))
+		}
+		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(s.Name), page.Text(v.nameOf(s.Tenant)), page.Text(s.Description), page.Text(senderid.Near(s.Name)), page.Time(s.CreatedAt), do}})
+	}
+	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
