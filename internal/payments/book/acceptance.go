@@ -2,7 +2,6 @@ package book
 
 import (
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
@@ -41,9 +40,6 @@ type Shortfall struct {
 	Amount  money.Pesewas
 	Charges money.Pesewas
 }
-
-// rowsOf is about how many rows one request writes.
-const rowsOf = 4
 
 // acceptOne judges an acceptance inside the transaction, under the locks, and
 // adds what it writes. The verdict counts in what the requests before it in the
@@ -121,19 +117,4 @@ func (b *batch) open(pay *Payment, e Event) error {
 		b.byKey[idempotencyOf(*pay)] = pay
 	}
 	return nil
-}
-
-// asset is the money of a mode.
-func asset(mode string) ledger.Asset {
-	if mode == "live" {
-		return ledger.GHS
-	}
-	return ledger.TestGHS
-}
-
-// Money is the asset that the payment moves.
-func (p Payment) Money() ledger.Asset { return asset(p.Mode) }
-
-func walletOf(p Payment) ledger.Key {
-	return ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Tenant)}
 }

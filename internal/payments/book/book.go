@@ -9,7 +9,7 @@
 //
 // Files, from a request down to a row:
 //
-//	book.go                     the book, what only reads it (Reader), and its hooks
+//	book.go, reader.go          the book with its hooks, and what only reads it
 //	payment.go, states.go       one payment, and the table of its states
 //	acceptance.go               a request to accept a payment, judged under the locks
 //	repeated_requests.go        what a repeated request is answered
@@ -66,19 +66,6 @@ type Hooks struct {
 	Opened func(memo any, pay Payment)
 	// Closed hears after the COMMIT that the payment with this id is final.
 	Closed func(id string)
-}
-
-// Reader reads payments. It is safe for concurrent use.
-type Reader struct {
-	db     *db.DB
-	ledger *ledger.Ledger
-	clock  *clock.Clock
-}
-
-// NewReader reads the payments of a database. Without a ledger it answers all but
-// Check and the float.
-func NewReader(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Reader {
-	return &Reader{db: d, ledger: l, clock: c}
 }
 
 // Book is the one writer of payments: it accepts, marks and settles them. It is

@@ -23,11 +23,6 @@ type Contradiction struct {
 	At      time.Time
 }
 
-type contradicted struct {
-	id string
-	Contradiction
-}
-
 // contradicts keeps a word against the last one.
 func (b *batch) contradicts(row Payment, s *Settlement) {
 	b.contradictions = append(b.contradictions, contradicted{NewID(s.At), Contradiction{
@@ -147,4 +142,9 @@ func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission mone
 		return nil // booked before, or the next look books it
 	}
 	return err
+}
+
+type contradicted struct {
+	id string
+	Contradiction
 }

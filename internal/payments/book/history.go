@@ -124,14 +124,6 @@ func byReference(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
 	return rows, 1, nil
 }
 
-func appendPayment(rows *[]Payment) func(*db.Row) error {
-	return func(r *db.Row) error {
-		pay, err := scanPayment(r)
-		*rows = append(*rows, pay)
-		return err
-	}
-}
-
 const (
 	historyAt = `SELECT ` + paymentColumns + ` FROM payments
 WHERE tenant = $1 AND kind = $2 AND seq IN (SELECT value FROM ints($3)) ORDER BY seq DESC`
@@ -161,19 +153,8 @@ func (rd *Reader) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, er
 	return rows, total, err
 }
 
-// listOf is the list that a payment is in.
-func listOf(p Payment) history.List { return history.List{Tenant: p.Tenant, Kind: string(p.Kind)} }
-
 // finals are the statuses that the histories count.
 var finals = []string{string(StatusSuccess), string(StatusFailed), string(StatusDeclined), string(StatusInvalid)}
-
-// counted is a status as the histories count it: an open one is not.
-func (s Status) counted() string {
-	if s.Open() {
-		return ""
-	}
-	return string(s)
-}
 
 // storedStatus is the status behind a word; an open payment has one word by
 // its kind. ok is false when no payment of the kind ever reads so.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/makola/makola/internal/history"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -230,11 +232,6 @@ const (
 	AccountAgent      = "agent"
 )
 
-// late says that a payment became final long after its acceptance.
-func (p Payment) SettledLate() bool {
-	return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > RecheckSlack
-}
-
 // debit is what acceptance takes out of the wallet.
 func (p Payment) debit() money.Pesewas {
 	switch {
@@ -244,4 +241,30 @@ func (p Payment) debit() money.Pesewas {
 		return p.Amount
 	}
 	return p.Held()
+}
+
+// asset is the money of a mode.
+func asset(mode string) ledger.Asset {
+	if mode == "live" {
+		return ledger.GHS
+	}
+	return ledger.TestGHS
+}
+
+// Money is the asset that the payment moves.
+func (p Payment) Money() ledger.Asset { return asset(p.Mode) }
+
+func walletOf(p Payment) ledger.Key {
+	return ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Tenant)}
+}
+
+// listOf is the list that a payment is in.
+func listOf(p Payment) history.List { return history.List{Tenant: p.Tenant, Kind: string(p.Kind)} }
+
+// counted is a status as the histories count it: an open one is not.
+func (s Status) counted() string {
+	if s.Open() {
+		return ""
+	}
+	return string(s)
 }

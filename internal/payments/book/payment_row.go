@@ -84,6 +84,8 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "sending_at", Int: func(p *Payment) int64 { return db.Micros(p.SendingAt) }},
 }
 
+const paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1))`
+
 const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`
 
 // get reads one payment; found is false where there is none.
@@ -118,4 +120,12 @@ func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pa
 		})
 	})
 	return pay, found, err
+}
+
+func appendPayment(rows *[]Payment) func(*db.Row) error {
+	return func(r *db.Row) error {
+		pay, err := scanPayment(r)
+		*rows = append(*rows, pay)
+		return err
+	}
 }

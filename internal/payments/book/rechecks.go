@@ -49,8 +49,6 @@ ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
 
 	// The range is what an index finds, whatever the plan makes of the rest.
 	looksDone = `DELETE FROM payment_looks WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`
-
-	paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1))`
 )
 
 // A SweptList is a list of payments (of one tenant and kind) that has grown since it was
@@ -125,4 +123,9 @@ func (bk *Book) Rechecked(ctx context.Context, done, again []Recheck) error {
 // RecheckLater adds a recheck in the caller's transaction.
 func (bk *Book) RecheckLater(tx *db.Tx, again Recheck) {
 	db.Insert(tx, "payment_looks", recheckColumns, []Recheck{again})
+}
+
+// late says that a payment became final long after its acceptance.
+func (p Payment) SettledLate() bool {
+	return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > RecheckSlack
 }

@@ -94,3 +94,6 @@ func (l *lanes) close() {
 		one.Close()
 	}
 }
+
+// rowsOf is about how many rows one request writes.
+const rowsOf = 4

@@ -1,0 +1,20 @@
+package book
+
+import (
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+)
+
+// Reader reads payments. It is safe for concurrent use.
+type Reader struct {
+	db     *db.DB
+	ledger *ledger.Ledger
+	clock  *clock.Clock
+}
+
+// NewReader reads the payments of a database. Without a ledger it answers all but
+// Check and the float.
+func NewReader(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Reader {
+	return &Reader{db: d, ledger: l, clock: c}
+}
