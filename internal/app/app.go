@@ -19,6 +19,7 @@
 //	people.go                      what the console is given, and its first link
 //	demo.go, simulator.go          development: an account with money; the simulator
 //	banner.go, ready.go            what a start prints, for people and for programs
+//	notify.go                      what systemd is told
 package app
 
 import (
@@ -48,6 +49,8 @@ type Options struct {
 	Log     *slog.Logger // nil: none
 	Clock   *clock.Clock // nil: the machine's
 	Faults  *db.Faults   // nil outside tests
+	// Supervisor is what started this process and watches it.
+	Supervisor Supervisor
 	// BooksEvery is how often the books are checked; zero: every ten minutes.
 	BooksEvery time.Duration
 	// Lease is how long this node may be silent before others take its jobs; zero: the queue's default.
@@ -88,7 +91,7 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	}
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
-	err := a.rise(ctx, a.settle, a.lockFolder, a.bind, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.invite, a.greet, a.announce)
+	err := a.rise(ctx, a.settle, a.lockFolder, a.bind, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.invite, a.greet, a.announce, a.supervise)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) er
 	return nil
 }
 
-// announce writes the ready file. It is the last step: who reads the file may interrupt a server that has started.
+// announce writes the ready file. It comes after everything else but the supervisor: who reads the file may interrupt a server that has started.
 func (a *App) announce(context.Context) error {
 	if a.cfg.ReadyFile == "" {
 		return nil
@@ -150,6 +153,7 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-a.failed:
 	}
+	a.tell("STOPPING=1")
 	a.log.Info(draining, "notice", a.cfg.Notice(), "drain_for", a.cfg.DrainFor)
 	a.notice(context.WithoutCancel(ctx))
 	return errors.Join(err, a.end(ctx))

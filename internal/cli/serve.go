@@ -11,8 +11,10 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
@@ -56,11 +58,22 @@ func (c *serveCommand) Run(e *env) error {
 	collectLess(gcPercent)
 	limitMemory(c.Database != "")
 	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
-	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log})
+	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log, Supervisor: supervisor(os.Getpid(), os.Getenv)})
 	if err != nil {
 		return serveProblem(err)
 	}
 	return a.Run(e.ctx)
+}
+
+// supervisor is what systemd says in the environment of the process that it started.
+func supervisor(pid int, getenv func(string) string) app.Supervisor {
+	s := app.Supervisor{Socket: getenv("NOTIFY_SOCKET")}
+	if of := getenv("WATCHDOG_PID"); of == "" || of == strconv.Itoa(pid) {
+		if micros, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil {
+			s.Watchdog = time.Duration(micros) * time.Microsecond
+		}
+	}
+	return s
 }
 
 // readable refuses secrets of a production server that other users of the machine can read: in the list of processes, or in

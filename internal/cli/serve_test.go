@@ -11,11 +11,28 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 )
+
+// What the environment says to another process of the same service is not for the server.
+func TestTheSupervisorIsThatOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	environment := map[string]string{"NOTIFY_SOCKET": "@s", "WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "7"}
+	getenv := func(name string) string { return environment[name] }
+	if got, want := supervisor(7, getenv), (app.Supervisor{Socket: "@s", Watchdog: time.Minute}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := supervisor(8, getenv); got.Watchdog != 0 {
+		t.Errorf("another process's watchdog: %+v", got)
+	}
+	if got := supervisor(7, func(string) string { return "" }); got != (app.Supervisor{}) {
+		t.Errorf("without systemd: %+v", got)
+	}
+}
 
 // A server that an operator can help to start says how, and does not say that something went wrong.
 func TestServersThatCannotStart(t *testing.T) {
