@@ -17,6 +17,7 @@
 //	collections.go, payouts.go, airtime.go, bundles.go, sms.go, contacts.go
 //	                               the endpoints of one product each
 //	lists.go, limits.go            what an account is, has and may
+//	requests.go                    requests that were refused
 //	history.go                     pages of payments
 //	render.go, write.go            what answers share; one JSON value
 //	refusal.go                     the status and the body of an error
@@ -25,6 +26,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -89,6 +91,8 @@ type Deps struct {
 	// Refused is told of every request under /api/v1 that was refused or failed,
 	// when it is over; it may be nil. It must not block.
 	Refused func(requestlog.Request)
+	// FindRefused finds such requests of a tenant by their request id.
+	FindRefused func(ctx context.Context, tenant, requestID string) ([]requestlog.Request, error)
 }
 
 // Seen is one request for the metrics. Route is a path of the table and Method

@@ -56,6 +56,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Limit: access.NameLimit(), Body: moneyBody, handle: walletName},
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
 		{Method: http.MethodGet, Path: "account-api/limits", Scope: access.Read, Body: moneyBody, handle: limits},
+		{Method: http.MethodGet, Path: "account-api/requests/{request_id}", Scope: access.Webhooks, Body: moneyBody, handle: refusedRequests},
 
 		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
 		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Spends: true, Scope: access.Airtime, Body: moneyBody, Reference: "transaction_id", handle: sendAirtime},

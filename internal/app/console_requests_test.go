@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/requestlog"
 )
@@ -69,4 +71,29 @@ func TestRefusedRequestsAreTheTenantsOwn(t *testing.T) {
 	b.want(http.StatusOK, "/app/"+other+"/search?q=req_of_demo_0002", "Nothing found")
 	b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Finance})
 	b.want(http.StatusOK, "/app/"+demoTenant+"/search?q=req_of_demo_0002", "Nothing found")
+}
+
+// The interface, too, answers an account about its own requests alone.
+func TestTheInterfaceFindsAnAccountsOwnRefusedRequestsAlone(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.refusedOnce(b.ready.APIKey, "req_of_demo_0003")
+	other := b.another()
+	key, err := b.access.Mint(access.NewKey{Tenant: other.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.db.Write(t.Context(), func(tx *db.Tx) error { b.access.CreateKey(tx, key); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{b.ready.APIKey: http.StatusOK, key.Text: http.StatusNotFound, "": http.StatusUnauthorized} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.ready.APIURL+"/account-api/requests/req_of_demo_0003", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Api-Key", text)
+		if p := b.read(r); p.StatusCode != want {
+			t.Errorf("it answers %d, not %d: %s", p.StatusCode, want, p.text)
+		}
+	}
 }
