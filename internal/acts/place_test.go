@@ -64,6 +64,9 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 				t.Error("the store takes what is done elsewhere")
 			}
 		}
+		elsewhere := owner // its maker, who also has a page of the installation open
+		elsewhere.Place = identity.Installation
+		f.refused(f.Approval.Withdraw(t.Context(), elsewhere, act), problem.NotFound, "act_not_found")
 		if err := approve(admin, f.tenant.ID); err != nil {
 			t.Fatal(err)
 		}
