@@ -441,7 +441,7 @@ func TestWhomAPauseTurnsAway(t *testing.T) {
 	}
 	for path, op := range map[string]route.Operation{"collect-now": route.Collect, "top-up-now": route.TopUp} {
 		h.api.add(Route{Method: http.MethodGet, Path: "probe/" + path, Scope: access.Read, handle: func(c *call) error {
-			_, err := routes.Choose(c.ctx, op, "MTN", h.tenant, string(tenant.Test))
+			_, _, err := routes.Choose(c.ctx, op, "MTN", h.tenant, string(tenant.Test))
 			return err
 		}})
 	}

@@ -80,7 +80,7 @@ func (e *Enquiries) name(ctx context.Context, tenantID string, op route.Operatio
 	if err != nil {
 		return "", err
 	}
-	rails, err := e.routes.Choose(ctx, op, channel, t.ID, string(t.Mode))
+	rails, _, err := e.routes.Choose(ctx, op, channel, t.ID, string(t.Mode))
 	if err != nil {
 		return "", err
 	}

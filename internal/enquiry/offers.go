@@ -50,7 +50,7 @@ func (e *Enquiries) Offers(ctx context.Context, tenantID, serviceID string, numb
 	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
 		return nil, "", problem.Field("phone_number", msisdn.ErrNumber.Error())
 	}
-	rails, err := e.routes.Choose(ctx, route.Offers, string(service.Network), t.ID, string(t.Mode))
+	rails, _, err := e.routes.Choose(ctx, route.Offers, string(service.Network), t.ID, string(t.Mode))
 	if err != nil {
 		return nil, "", err
 	}

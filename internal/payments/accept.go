@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 )
 
@@ -22,8 +23,9 @@ type acceptance struct {
 	waits bool
 	// claimed: an operator's claim, adopted where a provider has it, and nothing else.
 	claimed bool
-	tracked *tracked // made by prepare; nil for what has no job
-	reply   *reply   // nil where no request waits
+	probe   *route.Probe // of the rail that prepare chose; nil unless its breaker is half-open
+	tracked *tracked     // made by prepare; nil for what has no job
+	reply   *reply       // nil where no request waits
 }
 
 // accept takes a payment in through the lane of its wallet: row, place in its
@@ -31,7 +33,12 @@ type acceptance struct {
 // refusals are *problem.Error: InsufficientFunds, Duplicate (Data is the
 // existing Payment), InProgress, Invalid, Unavailable. None of them leaves a
 // row.
-func (p *Payments) accept(ctx context.Context, a *acceptance) (book.Accepted, error) {
+func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepted, err error) {
+	defer func() {
+		if err != nil || done.Replayed || a.Adopted {
+			a.probe.GiveBack(ctx) // nothing is submitted
+		}
+	}()
 	if err := p.prepare(ctx, a); err != nil {
 		// What was asked before has its answer even while nothing is served.
 		if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
@@ -45,7 +52,7 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (book.Accepted, er
 		}
 		return book.Accepted{}, err
 	}
-	done, err := p.book.Accept(ctx, &a.Acceptance)
+	done, err = p.book.Accept(ctx, &a.Acceptance)
 	if errors.Is(err, db.ErrUnique) {
 		// The same Reference under another secret, which makes another
 		// ProviderReference of it.
@@ -90,15 +97,18 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		}
 		return nil
 	}
-	if err := p.chooseRail(ctx, pay, a.field); err != nil {
+	var err error
+	if a.probe, err = p.chooseRail(ctx, pay, a.field); err != nil {
 		return err
 	}
 	p.mint(pay, now)
 	pay.Status = book.StatusPending
 	if c := a.Child; c != nil {
-		if err := p.chooseRail(ctx, c, a.childField); err != nil {
+		probe, err := p.chooseRail(ctx, c, a.childField)
+		if err != nil {
 			return err
 		}
+		probe.GiveBack(ctx) // the child is submitted once its parent is paid
 		p.mint(c, now)
 		c.Status = book.StatusWaiting
 		c.Parent, pay.Child = pay.ID, c.ID
@@ -111,25 +121,22 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 	return nil
 }
 
-func (p *Payments) chooseRail(ctx context.Context, pay *book.Payment, field string) error {
+// chooseRail gives a payment the best rail of now, or looks whether the one that it has may be used. The probe is of that
+// rail, and must be given back unless the payment is submitted.
+func (p *Payments) chooseRail(ctx context.Context, pay *book.Payment, field string) (probe *route.Probe, err error) {
 	op, channel := operation(*pay)
-	rails, err := p.routes.Choose(ctx, op, channel, pay.Tenant, pay.Mode)
-	if err != nil {
-		if e := problem.From(err); e.Code == "not_served" && field != "" {
-			return problem.Field(field, "is not served at the moment")
-		}
-		return err
-	}
-	if pay.Rail == "" {
-		pay.Rail = rails[0].Name
-		return nil
-	}
-	for _, r := range rails {
-		if r.Name == pay.Rail {
-			return nil
+	if pay.Rail != "" {
+		probe, err = p.routes.Admit(ctx, pay.Rail, op, channel, pay.Tenant, pay.Mode)
+	} else {
+		var rails []provider.Rail
+		if rails, probe, err = p.routes.Choose(ctx, op, channel, pay.Tenant, pay.Mode); err == nil {
+			pay.Rail = rails[0].Name
 		}
 	}
-	return problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
+	if err != nil && field != "" && problem.From(err).Code == "not_served" {
+		err = problem.Field(field, "is not served at the moment")
+	}
+	return probe, err
 }
 
 // answering says whether the request that made a payment may still wait for its answer: the payment is a payout that

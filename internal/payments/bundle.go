@@ -62,7 +62,9 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
 		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
 	}
-	if err = p.chooseRail(ctx, &pay, ""); err == nil {
+	probe, err := p.chooseRail(ctx, &pay, "")
+	probe.GiveBack(ctx) // accept takes it again
+	if err == nil {
 		err = p.enquiries.StillOffered(ctx, pay.Mode, service, o)
 	}
 	if err != nil {

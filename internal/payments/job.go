@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 )
 
 // The times of an open payment. Those of the judge are beside it.
@@ -77,6 +78,7 @@ func (p *Payments) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 		return jobs.Done()
 	}
 	r := &run{p: p, t: t, row: row}
+	defer func() { r.holdProbe(ctx, nil) }()
 	rail, ok := p.routes.Rail(row.Rail, row.Mode)
 	if !ok {
 		t.answer()
@@ -109,6 +111,9 @@ type run struct {
 	t    *tracked
 	row  book.Payment
 	rail provider.Rail
+	// probe is what the run holds of a half-open breaker, and gives back if it ends
+	// without a submission.
+	probe *route.Probe
 }
 
 // resume finds what is known of a job's payment: from the transaction that
@@ -239,6 +244,9 @@ func (r *run) call(ctx context.Context) jobs.Outcome {
 	// Whatever becomes of this goroutine from here on, it may have been sent.
 	r.t.stage = stageUnsure
 	r.t.arrived++
+	if r.probe.Of(r.rail) {
+		r.probe = nil // its report ends it
+	}
 	return r.apply(ctx, fromPost, r.p.submit(ctx, r.rail, r.row))
 }
 
@@ -414,10 +422,11 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		return jobs.Outcome{}, false
 	}
 	op, channel := operation(r.row)
-	rails, err := r.p.routes.Choose(ctx, op, channel, r.row.Tenant, r.row.Mode)
+	rails, probe, err := r.p.routes.Choose(ctx, op, channel, r.row.Tenant, r.row.Mode)
 	if err != nil {
 		return jobs.Outcome{}, false
 	}
+	r.holdProbe(ctx, probe)
 	for _, rail := range rails {
 		if rail.Name == r.row.Rail || slices.Contains(r.t.tried, rail.Name) {
 			continue
@@ -463,8 +472,15 @@ func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 // mayUse says whether a rail is neither paused nor failing.
 func (r *run) mayUse(ctx context.Context) bool {
 	op, channel := operation(r.row)
-	rails, err := r.p.routes.Choose(ctx, op, channel, r.row.Tenant, r.row.Mode)
-	return err == nil && slices.ContainsFunc(rails, func(rail provider.Rail) bool { return rail.Name == r.rail.Name })
+	probe, err := r.p.routes.Admit(ctx, r.rail.Name, op, channel, r.row.Tenant, r.row.Mode)
+	r.holdProbe(ctx, probe)
+	return err == nil
+}
+
+// holdProbe keeps a probe until the submission or the end of the run.
+func (r *run) holdProbe(ctx context.Context, probe *route.Probe) {
+	r.probe.GiveBack(ctx)
+	r.probe = probe
 }
 
 // follow asks for a payment that may have been sent.

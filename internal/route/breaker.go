@@ -133,24 +133,75 @@ func why(o provider.Outcome) string {
 
 func (t *Table) announce(k breakerKey, state, why string) {
 	t.log.Warn("provider circuit breaker", "provider", k.provider, "mode", k.mode, "operation", string(k.op), "state", state, "why", why)
+	t.wakePublisher()
+}
+
+// wakePublisher has publishBreakers run soon.
+func (t *Table) wakePublisher() {
 	select {
 	case t.log2db.publish <- struct{}{}:
 	default:
 	}
 }
 
+// A Probe is the one request that a half-open breaker lets through. Its report
+// closes the breaker or opens it again. Until then, and for probeFor at most, every
+// other request is refused.
+type Probe struct {
+	table *Table
+	key   breakerKey
+	until time.Time // names the probe: the row's probe_until
+}
+
+// Of says whether the probe is of a rail; nil is of none.
+func (p *Probe) Of(r provider.Rail) bool {
+	return p != nil && p.key.provider == r.Name && p.key.mode == r.Mode
+}
+
+// GiveBack lets another request try at once: the one that held the probe has
+// submitted nothing. It does nothing on nil, on a probe that was given back, and
+// on one whose time is over. It works after the end of ctx. A probe that cannot be
+// given back is over after probeFor.
+func (p *Probe) GiveBack(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	t, b := p.table, &p.table.breakers
+	b.mu.Lock()
+	if is := b.changed[p.key]; is != nil && is.probeUntil.Equal(p.until) {
+		again := *is
+		again.probeUntil = time.Time{}
+		b.changed[p.key] = &again
+	}
+	if is, ok := b.read[p.key]; ok && is.probeUntil.Equal(p.until) {
+		is.probeUntil = time.Time{}
+		b.read[p.key] = is
+	}
+	b.mu.Unlock()
+	err := t.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
+		_, err := tx.Exec(sqlGiveProbeBack, 0, p.key.mode, p.key.provider, string(p.key.op), db.Micros(p.until))
+		return err
+	})
+	if err != nil {
+		t.log.Warn("provider circuit breaker: probe given back", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
+	}
+	t.wakePublisher() // the row may have been written, with the probe, meanwhile
+}
+
+const sqlGiveProbeBack = `UPDATE provider_breakers SET probe_until = $1
+	WHERE mode = $2 AND provider = $3 AND operation = $4 AND probe_until = $5`
+
 // mayTry reports whether the breaker lets a request through, and otherwise for
 // how long it will not. A half-open one lets a single request of all nodes
-// through, and only when nothing better was found: a probe that is not used is
-// a probe lost.
-func (t *Table) mayTry(ctx context.Context, sw *switches, k breakerKey, first bool) (bool, time.Duration) {
+// through, and only when nothing better was found.
+func (t *Table) mayTry(ctx context.Context, sw *switches, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration) {
 	now := t.clock.Now()
 	b := &t.breakers
 	b.mu.Lock()
 	is, open, ours := b.state(k, sw.breakers)
 	if !open {
 		b.mu.Unlock()
-		return true, 0
+		return true, nil, 0
 	}
 	next := is.until
 	if is.probeUntil.After(next) {
@@ -158,31 +209,35 @@ func (t *Table) mayTry(ctx context.Context, sw *switches, k breakerKey, first bo
 	}
 	if now.Before(next) || !first {
 		b.mu.Unlock()
-		return false, next.Sub(now)
+		return false, nil, next.Sub(now)
 	}
 	// Taken on this node, before asking the others.
-	taken := is
-	taken.probeUntil = now.Add(probeFor)
+	probe := &Probe{table: t, key: k, until: now.Add(probeFor).Truncate(time.Microsecond)}
+	half := is
+	half.probeUntil = probe.until
 	if ours {
-		b.changed[k] = &taken
+		b.changed[k] = &half
 		b.mu.Unlock()
-		return true, 0
+		return true, probe, 0
 	}
-	sw.breakers[k] = taken
+	sw.breakers[k] = half
 	b.mu.Unlock()
-	won, err := t.takeProbe(ctx, k, now)
+	won, err := t.takeProbe(ctx, probe, now)
 	if err != nil {
 		t.log.Warn("provider circuit breaker: probe", "provider", k.provider, "operation", string(k.op), "error", err)
 	}
-	return won, probeFor
+	if !won {
+		return false, nil, probeFor
+	}
+	return true, probe, 0
 }
 
 const sqlTakeProbe = `UPDATE provider_breakers SET probe_until = $1
 	WHERE mode = $2 AND provider = $3 AND operation = $4 AND open_until <= $5 AND probe_until <= $5`
 
-func (t *Table) takeProbe(ctx context.Context, k breakerKey, now time.Time) (won bool, err error) {
+func (t *Table) takeProbe(ctx context.Context, p *Probe, now time.Time) (won bool, err error) {
 	err = t.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Exec(sqlTakeProbe, db.Micros(now.Add(probeFor)), k.mode, k.provider, string(k.op), db.Micros(now))
+		n, err := tx.Exec(sqlTakeProbe, db.Micros(p.until), p.key.mode, p.key.provider, string(p.key.op), db.Micros(now))
 		won = n == 1
 		return err
 	})

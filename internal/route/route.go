@@ -165,43 +165,63 @@ func withBanks(r provider.Rail, c *catalogue) provider.Rail {
 }
 
 // Choose gives the rails that may be tried for an operation now, best first.
-// channel is a network, or for banks one of our bank ids. The error is a
-// problem of kind Unavailable: with code "not_served" when no provider of ours
-// does this at all, with "provider_unavailable" and a RetryAfter when those
-// that do are paused or failing. Do not call it inside a transaction.
-func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, error) {
+// channel is a network, or for banks one of our bank ids. The probe is of the
+// first rail, and nil unless its breaker is half-open. The error is a problem of
+// kind Unavailable: with code "not_served" when no provider of ours does this at
+// all, with "provider_unavailable" and a RetryAfter when those that do are paused
+// or failing. Do not call it inside a transaction.
+func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, *Probe, error) {
+	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
+}
+
+// Admit says whether one rail may be tried for an operation now, as Choose would.
+// A rail that has no route to the channel any more is "not_served".
+func (t *Table) Admit(ctx context.Context, rail string, op Operation, channel, tenant, mode string) (*Probe, error) {
+	_, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool { return r.Name == rail })
+	return probe, err
+}
+
+func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode string, eligible func(provider.Rail) bool) ([]provider.Rail, *Probe, error) {
 	sw, err := t.switches.Get(ctx, struct{}{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var banks *catalogue
 	if op == DisburseBank || op == BankName {
 		if banks, err = t.catalogue.Get(ctx, struct{}{}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	var chosen []provider.Rail
-	serving, wait := t.serving(sw, banks, op, channel, tenant, mode), maxHold
-	for _, r := range serving {
+	var probe *Probe
+	served, wait := false, maxHold
+	for _, r := range t.serving(sw, banks, op, channel, tenant, mode) {
+		if !eligible(r) {
+			continue
+		}
+		served = true
 		if sw.paused(mode, r.Name, op) {
 			continue
 		}
-		ok, until := t.mayTry(ctx, sw, breakerKey{mode, r.Name, op}, len(chosen) == 0)
+		ok, taken, until := t.mayTry(ctx, sw, breakerKey{mode, r.Name, op}, len(chosen) == 0)
 		if !ok {
 			wait = min(wait, until)
 			continue
+		}
+		if taken != nil {
+			probe = taken
 		}
 		chosen = append(chosen, r)
 	}
 	switch {
 	case len(chosen) > 0:
-		return chosen, nil
-	case len(serving) == 0:
-		return nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
+		return chosen, probe, nil
+	case !served:
+		return nil, nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
 	default:
 		p := problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
 		p.RetryAfter = max(wait, time.Second)
-		return nil, p
+		return nil, nil, p
 	}
 }
 

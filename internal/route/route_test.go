@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +49,7 @@ func node(t *testing.T, d *db.DB, c *clock.Clock) *route.Table {
 
 func names(t *testing.T, table *route.Table, op route.Operation, channel, tenant string) string {
 	t.Helper()
-	chosen, err := table.Choose(t.Context(), op, channel, tenant, "test")
+	chosen, _, err := table.Choose(t.Context(), op, channel, tenant, "test")
 	var p *problem.Error
 	if errors.As(err, &p) {
 		return p.Code
@@ -104,10 +103,10 @@ func TestEveryChannelHasADefaultRoute(t *testing.T) {
 				t.Errorf("%s %s: %s, want %s", c.op, c.channel, got, c.want)
 			}
 		}
-		if _, err := table.Choose(t.Context(), route.Collect, "MTN", "t1", "live"); !problem.Is(err, problem.Unavailable) {
+		if _, _, err := table.Choose(t.Context(), route.Collect, "MTN", "t1", "live"); !problem.Is(err, problem.Unavailable) {
 			t.Errorf("a live tenant without live rails: %v", err)
 		}
-		chosen, err := table.Choose(t.Context(), route.DisburseBank, bank("040100"), "t1", "test")
+		chosen, _, err := table.Choose(t.Context(), route.DisburseBank, bank("040100"), "t1", "test")
 		if err != nil || chosen[0].Banks[bank("040100")] != "300304" {
 			t.Errorf("GCB is reached under %v, %v", chosen, err)
 		}
@@ -316,7 +315,7 @@ func TestPauseIsSeenByEveryNode(t *testing.T) {
 		write(t, d, func(tx *db.Tx) error {
 			return a.Pause(tx, route.Pause{Mode: "test", Provider: "hubtel", Operation: route.Any, Reason: "audit", Actor: "ama"})
 		})
-		if _, err := a.Choose(t.Context(), route.Collect, "MTN", "t1", "test"); !problem.Is(err, problem.Unavailable) || problem.From(err).RetryAfter < time.Second {
+		if _, _, err := a.Choose(t.Context(), route.Collect, "MTN", "t1", "test"); !problem.Is(err, problem.Unavailable) || problem.From(err).RetryAfter < time.Second {
 			t.Errorf("everything paused: %v", err)
 		}
 		list, err := a.List(t.Context())
@@ -351,184 +350,6 @@ func TestPauseIsSeenByEveryNode(t *testing.T) {
 		})
 		if !problem.Is(err, problem.Invalid) {
 			t.Errorf("a pause of nothing: %v", err)
-		}
-	})
-}
-
-var (
-	unreachable = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "connection refused"}
-	lost        = provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnavailable}
-	accepted    = provider.Outcome{Class: provider.Accepted}
-)
-
-func report(table *route.Table, n int, o provider.Outcome) {
-	for range n {
-		table.Report(provider.Rail{Name: "mtn", Mode: "test"}, route.Collect, o, time.Millisecond)
-	}
-}
-
-func TestBreakerOpensOnFailuresInARow(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		c := clock.NewManual(start)
-		a, b := node(t, d, c), node(t, d, c)
-		report(a, 9, unreachable)
-		report(a, 1, accepted)
-		report(a, 9, lost)
-		report(a, 1, provider.Outcome{Class: provider.Rejected, Clear: true})
-		report(a, 9, provider.Outcome{NotFound: true})
-		report(a, 9, provider.Outcome{Reason: provider.ReasonMismatch})
-		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
-			t.Fatalf("before ten in a row: %s", got)
-		}
-		report(a, 5, lost)
-		report(a, 20, provider.Outcome{Class: provider.Rejected}) // a gateway's: it counts neither way
-		report(a, 5, unreachable)
-		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("this node at once: %s", got)
-		}
-		if got := names(t, a, route.DisburseWallet, "MTN", "t1"); got != "mtn,hubtel" {
-			t.Errorf("another operation: %s", got)
-		}
-		if err := a.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.Advance(time.Second)
-		if got := names(t, b, route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("the other node a second later: %s", got)
-		}
-
-		// A success from before the opening proves nothing, a late failure adds nothing.
-		a.Report(provider.Rail{Name: "mtn", Mode: "test"}, route.Collect, accepted, 2*time.Second)
-		report(b, 9, lost)
-		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("after an old success: %s", got)
-		}
-
-		// Half-open: one request of all nodes.
-		c.Advance(15 * time.Second)
-		probes := 0
-		for range 5 {
-			for _, n := range []*route.Table{a, b} {
-				if names(t, n, route.Collect, "MTN", "t1") == "mtn,hubtel" {
-					probes++
-				}
-			}
-		}
-		if probes != 1 {
-			t.Errorf("%d probes, want 1", probes)
-		}
-		report(b, 1, lost)
-		if err := b.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.Advance(16 * time.Second)
-		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("a failed probe doubles the time: %s", got)
-		}
-		list, err := a.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(list, func(s route.Status) bool { return s.Provider == "mtn" && s.Operation == route.Collect })
-		if list[i].Breaker != "open" || list[i].Why == "" || !list[i].Until.Equal(start.Add(46*time.Second)) {
-			t.Errorf("listed as %+v", list[i])
-		}
-
-		c.Advance(15 * time.Second)
-		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
-			t.Errorf("the second probe: %s", got)
-		}
-		report(a, 1, accepted)
-		if err := a.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.Advance(time.Second)
-		report(a, 9, lost)
-		for _, n := range []*route.Table{a, b} {
-			for range 3 {
-				if got := names(t, n, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
-					t.Errorf("closed again: %s", got)
-				}
-			}
-		}
-	})
-}
-
-func TestResumeClosesTheBreaker(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		c := clock.NewManual(start)
-		table := node(t, d, c)
-		report(table, 10, lost)
-		if err := table.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		write(t, d, func(tx *db.Tx) error {
-			_, err := table.Resume(tx, "test", "mtn", route.Collect)
-			return err
-		})
-		report(table, 9, lost)
-		if got := names(t, table, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
-			t.Errorf("nine failures after resuming: %s", got)
-		}
-		report(table, 1, lost)
-		if got := names(t, table, route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("ten: %s", got)
-		}
-	})
-}
-
-func TestOneProbeOfManyCallers(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		c := clock.NewManual(start)
-		a, b := node(t, d, c), node(t, d, c)
-		report(a, 10, lost)
-		if err := a.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.Advance(16 * time.Second)
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		probes := 0
-		for i := range 80 { // ten times the connections
-			wg.Go(func() {
-				chosen, err := []*route.Table{a, b}[i%2].Choose(t.Context(), route.Collect, "MTN", "t1", "test")
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					t.Error(err)
-				} else if chosen[0].Name == "mtn" {
-					probes++
-				}
-			})
-		}
-		wg.Wait()
-		if probes != 1 {
-			t.Errorf("%d probes, want 1", probes)
-		}
-		// Nobody reports: the probe is given up and the next one tries.
-		c.Advance(31 * time.Second)
-		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
-			t.Errorf("after a probe without a report: %s", got)
-		}
-	})
-}
-
-func TestBreakerWithoutDatabase(t *testing.T) {
-	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-		c := clock.NewManual(start)
-		table := node(t, d, c)
-		_ = names(t, table, route.Collect, "MTN", "t1")
-		f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
-		report(table, 10, lost)
-		if got := names(t, table, route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("the node's own word: %s", got)
-		}
-		f.Decide(nil)
-		if err := table.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := names(t, node(t, d, c), route.Collect, "MTN", "t1"); got != "hubtel" {
-			t.Errorf("another node, once the database is back: %s", got)
 		}
 	})
 }
