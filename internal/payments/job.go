@@ -153,7 +153,7 @@ func (p *Payments) rowOf(ctx context.Context, t *tracked) (book.Payment, error) 
 		t.fresh = nil
 		return *row, nil
 	}
-	row, found, err := p.Get(ctx, t.tenant, t.kind, t.id)
+	row, found, err := p.book.Row(ctx, t.tenant, t.id)
 	if err == nil && !found {
 		err = errors.New("payments: the row of an open payment is not there")
 	}

@@ -78,6 +78,7 @@ type Book struct {
 	watch    *recovery.Watch
 	hooks    Hooks
 	lanes    lanes
+	reads    *readLane
 	counts   counts
 }
 
@@ -85,11 +86,15 @@ type Book struct {
 func New(d Deps, h Hooks) *Book {
 	bk := &Book{Reader: NewReader(d.DB, d.Ledger, d.Clock), jobs: d.Jobs, webhooks: d.Webhooks, tenants: d.Tenants, watch: d.Watch, hooks: h, counts: newCounts()}
 	bk.lanes = bk.newLanes()
+	bk.reads = bk.newReadLane()
 	return bk
 }
 
 // Close waits for the transactions that are under way.
-func (bk *Book) Close() { bk.lanes.close() }
+func (bk *Book) Close() {
+	bk.lanes.close()
+	bk.reads.Close()
+}
 
 // Collectors gives the counters of what was committed, for a registry.
 func (bk *Book) Collectors() []prometheus.Collector {

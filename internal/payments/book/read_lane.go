@@ -1,0 +1,41 @@
+package book
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/lane"
+)
+
+// A readLane reads the rows that runs of jobs go on from. Each open payment's row is
+// read at least once more before it is settled: jobs that come together share one
+// statement, which costs a fraction of one transaction each.
+type readLane = lane.Lane[string, *Payment]
+
+func (bk *Book) newReadLane() *readLane {
+	return lane.New(lane.Options{Systemic: Systemic}, func(ctx context.Context, ids []string) ([]lane.Verdict[*Payment], error) {
+		rows := make(map[string]*Payment, len(ids))
+		err := bk.db.Read(ctx, func(tx *db.Tx) error {
+			return tx.Query(paymentsByID, []any{ids}, func(r *db.Row) error {
+				pay, err := scanPayment(r)
+				rows[pay.ID] = &pay
+				return err
+			})
+		})
+		verdicts := make([]lane.Verdict[*Payment], len(ids))
+		for i, id := range ids {
+			verdicts[i].Value = rows[id]
+		}
+		return verdicts, err
+	})
+}
+
+// Row reads the row of a payment whose job runs on this node; found is false where
+// there is none. It sees everything that was committed before the call.
+func (bk *Book) Row(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
+	row, err := bk.reads.Do(ctx, tenant, 1, id)
+	if row == nil || err != nil || row.Tenant != tenant {
+		return Payment{}, false, err
+	}
+	return *row, true, nil
+}
