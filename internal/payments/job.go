@@ -22,6 +22,7 @@ const (
 	railTime    = time.Minute      // pause of a payment whose rail is not configured
 	troubleTime = 2 * time.Second  // pause after an error of our own
 	leaveTime   = 30 * time.Second // how long after the row said so a submission may begin
+	keptTime    = 4 * time.Second  // how long after its acceptance a payment's row is kept between runs
 	chosenTime  = 2 * time.Second  // how long the choice of a rail stands without another look
 )
 
@@ -78,7 +79,10 @@ func (p *Payments) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 		return jobs.Done()
 	}
 	r := &run{p: p, t: t, row: row}
-	defer func() { r.holdProbe(ctx, nil) }()
+	defer func() {
+		r.holdProbe(ctx, nil)
+		t.keep(r.row, p.clock.Now())
+	}()
 	rail, ok := p.routes.Rail(row.Rail, row.Mode)
 	if !ok {
 		t.answer()
@@ -138,20 +142,23 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
 	t.since, t.openedAt = db.FromMicros(said.At), db.FromMicros(said.At)
 	t.asks = asksWithin(p.clock.Since(t.openedAt))
 	p.resetFromRow(t, row)
-	t.fresh = &row
+	t.kept = &row
 	if job.Fresh && row.SendingAt.IsZero() && row.Attempt == 1 && row.Posts == 1 {
 		t.stage, t.arrived = stageUnsent, 0 // it had no room in memory
 	}
 	return p.live.enter(t), nil
 }
 
-// rowOf gives the row for a run: as the acceptance wrote it for the first one, and
-// as the database has it for every other. Where another process has changed the
-// attempt meanwhile, what this one remembers of it is void.
+// rowOf gives the row for a run: as the acceptance or the last run has left it, while
+// that is kept, and else as the database has it. Where another process has changed the
+// attempt meanwhile, what this one remembers of it is void. A kept row may be old: the
+// guards of every mark and settlement find that out.
 func (p *Payments) rowOf(ctx context.Context, t *tracked) (book.Payment, error) {
-	if row := t.fresh; row != nil {
-		t.fresh = nil
-		return *row, nil
+	if row := t.kept; row != nil {
+		t.kept = nil
+		if markOf(*row) == t.mark {
+			return *row, nil
+		}
 	}
 	row, found, err := p.book.Row(ctx, t.tenant, t.id)
 	if err == nil && !found {

@@ -12,14 +12,13 @@ import (
 )
 
 // A tracked is an open payment as this node remembers it between the runs of its
-// job. All of it may be lost: the row says what must not be forgotten, and every
-// run but the first one reads it. Only one run of the job uses it at a time; rail,
+// job. All of it may be lost: the row says what must not be forgotten. Only one run of the job uses it at a time; rail,
 // asking and reply alone are for others.
 type tracked struct {
 	id         string
 	kind       book.Kind
 	references [2]string     // by which live finds it; under the lock of live
-	fresh      *book.Payment // the row as it was just written or read, for the first run alone
+	kept       *book.Payment // the row as it was last written or read, for the next run; nil: it is read
 	mark       attemptMark
 	standing
 	// upstreamID is the provider's own id, from an answer that has settled nothing.
@@ -83,7 +82,15 @@ func track(row book.Payment) *tracked {
 // begins sets the row of the first run. It comes before live knows the payment.
 func (t *tracked) begins(row book.Payment) {
 	t.id, t.kind, t.references = row.ID, row.Kind, referencesOf(row)
-	t.fresh, t.mark = &row, markOf(row)
+	t.kept, t.mark = &row, markOf(row)
+}
+
+// keep leaves the row to the next run. Most payments end in their first seconds,
+// with a callback; older ones wait for long, and their rows would fill the memory.
+func (t *tracked) keep(row book.Payment, now time.Time) {
+	if now.Sub(row.CreatedAt).Abs() < keptTime {
+		t.kept = &row
+	}
 }
 
 // referencesOf is what a provider may call a payment: its ProviderReference, and its
