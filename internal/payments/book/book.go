@@ -17,6 +17,7 @@
 //	settle.go                   final states, marks of attempts and contradictions
 //	contradictions.go           words of providers against their own final words
 //	batch.go, write_lanes.go    one transaction for many payments, and the lanes that gather them
+//	read_lane.go                the statement that reads the rows of many runs
 //	payment_row.go, ids.go      reading and writing one row; ids of our own
 //	open_job.go                 the job of an open payment
 //	rechecks.go                 final payments that are to be asked about again
