@@ -6,8 +6,9 @@
 // an act makes that is shown once, the text of a key or the link of an invitation, is made when it is done and waits, sealed,
 // for its maker (secret.go). What only takes something away is light: it needs no check where no line says otherwise.
 //
-// Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, policy.go, tenant.go (accounts,
-// settings, addresses), key.go (API keys, the secret of webhooks), sender.go, people.go.
+// Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
+// (unknown and contradicted payments), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
+// webhooks), sender.go, people.go.
 package acts
 
 import (
@@ -26,10 +27,13 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -43,13 +47,11 @@ type Deps struct {
 	Senders  *senderid.Store
 	Webhooks *webhook.Webhooks
 	// Seal keeps what an act made and is shown to its maker once; nil: it is given to whoever does the act alone.
-	Seal cipher.AEAD
-	// Fund puts money into a tenant's wallet, and Adjust corrects one.
-	Fund, Adjust Mover
+	Seal      cipher.AEAD
+	Treasury  *treasury.Treasury
+	Payments  *payments.Payments
+	Messaging *messaging.Messaging
 }
-
-// Mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
-type Mover func(ctx context.Context, tenant string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
 // Acts does acts. It is safe for concurrent use.
 type Acts struct{ Deps }
@@ -71,9 +73,14 @@ type kind struct {
 // kinds are those that there are, by the names under which they are stored.
 func kinds() map[string]kind {
 	return map[string]kind{
-		KindFund:   walletKind("Putting money into a wallet", func(a *Acts) Mover { return a.Deps.Fund }),
-		KindAdjust: walletKind("Correcting a wallet", func(a *Acts) Mover { return a.Deps.Adjust }),
-		KindPolicy: policyKind(),
+		KindFund:     walletKind("Putting money into a wallet", (*treasury.Treasury).Fund),
+		KindAdjust:   walletKind("Correcting a wallet", (*treasury.Treasury).Adjust),
+		KindAddFloat: floatKind(),
+		KindPolicy:   policyKind(),
+
+		KindSellCredits:   creditsKind("Giving SMS credits to an account", 1, (*messaging.Messaging).SellCredits),
+		KindRefundCredits: creditsKind("Taking SMS credits back", -1, (*messaging.Messaging).TakeCredits),
+		KindResolve:       resolveKind(), KindContradict: contradictKind(), KindDecide: decideKind(),
 
 		KindCreateTenant: createTenantKind(), KindTenant: settingsKind("Changing an account", identity.MakeTenants),
 		KindBlock:     settingsKind("Blocking an account or letting it go on", identity.BlockTenants),
@@ -221,8 +228,9 @@ var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidd
 // do does an act. What its own end refuses leaves it as it is; what the domain refuses makes it failed.
 func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act) (approval.Act, error) {
 	var ended error // of the last run of the transaction
-	made := ""
+	ran, made := false, ""
 	err := k.do(a, ctx, act, by.Visitor.Person.Email, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
+		ran = true
 		ended = a.Approval.Finish(tx, by, k.rule, act, changes)
 		if ended == nil && len(secret) > 0 {
 			made = secret[0]
@@ -230,6 +238,9 @@ func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act)
 		}
 		return ended
 	})
+	if err == nil && !ran { // a verb that takes a repeat for done
+		err = problem.New(problem.Duplicate, "done_before", "Nothing was left to do: it was done before")
+	}
 	switch {
 	case err == nil:
 		done, err := a.after(ctx, act, nil)

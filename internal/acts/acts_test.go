@@ -16,15 +16,22 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
@@ -44,6 +51,9 @@ type fixture struct {
 	log                  *audit.Log
 	journal              audit.Journal
 	ledger               *ledger.Ledger
+	queue                *jobs.Queue
+	routes               *route.Table
+	rail                 *silent
 	tenant               tenant.Tenant
 	maker, first, second approval.By
 }
@@ -63,11 +73,20 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f.log = audit.New(d, c).Keeping(f.journal)
 	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret})
 	tenants := tenant.New(d, f.ledger, c)
-	orders := treasury.New(d, f.ledger, tenants, c, quiet, nil)
 	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
+	answers, hooks := idempotency.NewAnswers(d, c), webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret})
+	senders := senderid.New(d, tenants, answers, c, config.Quotas{})
+	texts := messaging.New(messaging.Deps{Recovery: recovery.New(d, c, quiet), DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Answers: answers, Senders: senders,
+		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c, Log: quiet, Secret: secret})
+	f.rail = &silent{}
+	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail}})
+	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckProvider)
+	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Enquiries: enquiry.New(d, tenants, routes, c),
+		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" }})
+	t.Cleanup(func() { texts.Close(); pays.Close() })
+	f.queue, f.routes = queue, routes
 	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
-		Senders: senderid.New(d, tenants, idempotency.NewAnswers(d, c), c, config.Quotas{}), Webhooks: webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret}), Seal: NewSealer(secret),
-		Fund: orders.Fund, Adjust: orders.Adjust})
+		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // KindFund puts money into a tenant's wallet: the tenant has paid us outside of Makola. KindAdjust corrects a wallet, in
@@ -30,12 +31,15 @@ type wallet struct {
 	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
 }
 
-func walletKind(does string, verb func(a *Acts) Mover) kind {
+// mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
+type mover func(t *treasury.Treasury, ctx context.Context, tenant string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
+
+func walletKind(does string, verb mover) kind {
 	return kind{
 		does: does,
 		rule: approval.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
 		do: func(a *Acts, ctx context.Context, act approval.Act, actor string, end finish) error {
-			return a.move(ctx, verb(a), act, actor, end)
+			return a.move(ctx, verb, act, actor, end)
 		},
 	}
 }
@@ -73,12 +77,12 @@ func (a *Acts) ask(ctx context.Context, by approval.By, d draft, amount money.Pe
 }
 
 // move moves the money, books it under the act's id and ends the act in one transaction.
-func (a *Acts) move(ctx context.Context, verb Mover, act approval.Act, actor string, end finish) error {
+func (a *Acts) move(ctx context.Context, verb mover, act approval.Act, actor string, end finish) error {
 	var w wallet
 	if err := json.Unmarshal(act.Payload, &w); err != nil {
 		return fmt.Errorf("acts: the payload of %s: %w", act.ID, err)
 	}
-	return verb(ctx, w.Tenant, w.Amount, act.Reason, actor, func(tx *db.Tx) error {
+	return verb(a.Treasury, ctx, w.Tenant, w.Amount, act.Reason, actor, func(tx *db.Tx) error {
 		t, err := a.Tenants.Locked(tx, w.Tenant)
 		if err != nil {
 			return err

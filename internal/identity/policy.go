@@ -98,6 +98,7 @@ const (
 	CheckMoney     Permission = "money.check"
 	MakePolicy     Permission = "policy.make"
 	CheckPolicy    Permission = "policy.check"
+	MakeTreasury   Permission = "treasury.make"
 	UseSimulator   Permission = "simulator.use"
 
 	ReadAccess    Permission = "access.read"
@@ -195,6 +196,9 @@ var policy = []Grant{
 	{CheckMoney, "approve or reject what others made with money",
 		nil,
 		[]Role{Owner, Approver}},
+	{MakeTreasury, "book what was paid in at providers, end payments of unknown outcome by statements, and empty suspense; where a check is needed, it waits for another person",
+		nil,
+		[]Role{Owner, Operations, Treasury}},
 	{MakePolicy, "change how many checkers acts need; where a check is needed, it waits for another person",
 		[]Role{Owner},
 		[]Role{Owner}},

@@ -9,6 +9,14 @@ import (
 // maxSale is the most credits of one sale.
 const maxSale = 1_000_000_000
 
+// CheckSale refuses a number of credits that no sale has.
+func CheckSale(credits int64) error {
+	if credits <= 0 || credits > maxSale {
+		return problem.Field("credits", "must be 1 to 1000000000")
+	}
+	return nil
+}
+
 // SellCredits adds credits of a tenant in tx, where the caller also writes the audit entry, with the price. The
 // caller makes sale, an id, before the transaction; a sale is booked once. The result is the balance afterwards.
 func (m *Messaging) SellCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
@@ -21,8 +29,8 @@ func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64)
 }
 
 func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) (balance int64, err error) {
-	if credits <= 0 || credits > maxSale {
-		return 0, problem.Field("credits", "must be 1 to 1000000000")
+	if err := CheckSale(credits); err != nil {
+		return 0, err
 	}
 	t, err := m.tenants.Locked(tx, tenantID)
 	if err != nil {

@@ -92,6 +92,15 @@ func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 	return e
 }
 
+// Resolvable refuses what Resolve would refuse of a payment as it was read.
+func (p *Payments) Resolvable(pay book.Payment, paid bool) error {
+	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
+	if paid {
+		o.State = provider.Success
+	}
+	return p.resolvable(pay, o)
+}
+
 // all joins functions into one; nil when there are none.
 func all(functions []func(*db.Tx) error) func(*db.Tx) error {
 	if len(functions) == 0 {

@@ -128,15 +128,20 @@ func (t *Treasury) adjust(ctx context.Context, tenantID string, amount money.Pes
 // having taken 1.00 for us reads -1.00, and a payout's success brings it back to
 // zero. Money paid in therefore leaves the float, too: float -> funding.
 func (t *Treasury) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if err := t.CheckAddFloat(rail, amount); err != nil {
+		return err
+	}
+	return t.Move(ctx, addedFloat(rail, mode, amount), reason, actor, also...)
+}
+
+// CheckAddFloat refuses what AddFloat cannot book.
+func (t *Treasury) CheckAddFloat(rail string, amount money.Pesewas) error {
 	var bad problem.Fields
 	if amount == 0 {
 		bad.Add("amount", "must not be zero")
 	}
 	t.checkProvider(&bad, rail)
-	if err := bad.Err(); err != nil {
-		return err
-	}
-	return t.Move(ctx, addedFloat(rail, mode, amount), reason, actor, also...)
+	return bad.Err()
 }
 
 // AddedFloat is the transfer of AddFloat, for a caller that books it in a transaction of

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -120,6 +121,21 @@ func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pa
 		})
 	})
 	return pay, found, err
+}
+
+// Locked reads a payment under the lock of its row, for what is decided in the same transaction. What that transaction
+// writes later is not in it.
+func (rd *Reader) Locked(tx *db.Tx, id string) (pay Payment, err error) {
+	found := false
+	err = tx.Query(paymentsLocked, []any{[]string{id}}, func(r *db.Row) error {
+		found = true
+		pay, err = scanPayment(r)
+		return err
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	return pay, err
 }
 
 func appendPayment(rows *[]Payment) func(*db.Row) error {

@@ -1,0 +1,68 @@
+package acts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// KindAddFloat books money that was paid in at a provider, or taken out there.
+const KindAddFloat = "float.add"
+
+// floated is what its maker asked for. Its members and their order are what is hashed: they never change.
+type floated struct {
+	Provider string        `json:"provider"`
+	Mode     string        `json:"mode"`
+	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
+}
+
+// AddFloat asks for money to be booked that was paid in at a provider, or taken out there where the amount is below zero. id
+// is that of the form.
+func (a *Acts) AddFloat(ctx context.Context, by approval.By, id, provider string, mode tenant.Mode, amount money.Pesewas, reason string) (approval.Act, error) {
+	if mode != tenant.Live && mode != tenant.Test {
+		return approval.Act{}, problem.Field("mode", "must be live or test")
+	}
+	if err := a.Treasury.CheckAddFloat(provider, amount); err != nil {
+		return approval.Act{}, err
+	}
+	did, size := "paid in", amount
+	if amount < 0 {
+		did, size = "taken out", -amount
+	}
+	asset := tenant.Tenant{Mode: mode}.Money()
+	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", asset.Text(int64(size)), mode, did, provider)
+	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{provider, string(mode), amount}})
+}
+
+func floatKind() kind {
+	return kind{does: "Booking what was paid in at a provider", rule: approval.Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Acts).doFloat}
+}
+
+// doFloat books the money under the act's id and ends the act in one transaction. What a provider holds is the negative of
+// the balance of its float.
+func (a *Acts) doFloat(ctx context.Context, act approval.Act, actor string, end finish) error {
+	var p floated
+	if err := json.Unmarshal(act.Payload, &p); err != nil {
+		return fmt.Errorf("acts: the payload of %s: %w", act.ID, err)
+	}
+	key := ledger.Key{Asset: tenant.Tenant{Mode: tenant.Mode(p.Mode)}.Money(), ID: ledger.Float(p.Provider)}
+	return a.Treasury.AddFloat(ctx, p.Provider, tenant.Mode(p.Mode), p.Amount, act.Reason, actor, func(tx *db.Tx) error {
+		balance, err := a.Ledger.BalanceIn(tx, key)
+		if err != nil {
+			return err
+		}
+		if err := end(tx, []audit.Change{{What: "float at " + p.Provider, Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
+			return err
+		}
+		return a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: act.ID, Account: key, Amount: int64(p.Amount), Act: act.ID})
+	})
+}
