@@ -80,6 +80,7 @@ var printed = map[string]struct {
 	"bundle":           {"docs/ledger.md", arrowsOf(book.KindBundle)},
 	"settings":         {"docs/operations.md", printSettings},
 	"common flags":     {"docs/operations.md", printCommonFlags},
+	"given flags":      {"docs/operations.md", printGivenFlags},
 	"commands":         {"docs/operations.md", printCommands},
 	"metrics":          {"docs/operations.md", printMetrics},
 	"exit codes":       {"docs/operations.md", printExitCodes},
@@ -300,8 +301,15 @@ func printSettings(t *testing.T) string {
 // common are the flags that are said once for all commands.
 var common = []string{"help", "data", "database", "output", "wide"}
 
+// given are those of every command that changes something.
+var given = []string{"token-file", "break-glass"}
+
 func printCommonFlags(t *testing.T) string {
 	return printFlags(commandAt(model(t), "tenant", "list"), func(f *kong.Flag) bool { return slices.Contains(common, f.Name) })
+}
+
+func printGivenFlags(t *testing.T) string {
+	return printFlags(commandAt(model(t), "wallet", "fund"), func(f *kong.Flag) bool { return slices.Contains(given, f.Name) })
 }
 
 func printFlags(n *kong.Node, want func(*kong.Flag) bool) string {
@@ -370,7 +378,10 @@ func printCommands(t *testing.T) string {
 				t.Errorf("makola %s has no help", leaf.Path())
 			}
 			fmt.Fprintf(&out, "\n**`makola %s`** %s\n", usage(leaf), leaf.Help)
-			out.WriteString(printArguments(leaf, common...))
+			out.WriteString(printArguments(leaf, slices.Concat(common, given)...))
+			if slices.ContainsFunc(leaf.Flags, func(f *kong.Flag) bool { return f.Name == "break-glass" }) {
+				out.WriteString("\nIn production it needs a [person](people.md#commands).\n")
+			}
 		}
 		out.WriteString("\n")
 	}

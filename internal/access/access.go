@@ -109,6 +109,34 @@ func (a *Access) CheckSecret(ctx context.Context, secret config.Secret) error {
 	return same(stored, fingerprint(secret))
 }
 
+const (
+	selectProduction = `SELECT production FROM installation WHERE id = 1`
+	markProduction   = `UPDATE installation SET production = 1 WHERE id = 1`
+)
+
+// Production says whether a server in production mode was ever started on the database.
+func (a *Access) Production(ctx context.Context) (production bool, err error) {
+	err = a.db.Read(ctx, func(tx *db.Tx) error {
+		n := 0
+		_, err := tx.One(selectProduction, nil, &n)
+		production = n == 1
+		return err
+	})
+	return production, err
+}
+
+// MarkProduction notes, for commands, that a server in production mode is started on the database, which CheckInstallation has
+// tied.
+func (a *Access) MarkProduction(ctx context.Context) error {
+	if marked, err := a.Production(ctx); err != nil || marked {
+		return err
+	}
+	return a.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(markProduction, 1)
+		return nil
+	})
+}
+
 func fingerprint(secret config.Secret) string {
 	mac := hmac.New(sha256.New, secret.Derive("installation"))
 	mac.Write([]byte("fingerprint"))

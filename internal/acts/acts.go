@@ -260,7 +260,9 @@ func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act)
 	if err := a.Approval.Fail(ctx, by, k.rule, act, refused.Message); err != nil {
 		return act, err
 	}
-	return a.after(ctx, act, nil)
+	act, err = a.after(ctx, act, nil)
+	act.Refused = refused
+	return act, err
 }
 
 // Reject ends an act that waits, by somebody who may check it.

@@ -31,24 +31,29 @@ type sale struct {
 	Mode    string        `json:"mode"`
 	Credits int64         `json:"credits"`
 	Price   money.Pesewas `json:"pesewas"` // paid by the tenant, or given back to it, outside of Makola
+	// Reference is its maker's, which its kind takes once; empty: the act's id stands for it.
+	Reference string `json:"reference,omitempty"`
 }
 
 // SellCredits asks for SMS credits of a tenant, who paid a price for them outside of Makola; 0: they are a gift. id is that
-// of the form.
-func (a *Acts) SellCredits(ctx context.Context, by approval.By, id, tenantID string, credits int64, price money.Pesewas, reason string) (approval.Act, error) {
-	return a.askCredits(ctx, by, draft{id: id, kind: KindSellCredits, tenant: tenantID, reason: reason}, credits, price, "Give %s to %s (%s, %s) for %s")
+// of the form; of all such acts under one reference that is not empty one is done.
+func (a *Acts) SellCredits(ctx context.Context, by approval.By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (approval.Act, error) {
+	return a.askCredits(ctx, by, draft{id: id, kind: KindSellCredits, tenant: tenantID, reason: reason}, reference, credits, price, "Give %s to %s (%s, %s) for %s")
 }
 
 // RefundCredits asks for SMS credits to be taken back that were sold by mistake or returned, for a price that the tenant got
 // back outside of Makola. It never takes more than there are.
-func (a *Acts) RefundCredits(ctx context.Context, by approval.By, id, tenantID string, credits int64, price money.Pesewas, reason string) (approval.Act, error) {
-	return a.askCredits(ctx, by, draft{id: id, kind: KindRefundCredits, tenant: tenantID, reason: reason}, credits, price, "Take %s from %s (%s, %s) for %s")
+func (a *Acts) RefundCredits(ctx context.Context, by approval.By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (approval.Act, error) {
+	return a.askCredits(ctx, by, draft{id: id, kind: KindRefundCredits, tenant: tenantID, reason: reason}, reference, credits, price, "Take %s from %s (%s, %s) for %s")
 }
 
 // askCredits makes an act about a tenant's credits; the sentence gets their number, the tenant's name, mode and id, and the
 // price.
-func (a *Acts) askCredits(ctx context.Context, by approval.By, d draft, credits int64, price money.Pesewas, sentence string) (approval.Act, error) {
+func (a *Acts) askCredits(ctx context.Context, by approval.By, d draft, reference string, credits int64, price money.Pesewas, sentence string) (approval.Act, error) {
 	if err := messaging.CheckSale(credits); err != nil {
+		return approval.Act{}, err
+	}
+	if err := checkReference(reference); err != nil {
 		return approval.Act{}, err
 	}
 	if price < 0 {
@@ -59,8 +64,8 @@ func (a *Acts) askCredits(ctx context.Context, by approval.By, d draft, credits 
 		return approval.Act{}, err
 	}
 	d.amount = max(price, money.Pesewas(credits*creditWorth))
-	d.sentence = fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price)))
-	d.payload = sale{t.ID, t.Name, string(t.Mode), credits, price}
+	d.sentence = fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)
+	d.payload = sale{t.ID, t.Name, string(t.Mode), credits, price, reference}
 	return a.make(ctx, by, d)
 }
 
@@ -79,7 +84,7 @@ func creditsKind(does string, sign int64, move func(m *messaging.Messaging, tx *
 			return nil, errChanged("The name of the account")
 		}
 		key := t.SMSCredits()
-		if err := a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: act.ID, Account: key, Amount: sign * p.Credits, Act: act.ID}); err != nil {
+		if err := a.book(tx, act, p.Reference, key, sign*p.Credits); err != nil {
 			return nil, err
 		}
 		return []audit.Change{{What: "SMS credits of " + t.Name, Before: key.Asset.Text(after - sign*p.Credits), After: key.Asset.Text(after)},

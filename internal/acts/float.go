@@ -23,13 +23,18 @@ type floated struct {
 	Provider string        `json:"provider"`
 	Mode     string        `json:"mode"`
 	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
+	// Reference is its maker's, which the kind takes once; empty: the act's id stands for it.
+	Reference string `json:"reference,omitempty"`
 }
 
 // AddFloat asks for money to be booked that was paid in at a provider, or taken out there where the amount is below zero. id
-// is that of the form.
-func (a *Acts) AddFloat(ctx context.Context, by approval.By, id, provider string, mode tenant.Mode, amount money.Pesewas, reason string) (approval.Act, error) {
+// is that of the form; of all such acts under one reference that is not empty one is done.
+func (a *Acts) AddFloat(ctx context.Context, by approval.By, id, reference, provider string, mode tenant.Mode, amount money.Pesewas, reason string) (approval.Act, error) {
 	if mode != tenant.Live && mode != tenant.Test {
 		return approval.Act{}, problem.Field("mode", "must be live or test")
+	}
+	if err := checkReference(reference); err != nil {
+		return approval.Act{}, err
 	}
 	if err := a.Treasury.CheckAddFloat(provider, amount); err != nil {
 		return approval.Act{}, err
@@ -39,8 +44,8 @@ func (a *Acts) AddFloat(ctx context.Context, by approval.By, id, provider string
 		did, size = "taken out", -amount
 	}
 	asset := tenant.Tenant{Mode: mode}.Money()
-	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", asset.Text(int64(size)), mode, did, provider)
-	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{provider, string(mode), amount}})
+	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", asset.Text(int64(size)), mode, did, provider) + under(reference)
+	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{provider, string(mode), amount, reference}})
 }
 
 func floatKind() kind {
@@ -63,6 +68,6 @@ func (a *Acts) doFloat(ctx context.Context, act approval.Act, actor string, end 
 		if err := end(tx, []audit.Change{{What: "float at " + p.Provider, Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
 			return err
 		}
-		return a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: act.ID, Account: key, Amount: int64(p.Amount), Act: act.ID})
+		return a.book(tx, act, p.Reference, key, int64(p.Amount))
 	})
 }

@@ -94,14 +94,14 @@ func moneyExamples() map[string]example {
 			return x.Adjust(x.t.Context(), x.boss, id, x.tenant.ID, -7, "booked twice")
 		}},
 		KindAddFloat: {has: floatKey, by: -500, ask: func(x *examples, id string) (approval.Act, error) {
-			return x.AddFloat(x.t.Context(), x.boss, id, "hubtel", tenant.Live, 500, "paid in")
+			return x.AddFloat(x.t.Context(), x.boss, id, "", "hubtel", tenant.Live, 500, "paid in")
 		}},
 		KindSellCredits: {has: creditsKey, by: 11, ask: func(x *examples, id string) (approval.Act, error) {
-			return x.SellCredits(x.t.Context(), x.boss, id, x.tenant.ID, 11, 40, "paid by bank")
+			return x.SellCredits(x.t.Context(), x.boss, id, "", x.tenant.ID, 11, 40, "paid by bank")
 		}},
 		KindRefundCredits: {has: creditsKey, by: -3, ask: func(x *examples, id string) (approval.Act, error) {
 			x.tx(func(tx *db.Tx) error { _, err := x.Messaging.SellCredits(tx, x.tenant.ID, newID(), 3); return err })
-			return x.RefundCredits(x.t.Context(), x.boss, id, x.tenant.ID, 3, 10, "returned")
+			return x.RefundCredits(x.t.Context(), x.boss, id, "", x.tenant.ID, 3, 10, "returned")
 		}},
 		KindResolve: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (approval.Act, error) {
 			return x.Resolve(x.t.Context(), x.boss, id, x.next(), Statement{}, "not in the statement")

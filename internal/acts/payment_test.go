@@ -329,7 +329,7 @@ func TestFloatIsBookedOnce(t *testing.T) {
 			return n
 		}
 		for i, amount := range []money.Pesewas{50_000, -20_000} {
-			act, err := f.AddFloat(t.Context(), treasurer, newID(), "hubtel", tenant.Live, amount, "transfer of 3 March")
+			act, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", tenant.Live, amount, "transfer of 3 March")
 			f.asked(act, err, KindAddFloat, 1)
 			if want := []string{"Book that GHS 500.00 (live) were paid in at hubtel", "Book that GHS 200.00 (live) were taken out at hubtel"}[i]; act.Sentence != want || act.Amount <= 0 || act.Tenant != "" {
 				t.Fatalf("%+v", act)
@@ -351,15 +351,15 @@ func TestFloatIsBookedOnce(t *testing.T) {
 		}
 		for _, wrong := range []func() error{
 			func() error {
-				_, err := f.AddFloat(t.Context(), treasurer, newID(), "vodafone", tenant.Live, 1, "x")
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "vodafone", tenant.Live, 1, "x")
 				return err
 			},
 			func() error {
-				_, err := f.AddFloat(t.Context(), treasurer, newID(), "hubtel", "real", 1, "x")
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", "real", 1, "x")
 				return err
 			},
 			func() error {
-				_, err := f.AddFloat(t.Context(), treasurer, newID(), "hubtel", tenant.Live, 0, "x")
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", tenant.Live, 0, "x")
 				return err
 			},
 		} {
@@ -367,7 +367,7 @@ func TestFloatIsBookedOnce(t *testing.T) {
 		}
 		_, err = f.Fund(t.Context(), treasurer, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
-		_, err = f.AddFloat(t.Context(), f.first, newID(), "hubtel", tenant.Live, 1, "x")
+		_, err = f.AddFloat(t.Context(), f.first, newID(), "", "hubtel", tenant.Live, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.sound()
 	})
@@ -382,7 +382,7 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 			}
 			return n
 		}
-		sell, err := f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, 1000, 3500, "paid by bank")
+		sell, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1000, 3500, "paid by bank")
 		f.asked(sell, err, KindSellCredits, 1)
 		if !strings.HasPrefix(sell.Sentence, "Give 1,000") && !strings.HasPrefix(sell.Sentence, "Give 1000") || !strings.HasSuffix(sell.Sentence, "to Adom Stores (live, "+f.tenant.ID+") for GHS 35.00") {
 			t.Error(sell.Sentence)
@@ -394,9 +394,9 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 		if credits() != 1000 {
 			t.Fatal(credits())
 		}
-		back, err := f.RefundCredits(t.Context(), f.maker, newID(), f.tenant.ID, 600, 2100, "returned")
+		back, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned")
 		f.asked(back, err, KindRefundCredits, 1)
-		more, err := f.RefundCredits(t.Context(), f.maker, newID(), f.tenant.ID, 600, 2100, "returned")
+		more, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned")
 		f.asked(more, err, KindRefundCredits, 1)
 		if back = f.approved(f.first, back); back.State != approval.Done || credits() != 400 {
 			t.Fatalf("%+v, %d", back, credits())
@@ -408,7 +408,7 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 		if credits() != 400 {
 			t.Fatal(credits())
 		}
-		renamed, err := f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, 5, 0, "a gift")
+		renamed, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 5, 0, "a gift")
 		f.asked(renamed, err, KindSellCredits, 1)
 		f.tx(func(tx *db.Tx) error {
 			tx.Defer("UPDATE tenants SET name = 'Another Shop' WHERE id = $1", 1, f.tenant.ID)
@@ -419,10 +419,10 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 			t.Fatal(credits())
 		}
 		for _, n := range []int64{0, -1, 1_000_000_001} {
-			_, err = f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, n, 1, "x")
+			_, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, n, 1, "x")
 			f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 		}
-		_, err = f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, 1, -1, "x")
+		_, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1, -1, "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 		f.sound()
 	})
@@ -433,11 +433,11 @@ func TestALowPriceDoesNotLeadPastThePolicy(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(approval.Line{Kind: KindSellCredits, Checkers: 0})
 		f.line(approval.Line{Kind: KindSellCredits, From: 10_000, Checkers: 1})
-		act, err := f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, 9_999, 0, "a gift")
+		act, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 9_999, 0, "a gift")
 		f.asked(act, err, KindSellCredits, 0)
-		act, err = f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, 10_000, 0, "a gift")
+		act, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 10_000, 0, "a gift")
 		f.asked(act, err, KindSellCredits, 1)
-		act, err = f.SellCredits(t.Context(), f.maker, newID(), f.tenant.ID, 1, 10_000, "dear")
+		act, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1, 10_000, "dear")
 		f.asked(act, err, KindSellCredits, 1)
 	})
 }

@@ -1,9 +1,12 @@
 package acts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
@@ -29,6 +32,8 @@ type wallet struct {
 	Name   string        `json:"name"`
 	Mode   string        `json:"mode"`
 	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
+	// Reference is its maker's, which its kind takes once; empty: the act's id stands for it.
+	Reference string `json:"reference,omitempty"`
 }
 
 // mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
@@ -44,16 +49,27 @@ func walletKind(does string, verb mover) kind {
 	}
 }
 
-// Fund asks for money to be put into a tenant's wallet. id is that of the form.
+// Fund asks for money to be put into a tenant's wallet. id is that of the form, or of the command.
 func (a *Acts) Fund(ctx context.Context, by approval.By, id, tenantID string, amount money.Pesewas, reason string) (approval.Act, error) {
+	return a.FundUnder(ctx, by, id, "", tenantID, amount, reason)
+}
+
+// FundUnder is Fund under a reference of its maker's, such as the number of a bank slip: of all acts of a kind under one
+// reference one is done.
+func (a *Acts) FundUnder(ctx context.Context, by approval.By, id, reference, tenantID string, amount money.Pesewas, reason string) (approval.Act, error) {
 	if amount <= 0 {
 		return approval.Act{}, problem.Field("amount", "must be above zero")
 	}
-	return a.ask(ctx, by, draft{id: id, kind: KindFund, tenant: tenantID, reason: reason}, amount, "Put %s into the wallet of %s (%s, %s)")
+	return a.ask(ctx, by, draft{id: id, kind: KindFund, tenant: tenantID, reason: reason}, reference, amount, "Put %s into the wallet of %s (%s, %s)")
 }
 
 // Adjust asks for a wallet to be corrected by an amount, which is below zero where it is taken out.
 func (a *Acts) Adjust(ctx context.Context, by approval.By, id, tenantID string, amount money.Pesewas, reason string) (approval.Act, error) {
+	return a.AdjustUnder(ctx, by, id, "", tenantID, amount, reason)
+}
+
+// AdjustUnder is Adjust under a reference of its maker's.
+func (a *Acts) AdjustUnder(ctx context.Context, by approval.By, id, reference, tenantID string, amount money.Pesewas, reason string) (approval.Act, error) {
 	if amount == 0 {
 		return approval.Act{}, problem.Field("amount", "must not be zero")
 	}
@@ -61,19 +77,40 @@ func (a *Acts) Adjust(ctx context.Context, by approval.By, id, tenantID string, 
 	if amount < 0 {
 		sentence = "Correct the wallet of %[2]s (%[3]s, %[4]s): take %[1]s out of it"
 	}
-	return a.ask(ctx, by, draft{id: id, kind: KindAdjust, tenant: tenantID, reason: reason}, amount, sentence)
+	return a.ask(ctx, by, draft{id: id, kind: KindAdjust, tenant: tenantID, reason: reason}, reference, amount, sentence)
 }
 
 // ask makes an act about a tenant's wallet; the sentence gets the amount, and the tenant's name, mode and id.
-func (a *Acts) ask(ctx context.Context, by approval.By, d draft, amount money.Pesewas, sentence string) (approval.Act, error) {
+func (a *Acts) ask(ctx context.Context, by approval.By, d draft, reference string, amount money.Pesewas, sentence string) (approval.Act, error) {
+	if err := checkReference(reference); err != nil {
+		return approval.Act{}, err
+	}
 	t, err := a.Tenants.Get(ctx, d.tenant)
 	if err != nil {
 		return approval.Act{}, err
 	}
 	d.amount = max(amount, -amount)
-	d.sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.amount)), t.Name, t.Mode, t.ID)
-	d.payload = wallet{t.ID, t.Name, string(t.Mode), amount}
+	d.sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.amount)), t.Name, t.Mode, t.ID) + under(reference)
+	d.payload = wallet{t.ID, t.Name, string(t.Mode), amount, reference}
 	return a.make(ctx, by, d)
+}
+
+// MaxReference is the longest reference of an act, in characters.
+const MaxReference = 64
+
+// waitingAtOnce bounds how many acts that wait are looked at for a reference.
+const waitingAtOnce = 1000
+
+// WaitingUnder finds the act of a kind about a tenant that waits under a reference of its maker's.
+func (a *Acts) WaitingUnder(ctx context.Context, kind, tenantID, reference string) (act approval.Act, found bool, err error) {
+	list, err := a.Approval.List(ctx, approval.Filter{Tenant: tenantID, State: approval.Waiting, Limit: waitingAtOnce})
+	for _, act := range list {
+		var p struct{ Reference string }
+		if act.Kind == kind && json.Unmarshal(act.Payload, &p) == nil && p.Reference == reference {
+			return act, true, nil
+		}
+	}
+	return approval.Act{}, false, err
 }
 
 // move moves the money, books it under the act's id and ends the act in one transaction.
@@ -99,6 +136,31 @@ func (a *Acts) move(ctx context.Context, verb mover, act approval.Act, actor str
 		if err := end(tx, []audit.Change{{What: "wallet of " + t.Name, Before: key.Asset.Text(before), After: key.Asset.Text(after)}}); err != nil {
 			return err
 		}
-		return a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: act.ID, Account: key, Amount: int64(w.Amount), Act: act.ID})
+		return a.book(tx, act, w.Reference, key, int64(w.Amount))
 	})
+}
+
+// book takes the reference of an act's maker, or else the act's id, once for its kind.
+func (a *Acts) book(tx *db.Tx, act approval.Act, reference string, key ledger.Key, amount int64) error {
+	err := a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: cmp.Or(reference, act.ID), Account: key, Amount: amount, Act: act.ID})
+	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
+		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %s was taken before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
+	}
+	return err
+}
+
+// checkReference refuses a reference that is too long.
+func checkReference(reference string) error {
+	if len(reference) > MaxReference {
+		return problem.Field("reference", fmt.Sprintf("must have at most %d characters", MaxReference))
+	}
+	return nil
+}
+
+// under says a reference in an act's sentence.
+func under(reference string) string {
+	if reference == "" {
+		return ""
+	}
+	return fmt.Sprintf(", reference %q", reference)
 }

@@ -148,6 +148,11 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := a.access.CheckInstallation(ctx, a.cfg.Secret); err != nil {
 		return err
 	}
+	if a.production {
+		if err := a.access.MarkProduction(ctx); err != nil {
+			return err
+		}
+	}
 	if err := a.watchDatabase(ctx); err != nil {
 		return err
 	}

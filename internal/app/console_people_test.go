@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/problem"
 )
 
 // held is a jar for cookies that are for TLS alone, which ends before this server.
@@ -244,6 +245,50 @@ func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	b.want(http.StatusOK, "/account")
 	b.http.Jar = lost
 	b.want(http.StatusUnauthorized, "/account")
+}
+
+var shownToken = regexp.MustCompile(`<code id="personal-token">(mk_person_[A-Za-z0-9_-]{43})</code>`)
+
+// A person of the installation makes a token for commands after a code of the app, sees it once, and ends it. What a command
+// does without a person is red in the audit log.
+func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	member := identitytest.Join(t, b.db, b.clock, b.identity, "yaa@example.com", identity.Membership{Tenant: b.live().ID, Role: identity.Owner})
+	b.as(member)
+	if p := b.want(http.StatusOK, "/account"); strings.Contains(p.text, "Personal tokens") {
+		t.Error("a person of an account is offered a token for commands")
+	}
+	b.post(http.StatusForbidden, "/account/tokens", "name", "the laptop")
+	b.as(b.joins("ama@example.com", identity.Owner))
+	b.post(http.StatusUnprocessableEntity, "/account/tokens", "name", " ")
+	p := b.post(http.StatusOK, "/account/tokens", "name", "the laptop")
+	found := shownToken.FindStringSubmatch(p.text)
+	if found == nil {
+		t.Fatal(p.text)
+	}
+	if _, err := b.identity.Bearer(t.Context(), found[1]); err != nil {
+		t.Fatal(err)
+	}
+	p = b.want(http.StatusOK, "/account", "the laptop", "End this token")
+	if strings.Contains(p.text, found[1]) {
+		t.Error("the token is shown again")
+	}
+	b.post(http.StatusSeeOther, "/account/tokens/end", "id", p.hidden(t, "id")).leads(t, "/account")
+	if _, err := b.identity.Bearer(t.Context(), found[1]); !problem.Is(err, problem.Forbidden) {
+		t.Fatal(err)
+	}
+	if err := b.audit.Record(t.Context(), audit.Entry{Actor: audit.BreakGlass + "root", Action: "fees.set", Reason: "at night"}); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.want(http.StatusOK, "/ops/audit", "person.token", "break-glass:root"); !regexp.MustCompile(`class="badge bad"><span aria-hidden="true">[^<]*</span>break-glass:root`).MatchString(p.text) {
+		t.Error(p.text)
+	}
+	b.clock.Advance(identity.StepUpLasts)
+	b.post(http.StatusSeeOther, "/account/tokens", "name", "the laptop").leads(t, "/account/step-up?back=%2Faccount")
+	if marked, err := b.access.Production(t.Context()); err != nil || !marked {
+		t.Fatal("commands do not learn that this is production", marked, err)
+	}
 }
 
 func TestTooManyTriesAreToldWhenToComeAgain(t *testing.T) {

@@ -241,13 +241,14 @@ var (
 	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)
 	otpTapsClosed   = prometheus.NewDesc("makola_otp_taps_closed", "Ranges of numbers that are closed to a customer's one-time passwords now.", nil, nil)
 	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "How old the oldest entry of the audit log is that is not in its chain; 0 when all are.", nil, nil)
+	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Entries of the last 24 hours in the audit log of commands that were given with --break-glass.", nil, nil)
 	actsWaiting     = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, actsWaiting} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, actsWaiting, brokeGlass} {
 		to <- d
 	}
 }
@@ -308,6 +309,11 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 	if err == nil {
 		gauge(actsWaiting, float64(acts))
+	}
+	broke, err := s.app.audit.BrokeGlassSince(ctx, s.app.clock.Now().Add(-24*time.Hour))
+	s.complain(err)
+	if err == nil {
+		gauge(brokeGlass, float64(broke))
 	}
 	strays, err := s.app.messaging.OrphanReceipts(ctx)
 	s.complain(err)

@@ -64,6 +64,8 @@ type Act struct {
 	EndedAt   time.Time // zero: it waits
 	Note      string    // why it was rejected, or failed
 	Checks    []Check
+	// Refused is why what the act is about refused it, where that has just happened. It is never stored here: Note is.
+	Refused *problem.Error
 	// Secret is what the act made and its maker is shown once. It is set where the maker has just done the act, and is
 	// never stored here.
 	Secret string
@@ -258,15 +260,18 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 }
 
 // mayMake refuses a maker whose session or role does not allow it now.
-func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error {
-	if err := s.people.InForce(tx, by.Visitor); err != nil {
-		return err
-	}
-	maker, err := s.people.Standing(tx, by.Visitor.Person.ID, by.Place)
+func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, by, rule.Make) }
+
+// Allow refuses, in tx, a visitor whose session, token or role does not allow now what needs a permission at the place.
+func (s *Store) Allow(tx *db.Tx, by By, p identity.Permission) error {
+	who, err := s.people.Standing(tx, by.Visitor.Person.ID, by.Place)
 	if err != nil {
 		return err
 	}
-	return s.allowed(maker, by.Place, rule.Make)
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+		return err
+	}
+	return s.allowed(who, by.Place, p)
 }
 
 // allowed refuses a person without a permission at a place and, in production, without a second factor.

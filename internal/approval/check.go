@@ -46,15 +46,18 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Act) (Act, error) {
 // mayCheck refuses a person who is not another one than the maker and than those who checked before, with the right to check
 // since before the act was made.
 func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
-	if err := s.people.InForce(tx, by.Visitor); err != nil {
-		return err
-	}
-	if by.Visitor.Person.ID == a.Maker {
-		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
-	}
 	checker, err := s.people.Standing(tx, by.Visitor.Person.ID, a.Place)
 	if err != nil {
 		return err
+	}
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+		return err
+	}
+	if by.Visitor.ByToken() {
+		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
+	}
+	if by.Visitor.Person.ID == a.Maker {
+		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
 	}
 	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
 		return err

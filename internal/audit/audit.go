@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,7 +38,7 @@ func (l *Log) Keeping(j Journal) *Log { return &Log{db: l.db, clock: l.clock, jo
 type Entry struct {
 	ID      string // made by Write when empty
 	At      time.Time
-	Actor   string // who, as it is read: an e-mail address, "cli:ama" for the command line
+	Actor   string // who, as it is read: an e-mail address, "cli:ama" for the command line, or BreakGlass and a user
 	Person  string // the id of who; empty: a command that names no person
 	Origin  string // from where: an address, the machine of a command
 	Action  string // what, in one stable word: "tenant.set"
@@ -46,6 +47,34 @@ type Entry struct {
 	Reason  string // why, in the person's words
 	Details any    // before and after, as JSON; nothing secret
 	Link    int64  // its number in the chain; 0: not linked yet. Write does not look at it.
+}
+
+// BreakGlass begins the actor of an entry of a command that was given in production without a person: the user of the machine
+// follows.
+const BreakGlass = "break-glass:"
+
+// BrokeGlass says whether the entry is of such a command.
+func (e Entry) BrokeGlass() bool { return e.Person == "" && strings.HasPrefix(e.Actor, BreakGlass) }
+
+const countBrokeGlass = `SELECT count(*) FROM audit_log WHERE id >= $1 AND person = '' AND actor LIKE 'break-glass:%'`
+
+// BrokeGlassSince counts the entries of such commands since a time.
+func (l *Log) BrokeGlassSince(ctx context.Context, since time.Time) (n int, err error) {
+	err = l.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countBrokeGlass, []any{firstID(since)}, &n)
+		return err
+	})
+	return n, err
+}
+
+// firstID comes before every id that is made at a time or later.
+func firstID(at time.Time) string {
+	var id uuid.UUID
+	ms := uint64(max(at.UnixMilli(), 0))
+	for n := range 6 {
+		id[n] = byte(ms >> (40 - 8*n))
+	}
+	return id.String()
 }
 
 // A Change is one thing that an act changed, in the details of its entry, in units that a person uses. What was not

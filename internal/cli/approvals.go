@@ -7,13 +7,13 @@ import (
 )
 
 type actsCommands struct {
-	List actsList `cmd:"" help:"List acts, newest first. They are made and checked in the console alone."`
+	List actsList `cmd:"" help:"List acts, newest first. They are checked in the console alone."`
 	Show actsShow `cmd:"" help:"Show one act with who made it and who checked it."`
 }
 
-// approvals is the store of acts, for reading.
+// approvals is the store of acts.
 func (o *opened) approvals() *approval.Store {
-	return approval.New(o.db, o.clock, o.log, o.people, true)
+	return approval.New(o.db, o.clock, o.log.Keeping(o.journal), o.people, o.production)
 }
 
 var actsColumns = []column[approval.Act]{

@@ -84,6 +84,7 @@ func (c *campaignsMessages) Run(e *env) error {
 
 type campaignsStop struct {
 	common
+	writing
 	Campaign string `arg:"" help:"Id of the campaign."`
 	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }

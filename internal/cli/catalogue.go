@@ -90,6 +90,7 @@ func (o *opened) printCatalogue(e *env, routes *route.Table, format string, show
 
 type catalogueSet struct {
 	common
+	writing
 	Kind   string `arg:"" enum:"network,service,bank" help:"network, service or bank."`
 	Key    string `arg:"" help:"Key of the entry: MTN, mtn_data, or a bank's sort code."`
 	ID     string `name:"id" help:"Id that clients send from now on."`
@@ -143,6 +144,7 @@ func (o *opened) entry(e *env, routes *route.Table, kind, key string) (catalogue
 
 type catalogueBankCode struct {
 	common
+	writing
 	Bank     string `arg:"" help:"Sort code of the bank."`
 	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
 	Code     string `arg:"" optional:"" help:"The provider's code; none: it does not reach this bank."`
@@ -175,6 +177,7 @@ func (c *catalogueBankCode) Run(e *env) error {
 
 type cataloguePrefix struct {
 	common
+	writing
 	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
 	Network string `arg:"" optional:"" help:"Network; none: no network's."`
 	Reason  string `name:"reason" required:"" help:"Why; it goes into the audit log."`

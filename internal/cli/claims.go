@@ -27,7 +27,7 @@ func (c *recoveryClaim) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		claims, err := recovery.ReadClaims(bytes.NewReader(text), t.ID, actor())
+		claims, err := recovery.ReadClaims(bytes.NewReader(text), t.ID, o.actor)
 		if err != nil {
 			return err
 		}

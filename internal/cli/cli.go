@@ -6,7 +6,7 @@
 // operator does is written into the audit log in the same transaction.
 //
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
-// flags.go reads values, open.go opens the database, order.go asks before
+// flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
 // catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go,
 // payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
@@ -80,6 +80,7 @@ const (
 	exitRefused     = 8  // a provider said no
 	exitUnknown     = 9  // the outcome is unknown: look before trying again
 	exitDeclined    = 10 // a question was answered with no: nothing was done
+	exitWaits       = 11 // it waits for a second person, who checks it in the console
 )
 
 var exitCodes = map[problem.Kind]int{
@@ -102,7 +103,8 @@ type env struct {
 	stdin          io.Reader
 	args           []string // as they were given
 	stdout, stderr io.Writer
-	terminal       bool // a person reads stderr and can answer on stdin
+	terminal       bool       // a person reads stderr and can answer on stdin
+	authority      *authority // who gives a command that changes something
 }
 
 // exit carries the code out of the parser, which leaves the program after
@@ -156,6 +158,7 @@ func run(args []string, e *env) (code int) {
 	if err := checkVariables(parser.Model, os.Environ()); err != nil && !talks(command) {
 		return report(e.stderr, err)
 	}
+	e.authority = authorityOf(command)
 	if err := command.Run(e); err != nil {
 		return report(e.stderr, err)
 	}
@@ -226,6 +229,11 @@ func report(stderr io.Writer, err error) int {
 	if errors.Is(err, errDeclined) {
 		fmt.Fprintln(stderr, "makola: Nothing was done.")
 		return exitDeclined
+	}
+	var waits *waitsError
+	if errors.As(err, &waits) {
+		fmt.Fprintln(stderr, "makola:", waits)
+		return exitWaits
 	}
 	p := problem.From(err)
 	fmt.Fprintln(stderr, "makola:", p.Message)

@@ -60,6 +60,7 @@ func (c *contactsGroups) Run(e *env) error {
 
 type contactsAddGroup struct {
 	common
+	reasoned
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Name   string `arg:"" help:"Name of the group."`
 	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
@@ -87,6 +88,7 @@ func (c *contactsAddGroup) Run(e *env) error {
 
 type contactsImport struct {
 	common
+	reasoned
 	Tenant   string `arg:"" help:"Id or unique name of the customer."`
 	File     string `arg:"" help:"The file; - reads from the standard input. Columns phone_number, first_name, last_name, email, by a heading or in this order."`
 	Group    string `name:"group" xor:"group" placeholder:"ID" help:"Group that the contacts go to."`
@@ -253,6 +255,7 @@ func (c *contactsOptouts) Run(e *env) error {
 
 type contactsOptout struct {
 	common
+	writing
 	Tenant  string   `arg:"" help:"Id or unique name of the customer."`
 	Numbers []string `arg:"" help:"Mobile numbers."`
 	Reason  string   `name:"reason" placeholder:"TEXT" help:"Why, such as how the number asked for it."`
@@ -282,6 +285,7 @@ func (c *contactsOptout) Run(e *env) error {
 
 type contactsOptin struct {
 	common
+	writing
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Number string `arg:"" help:"Mobile number."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`

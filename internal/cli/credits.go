@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -23,6 +27,7 @@ type creditsCommands struct {
 type creditsSell struct {
 	common
 	orderFlags
+	writing
 	Tenant  string `arg:"" help:"Id or unique name of the customer."`
 	Credits int64  `arg:"" help:"How many."`
 	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer paid, for the audit log; 0 for a gift."`
@@ -36,6 +41,7 @@ func (c *creditsSell) Run(e *env) error {
 type creditsRefund struct {
 	common
 	orderFlags
+	writing
 	Tenant  string `arg:"" help:"Id or unique name of the customer."`
 	Credits int64  `arg:"" help:"How many."`
 	Price   amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer got back, for the audit log."`
@@ -68,6 +74,16 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 		if err != nil {
 			return err
 		}
+		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
+		if o.by != nil {
+			a, ask := o.acts(config.Secret{}), (*acts.Acts).SellCredits
+			if a.Messaging = m; sign < 0 {
+				ask = (*acts.Acts).RefundCredits
+			}
+			return w.asPerson(e, c.Output, a, show, func(a *acts.Acts, id string) (approval.Act, error) {
+				return ask(a, e.ctx, *o.by, id, w.Reference, t.ID, credits, price, flags.Reason)
+			})
+		}
 		landed := func(tx *db.Tx) (bool, error) { return o.log.Landed(tx, t.ID, w.entry.ID) }
 		err = w.done(o.db.WriteRecognising(e.ctx, landed, func(tx *db.Tx) error {
 			if _, err := book(tx, t.ID, w.entry.ID, credits); err != nil {
@@ -78,7 +94,7 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 		if err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, t.ID)
+		return show(e.ctx)
 	})
 }
 

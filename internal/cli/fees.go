@@ -108,6 +108,7 @@ func (c *feesShow) Run(e *env) error {
 
 type feesSet struct {
 	common
+	writing
 	Tenant string    `arg:"" help:"Id or unique name of the customer, or default."`
 	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"A product, a channel and its price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. Repeat for more; what is not named is free."`
 	From   time.Time `name:"from" placeholder:"TIME" help:"When it begins, such as 2026-07-01T00:00:00Z; now when absent."`

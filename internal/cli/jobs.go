@@ -76,6 +76,7 @@ func (c *jobsDead) Run(e *env) error { return c.list(e, true) }
 
 type jobsRerun struct {
 	common
+	writing
 	ID     string `arg:"" help:"Id of the dead letter."`
 	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
 }

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -63,8 +66,49 @@ func printMinted(e *env, format string, m access.Minted, now time.Time) error {
 	return err
 }
 
+// printKey prints a new key that an act made, found by its text.
+func (o *opened) printKey(ctx context.Context, e *env, flags keyFlags, text string) error {
+	made, err := o.access.Authenticate(ctx, text)
+	if err != nil {
+		return err
+	}
+	k, err := o.key(ctx, made.Tenant, made.KeyID)
+	if err != nil {
+		return err
+	}
+	return printMinted(e, flags.Output, access.Minted{Key: k, Text: text}, o.clock.Now())
+}
+
+// showKey prints a key.
+func (o *opened) showKey(ctx context.Context, e *env, flags keyFlags, id string) error {
+	t, err := o.tenant(ctx, flags.Tenant)
+	if err != nil {
+		return err
+	}
+	k, err := o.key(ctx, t.ID, id)
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, flags.Output, keyColumns(), keyView{Key: k, state: k.State(o.clock.Now())})
+}
+
+// key finds a key of a customer.
+func (o *opened) key(ctx context.Context, tenantID, id string) (access.Key, error) {
+	keys, err := o.access.Keys(ctx, tenantID)
+	if err != nil {
+		return access.Key{}, err
+	}
+	for _, k := range keys {
+		if k.ID == id {
+			return k, nil
+		}
+	}
+	return access.Key{}, problem.New(problem.NotFound, "key_not_found", "API key not found")
+}
+
 type keyCreate struct {
 	keyFlags
+	writing
 	Member  string         `name:"member" placeholder:"NAME" help:"Team member whose key it is; it acts on the customer's account."`
 	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
 	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
@@ -88,6 +132,10 @@ func (c *keyCreate) Run(e *env) error {
 		for _, s := range c.Scope {
 			n.Scopes = append(n.Scopes, access.Scope(s))
 		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).CreateKey(e.ctx, *o.by, newID(), t.ID, acts.KeyOrder{Member: n.Member, Scopes: n.Scopes, Expiry: n.Expiry, Daily: n.Daily}, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
+		}
 		m, err := o.access.Mint(n)
 		if err != nil {
 			return err
@@ -106,6 +154,7 @@ func (c *keyCreate) Run(e *env) error {
 
 type keySet struct {
 	keyFlags
+	writing
 	ID     string `arg:"" help:"Id of the key."`
 	Daily  amount `name:"daily" required:"" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges, in force within a second; 0: all that is there."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
@@ -116,6 +165,10 @@ func (c *keySet) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
+		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).SetKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Daily.or(0), c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
 		}
 		var k access.Key
 		entry := audit.Entry{Action: "key.set", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
@@ -153,6 +206,7 @@ func (c *keyList) Run(e *env) error {
 
 type keyRotate struct {
 	keyFlags
+	writing
 	ID      string        `arg:"" help:"Id of the key."`
 	Overlap time.Duration `name:"overlap" default:"24h" help:"How long the old key works beside the new one, at most 168h."`
 	Reason  string        `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
@@ -163,6 +217,10 @@ func (c *keyRotate) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
+		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).RotateKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Overlap, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
 		}
 		keys, err := o.access.Keys(e.ctx, c.Tenant)
 		if err != nil {
@@ -192,6 +250,7 @@ func (c *keyRotate) Run(e *env) error {
 
 type keyRevoke struct {
 	keyFlags
+	writing
 	ID     string `arg:"" help:"Id of the key."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
@@ -201,6 +260,10 @@ func (c *keyRevoke) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
+		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).RevokeKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
 		}
 		var k access.Key
 		entry := audit.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
@@ -57,6 +58,12 @@ type opened struct {
 	log     *audit.Log
 	people  *identity.Identity
 	journal audit.Journal
+
+	actor      string       // in the audit log
+	by         *approval.By // the person of a token; nil: none was given
+	permission identity.Permission
+	reason     string // that the command was given
+	production bool
 }
 
 // there refuses a folder without a database, which opening would make.
@@ -98,7 +105,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 func assemble(d *db.DB, c *clock.Clock) *opened {
 	l := ledger.New(d, c, node)
 	log := audit.New(d, c)
-	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: log}
+	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: log, actor: "cli:" + loggedIn()}
 }
 
 // with opens the database, does the work and closes it again.
@@ -110,6 +117,9 @@ func (c *common) with(e *env, work func(*opened) error) (err error) {
 	defer func() { err = errors.Join(err, o.db.Close()) }()
 	o.journal.Failed = notNoted(e)
 	if err := o.recoveryLine(e); err != nil {
+		return err
+	}
+	if err := o.authorise(e); err != nil {
 		return err
 	}
 	return work(o)
@@ -196,7 +206,7 @@ func (o *opened) named(ctx context.Context, ids []string) (map[string]string, er
 // the audit log, by which an act whose answer was lost is recognised. work may
 // run twice; what it returns becomes the entry's details.
 func (o *opened) act(ctx context.Context, e audit.Entry, work func(*db.Tx) (details any, err error)) error {
-	e.ID, e.Actor = newID(), actor()
+	e.ID, e.Actor = newID(), o.actor
 	done := func(tx *db.Tx) (bool, error) { return o.log.Landed(tx, e.Tenant, e.ID) }
 	return o.db.WriteRecognising(ctx, done, func(tx *db.Tx) error {
 		details, err := work(tx)
@@ -216,8 +226,18 @@ func notNoted(e *env) func(string, error) {
 	}
 }
 
-// audit writes an entry in the transaction of its act, and into the file of acts once that is committed.
+// audit writes an entry in the transaction of its act, and into the file of acts once that is committed. The person of a
+// token is looked at in the same transaction.
 func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
+	if err := o.allow(tx); err != nil {
+		return err
+	}
+	if o.by != nil {
+		e.Person = o.by.Visitor.Person.ID
+	}
+	if e.Reason == "" {
+		e.Reason = o.reason
+	}
 	if e.ID == "" {
 		e.ID = newID()
 	}
@@ -228,12 +248,12 @@ func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// actor names the operator: who runs the command on this machine.
-func actor() string {
+// loggedIn is the user of this machine that runs the command.
+func loggedIn() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
-		return "cli:" + u.Username
+		return u.Username
 	}
-	return "cli:uid " + strconv.Itoa(os.Getuid())
+	return "uid " + strconv.Itoa(os.Getuid())
 }
 
 // origin is from where the operator runs the command: this machine, and the address from which they came to it.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -87,7 +90,7 @@ func (o *opened) order(e *env, w order) (*ordered, error) {
 			return nil, err
 		}
 	}
-	return &ordered{w, o, audit.Entry{ID: id, Actor: actor(), Action: w.action, Tenant: w.tenant, Subject: w.subject, Reason: w.Reason}}, nil
+	return &ordered{w, o, audit.Entry{ID: id, Actor: o.actor, Action: w.action, Tenant: w.tenant, Subject: w.subject, Reason: w.Reason}}, nil
 }
 
 // check refuses what cannot be an order.
@@ -169,12 +172,35 @@ func (w *ordered) write(tx *db.Tx) error {
 	return w.o.audit(tx, entry)
 }
 
+// actID is the id of the order's act: that of the one that waits under its reference, so that a repeat asks for the same act.
+func (w *ordered) actID(ctx context.Context, a *acts.Acts) (string, error) {
+	act, found, err := a.WaitingUnder(ctx, w.action, w.tenant, w.Reference)
+	if err != nil || !found {
+		return w.entry.ID, err
+	}
+	return act.ID, nil
+}
+
+// asPerson asks for the order's act by the person of the token; done prints what is there once the act is done.
+func (w *ordered) asPerson(e *env, output string, a *acts.Acts, done func(context.Context) error, ask func(a *acts.Acts, id string) (approval.Act, error)) error {
+	id, err := w.actID(e.ctx, a)
+	if err != nil {
+		return err
+	}
+	act, err := ask(a, id)
+	return w.o.asked(e, output, act, w.done(err), done)
+}
+
 // done says in an operator's words what became of an order whose transaction ended with err.
 func (w *ordered) done(err error) error {
 	var taken *ledger.TakenError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &taken):
 		return takenBefore(taken)
+	case problem.From(err).Code == "act_exists":
+		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: something else waits under the reference %s (makola acts list)", w.Reference))
 	case errors.Is(err, db.ErrAmbiguous):
 		return problem.Wrap(err, problem.Unavailable, codeUnknown,
 			fmt.Sprintf("The database's answer was lost, and it is not known whether this was done. Repeat it with --reference %q: that moves nothing if it was", w.Reference))

@@ -39,6 +39,7 @@ func (c *otpTaps) Run(e *env) error {
 
 type otpReopen struct {
 	common
+	writing
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Range  string `arg:"" help:"First digits of the numbers as otp taps lists them, or a number of the range."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`

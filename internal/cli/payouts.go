@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
@@ -93,6 +94,15 @@ func (o *opened) printPayment(e *env, format string, pay book.Payment) error {
 		return err
 	}
 	return printOne(e.stdout, format, paymentColumns(), views[0])
+}
+
+// showPayment reads and prints one payment.
+func (o *opened) showPayment(ctx context.Context, e *env, format string, p *payments.Payments, id string) error {
+	pay, err := p.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	return o.printPayment(e, format, pay)
 }
 
 // findWindows has a command look at 100,000 payments at once: it may take longer than a page.
@@ -392,6 +402,7 @@ func whyHeld(pay book.Payment) string {
 
 type payoutsResolve struct {
 	common
+	writing
 	ID     string `arg:"" help:"Our id or provider reference of the payment."`
 	Paid   bool   `name:"paid" help:"The provider's statement has it as done."`
 	Unpaid bool   `name:"unpaid" help:"The provider's statement does not have it: what was held goes back."`
@@ -415,15 +426,21 @@ func (c *payoutsResolve) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		if o.by != nil {
+			a := o.acts(config.Secret{})
+			a.Payments = p
+			act, err := a.Resolve(e.ctx, *o.by, newID(), pay.ID, acts.Statement{Paid: c.Paid, Fee: c.Fee.value, Commission: c.Commission.value}, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
+		}
 		entry := audit.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
 		list := []change{{"status", pay.Word(), map[bool]string{true: "success", false: "failed"}[c.Paid]}}
 		if c.Fee.value == nil && c.Commission.value == nil {
 			entry.Details = changes(list, map[string]any{"paid": c.Paid})
-			pay, err = p.Resolve(e.ctx, pay.ID, c.Paid, c.Reason, actor(), o.audited(entry))
+			pay, err = p.Resolve(e.ctx, pay.ID, c.Paid, c.Reason, o.actor, o.audited(entry))
 		} else {
 			fee, commission := c.Fee.or(0), c.Commission.or(0)
 			entry.Details = changes(list, map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()})
-			pay, err = p.ResolvePaid(e.ctx, pay.ID, fee, commission, c.Reason, actor(), o.audited(entry))
+			pay, err = p.ResolvePaid(e.ctx, pay.ID, fee, commission, c.Reason, o.actor, o.audited(entry))
 		}
 		if err != nil {
 			return err
@@ -434,11 +451,27 @@ func (c *payoutsResolve) Run(e *env) error {
 
 type payoutsDecide struct {
 	common
+	writing
 	ID     string `arg:"" help:"Our id or provider reference of the payment."`
 	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who gets (reversed) or bears (paid after a refund) the amount: customer or house. provider: its last word is the payment's status again, and the amount goes back as it was."`
 	Paid   bool   `name:"paid" xor:"was" help:"You resolved it as unpaid, and it was paid after all."`
 	Unpaid bool   `name:"unpaid" xor:"was" help:"You resolved it as paid, and it was not."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// asPerson asks for the acts of the command, one after the other: what waits for a second person ends it.
+func (c *payoutsDecide) asPerson(e *env, o *opened, p *payments.Payments, pay book.Payment) error {
+	a := o.acts(config.Secret{})
+	a.Payments = p
+	decide := func(ctx context.Context) error {
+		act, err := a.Decide(ctx, *o.by, newID(), pay.ID, acts.Side(c.For), c.Reason)
+		return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
+	}
+	if !c.Paid && !c.Unpaid {
+		return decide(e.ctx)
+	}
+	act, err := a.Contradict(e.ctx, *o.by, newID(), pay.ID, c.Paid, c.Reason)
+	return o.asked(e, c.Output, act, err, decide)
 }
 
 // Run decides. An operator's own word that was wrong is taken back first.
@@ -448,10 +481,13 @@ func (c *payoutsDecide) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		if o.by != nil {
+			return c.asPerson(e, o, p, pay)
+		}
 		if c.Paid || c.Unpaid {
 			list := []change{{"what it was", map[bool]string{true: "unpaid", false: "paid"}[c.Paid], map[bool]string{true: "paid", false: "unpaid"}[c.Paid]}}
 			entry := audit.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list)}
-			if pay, err = p.Contradict(e.ctx, pay.ID, c.Paid, c.Reason, actor(), o.audited(entry)); err != nil {
+			if pay, err = p.Contradict(e.ctx, pay.ID, c.Paid, c.Reason, o.actor, o.audited(entry)); err != nil {
 				return err
 			}
 		}
@@ -462,9 +498,9 @@ func (c *payoutsDecide) Run(e *env) error {
 		}
 		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
 		if c.For == "provider" {
-			err = p.Uphold(e.ctx, pay.ID, c.Reason, actor(), o.audited(entry))
+			err = p.Uphold(e.ctx, pay.ID, c.Reason, o.actor, o.audited(entry))
 		} else {
-			err = p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, actor(), o.audited(entry))
+			err = p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, o.actor, o.audited(entry))
 		}
 		if err != nil {
 			return err

@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
@@ -26,6 +31,7 @@ type peopleCommands struct {
 // peopleFlags are those of every change of a person.
 type peopleFlags struct {
 	common
+	writing
 	Reason string `name:"reason" placeholder:"TEXT" required:"" help:"Why, for the audit log."`
 }
 
@@ -79,6 +85,7 @@ type peopleCreate struct {
 	common
 	linkFlags
 	placeFlags
+	writing
 	Email  string `name:"email" required:"" placeholder:"ADDRESS" help:"E-mail address, by which the person signs in."`
 	Name   string `name:"name" placeholder:"NAME" help:"Name, as others see it. Without it the address before the @."`
 	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
@@ -114,6 +121,9 @@ func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, emai
 		if name == "" {
 			name, _, _ = strings.Cut(email, "@")
 		}
+		if o.by != nil {
+			return o.inviteAsPerson(e, flags.Output, links, at.membership(), action, email, name, reason)
+		}
 		by, m := identity.NewInvitation(), at.membership()
 		var p identity.Person
 		withLink := false
@@ -140,6 +150,47 @@ func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, emai
 	})
 }
 
+// inviteAsPerson is inviteTo for the person of a token.
+func (o *opened) inviteAsPerson(e *env, output string, links linkFlags, m identity.Membership, action, email, name, reason string) error {
+	_, _, err := o.person(e.ctx, email)
+	if action == "people.create" && err == nil {
+		return problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
+	}
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	act, err := o.acts(config.Secret{}).Invite(e.ctx, *o.by, newID(), email, name, m, reason)
+	return o.asked(e, output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, output, links, email, act.Secret) })
+}
+
+// person finds a person by the e-mail address, with the roles.
+func (o *opened) person(ctx context.Context, email string) (p identity.Person, roles []identity.Membership, err error) {
+	err = o.db.Write(ctx, func(tx *db.Tx) error {
+		p, roles, err = o.people.Locked(tx, email)
+		return err
+	})
+	return p, roles, err
+}
+
+// printPerson prints a person, with the link of an invitation whose token is not empty.
+func (o *opened) printPerson(ctx context.Context, e *env, output string, links linkFlags, email, token string) error {
+	p, _, err := o.person(ctx, email)
+	if err != nil {
+		return err
+	}
+	answer := invited{Person: p}
+	if token != "" {
+		answer.link = links.link(identity.Invitation{Token: token})
+	}
+	return answer.print(e, output)
+}
+
+// asPerson asks for an act about a person, by the person of the token, and prints the former.
+func (f peopleFlags) asPerson(e *env, o *opened, links linkFlags, email string, ask func(a *acts.Acts, id string) (approval.Act, error)) error {
+	act, err := ask(o.acts(config.Secret{}), newID())
+	return o.asked(e, f.Output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, f.Output, links, email, act.Secret) })
+}
+
 type peopleRole struct {
 	peopleFlags
 	placeFlags
@@ -155,6 +206,19 @@ func (c *peopleRole) Run(e *env) error {
 		m := c.membership()
 		if m.Role == "none" {
 			m.Role = ""
+		}
+		if o.by != nil {
+			_, roles, err := o.person(e.ctx, c.Email)
+			if err != nil {
+				return err
+			}
+			at := slices.IndexFunc(roles, func(r identity.Membership) bool { return r.Tenant == m.Tenant })
+			if at < 0 {
+				return problem.New(problem.NotFound, "no_role", c.Email+" has no role there: invite the person")
+			}
+			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+				return a.SetRole(e.ctx, *o.by, id, c.Email, m, roles[at].Role, c.Reason)
+			})
 		}
 		return c.change(e, o, audit.Entry{Action: "people.role", Tenant: m.Tenant}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
 			p, before, err := o.people.SetRole(tx, c.Email, m)
@@ -187,6 +251,11 @@ type peopleDisable struct {
 // Run keeps a person out.
 func (c *peopleDisable) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if o.by != nil {
+			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+				return a.Disable(e.ctx, *o.by, id, c.Email, c.Reason)
+			})
+		}
 		return c.change(e, o, audit.Entry{Action: "people.disable"}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
 			p, err := o.people.Disable(tx, c.Email)
 			return p, []change{{"may sign in", "yes", "no"}}, err
@@ -202,6 +271,11 @@ type peopleEnable struct {
 // Run lets a person in again.
 func (c *peopleEnable) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if o.by != nil {
+			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+				return a.Enable(e.ctx, *o.by, id, c.Email, c.Reason)
+			})
+		}
 		return c.change(e, o, audit.Entry{Action: "people.enable"}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
 			p, err := o.people.Enable(tx, c.Email)
 			return p, []change{{"may sign in", "no", "yes"}}, err
@@ -218,6 +292,11 @@ type peopleReset struct {
 // Run takes away what a person proves themselves with.
 func (c *peopleReset) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
+		if o.by != nil {
+			return c.asPerson(e, o, c.linkFlags, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+				return a.Reset(e.ctx, *o.by, id, c.Email, c.Reason)
+			})
+		}
 		by := identity.NewInvitation()
 		var p identity.Person
 		err := o.act(e.ctx, audit.Entry{Action: "people.reset", Subject: strings.ToLower(c.Email), Reason: c.Reason}, func(tx *db.Tx) (_ any, err error) {

@@ -143,6 +143,7 @@ func (s providerSwitch) entry(action string) audit.Entry {
 type providersPause struct {
 	common
 	providerSwitch
+	writing
 }
 
 // Run pauses the provider.
@@ -151,7 +152,7 @@ func (c *providersPause) Run(e *env) error {
 		routes := o.routes()
 		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
 			return changes([]change{{"pause", "", "paused"}}), routes.Pause(tx, route.Pause{
-				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: actor(),
+				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: o.actor,
 			})
 		})
 		if err != nil {
@@ -164,6 +165,7 @@ func (c *providersPause) Run(e *env) error {
 type providersResume struct {
 	common
 	providerSwitch
+	writing
 }
 
 // Run resumes the provider.
@@ -236,6 +238,7 @@ func (c *providersRoutes) Run(e *env) error {
 
 type providersRoute struct {
 	common
+	writing
 	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
 	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
 	Providers []string `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
@@ -246,8 +249,8 @@ type providersRoute struct {
 }
 
 // route is what the flags ask for.
-func (c *providersRoute) route() route.Route {
-	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor()}
+func (c *providersRoute) route(actor string) route.Route {
+	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor}
 	if network, known := msisdn.ParseNetwork(c.Channel); known {
 		r.Channel = string(network)
 	}
@@ -274,7 +277,7 @@ func (c *providersRoute) Run(e *env) error {
 				return err
 			}
 		}
-		routes, r := o.routes(), c.route()
+		routes, r := o.routes(), c.route(o.actor)
 		entry := audit.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
 		if c.Tenant != route.Any {
 			entry.Tenant = c.Tenant

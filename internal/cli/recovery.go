@@ -175,8 +175,8 @@ type recoveryBegin struct {
 
 // Run begins a recovery, closed.
 func (c *recoveryBegin) Run(e *env) error {
-	return c.run(e, audit.Entry{Action: "recovery.begin"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
-		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, actor(), audit, func(tx *db.Tx) error {
+	return c.run(e, audit.Entry{Action: "recovery.begin"}, func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, o.actor, audit, func(tx *db.Tx) error {
 			jobs.EndLeases(tx)
 			return nil
 		})
@@ -187,8 +187,8 @@ type recoveryOpen struct{ recoveryStep }
 
 // Run lets customers in.
 func (c *recoveryOpen) Run(e *env) error {
-	return c.run(e, audit.Entry{Action: "recovery.open"}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
-		return r.Open(e.ctx, c.Reason, actor(), audit)
+	return c.run(e, audit.Entry{Action: "recovery.open"}, func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		return r.Open(e.ctx, c.Reason, o.actor, audit)
 	})
 }
 
@@ -200,8 +200,8 @@ type recoverySkip struct {
 
 // Run lets payments through without a provider's answer.
 func (c *recoverySkip) Run(e *env) error {
-	return c.run(e, audit.Entry{Action: "recovery.skip", Subject: c.Rail + "/" + c.Mode}, func(_ *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
-		return r.Skip(e.ctx, c.Rail, c.Mode, c.Reason, actor(), audit)
+	return c.run(e, audit.Entry{Action: "recovery.skip", Subject: c.Rail + "/" + c.Mode}, func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		return r.Skip(e.ctx, c.Rail, c.Mode, c.Reason, o.actor, audit)
 	})
 }
 
@@ -217,7 +217,7 @@ func (c *recoveryAllow) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return r.Allow(e.ctx, t.ID, c.Reason, actor(), o.audited(audit.Entry{Action: "recovery.allow", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
+		return r.Allow(e.ctx, t.ID, c.Reason, o.actor, o.audited(audit.Entry{Action: "recovery.allow", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
 	})
 }
 
@@ -254,6 +254,6 @@ func (c *recoveryEnd) Run(e *env) error {
 			return problem.New(problem.Forbidden, "recovery_unfinished", "The recovery is not done: "+strings.Join(left, ", "))
 		}
 		entry := audit.Entry{Action: "recovery.end", Reason: c.Reason, Details: map[string]any{"floats": c.SignFloats}}
-		return r.End(e.ctx, c.Reason, actor(), o.audited(entry))
+		return r.End(e.ctx, c.Reason, o.actor, o.audited(entry))
 	})
 }

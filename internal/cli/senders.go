@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
@@ -71,6 +72,7 @@ func (c *sendersList) Run(e *env) error {
 
 type sendersCreate struct {
 	common
+	writing
 	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
 	Name   string `name:"name" required:"" help:"What recipients see, at most 11 characters."`
 	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
@@ -89,7 +91,7 @@ func (c *sendersCreate) Run(e *env) error {
 		var made senderid.Sender
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
-			made, err = o.senders().Create(tx, s, c.Reason, actor())
+			made, err = o.senders().Create(tx, s, c.Reason, o.actor)
 			return changes([]change{{"sender ID " + s.Name, "", string(made.Status)}}), err
 		})
 		if err != nil {
@@ -106,10 +108,19 @@ func (c *common) review(e *env, id string, to senderid.Status, reason string) er
 		if err != nil {
 			return err
 		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).ReviewSender(e.ctx, *o.by, newID(), id, to, reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
+				if s, err = o.senders().Find(ctx, id); err != nil {
+					return err
+				}
+				return o.printSender(e, c.Output, s)
+			})
+		}
 		entry := audit.Entry{Action: "sender." + string(to), Tenant: s.Tenant, Subject: id, Reason: reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
-			s, err = o.senders().Review(tx, s.Tenant, id, to, reason, actor())
+			s, err = o.senders().Review(tx, s.Tenant, id, to, reason, o.actor)
 			return changes([]change{{"status", string(senderid.Pending), string(s.Status)}}, map[string]any{"name": s.Name}), err
 		})
 		if err != nil {
@@ -130,6 +141,7 @@ func (o *opened) printSender(e *env, format string, s senderid.Sender) error {
 
 type sendersApprove struct {
 	common
+	writing
 	ID     string `arg:"" help:"Id of the sender ID."`
 	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
 }
@@ -141,6 +153,7 @@ func (c *sendersApprove) Run(e *env) error {
 
 type sendersReject struct {
 	common
+	writing
 	ID     string `arg:"" help:"Id of the sender ID."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why; the customer reads it."`
 }

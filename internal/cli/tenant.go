@@ -4,10 +4,14 @@ import (
 	"context"
 	"net/netip"
 	"reflect"
+	"strings"
 
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -30,6 +34,35 @@ type tenantFlags struct {
 	TransferLimit amount         `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
 	BankLimit     amount         `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
+}
+
+// settings says what the flags ask for in the words of acts. none empties the list of addresses.
+func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]string {
+	values := map[string]string{}
+	for name, flag := range map[string]toggle{acts.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts} {
+		if flag.value != nil {
+			values[name] = map[bool]string{true: "on", false: "off"}[*flag.value]
+		}
+	}
+	for name, flag := range map[string]amount{"transfer_limit": f.TransferLimit, "bank_transfer_limit": f.BankLimit} {
+		if flag.value != nil {
+			values[name] = flag.value.String()
+		}
+	}
+	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates} {
+		if word != "" {
+			values[name] = word
+		}
+	}
+	for name, flag := range map[string]quota{"quota_contacts": f.Quotas.Contacts, "quota_groups": f.Quotas.Groups, "quota_sender_ids": f.Quotas.Senders, "quota_campaigns": f.Quotas.Campaigns} {
+		if flag.value != nil {
+			values[name] = flag.value.String()
+		}
+	}
+	if len(addresses) > 0 || none {
+		values[acts.PayoutIPs] = strings.Join(textsOf(addresses), " ")
+	}
+	return values
 }
 
 // quotaFlags are the bounds of what a customer stores.
@@ -103,6 +136,7 @@ func (o *opened) view(ctx context.Context, t tenant.Tenant) (tenantView, error) 
 type tenantCreate struct {
 	common
 	tenantFlags
+	reasoned
 	Name string `arg:"" help:"Name of the customer."`
 	Mode string `name:"mode" enum:"test,live" required:"" help:"test money or live money; it never changes."`
 	ID   string `name:"id" help:"Id of the customer; made when empty."`
@@ -124,6 +158,10 @@ func (c *tenantCreate) Run(e *env) error {
 		}
 		if t.ID == "" {
 			t.ID = newID()
+		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).CreateTenant(e.ctx, *o.by, newID(), t.ID, t.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, t.ID) })
 		}
 		var made tenant.Tenant
 		err := o.act(e.ctx, audit.Entry{Action: "tenant.create", Tenant: t.ID, Subject: t.ID}, func(tx *db.Tx) (details any, err error) {
@@ -172,22 +210,26 @@ type tenantShow struct {
 
 // Run shows one customer.
 func (c *tenantShow) Run(e *env) error {
-	return c.with(e, func(o *opened) error {
-		t, err := o.tenant(e.ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		view, err := o.view(e.ctx, t)
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, tenantDetails(), view)
-	})
+	return c.with(e, func(o *opened) error { return o.printTenant(e.ctx, e, c.Output, c.ID) })
+}
+
+// printTenant reads and prints one customer.
+func (o *opened) printTenant(ctx context.Context, e *env, format, id string) error {
+	t, err := o.tenant(ctx, id)
+	if err != nil {
+		return err
+	}
+	view, err := o.view(ctx, t)
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, format, tenantDetails(), view)
 }
 
 type tenantSet struct {
 	common
 	tenantFlags
+	writing
 	ID         string  `arg:"" help:"Id or unique name of the customer."`
 	Name       *string `name:"name" help:"New name."`
 	NoPayoutIP bool    `name:"no-payout-ip" help:"Empty the list of payout addresses: no payout is accepted."`
@@ -232,6 +274,18 @@ func (c *tenantSet) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.ID); err != nil {
 			return err
+		}
+		if o.by != nil {
+			values := c.settings(c.PayoutIP, c.NoPayoutIP)
+			if c.Name != nil {
+				values["name"] = *c.Name
+			}
+			act, err := o.acts(config.Secret{}).SetTenant(e.ctx, *o.by, newID(), c.ID, values, c.Reason)
+			show := func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, c.ID) }
+			if err != nil && problem.From(err).Code == "nothing_changed" {
+				return show(e.ctx)
+			}
+			return o.asked(e, c.Output, act, err, show)
 		}
 		var after tenant.Tenant
 		err := o.act(e.ctx, audit.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -55,7 +57,7 @@ func (c *common) withPayments(e *env, work func(*opened, *payments.Payments) err
 
 // audited gives what writes an operator's act into the transaction that does it.
 func (o *opened) audited(entry audit.Entry) func(*db.Tx) error {
-	entry.ID, entry.Actor = newID(), actor()
+	entry.ID, entry.Actor = newID(), o.actor
 	return func(tx *db.Tx) error { return o.audit(tx, entry) }
 }
 
@@ -110,18 +112,20 @@ func (c *walletShow) Run(e *env) error {
 type walletFund struct {
 	common
 	orderFlags
+	writing
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis, such as 250.00."`
 }
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *env) error {
-	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), "wallet.fund", (*treasury.Treasury).Fund)
+	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), acts.KindFund, (*treasury.Treasury).Fund, (*acts.Acts).FundUnder)
 }
 
 type walletAdjust struct {
 	common
 	orderFlags
+	writing
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Amount amount `arg:"" help:"Amount in cedis."`
 	Take   bool   `name:"take" help:"Take the amount out of the wallet instead of putting it in."`
@@ -133,14 +137,17 @@ func (c *walletAdjust) Run(e *env) error {
 	if c.Take {
 		by = -by
 	}
-	return c.move(e, c.orderFlags, c.Tenant, by, "wallet.adjust", (*treasury.Treasury).Adjust)
+	return c.move(e, c.orderFlags, c.Tenant, by, acts.KindAdjust, (*treasury.Treasury).Adjust, (*acts.Acts).AdjustUnder)
 }
 
 // mover is an operator's verb that moves money into a customer's wallet.
 type mover func(m *treasury.Treasury, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
+// asker makes the act of such a movement.
+type asker func(a *acts.Acts, ctx context.Context, by approval.By, id, reference, tenant string, amount money.Pesewas, reason string) (approval.Act, error)
+
 // move orders such a movement and prints what the customer has then.
-func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover) error {
+func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover, ask asker) error {
 	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
 		t, err := o.tenant(e.ctx, tenantID)
 		if err != nil {
@@ -154,10 +161,16 @@ func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewa
 		if err != nil {
 			return err
 		}
-		if err := w.done(verb(m, e.ctx, t.ID, by, flags.Reason, actor(), w.write)); err != nil {
+		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
+		if o.by != nil {
+			return w.asPerson(e, c.Output, o.acts(config.Secret{}), show, func(a *acts.Acts, id string) (approval.Act, error) {
+				return ask(a, e.ctx, *o.by, id, w.Reference, t.ID, by, flags.Reason)
+			})
+		}
+		if err := w.done(verb(m, e.ctx, t.ID, by, flags.Reason, o.actor, w.write)); err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, t.ID)
+		return show(e.ctx)
 	})
 }
 
@@ -172,6 +185,7 @@ func walletOf(t tenant.Tenant, by money.Pesewas) side {
 type walletTransfer struct {
 	common
 	orderFlags
+	writing
 	From   string `arg:"" help:"Id or unique name of the customer who gives."`
 	To     string `arg:"" help:"Id or unique name of the customer who gets."`
 	Amount amount `arg:"" help:"Amount in cedis."`
@@ -195,7 +209,7 @@ func (c *walletTransfer) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		pay, err := p.Transfer(e.ctx, from.ID, to.ID, by, c.Reason, actor(), w.write)
+		pay, err := p.Transfer(e.ctx, from.ID, to.ID, by, c.Reason, o.actor, w.write)
 		if err := w.done(err); err != nil {
 			return err
 		}
@@ -205,6 +219,7 @@ func (c *walletTransfer) Run(e *env) error {
 
 type walletRecover struct {
 	common
+	writing
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
@@ -216,7 +231,7 @@ func (c *walletRecover) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		_, err = m.Recover(e.ctx, t.ID, c.Reason, actor(), func(tx *db.Tx, taken money.Pesewas) error {
+		_, err = m.Recover(e.ctx, t.ID, c.Reason, o.actor, func(tx *db.Tx, taken money.Pesewas) error {
 			debt, err := o.ledger.BalanceIn(tx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
 			if err != nil {
 				return err
@@ -240,6 +255,7 @@ type floatCommands struct {
 type floatAdd struct {
 	common
 	orderFlags
+	writing
 	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
 	Amount   amount `arg:"" help:"Amount in cedis."`
 	Mode     string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
@@ -260,10 +276,16 @@ func (c *floatAdd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		if err := w.done(m.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, actor(), w.write)); err != nil {
+		show := func(context.Context) error { return printFloats(e, o, c.Output) }
+		if o.by != nil {
+			return w.asPerson(e, c.Output, o.acts(config.Secret{}), show, func(a *acts.Acts, id string) (approval.Act, error) {
+				return a.AddFloat(e.ctx, *o.by, id, w.Reference, c.Provider, tenant.Mode(c.Mode), by, c.Reason)
+			})
+		}
+		if err := w.done(m.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, o.actor, w.write)); err != nil {
 			return err
 		}
-		return printFloats(e, o, c.Output)
+		return show(e.ctx)
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -109,6 +110,7 @@ func (c *webhooksAttempts) Run(e *env) error {
 
 type webhooksReplay struct {
 	common
+	writing
 	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
 	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too, and those that wait for their next attempt have it now."`
 	Failed bool          `name:"failed" help:"All that were given up."`
@@ -146,6 +148,7 @@ func (c *webhooksReplay) Run(e *env) error {
 
 type webhooksSecret struct {
 	common
+	writing
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
 	Rotate bool   `name:"rotate" help:"Make a new one. The one before signs beside it for 24 hours."`
 	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log; needed with --rotate."`
@@ -170,6 +173,11 @@ func (c *webhooksSecret) Run(e *env) error {
 		if c.Rotate {
 			entry.Action = "webhook.rotate"
 		}
+		show := func(ctx context.Context) error { return c.show(ctx, e, hooks) }
+		if c.Rotate && o.by != nil {
+			act, err := o.acts(secret).RotateSecret(e.ctx, *o.by, newID(), c.Tenant, c.Reason)
+			return o.asked(e, c.Output, act, err, show)
+		}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			if !c.Rotate {
 				return nil, nil
@@ -180,15 +188,20 @@ func (c *webhooksSecret) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		s, err := hooks.Secret(e.ctx, c.Tenant)
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, []column[webhook.Secret]{
-			{"secret", func(s webhook.Secret) any { return s.Current }},
-			{"made_at", func(s webhook.Secret) any { return s.MadeAt }},
-			{"former", func(s webhook.Secret) any { return s.Former }},
-			{"former_until", func(s webhook.Secret) any { return s.FormerUntil }},
-		}, s)
+		return show(e.ctx)
 	})
+}
+
+// show prints the secret.
+func (c *webhooksSecret) show(ctx context.Context, e *env, hooks *webhook.Webhooks) error {
+	s, err := hooks.Secret(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	return printOne(e.stdout, c.Output, []column[webhook.Secret]{
+		{"secret", func(s webhook.Secret) any { return s.Current }},
+		{"made_at", func(s webhook.Secret) any { return s.MadeAt }},
+		{"former", func(s webhook.Secret) any { return s.Former }},
+		{"former_until", func(s webhook.Secret) any { return s.FormerUntil }},
+	}, s)
 }

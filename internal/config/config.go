@@ -84,6 +84,8 @@ type Server struct {
 const (
 	EnvMasterKey     = "MAKOLA_MASTER_KEY"
 	EnvMasterKeyFile = "MAKOLA_MASTER_KEY_FILE"
+	// EnvToken names the person that gives a command. It is no setting of the server.
+	EnvToken = "MAKOLA_TOKEN"
 )
 
 // Quotas bound what one customer may store, so that none fills the disk of

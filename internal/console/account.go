@@ -14,6 +14,8 @@ import (
 type accountOf struct {
 	visitor                    identity.Visitor
 	sessions                   []identity.Session
+	tokens                     []identity.PersonalToken
+	tokenForm                  page.Form
 	lacksPassword, lacksFactor bool // in production, before anything else
 	passwordForm               page.Form
 	done                       string
@@ -30,15 +32,17 @@ func passwordForm(v identity.Visitor) page.Form {
 }
 
 // account is the page of a person's own account.
-func account(v *visit) (answer, error) { return v.ownAccount(passwordForm(v.who), "") }
+func account(v *visit) (answer, error) { return v.ownAccount(passwordForm(v.who), tokenForm(), "") }
 
-func (v *visit) ownAccount(form page.Form, done string) (answer, error) {
-	a := accountOf{visitor: v.who, passwordForm: form, done: done}
+func (v *visit) ownAccount(password, token page.Form, done string) (answer, error) {
+	a := accountOf{visitor: v.who, passwordForm: password, tokenForm: token, done: done}
 	if !v.console.Development {
 		a.lacksPassword, a.lacksFactor = v.who.Lacks()
 	}
 	var err error
-	a.sessions, err = v.console.Identity.Sessions(v.ctx, v.who)
+	if a.sessions, err = v.console.Identity.Sessions(v.ctx, v.who); err == nil {
+		a.tokens, err = v.console.Identity.PersonalTokens(v.ctx, v.who)
+	}
 	return answer{title: "Your account", body: accountPage(a)}, err
 }
 
@@ -46,14 +50,41 @@ func (v *visit) ownAccount(form page.Form, done string) (answer, error) {
 func changePassword(v *visit) (answer, error) {
 	err := v.console.Identity.SetPassword(v.ctx, v.who, v.r.PostFormValue("current"), v.r.PostFormValue("password"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
-		a, listErr := v.ownAccount(faulty(passwordForm(v.who), err), "")
+		a, listErr := v.ownAccount(faulty(passwordForm(v.who), err), tokenForm(), "")
 		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
 		return a, listErr
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return v.ownAccount(passwordForm(v.who), "Your password is changed. Your other browsers are signed out.")
+	return v.ownAccount(passwordForm(v.who), tokenForm(), "Your password is changed. Your other browsers are signed out, and your personal tokens have ended.")
+}
+
+// tokenForm asks for a personal token.
+func tokenForm() page.Form {
+	return page.Form{ID: "token", Action: "/account/tokens", Submit: "Make a token", Fields: []page.Field{
+		{Name: "name", Label: "Where you use it", Max: 60, Required: true, Hint: "Such as the name of the machine."}}}
+}
+
+// makeToken makes a personal token, and shows it this once.
+func makeToken(v *visit) (answer, error) {
+	text, t, err := v.console.Identity.NewPersonalToken(v.ctx, v.who, v.r.PostFormValue("name"), v.from())
+	if problem.Is(err, problem.Invalid) {
+		a, listErr := v.ownAccount(passwordForm(v.who), faulty(tokenForm(), err), "")
+		a.wrong = true
+		return a, listErr
+	}
+	return answer{title: "Personal token", body: tokenPage(text, t)}, err
+}
+
+// endToken ends a personal token of the visitor's own.
+func endToken(v *visit) (answer, error) {
+	return answer{to: "/account"}, v.console.Identity.EndPersonalToken(v.ctx, v.who, v.r.PostFormValue("id"), v.from())
+}
+
+// tokenFacts say of a token what its owner can tell it by.
+func tokenFacts(t identity.PersonalToken) []page.Fact {
+	return []page.Fact{{Name: "Where", Value: page.Text(t.Name)}, {Name: "Since", Value: page.Time(t.CreatedAt)}, {Name: "Ends", Value: page.Time(t.ExpiresAt)}}
 }
 
 // beginFactor makes a factor that waits for its first code.

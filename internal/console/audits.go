@@ -43,9 +43,17 @@ func auditList(v *visit) (answer, error) {
 		if e.Link > 0 {
 			link = strconv.FormatInt(e.Link, 10)
 		}
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Time(e.At), page.Text(e.Actor), page.Text(e.Origin), page.Text(e.Action), page.Text(name), page.Text(changeTexts(e)), page.Text(e.Reason), page.Text(link)}})
+		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Time(e.At), actorOf(e), page.Text(e.Origin), page.Text(e.Action), page.Text(name), page.Text(changeTexts(e)), page.Text(e.Reason), page.Text(link)}})
 	}
 	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// actorOf is who did it. A command in production that no person stands for is red.
+func actorOf(e audit.Entry) templ.Component {
+	if e.BrokeGlass() {
+		return page.Mark(page.Badge{Tone: page.Bad, Word: e.Actor})
+	}
+	return page.Text(e.Actor)
 }
 
 // changeTexts are the changes of an entry in one text.

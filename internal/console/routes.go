@@ -76,6 +76,8 @@ func signRoutes() []Route {
 		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code}, handle: confirmFactor},
 		{Method: http.MethodPost, Path: "/account/recovery-codes", handle: renewCodes},
 		{Method: http.MethodPost, Path: "/account/sessions/end", Inputs: []Input{{"id", 36}}, handle: endSession},
+		{Method: http.MethodPost, Path: "/account/tokens", Inputs: []Input{{"name", 240}}, handle: makeToken},
+		{Method: http.MethodPost, Path: "/account/tokens/end", Inputs: []Input{{"id", 36}}, handle: endToken},
 		{Method: http.MethodGet, Path: "/account/step-up", Inputs: []Input{back}, handle: stepUpPage},
 		{Method: http.MethodPost, Path: "/account/step-up", Inputs: []Input{code, back}, handle: stepUp},
 	}

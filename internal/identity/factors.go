@@ -79,6 +79,9 @@ func (i *Identity) SteppedUp(v Visitor) bool {
 // NeedFactor refuses a visitor who has a factor and did not give it within the last five minutes. It reads the session
 // anew: one that has ended, or whose person was reset, does not pass.
 func (i *Identity) NeedFactor(ctx context.Context, v Visitor) error {
+	if v.ByToken() {
+		return errSession()
+	}
 	return i.db.Read(ctx, func(tx *db.Tx) error { return i.InForce(tx, v) })
 }
 
@@ -175,6 +178,7 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code string, fr
 			return orMeanwhile(err)
 		}
 		tx.Defer(endOthers, -1, v.Person.ID, v.hash, now)
+		tx.Defer(endTokens, -1, v.Person.ID, now)
 		i.storeCodes(tx, v.Person.ID, recovery)
 		tx.AfterCommit(func() { i.sessions.Forget(v.hash) })
 		return i.note(tx, v.Person, from, audit.Entry{Action: "person.factor", Details: changesOf("second factor", before, "an app")})
@@ -314,6 +318,7 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 		}
 		t.right(tx)
 		tx.Defer(endOthers, -1, v.Person.ID, v.hash, i.clock.Now())
+		tx.Defer(endTokens, -1, v.Person.ID, i.clock.Now())
 		before := "another"
 		if p.password == "" {
 			before = "none"

@@ -8,7 +8,7 @@
 //
 // Files: people.go has persons and memberships, manage.go what one person does about another, links.go links that work
 // once. signin.go proves who somebody is, with password.go, totp.go and factors.go, and tries.go bounds how often it may
-// be tried. sessions.go is who is signed in, standing.go what a person may do now, inside a transaction.
+// be tried. sessions.go is who is signed in, tokens.go whom a command names, standing.go what a person may do now, inside a transaction.
 package identity
 
 import (
@@ -93,14 +93,16 @@ func hashToken(token string) string {
 const (
 	pruneSessions = `DELETE FROM sessions WHERE created_at < $1`
 	pruneLinks    = `DELETE FROM sign_in_links WHERE expires_at < $1`
+	pruneTokens   = `DELETE FROM personal_tokens WHERE expires_at < $1`
 )
 
-// Prune removes sessions and links that ended long ago.
+// Prune removes sessions, links and personal tokens that ended long ago.
 func (i *Identity) Prune(ctx context.Context) error {
 	before := i.clock.Now().Add(-keepEnded)
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(pruneSessions, -1, before)
 		tx.Defer(pruneLinks, -1, before)
+		tx.Defer(pruneTokens, -1, before)
 		tx.Defer(pruneTries, -1, i.clock.Now())
 		return nil
 	})

@@ -153,6 +153,7 @@ func (i *Identity) Disable(tx *db.Tx, email string) (Person, error) {
 	now := i.clock.Now()
 	tx.Defer(disable, 1, p.ID, now)
 	tx.Defer(endSessions, -1, p.ID, now)
+	tx.Defer(endTokens, -1, p.ID, now)
 	tx.Defer(endLinks, -1, p.ID, now)
 	return p, nil
 }
@@ -184,6 +185,7 @@ func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error)
 	tx.Defer(dropFactor, -1, p.ID)
 	tx.Defer(dropCodes, -1, p.ID)
 	tx.Defer(endSessions, -1, p.ID, now)
+	tx.Defer(endTokens, -1, p.ID, now)
 	tx.Defer(endLinks, -1, p.ID, now)
 	i.invite(tx, by, p, now)
 	return p, nil

@@ -26,7 +26,8 @@ type Visitor struct {
 	Memberships []Membership
 	HasPassword bool
 	HasFactor   bool
-	hash        string // of the session's token
+	hash        string // of the session's token; empty: it is a command's, by a personal token
+	token       string // the hash of that one
 }
 
 // Role is the visitor's role at a tenant or at the Installation; empty: none.
@@ -129,10 +130,11 @@ func (i *Identity) Visit(ctx context.Context, token string, used bool) (Visitor,
 
 const endSession = `UPDATE sessions SET ended_at = $2 WHERE hash = $1 AND ended_at = 0`
 
-// EndOthers ends every session of the visitor's but this one, in force everywhere within Freshness.
+// EndOthers ends every session of the visitor's but this one, and every personal token, in force everywhere within Freshness.
 func (i *Identity) EndOthers(ctx context.Context, v Visitor) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(endOthers, -1, v.Person.ID, v.hash, i.clock.Now())
+		tx.Defer(endTokens, -1, v.Person.ID, i.clock.Now())
 		return nil
 	})
 }

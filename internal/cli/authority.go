@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// writing is what every command takes that changes something: who gives it. In production, where there are people, a command
+// names its person by a token, or breaks the glass; elsewhere it needs neither.
+type writing struct {
+	TokenFile  string `name:"token-file" placeholder:"PATH" help:"File with your personal token, which the console makes on the page Your account. MAKOLA_TOKEN has the token itself."`
+	BreakGlass bool   `name:"break-glass" help:"In an emergency: do it at once, without a token and without a second person. Red in the audit log, with an alert; needs --reason."`
+}
+
+// reasoned is writing for a command that asks for no reason by itself.
+type reasoned struct {
+	writing
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log. Needed with a token or --break-glass."`
+}
+
+// needs are the commands that change something, and what the person of a token must be allowed to at the installation. A
+// command whose act has a kind of its own needs what the kind says, too.
+var needs = map[string]identity.Permission{
+	"tenant create": identity.MakeTenants, "tenant set": identity.MakeActs,
+	"people create": identity.MakePeople, "people invite": identity.MakePeople, "people role": identity.MakePeople,
+	"people disable": identity.MakePeople, "people enable": identity.MakePeople, "people reset": identity.MakePeople,
+	"fees set":   identity.MakeTenants,
+	"key create": identity.MakeKeys, "key set": identity.MakeKeys, "key rotate": identity.MakeKeys, "key revoke": identity.MakeKeys,
+	"wallet fund": identity.MakeMoney, "wallet adjust": identity.MakeMoney, "wallet transfer": identity.MakeMoney, "wallet recover": identity.MakeMoney,
+	"float add":       identity.MakeTreasury,
+	"payouts resolve": identity.MakeTreasury, "payouts decide": identity.MakeTreasury,
+	"providers pause": identity.MakeMoney, "providers resume": identity.MakeMoney, "providers route": identity.MakeMoney,
+	"catalogue set": identity.MakeTenants, "catalogue bank-code": identity.MakeTenants, "catalogue prefix": identity.MakeTenants,
+	"webhooks replay": identity.ReplayWebhooks, "webhooks secret": identity.ReadSecrets,
+	"senders create": identity.ReviewSenders, "senders approve": identity.ReviewSenders, "senders reject": identity.ReviewSenders,
+	"credits sell": identity.MakeMoney, "credits refund": identity.MakeMoney,
+	"campaigns stop": identity.MakeTenants, "otp reopen": identity.MakeTenants,
+	"contacts add-group": identity.MakeTenants, "contacts import": identity.MakeTenants, "contacts optout": identity.MakeTenants, "contacts optin": identity.MakeTenants,
+	"jobs rerun": identity.MakeMoney,
+}
+
+// authority is what a command that changes something was given.
+type authority struct {
+	command    string
+	tokenFile  string
+	breakGlass bool
+	reason     string
+}
+
+// authorityOf reads it from the line; nil for a command that changes nothing.
+func authorityOf(line *kong.Context) *authority {
+	command := line.Selected()
+	if command == nil {
+		return nil
+	}
+	path := command.Path()
+	if _, changes := needs[path]; !changes {
+		return nil
+	}
+	a := &authority{command: path}
+	for _, f := range line.Flags() {
+		switch value := f.Target.Interface().(type) {
+		case string:
+			switch f.Name {
+			case "token-file":
+				a.tokenFile = value
+			case "reason":
+				a.reason = strings.TrimSpace(value)
+			}
+		case bool:
+			if f.Name == "break-glass" {
+				a.breakGlass = value
+			}
+		}
+	}
+	return a
+}
+
+// maxTokenFile is the longest file of a token, in bytes.
+const maxTokenFile = 1024
+
+// token reads the personal token; none is empty.
+func (a *authority) token() (string, error) {
+	if a.tokenFile == "" {
+		return strings.TrimSpace(os.Getenv(config.EnvToken)), nil
+	}
+	file, err := os.Open(a.tokenFile)
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(file, maxTokenFile))
+		err = errors.Join(err, file.Close(), config.CheckSecretFile(a.tokenFile))
+	}
+	if err != nil {
+		return "", problem.Wrap(err, problem.Invalid, "token_file", fmt.Sprintf("The file of --token-file cannot be used: %v", err))
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", problem.New(problem.Invalid, "token_file", "The file of --token-file is empty")
+	}
+	return token, nil
+}
+
+// errNobody refuses a command in production that does not say who gives it.
+func errNobody() error {
+	return problem.New(problem.Forbidden, "token_needed", "Nothing was done: in production a change needs a person. Make a personal token in the console (Your account), "+
+		"and give it by "+config.EnvToken+" or --token-file. In an emergency: --break-glass --reason TEXT")
+}
+
+// authorise finds out who gives the command, and refuses what they may not.
+func (o *opened) authorise(e *env) (err error) {
+	if o.production, err = o.access.Production(e.ctx); err != nil {
+		return err
+	}
+	a := e.authority
+	if a == nil {
+		return nil
+	}
+	o.reason = a.reason
+	if a.breakGlass {
+		if a.tokenFile != "" {
+			return usage("--break-glass and --token-file exclude each other")
+		}
+		if a.reason == "" {
+			return usage("--break-glass needs a --reason")
+		}
+		o.actor = audit.BreakGlass + loggedIn()
+		return nil
+	}
+	token, err := a.token()
+	if err != nil {
+		return err
+	}
+	if token == "" {
+		people, err := o.people.SetUp(e.ctx)
+		if err == nil && people && o.production {
+			err = errNobody()
+		}
+		return err
+	}
+	v, err := o.people.Bearer(e.ctx, token)
+	if err != nil {
+		return err
+	}
+	o.by = &approval.By{Visitor: v, Origin: origin(), Place: identity.Installation}
+	o.actor, o.permission = v.Person.Email, needs[a.command]
+	if a.reason == "" {
+		return problem.Field("reason", "is required with a personal token")
+	}
+	return o.db.Write(e.ctx, o.allow)
+}
+
+// allow refuses, in tx, a person whose token or role does not allow the command now.
+func (o *opened) allow(tx *db.Tx) error {
+	if o.by == nil {
+		return nil
+	}
+	return o.approvals().Allow(tx, *o.by, o.permission)
+}
+
+// acts makes acts of the person of a token. What an act makes is printed, and kept for nobody.
+func (o *opened) acts(secret config.Secret) *acts.Acts {
+	return acts.New(acts.Deps{Approval: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
+		Treasury: o.treasury()})
+}
+
+// waitsError is the end of a command whose act waits for a second person.
+type waitsError struct{ act approval.Act }
+
+func (w *waitsError) Error() string {
+	return fmt.Sprintf("Nothing is done yet: this waits until %s for a second person, who checks it in the console at /ops/acts/%s", w.act.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), w.act.ID)
+}
+
+// asked says what became of an act: one that is done is printed as the command does, one that waits by what it is.
+func (o *opened) asked(e *env, output string, act approval.Act, err error, done func(context.Context) error) error {
+	if err != nil {
+		return err
+	}
+	switch act.State {
+	case approval.Done:
+		return done(e.ctx)
+	case approval.Waiting:
+		if err := printOne(e.stdout, output, narrow(output, actsColumns, "id", "state", "sentence", "checkers_needed", "expires_at"), act); err != nil {
+			return err
+		}
+		return &waitsError{act}
+	case approval.Failed:
+		if act.Refused != nil {
+			return act.Refused
+		}
+		return problem.New(problem.Refused, "act_failed", act.Note)
+	}
+	return problem.New(problem.Duplicate, approval.CodeEnded, fmt.Sprintf("The act %s is %s already", act.ID, act.State))
+}

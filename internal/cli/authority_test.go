@@ -1,0 +1,472 @@
+package cli
+
+import (
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
+)
+
+// reads are the commands that change nothing of an installation, or that are there for one without a server or without
+// people: whoever gives those owns the machine.
+var reads = map[string]string{
+	"": "serve sim sample doctor version help complete completion restore", "migrate": "status up", "tenant": "list show", "people": "list", "acts": "list show",
+	"fees": "show", "key": "list", "wallet": "show", "float": "show", "payouts": "find list stuck turned show references", "ledger": "check balance statement",
+	"audit": "list verify export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
+	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill", "jobs": "list dead depth",
+	"recovery": "status begin open skip allow claim claims end",
+}
+
+func readsOnly(path string) bool {
+	noun, verb, two := strings.Cut(path, " ")
+	if !two {
+		noun, verb = "", path
+	}
+	return slices.Contains(strings.Fields(reads[noun]), verb)
+}
+
+// TestEveryCommandIsDeclaredAsReadingOrChanging: a new command fails here until it is in needs, with the flags that say who
+// gives it, or in the list of this test.
+func TestEveryCommandIsDeclaredAsReadingOrChanging(t *testing.T) {
+	t.Parallel()
+	model, err := Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, leaf := range model.Leaves(false) {
+		var flags []string
+		for _, f := range leaf.Flags {
+			flags = append(flags, f.Name)
+		}
+		path := leaf.Path()
+		_, changes := needs[path]
+		declared[path] = true
+		switch says := slices.Contains(flags, "break-glass") && slices.Contains(flags, "token-file") && slices.Contains(flags, "reason"); {
+		case changes == readsOnly(path):
+			t.Errorf("makola %s must be either in needs or in reads", path)
+		case changes != says:
+			t.Errorf("makola %s changes something: %v; it takes --token-file, --break-glass and --reason: %v", path, changes, says)
+		}
+	}
+	for path := range needs {
+		if !declared[path] {
+			t.Errorf("there is no makola %s", path)
+		}
+		if _, tried := changing[path]; !tried {
+			t.Errorf("TestInProductionACommandThatChangesSomethingNeedsAPerson does not try makola %s", path)
+		}
+	}
+}
+
+// house is an installation in production with people.
+type house struct {
+	where
+	acts   *acts.Acts
+	people *identity.Identity
+	log    *audit.Log
+	maker  identitytest.One // operations
+	second identitytest.One // approver
+}
+
+// produce makes of a database one that a server in production serves, with people.
+func produce(w where) *house {
+	w.t.Helper()
+	at := func(flag string) string {
+		if n := slices.Index(w.flags, flag); n >= 0 {
+			return w.flags[n+1]
+		}
+		return ""
+	}
+	storage := config.Storage{Data: at("--data"), Database: at("--database")}
+	if _, err := app.DevelopmentSecret(storage, true); err != nil { // where no variable names one
+		w.t.Fatal(err)
+	}
+	secret, err := storedSecret(storage)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := clock.Real()
+	h := &house{where: w, log: audit.New(w.db, c)}
+	h.people = identity.New(w.db, c, h.log, identity.Options{Secret: secret})
+	a := access.New(w.db, c)
+	if err := a.CheckInstallation(w.t.Context(), secret); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := a.MarkProduction(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	l := ledger.New(w.db, c, "test")
+	tenants := tenant.New(w.db, l, c)
+	orders := treasury.New(w.db, l, tenants, c, slog.New(slog.DiscardHandler), func(*problem.Fields, string) {})
+	h.acts = acts.New(acts.Deps{Approval: approval.New(w.db, c, h.log, h.people, true), Ledger: l, Tenants: tenants, Access: a, People: h.people, Seal: acts.NewSealer(secret), Treasury: orders})
+	h.maker, h.second = h.joins("ama@example.com", identity.Operations), h.joins("kofi@example.com", identity.Approver)
+	return h
+}
+
+func (h *house) joins(email string, role identity.Role) identitytest.One {
+	h.t.Helper()
+	return identitytest.Join(h.t, h.db, clock.Real(), h.people, email, identity.Membership{Role: role})
+}
+
+// token writes a personal token into a file, and gives the flag with it.
+func (h *house) token(who identitytest.One) (flag string, token identity.PersonalToken) {
+	h.t.Helper()
+	text, token, err := h.people.NewPersonalToken(h.t.Context(), who.Visitor, "a test", netip.MustParseAddr("192.0.2.7"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	path := filepath.Join(h.t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return "--token-file=" + path, token
+}
+
+// glass breaks it.
+const glass = "--break-glass"
+
+// changing are the commands that change something, each with a line that would do so, where ID is a customer.
+var changing = map[string]string{
+	"tenant create": "Kejetia --mode test", "tenant set": "ID --blocked on",
+	"people create": "--email x@example.com --role support", "people invite": "x@example.com --role support", "people role": "kofi@example.com --role support",
+	"people disable": "kofi@example.com", "people enable": "kofi@example.com", "people reset": "kofi@example.com",
+	"fees set": "ID --free", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "key revoke": "x --tenant ID",
+	"wallet fund": "ID 5 --reference r1", "wallet adjust": "ID 5 --reference r2", "wallet transfer": "ID ID 5 --reference r3", "wallet recover": "ID",
+	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house",
+	"providers pause": "mtn --mode live", "providers resume": "mtn --mode live", "providers route": "collect MTN mtn",
+	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
+	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
+	"credits sell": "ID 5 --price 1 --reference r5", "credits refund": "ID 5 --price 1 --reference r6", "campaigns stop": "x", "otp reopen": "ID 0244",
+	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x",
+}
+
+// line is such a command as it is given.
+func (w where) line(command, customer string) []string {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "contacts.csv")
+	if err := os.WriteFile(file, []byte("0244123456\n"), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	args := strings.Fields(command + " " + strings.NewReplacer("ID", customer, "FILE", file).Replace(changing[command]))
+	return append(args, "--reason", "a test")
+}
+
+func TestInProductionACommandThatChangesSomethingNeedsAPerson(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant() // before there are people, a command needs none
+		h := produce(w)
+		auditor, _ := h.token(h.joins("yaa@example.com", identity.Auditor))
+		before := len(w.list("audit", "list", "--limit", "1000"))
+		for command := range needs {
+			args := w.line(command, id)
+			if _, errs := w.run(exitForbidden, args...); !strings.Contains(errs, "MAKOLA_TOKEN or --token-file") || !strings.Contains(errs, "--break-glass --reason") {
+				t.Errorf("makola %s says %s", command, errs)
+			}
+			if _, errs := w.run(exitForbidden, append(args, auditor)...); !strings.Contains(errs, "yaa@example.com does not have the permission") {
+				t.Errorf("makola %s of an auditor says %s", command, errs)
+			}
+			if _, errs := w.run(exitForbidden, append(args, "--token-file", w.file("mk_person_x"))...); !strings.Contains(errs, "token does not work") {
+				t.Errorf("makola %s with nobody's token says %s", command, errs)
+			}
+			without := slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "--reason" || s == "a test" })
+			if _, errs := w.run(exitUsage, append(without, glass)...); !strings.Contains(errs, "reason") {
+				t.Errorf("makola %s breaks the glass without a reason and says %s", command, errs)
+			}
+		}
+		if after := len(w.list("audit", "list", "--limit", "1000")); after != before {
+			t.Errorf("%d entries more in the audit log", after-before)
+		}
+		w.run(exitOK, "people", "list")
+		w.run(exitOK, "migrate", "up")
+		w.run(exitOK, "recovery", "begin", "--reason", "a snapshot") // whoever is locked out can do what a recovery needs
+	})
+}
+
+// file makes a file that its owner alone can read.
+func (w where) file(text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+func TestACommandWithATokenWaitsForASecondPerson(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		flag, _ := h.token(h.maker)
+		fund := []string{"wallet", "fund", id, "500000", "--reason", "paid by bank", "--reference", "slip 17/3", flag}
+		out, errs := w.run(exitWaits, append(fund, "-o", "json")...)
+		if !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) || !strings.Contains(out, "slip 17/3") {
+			t.Fatal(out, errs)
+		}
+		w.run(exitWaits, fund...) // the same again is the same act
+		waiting := w.list("acts", "list", "--state", "waiting")
+		if len(waiting) != 1 || waiting[0]["maker"] != "ama@example.com" || waiting[0]["kind"] != "wallet.fund" {
+			t.Fatalf("%v", waiting)
+		}
+		fund[3] = "500001"
+		if _, errs := w.run(exitConflict, fund...); !strings.Contains(errs, "slip 17/3") {
+			t.Fatal(errs)
+		}
+		fund[3] = "500000"
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "0.00"})
+		by := approval.By{Visitor: h.second.Visitor, Place: identity.Installation}
+		act, err := h.acts.Get(t.Context(), identity.Installation, waiting[0]["id"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := h.acts.Approve(t.Context(), by, act.ID, act.Digest); err != nil && problem.From(err).Code != approval.CodeEnded {
+				t.Fatal(err)
+			}
+		}
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "500000.00"})
+		w.run(exitConflict, fund...)
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "500000.00"})
+		// What needs nobody else is done at once, and printed as ever.
+		has(t, w.object("tenant", "set", id, "--blocked", "on", "--reason", "fraud", flag), map[string]any{"blocked": true})
+		log := w.list("audit", "list", "--action", "tenant.block")
+		if len(log) != 1 || log[0]["actor"] != "ama@example.com" || log[0]["person"] != h.maker.Person.ID {
+			t.Fatalf("%v", log)
+		}
+		// A command without a kind is its person's, too.
+		w.run(exitOK, "fees", "set", id, "--free", "--reason", "agreed", flag)
+		if log := w.list("audit", "list", "--action", "fees.set"); len(log) != 1 || log[0]["actor"] != "ama@example.com" {
+			t.Fatalf("%v", log)
+		}
+	})
+}
+
+// Each of these moves money or decides about it: a token makes an act of its person, and moves nothing before a second one
+// has checked it.
+func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")
+		paid := w.stuck(t, id, "order-000000001").ID
+		h := produce(w)
+		h.acts.Messaging = w.messaging()
+		flag, _ := h.token(h.joins("efua@example.com", identity.Owner))
+		for _, tt := range []struct {
+			line, kind string
+		}{
+			{"float add hubtel 900 --reference f1", acts.KindAddFloat},
+			{"credits sell " + id + " 50000 --price 1500 --reference s1", acts.KindSellCredits},
+			{"payouts resolve " + paid + " --paid", acts.KindResolve},
+		} {
+			args := append(strings.Fields(tt.line), "--reason", "by the statement", flag)
+			if out, errs := w.run(exitWaits, append(args, "-o", "json")...); !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) {
+				t.Errorf("%s: %s %s", tt.line, out, errs)
+			}
+			if waiting := w.list("acts", "list", "--state", "waiting"); len(waiting) == 0 || waiting[0]["kind"] != tt.kind || waiting[0]["maker"] != "efua@example.com" {
+				t.Errorf("%s: %v", tt.line, waiting)
+			}
+		}
+		if list := w.list("float", "show"); len(list) != 0 {
+			t.Errorf("floats: %v", list)
+		}
+		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(0)})
+		has(t, w.object("payouts", "show", paid), map[string]any{"status": "submitted"})
+		// The second person's word does them.
+		by := approval.By{Visitor: h.second.Visitor, Place: identity.Installation}
+		for _, waiting := range w.list("acts", "list", "--state", "waiting") {
+			act, err := h.acts.Get(t.Context(), identity.Installation, waiting["id"].(string))
+			if err == nil && act.Kind != acts.KindResolve { // that one's words are for the server
+				_, err = h.acts.Approve(t.Context(), by, act.ID, act.Digest)
+			}
+			if err != nil {
+				t.Errorf("%v: %v", waiting, err)
+			}
+		}
+		if list := w.list("float", "show"); len(list) != 1 || list[0]["held"] != "900.00" {
+			t.Errorf("floats: %v", list)
+		}
+		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(50000)})
+		w.run(exitConflict, "float", "add", "hubtel", "900", "--reference", "f1", "--reason", "once more", flag)
+	})
+}
+
+func TestATokenThatEndedGivesNoCommand(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		block := []string{"tenant", "set", id, "--blocked", "on", "--reason", "fraud"}
+		flag, token := h.token(h.maker)
+		if err := h.people.EndPersonalToken(t.Context(), h.maker.Visitor, token.ID, netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitForbidden, append(block, flag)...)
+		flag, _ = h.token(h.maker)
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			tx.Defer(`UPDATE personal_tokens SET created_at = created_at - $1, expires_at = expires_at - $1`, -1, identity.TokenLasts.Microseconds())
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitForbidden, append(block, flag)...)
+		flag, _ = h.token(h.maker)
+		h.joins("efua@example.com", identity.Owner)
+		w.run(exitOK, "people", "disable", "ama@example.com", "--reason", "left", glass)
+		w.run(exitForbidden, append(block, flag)...)
+		w.run(exitOK, "people", "enable", "ama@example.com", "--reason", "is back", glass)
+		w.run(exitForbidden, append(block, flag)...)
+		has(t, w.object("tenant", "show", id), map[string]any{"blocked": false})
+		w.run(exitUsage, append(block, "--token-file", filepath.Join(t.TempDir(), "none"))...)
+		open := w.file("mk_person_x")
+		if err := os.Chmod(open, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, errs := w.run(exitUsage, append(block, "--token-file", open)...); !strings.Contains(errs, "chmod 600") {
+			t.Fatal(errs)
+		}
+		w.run(exitUsage, append(block, "--token-file", w.file(" \n"))...)
+		w.run(exitUsage, append(block, "--token-file", open, glass)...)
+	})
+}
+
+func TestBreakingTheGlassIsDoneAtOnceAndRed(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		has(t, w.object("wallet", "fund", id, "5", "--reason", "the bank closes", "--reference", "slip 1", glass), map[string]any{"wallet": "5.00"})
+		log, err := h.log.List(t.Context(), audit.Filter{Action: "wallet.fund"})
+		if err != nil || len(log) != 1 || !log[0].BrokeGlass() || log[0].Actor != audit.BreakGlass+loggedIn() || log[0].Reason != "the bank closes" {
+			t.Fatalf("%+v, %v", log, err)
+		}
+		if n, err := h.log.BrokeGlassSince(t.Context(), time.Now().Add(-time.Hour)); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		if n, err := h.log.BrokeGlassSince(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 0 {
+			t.Fatal(n, err)
+		}
+		w.run(exitOK, "tenant", "create", "Kejetia", "--mode", "test", "--reason", "at night", glass)
+		if log, err := h.log.List(t.Context(), audit.Filter{Action: "tenant.create", Limit: 1}); err != nil || log[0].Reason != "at night" || !log[0].BrokeGlass() {
+			t.Fatalf("%+v, %v", log, err)
+		}
+	})
+}
+
+func TestAReferenceIsTakenOnceByTokenAndByBreakGlass(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		flag, _ := h.token(h.maker)
+		fund := []string{"wallet", "fund", id, "5", "--reason", "paid by bank", "--reference", "slip 1"}
+		w.run(exitWaits, append(fund, flag)...)
+		w.run(exitOK, append(fund, glass)...)
+		waiting, err := h.acts.Approval.List(t.Context(), approval.Filter{State: approval.Waiting, Limit: 10})
+		if err != nil || len(waiting) != 1 {
+			t.Fatal(waiting, err)
+		}
+		late, err := h.acts.Approve(t.Context(), approval.By{Visitor: h.second.Visitor}, waiting[0].ID, waiting[0].Digest)
+		if err != nil || late.State != approval.Failed {
+			t.Fatalf("%+v, %v", late, err)
+		}
+		w.run(exitConflict, append(fund, flag)...)
+		w.run(exitConflict, append(fund, glass)...)
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "5.00"})
+		fund[len(fund)-1] = "slip 2"
+		w.run(exitWaits, append(fund, flag)...)
+		waiting, err = h.acts.Approval.List(t.Context(), approval.Filter{State: approval.Waiting, Limit: 10})
+		if err != nil || len(waiting) != 1 {
+			t.Fatal(waiting, err)
+		}
+		if done, err := h.acts.Approve(t.Context(), approval.By{Visitor: h.second.Visitor}, waiting[0].ID, waiting[0].Digest); err != nil || done.State != approval.Done {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		w.run(exitConflict, append(fund, glass)...)
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "10.00"})
+	})
+}
+
+func TestATokenComesFromTheEnvironment(t *testing.T) {
+	eachAlone(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		flag, _ := h.token(h.maker)
+		text, err := os.ReadFile(strings.TrimPrefix(flag, "--token-file="))
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := []string{"tenant", "set", id, "--blocked", "on", "--reason", "fraud"}
+		t.Setenv(config.EnvToken, "mk_person_x")
+		w.run(exitForbidden, block...)
+		w.run(exitOK, "tenant", "show", id) // which needs no person
+		t.Setenv(config.EnvToken, string(text))
+		w.run(exitOK, block...)
+		// The line comes before the environment.
+		w.run(exitOK, "tenant", "set", id, "--blocked", "off", "--reason", "a mistake", glass)
+		if log, err := h.log.List(t.Context(), audit.Filter{Action: "tenant.set", Limit: 1}); err != nil || !log[0].BrokeGlass() {
+			t.Fatalf("%+v, %v", log, err)
+		}
+	})
+}
+
+// With one person there is no second one to wait for: a command with a token is done at once, with the codes of its errors.
+func TestAFreshInstallationWithOnePersonWaitsForNobody(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		h := produce(w)
+		flag, _ := h.token(h.maker)
+		w.run(exitOK, "people", "disable", "kofi@example.com", "--reason", "left", glass)
+		has(t, w.object("wallet", "fund", id, "5", "--reason", "x", "--reference", "r1", flag), map[string]any{"wallet": "5.00"})
+		w.run(exitFunds, "wallet", "adjust", id, "6", "--take", "--reason", "x", "--reference", "r2", flag)
+		w.run(exitConflict, "wallet", "fund", id, "5", "--reason", "x", "--reference", "r1", flag)
+		key := w.object("key", "create", "--tenant", id, "--reason", "x", flag)
+		if !strings.HasPrefix(key["key"].(string), "mk_live_") || key["state"] != "active" {
+			t.Fatalf("%v", key)
+		}
+		next := w.object("key", "rotate", key["id"].(string), "--tenant", id, "--reason", "x", flag)
+		if next["key"] == key["key"] || next["id"] == key["id"] {
+			t.Fatalf("%v", next)
+		}
+		has(t, w.object("key", "set", next["id"].(string), "--tenant", id, "--daily", "5", "--reason", "x", flag), map[string]any{"daily": "5.00"})
+		has(t, w.object("key", "revoke", next["id"].(string), "--tenant", id, "--reason", "x", flag), map[string]any{"state": "revoked"})
+		has(t, w.object("tenant", "set", id, "--transfer-limit", "7", "--payout-ip", "192.0.2.0/24", "--name", "Adom", "--reason", "x", flag),
+			map[string]any{"transfer_limit": "7.00", "name": "Adom", "payout_ips": []string{"192.0.2.0/24"}})
+		has(t, w.object("tenant", "set", id, "--no-payout-ip", "--reason", "x", flag), map[string]any{"payout_ips": []string{}})
+		has(t, w.object("tenant", "set", id, "--no-payout-ip", "--reason", "x", flag), map[string]any{"payout_ips": []string{}}) // nothing changes
+		made := w.object("tenant", "create", "Kejetia", "--mode", "test", "--collections", "on", "--reason", "x", flag)
+		has(t, made, map[string]any{"collections": true, "mode": "test"})
+		if secret := w.object("webhooks", "secret", id, "--rotate", "--reason", "x", flag); secret["secret"] == secret["former"] {
+			t.Fatalf("%v", secret)
+		}
+		invited := w.object("people", "invite", "yaa@example.com", "--role", "finance", "--tenant", id, "--reason", "x", flag)
+		if !strings.Contains(invited["link"].(string), "/first?t=") {
+			t.Fatalf("%v", invited)
+		}
+		w.run(exitConflict, "people", "create", "--email", "yaa@example.com", "--role", "support", "--reason", "x", flag)
+		w.run(exitOK, "people", "role", "yaa@example.com", "--tenant", id, "--role", "support", "--reason", "x", flag)
+		w.run(exitNotFound, "people", "role", "yaa@example.com", "--role", "support", "--reason", "x", flag)
+		reset := w.object("people", "reset", "yaa@example.com", "--reason", "x", flag)
+		if reset["link"] == invited["link"] || !strings.Contains(reset["link"].(string), "/first?t=") {
+			t.Fatalf("%v", reset)
+		}
+		w.run(exitOK, "people", "disable", "yaa@example.com", "--reason", "x", flag)
+		w.run(exitOK, "people", "enable", "yaa@example.com", "--reason", "x", flag)
+		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "myself", flag)
+	})
+}

@@ -1,0 +1,165 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The life and the number of personal tokens.
+const (
+	TokenLasts = 12 * time.Hour
+	MostTokens = 10 // of a person at once
+	// tokenPrefix lets a scanner know a leaked token.
+	tokenPrefix  = "mk_person_"
+	maxTokenName = 60
+)
+
+// PersonalToken lets commands name the person that gives them. Its text is shown once, and only its hash is kept.
+type PersonalToken struct {
+	ID        string
+	Name      string // where it is used, in its person's words
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+const (
+	insertToken = `INSERT INTO personal_tokens (hash, id, person, name, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`
+	countTokens = `SELECT count(*) FROM personal_tokens WHERE person = $1 AND ended_at = 0 AND expires_at > $2`
+	// lockSelf keeps two requests of one person apart.
+	lockSelf = `SELECT id FROM people WHERE id = $1 FOR UPDATE`
+)
+
+// NewPersonalToken makes a token of the visitor, who must have given the second factor a moment ago and, in production, must have one.
+func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string, from netip.Addr) (text string, t PersonalToken, err error) {
+	name = strings.TrimSpace(name)
+	if name == "" || utf8.RuneCountInString(name) > maxTokenName || !plain(name) {
+		return "", t, problem.Field("name", fmt.Sprintf("must have 1 to %d characters", maxTokenName))
+	}
+	if v.ByToken() {
+		return "", t, errSession()
+	}
+	if !v.Operator() {
+		return "", t, problem.New(problem.Forbidden, "not_operator", "Commands are given by people of the installation")
+	}
+	text = tokenPrefix + newToken()
+	id := uuid.Must(uuid.NewV7()).String()
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		var person string
+		if _, err := tx.One(lockSelf, []any{v.Person.ID}, &person); err != nil {
+			return err
+		}
+		if err := i.InForce(tx, v); err != nil {
+			return err
+		}
+		var factor string
+		if has, err := tx.One(selectFactor, []any{v.Person.ID}, &factor); err != nil || !has && !i.development {
+			if err == nil {
+				err = problem.New(problem.Forbidden, "no_factor", "Set up a second factor first")
+			}
+			return err
+		}
+		now, there := i.clock.Now(), 0
+		if _, err := tx.One(countTokens, []any{v.Person.ID, now}, &there); err != nil {
+			return err
+		}
+		if there >= MostTokens {
+			return problem.Field("name", fmt.Sprintf("is one too many: you have %d tokens. End one first.", there))
+		}
+		t = PersonalToken{ID: id, Name: name, CreatedAt: now, ExpiresAt: now.Add(TokenLasts)}
+		tx.Defer(insertToken, 1, hashToken(text), t.ID, v.Person.ID, t.Name, t.CreatedAt, t.ExpiresAt)
+		return i.note(tx, v.Person, from, audit.Entry{Action: "person.token", Details: changesOf("token "+name, "none", "works for 12 hours")})
+	})
+	return text, t, err
+}
+
+// ByToken says whether the visitor is a command's, by a personal token, and not a browser's.
+func (v Visitor) ByToken() bool { return v.token != "" }
+
+const selectTokens = `SELECT id, name, created_at, expires_at FROM personal_tokens
+	WHERE person = $1 AND ended_at = 0 AND expires_at > $2 ORDER BY id DESC LIMIT 100`
+
+// PersonalTokens lists the visitor's tokens that work, the latest first.
+func (i *Identity) PersonalTokens(ctx context.Context, v Visitor) (list []PersonalToken, err error) {
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectTokens, []any{v.Person.ID, i.clock.Now()}, func(r *db.Row) error {
+			var t PersonalToken
+			err := r.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.ExpiresAt)
+			list = append(list, t)
+			return err
+		})
+	})
+	return list, err
+}
+
+const (
+	endToken  = `UPDATE personal_tokens SET ended_at = $3 WHERE person = $1 AND id = $2 AND ended_at = 0`
+	endTokens = `UPDATE personal_tokens SET ended_at = $2 WHERE person = $1 AND ended_at = 0`
+)
+
+// EndPersonalToken ends a token of the visitor's own at once. Another person's, and one that has ended, are left alone.
+func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, from netip.Addr) error {
+	return i.db.Write(ctx, func(tx *db.Tx) error {
+		n, err := tx.Exec(endToken, v.Person.ID, id, i.clock.Now())
+		if err != nil || n == 0 {
+			return err
+		}
+		return i.note(tx, v.Person, from, audit.Entry{Action: "person.token_end", Subject: id, Details: changesOf("token", "works", "ended")})
+	})
+}
+
+const (
+	selectBearer = `SELECT t.id, t.name, t.created_at, t.expires_at, t.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> ''
+		FROM personal_tokens t JOIN people p ON p.id = t.person LEFT JOIN factors f ON f.person = p.id WHERE t.hash = $1`
+	selectRolesOfBearer = `SELECT m.tenant, m.role FROM personal_tokens t JOIN memberships m ON m.person = t.person WHERE t.hash = $1 ORDER BY m.tenant`
+)
+
+// errToken is the one refusal of a token.
+func errToken() error {
+	return problem.New(problem.Forbidden, "token_not_valid", "This personal token does not work: it is unknown, has ended or is older than 12 hours. Make another one on the page Your account of the console")
+}
+
+// Bearer is the person of a personal token, for a command. It is a visitor whose second factor was given when the token was
+// made.
+func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err error) {
+	secret, ours := strings.CutPrefix(text, tokenPrefix)
+	if !ours || len(secret) != tokenLength {
+		return Visitor{}, errToken()
+	}
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		v, err = i.bearer(tx, hashToken(text))
+		return err
+	})
+	return v, err
+}
+
+// bearer reads the person of a token that works now.
+func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
+	v := Visitor{token: hash}
+	var name string
+	var expires, ended time.Time
+	p, s := &v.Person, &v.Session
+	found, err := tx.One(selectBearer, []any{hash}, &s.ID, &name, &s.CreatedAt, &expires, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &v.HasPassword, &v.HasFactor)
+	if err != nil {
+		return Visitor{}, err
+	}
+	if !found || !ended.IsZero() || !p.DisabledAt.IsZero() || !i.clock.Now().Before(expires) {
+		return Visitor{}, errToken()
+	}
+	err = tx.Query(selectRolesOfBearer, []any{hash}, func(r *db.Row) error {
+		var m Membership
+		err := r.Scan(&m.Tenant, &m.Role)
+		v.Memberships = append(v.Memberships, m)
+		return err
+	})
+	return v, err
+}
