@@ -83,6 +83,18 @@ func sent[P comparable](ctx context.Context, a *Acts, by approval.By, id, kind, 
 	return act, same(p)
 }
 
+// WaitingAbout are the acts that wait about a payment.
+func (a *Acts) WaitingAbout(ctx context.Context, p book.Payment) (about []approval.Act, err error) {
+	list, err := a.Approval.List(ctx, approval.Filter{Tenant: p.Tenant, State: approval.Waiting, Limit: waitingAtOnce})
+	for _, act := range list {
+		var payload struct{ Payment seen }
+		if json.Unmarshal(act.Payload, &payload) == nil && payload.Payment.ID == p.ID {
+			about = append(about, act)
+		}
+	}
+	return about, err
+}
+
 // Statement is what a provider's statement says of a payment. The amounts are in pesewas, and nil where it does not tell
 // them; they belong to what was paid.
 type Statement struct {

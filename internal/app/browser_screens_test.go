@@ -78,7 +78,9 @@ func (b *browsed) furnish() []screen {
 	return append(first, []screen{
 		{"handsets", "/sim"}, {"overview", "/ops"}, {"payments", "/ops/payments"}, {"payment paid", "/ops/payments/" + paid}, {"payment lost", "/ops/payments/" + lost},
 		{"payment failed", "/ops/payments/" + failed}, {"stuck", "/ops/stuck"}, {"accounts", "/ops/tenants"}, {"account", "/ops/tenants/" + demoTenant}, {"providers", "/ops/providers"},
-		{"float", "/ops/float"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
+		{"float", "/ops/float"}, {"float form", "/ops/float/add"}, {"credits form", "/ops/tenants/" + demoTenant + "/credits/sell"}, {"statement form", "/ops/payments/" + lost + "/resolve"},
+		{"account access", "/ops/tenants/" + demoTenant + "/access"}, {"own access", app + "/access"}, {"key form", app + "/keys/new"}, {"addresses form", app + "/addresses"}, {"settings form", app + "/settings"},
+		{"account form", "/ops/tenants/new"}, {"people", "/ops/people"}, {"own people", app + "/people"}, {"invitation form", "/ops/people/invite"}, {"senders", "/ops/senders"}, {"new payout", app + "/payouts/new"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
 		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"own payment", app + "/payments/" + paid},
 		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"requests", "/ops/requests"}, {"request", refused}, {"own requests", app + "/requests"}, {"own acts", app + "/acts"}, {"act", b.act()}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)

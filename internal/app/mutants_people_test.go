@@ -142,7 +142,7 @@ func peopleRules() []mutant {
 			`if err == nil && people && o.production {`, `if err == nil && people && !o.production {`,
 			byTest("cli", "TestInProductionACommandThatChangesSomethingNeedsAPerson/SQLite")},
 		{"command-once", "a reference is taken once by tokens and without", "internal/acts/wallet.go",
-			`Reference: cmp.Or(w.Reference, act.ID)`, `Reference: cmp.Or(act.ID, w.Reference)`,
+			`Reference: cmp.Or(reference, act.ID)`, `Reference: cmp.Or(act.ID, reference)`,
 			byTest("cli", "TestAReferenceIsTakenOnceByTokenAndByBreakGlass/SQLite")},
 		{"chain-before", "a link holds the one before it", "internal/audit/chain.go",
 			"	text(h.Hash)\n", "",

@@ -154,7 +154,7 @@ func tenantList(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	l := page.List{Title: "Accounts", Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
-		Empty: page.Empty{Title: "No accounts yet", Text: "Make one on the command line: makola tenant create."}}
+		Empty: page.Empty{Title: "No accounts yet", Text: "Make one here, or on the command line: makola tenant create."}}
 	if len(list) > pageRows {
 		list = list[:pageRows]
 		l.Next = v.query("after", list[pageRows-1].ID)
@@ -166,7 +166,15 @@ func tenantList(v *visit) (answer, error) {
 		l.Rows = append(l.Rows, page.Row{Href: "/ops/tenants/" + t.ID, Cells: []templ.Component{
 			page.Text(t.Name), page.Text(string(t.Mode)), page.Text(onOff(t.CollectionsEnabled)), page.Mark(tenantBadge(t)), page.Time(t.CreatedAt)}})
 	}
-	return answer{title: l.Title, body: page.Listing(l)}, nil
+	return answer{title: l.Title, body: listBody(v.linkIf(identity.MakeTenants, "/ops/tenants/new"), "Make an account", l)}, nil
+}
+
+// linkIf is a link that a permission shows; empty without it.
+func (v *visit) linkIf(p identity.Permission, href string) string {
+	if !v.can(p) {
+		return ""
+	}
+	return href
 }
 
 func onOff(on bool) string {
@@ -331,7 +339,7 @@ func floats(v *visit) (answer, error) {
 		}
 		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(providerName(r.Name)), page.Text(r.Mode), page.Money(money.Pesewas(-balance))}})
 	}
-	live, err := v.part("float", 5, page.Listing(l))
+	live, err := v.part("float", 5, listBody(v.linkIf(identity.MakeTreasury, "/ops/float/add"), "Book money at a provider", l))
 	return answer{title: l.Title, body: live}, err
 }
 

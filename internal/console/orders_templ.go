@@ -110,7 +110,8 @@ func buttonTo(href, text string) templ.Component {
 	})
 }
 
-func peopleBody(invite string, l page.List) templ.Component {
+// listBody is a list under what may be asked for; the button is left out where href is empty.
+func listBody(href, text string, l page.List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -131,12 +132,12 @@ func peopleBody(invite string, l page.List) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if invite != "" {
+		if href != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = buttonTo(invite, "Invite a person").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = buttonTo(href, text).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,7 +31,9 @@ type story struct {
 	transfers []ledger.Transfer
 	hooks     []delivered
 	audit     []audit.Entry
-	next      time.Time // when the provider is asked next
+	next      time.Time   // when the provider is asked next
+	waiting   []page.Row  // acts about it
+	links     []page.Link // what the visitor may ask for
 }
 
 // delivered is a webhook with its failed attempts.
@@ -93,7 +95,10 @@ func (v *visit) paymentPage(p book.Payment, base string) (answer, error) {
 // story reads what the visitor may see.
 func (v *visit) story(p book.Payment, base string) (s story, err error) {
 	c := v.console
-	s = story{payment: p, base: base, next: c.Payments.NextQuestion(p)}
+	s = story{payment: p, base: base, next: c.Payments.NextQuestion(p), links: v.paymentLinks(p)}
+	if s.waiting, err = v.waitingAbout(p); err != nil {
+		return s, err
+	}
 	t, err := c.Tenants.Get(v.ctx, p.Tenant)
 	if err != nil {
 		return s, err

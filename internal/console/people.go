@@ -37,11 +37,7 @@ func peopleList(v *visit) (answer, error) {
 		}
 		l.Rows = append(l.Rows, page.Row{Href: v.base() + "/people/" + p.ID, Cells: []templ.Component{page.Text(p.Email + " (" + p.Name + ")"), page.Text(v.rolesOf(p)), page.Text(factor), seen}})
 	}
-	invite := ""
-	if v.can(identity.MakePeople) {
-		invite = v.base() + "/people/invite"
-	}
-	return answer{title: l.Title, body: peopleBody(invite, l)}, nil
+	return answer{title: l.Title, body: listBody(v.linkIf(identity.MakePeople, v.base()+"/people/invite"), "Invite a person", l)}, nil
 }
 
 // rolesOf are the roles of a person that the page may show: a tenant sees its own alone.

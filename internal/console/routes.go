@@ -121,9 +121,9 @@ func opsRoutes() []Route {
 			Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, handle: o.do})
 	}
 	routes = append(routes, actRoutes("/ops")...)
-	routes = append(routes, accountRoutes("/ops/tenants/{id}", settingsOrder(identity.MakeTenants, false), blockOrder())...)
+	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), settingsOrder(identity.MakeTenants, false), blockOrder())...)...)
 	routes = append(routes, peopleRoutes("/ops")...)
-	for _, o := range append(senderOrders(), newTenantOrder()) {
+	for _, o := range slices.Concat(senderOrders(), paymentOrders(), []asking{newTenantOrder(), floatOrder()}) {
 		routes = append(routes, o.routes("/ops")...)
 	}
 	routes = append(routes, Route{Method: http.MethodGet, Path: "/ops/senders", Permission: identity.ReviewSenders, handle: senderList})

@@ -501,7 +501,7 @@ func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
 		}
 		_, err := sell(h.TakeCredits, "mistake 2", 41)
 		wantKind(t, err, problem.InsufficientCredits)
-		for _, bad := range []int64{0, -1, maxSale + 1} {
+		for _, bad := range []int64{0, -1, MaxSale + 1} {
 			_, err := sell(h.SellCredits, "bad", bad)
 			wantKind(t, err, problem.Invalid)
 		}

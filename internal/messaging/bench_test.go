@@ -102,7 +102,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 	}
 	if err == nil {
 		err = d.Write(ctx, func(tx *db.Tx) error {
-			if _, err := m.SellCredits(tx, "shop", "sale", maxSale); err != nil {
+			if _, err := m.SellCredits(tx, "shop", "sale", MaxSale); err != nil {
 				return err
 			}
 			_, err := m.senders.Review(tx, "shop", sender.ID, senderid.Approved, "", "bench")

@@ -6,12 +6,12 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// maxSale is the most credits of one sale.
-const maxSale = 1_000_000_000
+// MaxSale is the most credits of one sale.
+const MaxSale = 1_000_000_000
 
 // CheckSale refuses a number of credits that no sale has.
 func CheckSale(credits int64) error {
-	if credits <= 0 || credits > maxSale {
+	if credits <= 0 || credits > MaxSale {
 		return problem.Field("credits", "must be 1 to 1000000000")
 	}
 	return nil

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+)
+
+// Float is booked and credits are sold by two people on pages: one makes, another approves.
+func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	maker, checker := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	b.clock.Advance(identity.Freshness)
+	held := func() int64 {
+		n, err := b.ledger.Balance(t.Context(), ledger.Key{Asset: ledger.GHS, ID: ledger.Float("mtn")})
+		if err != nil {
+			return 0
+		}
+		return -n
+	}
+	credits := func() int64 {
+		n, err := b.ledger.Balance(t.Context(), shop.SMSCredits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	account := "/ops/tenants/" + shop.ID
+	for _, tt := range []struct {
+		from, path string
+		form       []string
+		bad        []string // a form that is refused, by its last field
+		reads      func() int64
+		want       int64
+	}{
+		{"/ops/float", "/ops/float/add", []string{"provider", "mtn", "mode", "live", "way", "in", "amount", "9000", "reference", "slip 1"}, []string{"provider", "mtn", "mode", "live", "way", "up", "amount", "9000"}, held, 900_000},
+		{account, account + "/credits/sell", []string{"credits", "20000", "price", "700"}, []string{"credits", "0", "price", "700"}, credits, 20_000},
+		{account, account + "/credits/refund", []string{"credits", "20000", "price", "700"}, []string{"credits", "many"}, credits, 0},
+	} {
+		b.as(maker)
+		b.want(http.StatusOK, tt.from, tt.path)
+		b.post(http.StatusUnprocessableEntity, tt.path, append(tt.bad, "id", b.want(http.StatusOK, tt.path).hidden(t, "id"), "reason", "x")...)
+		before := tt.reads()
+		act := b.ordered(tt.path, tt.form...)
+		own := b.want(http.StatusOK, act, "Waits for a second person")
+		if strings.Contains(own.text, "Approve and do it") || tt.reads() != before {
+			t.Errorf("%s: the maker alone has done it", tt.path)
+		}
+		digest := own.hidden(t, "digest")
+		b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest)
+		b.as(checker)
+		b.want(http.StatusForbidden, tt.path)
+		b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
+		b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest) // a double click
+		if n := tt.reads(); n != tt.want {
+			t.Errorf("%s: it is %d, want %d", tt.path, n, tt.want)
+		}
+	}
+	// The reference of the slip is taken.
+	b.as(maker)
+	act := b.ordered("/ops/float/add", "provider", "mtn", "mode", "live", "way", "in", "amount", "1", "reference", "slip 1")
+	if p := b.get(act); !strings.Contains(p.text, "Failed") && !strings.Contains(p.text, "Waits") || held() != 900_000 {
+		t.Errorf("the same slip again: %s", p.text)
+	}
+}
+
+// A payment whose outcome is unknown is ended by its provider's statement, and the word is taken back and decided about, all
+// from its own page.
+func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"answer_lost"}, "count": {"1"}})
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"status_not_found"}, "count": {"1000"}})
+	b.call("payment-api/send/mobilemoney", `{"amount":"25.00","channel":"TELECEL","account_number":"0200000001","client_reference":"statement-0000001","account_name":"Ama"}`)
+	page := "/ops/payments/" + b.the("statement-0000001")
+	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
+	b.until(page, "Outcome unknown")
+	demo, err := b.tenants.Get(t.Context(), demoTenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := b.ledger.Balance(t.Context(), demo.Wallet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.want(http.StatusOK, page, page+"/resolve")
+	b.want(http.StatusOK, page+"/resolve", "statement-0000001", "GHS 25.00", "Outcome unknown", "held")
+	id := b.get(page+"/resolve").hidden(t, "id")
+	b.post(http.StatusUnprocessableEntity, page+"/resolve", "id", id, "ending", "", "reason", "statement of 3 March")
+	b.post(http.StatusUnprocessableEntity, page+"/resolve", "id", id, "ending", "unpaid", "provider_fee", "0.05", "reason", "statement of 3 March")
+	b.post(http.StatusUnprocessableEntity, page+"/resolve", "id", id, "ending", "unpaid", "reason", "")
+	b.want(http.StatusNotFound, "/ops/payments/no-such-payment/resolve")
+	for range 2 { // a double click
+		b.post(http.StatusSeeOther, page+"/resolve", "id", id, "ending", "unpaid", "reason", "statement of 3 March").leads(t, "/ops/acts/"+id)
+	}
+	b.want(http.StatusOK, "/ops/acts/"+id, "Done")
+	held, err := b.ledger.Balance(t.Context(), demo.Wallet())
+	if err != nil || held <= before {
+		t.Fatalf("the wallet has %d, had %d, %v", held, before, err)
+	}
+	p := b.want(http.StatusOK, page, "Failed", page+"/contradict", "statement of 3 March")
+	if strings.Contains(p.text, page+"/resolve") {
+		t.Error("it may be ended once more")
+	}
+	// It was paid after all: the word is taken back, and the house bears it.
+	b.want(http.StatusOK, b.ordered(page+"/contradict", "ending", "paid"), "Done")
+	b.want(http.StatusOK, page, page+"/decide")
+	b.want(http.StatusOK, b.ordered(page+"/decide", "for", "house"), "Done")
+	if p := b.get(b.ordered(page+"/decide", "for", "customer")); strings.Contains(p.text, ">Done<") {
+		t.Errorf("it was decided twice: %s", p.text)
+	}
+	if n, err := b.ledger.Balance(t.Context(), demo.Wallet()); err != nil || n != held {
+		t.Errorf("the wallet has %d, %v; want %d", n, err, held)
+	}
+}

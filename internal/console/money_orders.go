@@ -1,0 +1,225 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// choice reads which of the options a form means.
+func (v *visit) choice(name string, options []page.Option) (string, error) {
+	value := v.r.PostFormValue(name)
+	if !slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == value }) {
+		return "", problem.Field(name, "must be one of the list")
+	}
+	return value, nil
+}
+
+var (
+	floatWays   = []page.Option{{Value: "in", Text: "Paid in at the provider"}, {Value: "out", Text: "Taken out there"}}
+	moneyModes  = []page.Option{{Value: string(tenant.Live), Text: "Live"}, {Value: string(tenant.Test), Text: "Test"}}
+	endings     = []page.Option{{Value: "paid", Text: "It was paid"}, {Value: "unpaid", Text: "It was not paid"}}
+	suspenseFor = []page.Option{{Value: string(acts.Customer), Text: "The customer"}, {Value: string(acts.House), Text: "The house"}, {Value: string(acts.Provider), Text: "The provider: its last word is right"}}
+)
+
+// floatOrder books what was paid in at a provider, or taken out there.
+func floatOrder() asking {
+	return asking{path: "/float/add", title: "Book money at a provider", may: identity.MakeTreasury, submit: "Book it", inputs: []Input{{"provider", 40}, {"mode", 4}, {"way", 3}, {"amount", 20}, {"reference", acts.MaxReference}},
+		lead: func(*visit) (string, error) {
+			return "What was paid in or taken out at the provider, outside of Makola. The float and the provider's own balance agree after it.", nil
+		},
+		fields: func(v *visit) ([]page.Field, error) {
+			var providers []page.Option
+			for _, r := range v.console.Routes.Rails() {
+				if o := (page.Option{Value: r.Name, Text: providerName(r.Name)}); len(providers) == 0 || providers[len(providers)-1] != o {
+					providers = append(providers, o)
+				}
+			}
+			return []page.Field{{Name: "provider", Label: "Provider", Value: v.given("provider", ""), Options: providers}, {Name: "mode", Label: "Money", Value: v.given("mode", string(tenant.Live)), Options: moneyModes},
+				{Name: "way", Label: "Direction", Value: v.given("way", "in"), Options: floatWays}, amountField(v), referenceField(v)}, nil
+		},
+		ask: func(v *visit, id string) (approval.Act, error) {
+			amount, err := v.orderedAmount("amount")
+			if err != nil {
+				return approval.Act{}, err
+			}
+			way, err := v.choice("way", floatWays)
+			if err != nil {
+				return approval.Act{}, err
+			}
+			if way == "out" {
+				amount = -amount
+			}
+			value := v.r.PostFormValue
+			return v.console.Acts.AddFloat(v.ctx, v.by(), id, value("reference"), value("provider"), tenant.Mode(value("mode")), amount, value("reason"))
+		}}
+}
+
+func amountField(v *visit) page.Field {
+	return page.Field{Name: "amount", Label: "Amount in cedis", Value: v.given("amount", ""), Max: 20, Required: true, Hint: "Such as 1250.00."}
+}
+
+func referenceField(v *visit) page.Field {
+	return page.Field{Name: "reference", Label: "Reference", Value: v.given("reference", ""), Max: acts.MaxReference, Hint: "Such as the number of the bank's slip: it is booked once. May be empty."}
+}
+
+// orderedAmount reads an amount of the form that must be there.
+func (v *visit) orderedAmount(name string) (money.Pesewas, error) {
+	amount, err := v.amountOf(name)
+	if err == nil && amount == 0 {
+		err = problem.Field(name, "must be above zero")
+	}
+	return amount, err
+}
+
+// creditOrders are the sale of SMS credits and its return.
+func creditOrders() (orders []asking) {
+	for _, o := range []struct {
+		does, title, lead, priced string
+		ask                       func(*acts.Acts, *visit, string, string, int64, money.Pesewas) (approval.Act, error)
+	}{
+		{"sell", "Give SMS credits", "The account has paid for them outside of Makola.", "What was paid for them",
+			func(a *acts.Acts, v *visit, id, tenantID string, credits int64, price money.Pesewas) (approval.Act, error) {
+				return a.SellCredits(v.ctx, v.by(), id, v.r.PostFormValue("reference"), tenantID, credits, price, v.r.PostFormValue("reason"))
+			}},
+		{"refund", "Take SMS credits back", "They were sold by mistake, or are returned. Never more than there are.", "What was given back for them",
+			func(a *acts.Acts, v *visit, id, tenantID string, credits int64, price money.Pesewas) (approval.Act, error) {
+				return a.RefundCredits(v.ctx, v.by(), id, v.r.PostFormValue("reference"), tenantID, credits, price, v.r.PostFormValue("reason"))
+			}},
+	} {
+		orders = append(orders, asking{path: "/credits/" + o.does, title: o.title, may: identity.MakeMoney, submit: o.title, danger: o.does == "refund",
+			inputs: []Input{{"credits", 12}, {"price", 20}, {"reference", acts.MaxReference}}, lead: ofAccount(o.lead),
+			fields: func(v *visit) ([]page.Field, error) {
+				return []page.Field{{Name: "credits", Label: "Credits", Value: v.given("credits", ""), Max: 12, Required: true, Hint: "A credit is one segment of a message."},
+					{Name: "price", Label: o.priced, Value: v.given("price", ""), Max: 20, Hint: "In cedis; empty: nothing."}, referenceField(v)}, nil
+			},
+			ask: func(v *visit, id string) (approval.Act, error) {
+				t, err := v.about()
+				if err != nil {
+					return approval.Act{}, err
+				}
+				credits, err := v.wholeOf("credits", messaging.MaxSale)
+				if err == nil && credits == 0 {
+					err = problem.Field("credits", "must be above zero")
+				}
+				if err != nil {
+					return approval.Act{}, err
+				}
+				price, err := v.amountOf("price")
+				if err != nil {
+					return approval.Act{}, err
+				}
+				return o.ask(v.console.Acts, v, id, t.ID, int64(credits), price)
+			}})
+	}
+	return orders
+}
+
+// ofPayment is the lead of an order about the payment of the page.
+func ofPayment(text string) func(v *visit) (string, error) {
+	return func(v *visit) (string, error) {
+		p, err := v.payment()
+		if err != nil {
+			return "", err
+		}
+		t, err := v.console.Tenants.Get(v.ctx, p.Tenant)
+		if err != nil {
+			return "", err
+		}
+		state := statusBadges[p.Word()].Word
+		if unknown(p) {
+			state = "Outcome unknown"
+		}
+		lead := fmt.Sprintf("%s %s of %s (%s): %s, at %s, submitted %s. %s.", kindWords[p.Kind], p.Reference, t.Name, t.Mode, page.Cedis(p.Amount), providerName(p.Rail), page.Times(p.Posts), state)
+		if p.Held() > 0 && p.Status.Open() {
+			lead += " " + page.Cedis(p.Held()) + " are held."
+		}
+		return lead + " " + text, nil
+	}
+}
+
+// paymentOrders end a payment by its provider's statement, take such a word back, and empty suspense.
+func paymentOrders() []asking {
+	return []asking{
+		{path: "/payments/{id}/resolve", title: "End it by the statement", may: identity.MakeTreasury, submit: "End it", danger: true, inputs: []Input{{"ending", 6}, {"provider_fee", 20}, {"commission", 20}},
+			lead: ofPayment("Say what the provider's statement says of it: a payment that is ended as not paid gives its money back, and can be paid once more."),
+			fields: func(v *visit) ([]page.Field, error) {
+				return []page.Field{{Name: "ending", Label: "By the statement", Value: v.given("ending", ""), Options: append([]page.Option{{Text: "Choose"}}, endings...)},
+					{Name: "provider_fee", Label: "Taken by the provider", Value: v.given("provider_fee", ""), Max: 20, Hint: "In cedis, of a payment that was paid; empty: not known."},
+					{Name: "commission", Label: "Given to us by the provider", Value: v.given("commission", ""), Max: 20, Hint: "In cedis, of a payment that was paid; empty: not known."}}, nil
+			},
+			ask: func(v *visit, id string) (approval.Act, error) {
+				ending, err := v.choice("ending", endings)
+				if err != nil {
+					return approval.Act{}, err
+				}
+				s := acts.Statement{Paid: ending == "paid"}
+				for name, to := range map[string]**money.Pesewas{"provider_fee": &s.Fee, "commission": &s.Commission} {
+					if v.r.PostFormValue(name) == "" {
+						continue
+					}
+					n, err := v.amountOf(name)
+					if err != nil {
+						return approval.Act{}, err
+					}
+					*to = &n
+				}
+				return v.console.Acts.Resolve(v.ctx, v.by(), id, v.r.PathValue("id"), s, v.r.PostFormValue("reason"))
+			}},
+		{path: "/payments/{id}/contradict", title: "Take the word back", may: identity.MakeTreasury, submit: "Take it back", danger: true, inputs: []Input{{"ending", 6}},
+			lead: ofPayment("An operator ended it by a statement, and that was wrong. What it leaves in suspense is decided after it."),
+			fields: func(v *visit) ([]page.Field, error) {
+				return []page.Field{{Name: "ending", Label: "What it really was", Value: v.given("ending", ""), Options: append([]page.Option{{Text: "Choose"}}, endings...)}}, nil
+			},
+			ask: func(v *visit, id string) (approval.Act, error) {
+				ending, err := v.choice("ending", endings)
+				if err != nil {
+					return approval.Act{}, err
+				}
+				return v.console.Acts.Contradict(v.ctx, v.by(), id, v.r.PathValue("id"), ending == "paid", v.r.PostFormValue("reason"))
+			}},
+		{path: "/payments/{id}/decide", title: "Decide about suspense", may: identity.MakeTreasury, submit: "Decide", danger: true, inputs: []Input{{"for", 8}},
+			lead: ofPayment("Its provider contradicted itself. Say who gets what that left in suspense, or bears what is missing there."),
+			fields: func(v *visit) ([]page.Field, error) {
+				return []page.Field{{Name: "for", Label: "For", Value: v.given("for", ""), Options: append([]page.Option{{Text: "Choose"}}, suspenseFor...)}}, nil
+			},
+			ask: func(v *visit, id string) (approval.Act, error) {
+				return v.console.Acts.Decide(v.ctx, v.by(), id, v.r.PathValue("id"), acts.Side(v.r.PostFormValue("for")), v.r.PostFormValue("reason"))
+			}},
+	}
+}
+
+// paymentLinks lead to what may be done about a payment, as far as its page can tell.
+func (v *visit) paymentLinks(p book.Payment) (links []page.Link) {
+	if v.route.Site != operators || !v.can(identity.MakeTreasury) {
+		return nil
+	}
+	base := "/ops/payments/" + p.ID
+	switch {
+	case !p.ContradictedAt.IsZero() && p.Kind != book.KindCollection:
+		links = append(links, page.Link{Href: base + "/decide", Text: "Decide about suspense"})
+	case p.ContradictedAt.IsZero() && p.Note != "" && !p.SettledAt.IsZero():
+		links = append(links, page.Link{Href: base + "/contradict", Text: "Take the word back"})
+	case p.Status.Open() && v.console.Payments.Resolvable(p, true) == nil:
+		links = append(links, page.Link{Href: base + "/resolve", Text: "End it by the statement"})
+	}
+	return links
+}
+
+// waitingAbout are the acts that wait about a payment.
+func (v *visit) waitingAbout(p book.Payment) ([]page.Row, error) {
+	if v.route.Site != operators || !v.can(identity.ReadActs) {
+		return nil, nil
+	}
+	list, err := v.console.Acts.WaitingAbout(v.ctx, p)
+	return v.actRows(list), err
+}
