@@ -137,7 +137,7 @@ func TestAddressesThatAreWrongAreAnsweredWithAPage(t *testing.T) {
 		"/app/nothing": 404, "/app/" + long: 404, "/ops/nothing": 404,
 		app + "/collections?page=999999": 200, app + "/collections?page=0": 422, app + "/collections?page=x": 422, app + "/collections?page=" + long: 422, app + "/messages?before=zzz": 200,
 		app + "/collections?status=lost": 422, app + "/collections?from=2026-13-01": 422, app + "/collections?from=2026-11-02&to=2026-11-01": 422, app + "/collections?status=success&status=failed": 422,
-		"/ops/payments?before=" + long: 422, "/ops/payments?kind=nothing": 200, "/ops/payments?tenant=nothing": 200, "/ops/payments?newer=zzz": 204, "/ops/search?q=": 200, "/ops/search?q=" + long: 422,
+		"/ops/payments?before=" + long: 422, "/ops/payments?kind=nothing": 200, "/ops/payments?tenant=nothing": 422, "/ops/payments?tenant=01a00000-0000-7000-8000-000000000000": 200, "/ops/payments?newer=zzz": 204, "/ops/search?q=": 200, "/ops/search?q=" + long: 422,
 		app + "/collections.csv?status=lost": 422, "/ops/payments.csv?from=x": 422, "/ops/payments?live=nothing": 204,
 	} {
 		if p := b.get(path); p.StatusCode != status {

@@ -7,12 +7,13 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 )
 
 // auditList lists what people did, the latest first.
 func auditList(v *visit) (answer, error) {
-	f := audit.Filter{Actor: v.param("actor"), Action: v.param("action"), Tenant: v.param("tenant"), Before: v.param("before"), Limit: pageRows + 1}
+	f := v.auditFilter()
 	list, err := v.console.Audit.List(v.ctx, f)
 	if err != nil {
 		return answer{}, err
@@ -28,6 +29,9 @@ func auditList(v *visit) (answer, error) {
 	}
 	if f.Before != "" {
 		l.Prev = v.query("before", "")
+	}
+	if v.can(identity.ExportPayments) {
+		l.CSV = "/ops/audit.csv?" + v.filterQuery("actor", "action", "tenant")
 	}
 	names := map[string]string{}
 	for _, e := range list {
@@ -46,6 +50,11 @@ func auditList(v *visit) (answer, error) {
 		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Time(e.At), actorOf(e), page.Text(e.Origin), page.Text(e.Action), page.Text(name), page.Text(changeTexts(e)), page.Text(e.Reason), page.Text(link)}})
 	}
 	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// auditFilter reads the filters of the audit log.
+func (v *visit) auditFilter() audit.Filter {
+	return audit.Filter{Actor: v.param("actor"), Action: v.param("action"), Tenant: v.param("tenant"), Before: v.param("before"), Limit: pageRows + 1}
 }
 
 // actorOf is who did it. A command in production that no person stands for is red.

@@ -2,9 +2,12 @@ package console
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
@@ -19,6 +22,9 @@ func campaigns(v *visit) (answer, error) {
 	}
 	l := page.List{Title: "Messages", Columns: campaignColumns(false),
 		Empty: page.Empty{Title: "None yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs/sms-otp", Do: "Read how"}}
+	if v.can(identity.ExportPayments) {
+		l.CSV = "/app/" + v.tenant.ID + "/messages.csv"
+	}
 	list = v.campaignPages(&l, list)
 	l.Rows = campaignRows(list, "/app/"+v.tenant.ID+"/messages/", nil)
 	return answer{title: l.Title, body: page.Listing(l)}, nil
@@ -26,7 +32,11 @@ func campaigns(v *visit) (answer, error) {
 
 // allCampaigns lists what all tenants sent, or one of them.
 func allCampaigns(v *visit) (answer, error) {
-	list, err := v.console.Messaging.Campaigns(v.ctx, v.param("tenant"), v.param("before"), pageRows+1)
+	of, err := v.tenantParam()
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := v.console.Messaging.Campaigns(v.ctx, of, v.param("before"), pageRows+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -39,6 +49,9 @@ func allCampaigns(v *visit) (answer, error) {
 		Empty: page.Empty{Title: "No messages yet", Text: "Campaigns and one-time passwords of all accounts appear here as they are accepted."}}
 	if l.Active || v.narrowed("before") {
 		l.Empty = page.Empty{Title: "Nothing matches", Text: "There is no message that passes these filters.", Href: "/ops/messages", Do: "Clear the filters"}
+	}
+	if v.can(identity.ExportPayments) {
+		l.CSV = "/ops/messages.csv?" + v.filterQuery("tenant")
 	}
 	list = v.campaignPages(&l, list)
 	names := map[string]string{}
@@ -53,6 +66,19 @@ func allCampaigns(v *visit) (answer, error) {
 	}
 	l.Rows = campaignRows(list, "/ops/messages/", names)
 	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// campaignCalled is the page of the campaign whose id was searched for; empty: there is none, or it is not for the visitor.
+func (v *visit) campaignCalled(base, text string) (string, error) {
+	id, err := uuid.Parse(strings.TrimSpace(text))
+	if err != nil || !v.can(identity.ReadMessages) {
+		return "", nil
+	}
+	c, err := v.console.Messaging.CampaignOf(v.ctx, id.String())
+	if problem.Is(err, problem.NotFound) || err == nil && v.route.Site == tenants && c.Tenant != v.tenant.ID {
+		return "", nil
+	}
+	return base + "/messages/" + c.ID, err
 }
 
 // campaignPages adds the links of a list of which one row too many was read, and gives the rows of the page.

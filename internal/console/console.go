@@ -142,6 +142,9 @@ func New(d Deps) *Console {
 			c.begin(w, r, &route).run()
 		}))
 	}
+	for _, route := range strayRoutes() {
+		c.mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { c.begin(w, r, &route).run() })
+	}
 	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { c.begin(w, r, nil).refuse(errNoPage()) })
 	return c
 }

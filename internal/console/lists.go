@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
@@ -81,7 +83,11 @@ func (v *visit) narrow() (book.Narrow, error) {
 	if !to.IsZero() {
 		to = to.AddDate(0, 0, 1)
 	}
-	return book.Narrow{Tenant: v.param("tenant"), Kind: book.Kind(v.param("kind")), Status: v.param("status"), Rail: v.param("provider"),
+	if err != nil {
+		return book.Narrow{}, err
+	}
+	of, err := v.tenantParam()
+	return book.Narrow{Tenant: of, Kind: book.Kind(v.param("kind")), Status: v.param("status"), Rail: v.param("provider"),
 		From: from, To: to, Before: v.param("before"), Limit: pageRows}, err
 }
 
@@ -172,15 +178,38 @@ func (v *visit) opsFields() ([]page.Field, error) {
 	}, v.dayFields()...), nil
 }
 
-// mostTenants is how many tenants a filter offers; another one's id can stand in the address.
+// mostTenants is how many tenants a filter offers. Where there are more, it takes an id or a name.
 const mostTenants = 200
+
+// tenantParam reads the filter by tenant: an id, or the name of one tenant alone. Of a tenant that does not exist there is
+// nothing.
+func (v *visit) tenantParam() (id string, err error) {
+	text := strings.TrimSpace(v.param("tenant"))
+	if text == "" {
+		return "", nil
+	}
+	if _, err := uuid.Parse(text); err == nil {
+		return text, nil
+	}
+	t, err := v.console.Tenants.Get(v.ctx, text)
+	if problem.Is(err, problem.NotFound) {
+		t, err = v.console.Tenants.Named(v.ctx, text)
+	}
+	if problem.Is(err, problem.NotFound) {
+		err = problem.Field("tenant", "must be the id of an account, or the name of one alone")
+	}
+	return t.ID, err
+}
 
 // tenantField is the filter by tenant.
 func (v *visit) tenantField() (page.Field, error) {
 	f := page.Field{Name: "tenant", Label: "Account", Options: []page.Option{{Value: "", Text: "Any"}}, Value: v.param("tenant")}
-	all, err := v.console.Tenants.List(v.ctx, "", mostTenants)
+	all, err := v.console.Tenants.List(v.ctx, "", mostTenants+1)
 	if err != nil {
 		return f, err
+	}
+	if len(all) > mostTenants {
+		return page.Field{Name: f.Name, Label: "Account, by id or name", Value: f.Value, Max: 120}, nil
 	}
 	offered := f.Value == ""
 	for _, t := range all {

@@ -38,11 +38,13 @@ func search(v *visit) (answer, error) {
 	}
 	l := page.List{Title: "Search", Columns: columnsOf(of)}
 	if text == "" {
-		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, a part of a name, or the id of a request that was refused."}
+		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, a part of a name, the id of a campaign, or that of a request that was refused."}
 		return answer{title: "Search", body: page.Listing(l)}, nil
 	}
-	if to, err := v.requestCalled(base, text); to != "" || err != nil {
-		return answer{to: to}, err
+	for _, called := range []func(base, text string) (string, error){v.requestCalled, v.campaignCalled} {
+		if to, err := called(base, text); to != "" || err != nil {
+			return answer{to: to}, err
+		}
 	}
 	found, err := v.console.Payments.Search(v.ctx, book.Search{Text: text, Tenant: v.tenant.ID, Before: v.param("before"), Limit: pageRows})
 	if err != nil {

@@ -30,24 +30,11 @@ func (v *visit) requestsBase() string {
 
 // requestList lists requests that were refused or failed, the latest first: of a tenant, or of all.
 func requestList(v *visit) (answer, error) {
-	f := requestlog.Filter{Tenant: v.tenant.ID, Endpoint: v.param("endpoint"), Before: v.param("before"), Limit: pageRows}
-	if v.route.Site == operators {
-		f.Tenant = v.param("tenant")
+	f, err := v.requestFilter()
+	if err != nil {
+		return answer{}, err
 	}
-	if text := v.param("status"); text != "" {
-		status, err := strconv.Atoi(text)
-		if err != nil || status < 400 || status > 599 {
-			return answer{}, problem.Field("status", "must be a status from 400 to 599")
-		}
-		f.Status = status
-	}
-	var found requestlog.Found
-	var err error
-	if id := v.param("request"); id != "" {
-		found.Requests, err = v.console.Requests.ByRequestID(v.ctx, f.Tenant, id)
-	} else {
-		found, err = v.console.Requests.List(v.ctx, f)
-	}
+	found, err := v.requests(f)
 	if err != nil {
 		return answer{}, err
 	}
@@ -60,6 +47,9 @@ func requestList(v *visit) (answer, error) {
 	if v.route.Site == operators {
 		l.Filters = append(l.Filters, page.Field{Name: "tenant", Label: "Account's id", Value: f.Tenant, Max: 36})
 		l.Columns = append(l.Columns, page.Column{Name: "Account", Minor: true})
+	}
+	if v.can(identity.ExportPayments) {
+		l.CSV = v.requestsBase() + ".csv?" + v.filterQuery("tenant", "status", "endpoint", "request")
 	}
 	if l.Active {
 		l.Empty = page.Empty{Title: "Nothing matches", Text: "No request that was looked at passes these filters.", Href: l.Clear, Do: "Clear the filters"}
@@ -82,6 +72,31 @@ func requestList(v *visit) (answer, error) {
 		l.Rows = append(l.Rows, page.Row{Href: v.requestsBase() + "/" + r.ID, Cells: cells})
 	}
 	return answer{title: l.Title, body: page.Listing(l)}, nil
+}
+
+// requestFilter reads the filters of the list.
+func (v *visit) requestFilter() (requestlog.Filter, error) {
+	f := requestlog.Filter{Tenant: v.tenant.ID, Endpoint: v.param("endpoint"), Before: v.param("before"), Limit: pageRows}
+	if v.route.Site == operators {
+		f.Tenant = v.param("tenant")
+	}
+	if text := v.param("status"); text != "" {
+		status, err := strconv.Atoi(text)
+		if err != nil || status < 400 || status > 599 {
+			return f, problem.Field("status", "must be a status from 400 to 599")
+		}
+		f.Status = status
+	}
+	return f, nil
+}
+
+// requests reads what passes the filters.
+func (v *visit) requests(f requestlog.Filter) (found requestlog.Found, err error) {
+	if id := v.param("request"); id != "" {
+		found.Requests, err = v.console.Requests.ByRequestID(v.ctx, f.Tenant, id)
+		return found, err
+	}
+	return v.console.Requests.List(v.ctx, f)
 }
 
 // nameOf is the name of a tenant for a list; one that cannot be read now is named by its id.

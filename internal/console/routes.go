@@ -56,6 +56,15 @@ func Routes() []Route {
 	return slices.Concat(signRoutes(), opsRoutes(), appRoutes(), simRoutes())
 }
 
+// strayRoutes are the addresses of a site that no page has: they are answered between its navigation.
+func strayRoutes() []Route {
+	noPage := func(*visit) (answer, error) { return answer{}, errNoPage() }
+	return []Route{
+		{Method: http.MethodGet, Path: "/ops/{rest...}", Site: operators, Permission: identity.ReadHome, handle: noPage},
+		{Method: http.MethodGet, Path: "/app/{tenant}/{rest...}", Site: tenants, Permission: identity.ReadHome, handle: noPage},
+	}
+}
+
 func signRoutes() []Route {
 	token, back, code := Input{"t", 100}, Input{"back", 2000}, Input{"code", 40}
 	routes := []Route{
@@ -90,8 +99,8 @@ func signRoutes() []Route {
 // opsRoutes are the pages of the installation.
 func opsRoutes() []Route {
 	before, days := Input{"before", 36}, []Input{{"from", 10}, {"to", 10}}
-	reason := Input{"reason", 500}
-	filters := append([]Input{before, {"tenant", 36}, {"kind", 12}, {"status", 12}, {"provider", 40}, {"newer", 36}, {"seen", 20}}, days...)
+	reason, ofTenant := Input{"reason", 500}, Input{"tenant", 120}
+	filters := append([]Input{before, ofTenant, {"kind", 12}, {"status", 12}, {"provider", 40}, {"newer", 36}, {"seen", 20}}, days...)
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, handle: overview},
 		{Method: http.MethodGet, Path: "/ops/payments", Permission: identity.ReadPayments, Inputs: filters, handle: allPayments},
@@ -100,14 +109,17 @@ func opsRoutes() []Route {
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
 		{Method: http.MethodGet, Path: "/ops/search", Permission: identity.ReadPayments, Inputs: []Input{before, {"q", 200}}, handle: search},
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
-		{Method: http.MethodGet, Path: "/ops/messages", Permission: identity.ReadMessages, Inputs: []Input{before, {"tenant", 36}}, handle: allCampaigns},
+		{Method: http.MethodGet, Path: "/ops/messages", Permission: identity.ReadMessages, Inputs: []Input{before, ofTenant}, handle: allCampaigns},
+		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: identity.ExportPayments, Inputs: []Input{ofTenant}, File: true, handle: campaignsFile},
 		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: opsCampaign},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
 		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},
+		{Method: http.MethodGet, Path: "/ops/audit.csv", Permission: identity.ExportPayments, Inputs: []Input{{"actor", 254}, {"action", 60}, {"tenant", 36}}, File: true, handle: auditFile},
 		{Method: http.MethodGet, Path: "/ops/policy", Permission: identity.ReadActs, handle: policyPage},
 		{Method: http.MethodPost, Path: "/ops/policy", Permission: identity.MakePolicy, Inputs: []Input{{"id", 36}, {"kind", 40}, {"tenant", 36}, {"amount", 20}, {"checkers", 2}, reason}, handle: setPolicy},
 		{Method: http.MethodGet, Path: "/ops/requests", Permission: identity.ReadRequests, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), handle: requestList},
+		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: identity.ExportPayments, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
 		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, handle: floats},
@@ -179,8 +191,10 @@ func appRoutes() []Route {
 		{Method: http.MethodPost, Path: base + "/payouts/new", Permission: identity.MakePayouts, Inputs: payoutInputs, handle: confirmPayout},
 		{Method: http.MethodPost, Path: base + "/payouts/new/confirm", Permission: identity.MakePayouts, Inputs: append([]Input{{"fee", 20}, {"shown", 40}}, payoutInputs...), handle: pay},
 		{Method: http.MethodGet, Path: base + "/requests", Permission: identity.ReadRequests, Inputs: requestFilters, handle: requestList},
+		{Method: http.MethodGet, Path: base + "/requests.csv", Permission: identity.ExportPayments, Inputs: requestFilters, File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: base + "/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: base + "/messages", Permission: identity.ReadMessages, Inputs: []Input{{"before", 36}}, handle: campaigns},
+		{Method: http.MethodGet, Path: base + "/messages.csv", Permission: identity.ExportPayments, File: true, handle: campaignsFile},
 		{Method: http.MethodGet, Path: base + "/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: campaign},
 	}
 	filters := []Input{{"status", 12}, {"from", 10}, {"to", 10}, {"page", 9}, {"newer", 20}, {"seen", 20}}

@@ -21,7 +21,7 @@ func (v *visit) shell(title string) page.Shell {
 	case v.route.Simulator: // a page by itself
 	case v.route.Site == operators:
 		s.Nav, s.Search = v.nav("/ops", opsNav), "/ops/search"
-	case v.route.Site == tenants:
+	case v.route.Site == tenants && v.tenant.ID != "":
 		s.Nav, s.Search = v.nav("/app/"+v.tenant.ID, appNav), "/app/"+v.tenant.ID+"/search"
 		if v.viewing {
 			s.Viewing = v.tenant.Name
