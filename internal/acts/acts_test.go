@@ -301,7 +301,7 @@ func TestTwoApprovalsAreTwoPeoples(t *testing.T) {
 	})
 }
 
-// Who cannot check: each tries an act that another person made, and nothing is moved.
+// These people cannot check: each tries an act that another person made, and nothing is moved.
 func TestWhoMayNotCheckDoesNot(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()

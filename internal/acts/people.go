@@ -34,7 +34,7 @@ type person struct {
 var peopleRule = approval.Rule{Make: identity.MakePeople, Check: identity.CheckPeople}
 
 // mayGive refuses, in the transaction that does an act, roles that its maker may not give or take: each right of such a role
-// is one that the maker has at that place. Who may make people of the installation may give every role of a tenant.
+// is one that the maker has at that place. A person that may make people of the installation may give every role of a tenant.
 func (a *Acts) mayGive(tx *db.Tx, act approval.Act, all ...identity.Membership) error {
 	maker, err := a.People.Standing(tx, act.Maker, act.Place)
 	if err != nil {

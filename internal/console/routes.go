@@ -145,7 +145,7 @@ func opsRoutes() []Route {
 	return routes
 }
 
-// actRoutes are the acts of a site, under its base. Who may check what is looked at in the transaction, by the kind.
+// actRoutes are the acts of a site, under its base. The kind says, in the transaction, which role may check it.
 func actRoutes(base string) []Route {
 	digest, act := Input{"digest", 64}, base+"/acts/{id}"
 	return []Route{

@@ -56,7 +56,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 		}
 		_, before := h.first.counts()
 		h.first.script(always(pending), always(failed))
-		n.pass(book.RecheckSlack + lookEvery)
+		n.pass(book.RecheckSlack + recheckEvery)
 		if _, after := h.first.counts(); after == before {
 			t.Error("nobody looked again")
 		}

@@ -38,15 +38,15 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 		case pay.Status == book.StatusPending:
 			p.jobs.Wake(pay.ID)
 		case !pay.Status.Open():
-			p.looks.soon(pay)
+			p.rechecks.soon(pay)
 		}
 	}
 	return nil
 }
 
-// looksKept bounds the final payments that wait for a look. More than that are
+// rechecksKept bounds the final payments that wait for a look. More than that are
 // left to the sweep, which looks at every one.
-const looksKept = 1000
+const rechecksKept = 1000
 
 // rechecks are final payments that a callback spoke of. Each waits two seconds
 // (providers repeat themselves, and the callback of a payment that was just
@@ -81,7 +81,7 @@ func newRechecks(c *clock.Clock, look func(context.Context, book.Payment)) *rech
 func (l *rechecks) soon(pay book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ids[pay.ID] || len(l.ids) >= looksKept || l.ctx.Err() != nil {
+	if l.ids[pay.ID] || len(l.ids) >= rechecksKept || l.ctx.Err() != nil {
 		return
 	}
 	l.ids[pay.ID] = true
@@ -94,7 +94,7 @@ func (l *rechecks) soon(pay book.Payment) {
 
 // run looks at what is due until nothing waits.
 func (l *rechecks) run() {
-	slots := make(chan struct{}, lookers)
+	slots := make(chan struct{}, recheckers)
 	for {
 		l.mu.Lock()
 		if len(l.queue) == 0 || l.ctx.Err() != nil {

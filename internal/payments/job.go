@@ -75,7 +75,7 @@ func (p *Payments) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case row.Status != book.StatusPending:
 		t.answer()
 		p.drop(t.id)
-		p.looks.soon(row) // an operator, or another node, ended it while this node followed it
+		p.rechecks.soon(row) // an operator, or another node, ended it while this node followed it
 		return jobs.Done()
 	}
 	r := &run{p: p, t: t, row: row}
@@ -156,7 +156,7 @@ func (p *Payments) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
 func (p *Payments) rowOf(ctx context.Context, t *tracked) (book.Payment, error) {
 	if row := t.kept; row != nil {
 		t.kept = nil
-		if markOf(*row) == t.mark {
+		if attemptStateOf(*row) == t.attempt {
 			return *row, nil
 		}
 	}
@@ -170,7 +170,7 @@ func (p *Payments) rowOf(ctx context.Context, t *tracked) (book.Payment, error) 
 	if t.upstreamID != "" {
 		row.UpstreamID = t.upstreamID
 	}
-	if row.Status == book.StatusPending && markOf(row) != t.mark {
+	if row.Status == book.StatusPending && attemptStateOf(row) != t.attempt {
 		p.resetFromRow(t, row)
 		p.live.put(t, row)
 	}
@@ -188,7 +188,7 @@ func asksWithin(age time.Duration) (n int) {
 // resetFromRow makes the row all that is known of an attempt. What this process
 // remembered of it is void.
 func (p *Payments) resetFromRow(t *tracked, row book.Payment) {
-	t.mark = markOf(row)
+	t.attempt = attemptStateOf(row)
 	opened := t.openedAt
 	t.standing = standing{stage: stageUnsure, arrived: row.Posts}
 	if rail, ok := p.routes.Rail(row.Rail, row.Mode); ok {
@@ -270,7 +270,7 @@ func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason s
 		return false, r.p.overtaken(r.t, s.Payment)
 	}
 	r.row = s.Payment
-	r.t.mark = markOf(r.row)
+	r.t.attempt = attemptStateOf(r.row)
 	return true, jobs.Outcome{}
 }
 
@@ -567,7 +567,7 @@ func (p *Payments) finish(ctx context.Context, t *tracked, s book.Settlement) jo
 	t.answer()
 	p.drop(t.id)
 	if !done.Changed && (s.Event == book.EventSucceeded) != (done.Payment.Status == book.StatusSuccess) {
-		p.looks.soon(done.Payment) // an operator, or another node, was told otherwise
+		p.rechecks.soon(done.Payment) // an operator, or another node, was told otherwise
 	}
 	return jobs.Done()
 }

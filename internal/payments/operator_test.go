@@ -432,7 +432,7 @@ func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
 			t.Error("nobody looked again")
 		}
 		h.first.script(always(pending), always(failed))
-		n.pass(lookPause + lookEvery)
+		n.pass(recheckPause + recheckEvery)
 		if is := n.must(book.KindPayout, quick.ID); is.ContradictedAt.IsZero() {
 			t.Error("the reversal was not seen")
 		}

@@ -85,7 +85,7 @@ type Payments struct {
 	development bool
 	references  *references
 	live        live
-	looks       *rechecks
+	rechecks    *rechecks
 	questions   questionLines
 	metrics     metrics
 }
@@ -102,7 +102,7 @@ func New(d Deps) *Payments {
 		p.callbackURL = func(provider.Rail) string { return "" }
 	}
 	p.live.init()
-	p.looks = newRechecks(p.clock, func(ctx context.Context, pay book.Payment) {
+	p.rechecks = newRechecks(p.clock, func(ctx context.Context, pay book.Payment) {
 		if _, err := p.recheck(ctx, pay); err != nil && ctx.Err() == nil {
 			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
 		}
@@ -112,20 +112,20 @@ func New(d Deps) *Payments {
 		book.Hooks{Answering: p.answering, Track: func(pay book.Payment) any { return track(pay) }, Opened: p.opened, Closed: p.drop})
 	p.Reader = p.book.Reader
 	p.jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.runJob})
-	p.jobs.Periodic("payments-second-look", lookEvery, p.sweep)
+	p.jobs.Periodic("payments-second-look", recheckEvery, p.sweep)
 	return p
 }
 
 // Close waits for the transactions that are under way. It comes after the
 // queue's Stop, when nothing asks for new ones.
 func (p *Payments) Close() {
-	p.looks.close()
+	p.rechecks.close()
 	p.book.Close()
 }
 
 // Quiet waits until nothing that a callback set going is under way or due. With
 // the queue's own it is for tests and for the simulation.
-func (p *Payments) Quiet(ctx context.Context) error { return p.looks.quiet(ctx) }
+func (p *Payments) Quiet(ctx context.Context) error { return p.rechecks.quiet(ctx) }
 
 // answerTime is the whole time that a payout's answer may take, submitTime what a
 // provider may take to answer a submission, and askTime what it may take to answer a

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	lookEvery  = 10 * time.Minute
-	lookPause  = 2 * time.Hour         // until a question that was not answered is asked again
-	lookGiven  = 2 * book.RecheckAfter // after which a payment that cannot be asked about is passed over
-	lookBatch  = 100
-	lookSilent = 100 // questions without an answer, after which the provider is not asked again in this sweep
-	lookers    = 8   // questions at once
+	recheckEvery  = 10 * time.Minute
+	recheckPause  = 2 * time.Hour         // until a question that was not answered is asked again
+	recheckGiven  = 2 * book.RecheckAfter // after which a payment that cannot be asked about is passed over
+	recheckBatch  = 100
+	recheckSilent = 100 // questions without an answer, after which the provider is not asked again in this sweep
+	recheckers    = 8   // questions at once
 )
 
 // A round is one run of the sweep. A payment without an answer comes again later
@@ -39,7 +39,7 @@ func (p *Payments) sweep(ctx context.Context) error {
 		err = r.list(ctx, lists[i])
 	}
 	if err == nil {
-		err = r.looks(ctx)
+		err = r.planned(ctx)
 	}
 	return err
 }
@@ -48,7 +48,7 @@ func (p *Payments) sweep(ctx context.Context) error {
 func (r *round) list(ctx context.Context, l book.SweptList) error {
 	for {
 		now := r.p.clock.Now()
-		rows, err := r.p.book.After(ctx, l, lookBatch)
+		rows, err := r.p.book.After(ctx, l, recheckBatch)
 		if err != nil {
 			return err
 		}
@@ -72,23 +72,23 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 		}
 		l.Done = ripe[len(ripe)-1].Seq
 		err = r.p.book.Swept(ctx, l, again)
-		if err != nil || len(ripe) < lookBatch {
+		if err != nil || len(ripe) < recheckBatch {
 			return err
 		}
 	}
 }
 
-// looks takes the looks that have a time of their own, as far as they were due when
+// planned asks again about the payments that have a time of their own for it, as far as that had come when
 // the round began.
-func (r *round) looks(ctx context.Context) error {
+func (r *round) planned(ctx context.Context) error {
 	for {
-		due, rows, err := r.p.book.Due(ctx, r.began, lookBatch)
+		due, rows, err := r.p.book.Due(ctx, r.began, recheckBatch)
 		if err != nil || len(due) == 0 {
 			return err
 		}
 		again := r.ask(ctx, rows, func(book.Payment) bool { return false })
 		err = r.p.book.Rechecked(ctx, due, again)
-		if err != nil || len(due) < lookBatch {
+		if err != nil || len(due) < recheckBatch {
 			return err
 		}
 	}
@@ -99,11 +99,11 @@ func (r *round) looks(ctx context.Context) error {
 func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Payment) bool) (again []book.Recheck) {
 	answered := make([]bool, len(rows))
 	asked := make([]bool, len(rows))
-	slots := make(chan struct{}, lookers)
+	slots := make(chan struct{}, recheckers)
 	var group sync.WaitGroup
 	for i, pay := range rows {
 		answered[i] = skip(pay)
-		if answered[i] || r.unanswered[railKindOf(pay)] >= lookSilent {
+		if answered[i] || r.unanswered[railKindOf(pay)] >= recheckSilent {
 			continue
 		}
 		asked[i] = true
@@ -121,7 +121,7 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 	group.Wait()
 	now := r.p.clock.Now()
 	for i, pay := range rows {
-		given := now.Sub(pay.CreatedAt) > lookGiven && now.Sub(pay.SettledAt) > lookGiven
+		given := now.Sub(pay.CreatedAt) > recheckGiven && now.Sub(pay.SettledAt) > recheckGiven
 		switch {
 		case asked[i] && answered[i]:
 			r.unanswered[railKindOf(pay)] = 0
@@ -129,10 +129,10 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 		case asked[i]:
 			r.unanswered[railKindOf(pay)]++
 			if !given {
-				again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(lookPause)})
+				again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(recheckPause)})
 			}
 		default:
-			again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(lookEvery)})
+			again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(recheckEvery)})
 		}
 	}
 	return again

@@ -35,7 +35,7 @@ func (h *fixture) toTelecel() Payout {
 	return r
 }
 
-func (n *node) looksPlanned() (count int) {
+func (n *node) rechecksPlanned() (count int) {
 	t := n.fixture.t
 	t.Helper()
 	if err := n.db.Read(t.Context(), func(tx *db.Tx) error {
@@ -51,7 +51,7 @@ func (n *node) looksPlanned() (count int) {
 // hides nothing of what another one takes back, and is not asked about
 // everything again and again.
 func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
-	const many = lookBatch + lookSilent + 5
+	const many = recheckBatch + recheckSilent + 5
 	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -77,20 +77,20 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 				}
 				h.first.script(always(pending), always(failed))
 				h.second.script(always(pending), always(unknown))
-				n.pass(24*time.Hour + book.RecheckSlack + lookEvery)
+				n.pass(24*time.Hour + book.RecheckSlack + recheckEvery)
 				if is := n.must(book.KindPayout, taken); is.ContradictedAt.IsZero() {
 					t.Error("a reversal was not seen, because another provider does not answer")
 				}
 				_, before := h.second.counts()
 				n.pass(time.Hour)
 				_, after := h.second.counts()
-				if sweeps := int(time.Hour / lookEvery); after-before > sweeps*(lookBatch+lookSilent) {
+				if sweeps := int(time.Hour / recheckEvery); after-before > sweeps*(recheckBatch+recheckSilent) {
 					t.Errorf("a silent provider was asked %d times in an hour", after-before)
 				}
 				// Each is asked about in time, and its last word is heard.
 				h.second.script(always(pending), always(costly(7, 0)))
-				n.pass(lookPause + 2*lookEvery)
-				if left := n.looksPlanned(); left != 0 {
+				n.pass(recheckPause + 2*recheckEvery)
+				if left := n.rechecksPlanned(); left != 0 {
 					t.Errorf("%d looks are left", left)
 				}
 				for _, id := range silent {
@@ -119,13 +119,13 @@ func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.second.script(always(success), always(unknown))
-		n.pay(lookSilent+3, h.toTelecel())
-		n.pass(book.RecheckAfter + book.RecheckSlack + 2*lookEvery)
-		if _, asked := h.second.counts(); asked < lookSilent || n.looksPlanned() == 0 {
-			t.Errorf("asked %d times, %d looks are planned", asked, n.looksPlanned())
+		n.pay(recheckSilent+3, h.toTelecel())
+		n.pass(book.RecheckAfter + book.RecheckSlack + 2*recheckEvery)
+		if _, asked := h.second.counts(); asked < recheckSilent || n.rechecksPlanned() == 0 {
+			t.Errorf("asked %d times, %d looks are planned", asked, n.rechecksPlanned())
 		}
-		n.pass(book.RecheckAfter + lookPause)
-		if left := n.looksPlanned(); left != 0 {
+		n.pass(book.RecheckAfter + recheckPause)
+		if left := n.rechecksPlanned(); left != 0 {
 			t.Errorf("%d looks are left", left)
 		}
 		_, asked := h.second.counts()
@@ -159,11 +159,11 @@ func TestAPaymentThatCameBackIsLookedAtAgain(t *testing.T) {
 			t.Fatalf("it is %s, the wallet has %s", is.Status, n.balance())
 		}
 		h.first.script(always(pending), always(failed))
-		n.pass(book.RecheckAfter + lookEvery)
+		n.pass(book.RecheckAfter + recheckEvery)
 		if is := n.must(book.KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {
 			t.Errorf("taken back, and nobody saw it: the wallet has %s", n.balance())
 		}
-		if left := n.looksPlanned(); left != 0 {
+		if left := n.rechecksPlanned(); left != 0 {
 			t.Errorf("%d looks are left", left)
 		}
 		n.sound()

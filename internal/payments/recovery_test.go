@@ -359,7 +359,7 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there), claim(nowhere)}); err != nil {
 			t.Fatal(err)
 		}
-		n.pass(2 * lookEvery)
+		n.pass(2 * recheckEvery)
 		states := map[string]recovery.ClaimState{}
 		all, err := n.lost.Claims(t.Context())
 		for _, c := range all {

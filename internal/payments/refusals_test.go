@@ -207,13 +207,13 @@ func TestEveryContradictionIsKept(t *testing.T) {
 						t.Errorf("suspense has %s after word %d, had %s", is, i+2, suspense)
 					}
 				}
-				// Who decides has it asked about again, and what is said then is kept, too.
+				// A decision has it asked about again, and what is said then is kept, too.
 				if err := n.Decide(t.Context(), pay.ID, true, "by the statement", "ama"); err != nil {
 					t.Fatal(err)
 				}
 				last = provider.Success + provider.Failed - last
 				h.first.script(always(pending), always(words[last]))
-				n.pass(2 * lookEvery)
+				n.pass(2 * recheckEvery)
 				if all, err := n.Contradictions(t.Context()); err != nil || len(all) != 5 || all[0].Said != last {
 					t.Errorf("after the decision: %v, %v", all, err)
 				}

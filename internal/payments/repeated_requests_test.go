@@ -39,7 +39,7 @@ func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 			t.Errorf("it hears %q, then %q; replayed %v", first.Message, again.Message, replayed)
 		}
 		h.first.script(always(rejected), always(success))
-		n.pass(24*time.Hour + book.RecheckSlack + lookEvery)
+		n.pass(24*time.Hour + book.RecheckSlack + recheckEvery)
 		if is := n.must(book.KindPayout, first.Data.(book.Payment).ID); is.ContradictedAt.IsZero() {
 			t.Fatal("the contradiction was not seen")
 		}

@@ -19,7 +19,7 @@ type tracked struct {
 	kind       book.Kind
 	references [2]string     // by which live finds it; under the lock of live
 	kept       *book.Payment // the row as it was last written or read, for the next run; nil: it is read
-	mark       attemptMark
+	attempt    attemptState
 	standing
 	// upstreamID is the provider's own id, from an answer that has settled nothing.
 	upstreamID string
@@ -46,15 +46,15 @@ type tracked struct {
 	reply atomic.Pointer[reply] // nil: no request waits, or the answer was given
 }
 
-// An attemptMark is what every submission changes in the row of an open payment. A row
+// An attemptState is what every submission changes in the row of an open payment. A row
 // with another one was changed by another process.
-type attemptMark struct {
+type attemptState struct {
 	attempt, posts int
 	sendingAt      int64 // microseconds
 }
 
-func markOf(row book.Payment) attemptMark {
-	return attemptMark{row.Attempt, row.Posts, db.Micros(row.SendingAt)}
+func attemptStateOf(row book.Payment) attemptState {
+	return attemptState{row.Attempt, row.Posts, db.Micros(row.SendingAt)}
 }
 
 // A reply is what the request that waits for a submission hears of it.
@@ -82,7 +82,7 @@ func track(row book.Payment) *tracked {
 // begins sets the row of the first run. It comes before live knows the payment.
 func (t *tracked) begins(row book.Payment) {
 	t.id, t.kind, t.references = row.ID, row.Kind, referencesOf(row)
-	t.kept, t.mark = &row, markOf(row)
+	t.kept, t.attempt = &row, attemptStateOf(row)
 }
 
 // keep leaves the row to the next run. Most payments end in their first seconds,
@@ -140,8 +140,8 @@ func (p *Payments) opened(memo any, row book.Payment) {
 	p.live.accepted(t)
 }
 
-// left forgets an open payment whose job is not in this node's memory any more. Who
-// comes to it again begins with the row.
+// left forgets an open payment whose job is not in this node's memory any more. Its
+// next run begins with the row.
 func (p *Payments) left(job jobs.Job) {
 	t := p.live.byID(job.Subject)
 	if t == nil {
