@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"enquiry":               {"db", "provider", "route", "tenant"},
 	"tenant":                {"db", "ledger"},
 	"access":                {"db"},
-	"acts":                  {"access", "approval", "audit", "db", "identity", "ledger", "messaging", "payments", "payments/book", "senderid", "tenant", "treasury", "webhook"},
+	"acts":                  {"access", "approval", "audit", "db", "identity", "ledger", "messaging", "payments", "payments/book", "route", "senderid", "tenant", "treasury", "webhook"},
 	"approval":              {"audit", "db", "identity"},
 	"audit":                 {"db"},
 	"route":                 {"db", "provider"},

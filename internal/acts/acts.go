@@ -8,7 +8,7 @@
 //
 // Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
 // (unknown and contradicted payments), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
-// webhooks), sender.go, people.go.
+// webhooks), sender.go, people.go, fees.go, provider.go (pauses), campaign.go.
 package acts
 
 import (
@@ -31,6 +31,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
@@ -51,6 +52,7 @@ type Deps struct {
 	Treasury  *treasury.Treasury
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging
+	Routes    *route.Table
 }
 
 // Acts does acts. It is safe for concurrent use.
@@ -80,7 +82,10 @@ func kinds() map[string]kind {
 
 		KindSellCredits:   creditsKind("Giving SMS credits to an account", 1, (*messaging.Messaging).SellCredits),
 		KindRefundCredits: creditsKind("Taking SMS credits back", -1, (*messaging.Messaging).TakeCredits),
-		KindResolve:       resolveKind(), KindContradict: contradictKind(), KindDecide: decideKind(),
+		KindFees:          feesKind(),
+		KindPause:         switchKind("Pausing a provider", false), KindResume: switchKind("Letting a paused provider go on", true),
+		KindStopCampaign: stopKind(),
+		KindResolve:      resolveKind(), KindContradict: contradictKind(), KindDecide: decideKind(),
 
 		KindCreateTenant: createTenantKind(), KindTenant: settingsKind("Changing an account", identity.MakeTenants),
 		KindBlock:     settingsKind("Blocking an account or letting it go on", identity.BlockTenants),

@@ -77,7 +77,8 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	answers, hooks := idempotency.NewAnswers(d, c), webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret})
 	senders := senderid.New(d, tenants, answers, c, config.Quotas{})
 	texts := messaging.New(messaging.Deps{Recovery: recovery.New(d, c, quiet), DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Answers: answers, Senders: senders,
-		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c, Log: quiet, Secret: secret})
+		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c, Log: quiet, Secret: secret,
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: unsent{}}})
 	f.rail = &silent{}
 	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail}})
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckProvider)
@@ -86,7 +87,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	t.Cleanup(func() { texts.Close(); pays.Close() })
 	f.queue, f.routes = queue, routes
 	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
-		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts})
+		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

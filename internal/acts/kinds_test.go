@@ -1,6 +1,7 @@
 package acts
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,8 +16,12 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -187,9 +192,53 @@ func peopleExamples() map[string]example {
 	}
 }
 
+// unsent is an operator's line that takes nothing.
+type unsent struct{}
+
+func (unsent) Ready(msisdn.Network) error { return provider.ErrElsewhere }
+
+func (unsent) Submit(_ context.Context, _ provider.Segment, done func(provider.Outcome)) {
+	done(provider.Outcome{Class: provider.NotSent})
+}
+
+// campaign is one that waits to be sent.
+func (x *examples) campaign() string {
+	caller := idempotency.Caller{Tenant: x.tenant.ID}
+	s, _, err := x.Senders.Request(x.t.Context(), caller, fmt.Sprintf("SHOP%d", x.n), "our shop")
+	x.done(err)
+	x.tx(func(tx *db.Tx) error {
+		if _, err := x.Messaging.SellCredits(tx, x.tenant.ID, newID(), 5); err != nil {
+			return err
+		}
+		_, err := x.Senders.Review(tx, x.tenant.ID, s.ID, senderid.Approved, "seen", "ama")
+		return err
+	})
+	c, _, err := x.Messaging.Send(x.t.Context(), caller, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001"}})
+	x.done(err)
+	return c.ID
+}
+
+// operationExamples are those of kinds about prices, providers and what is under way.
+func operationExamples() map[string]example {
+	return map[string]example{
+		KindFees: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.SetFees(x.t.Context(), x.boss, id, x.tenant.ID, []tenant.Rule{{Product: tenant.Payout, Flat: money.Pesewas(x.n)}}, time.Time{}, "contract 12")
+		}},
+		KindPause: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.Pause(x.t.Context(), x.boss, id, "live", "hubtel", route.DisburseWallet, "their maintenance")
+		}},
+		KindResume: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.Resume(x.t.Context(), x.boss, id, "live", "hubtel", route.Any, "it is over")
+		}},
+		KindStopCampaign: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.StopCampaign(x.t.Context(), x.boss, id, x.campaign(), "a wrong price in the text")
+		}},
+	}
+}
+
 func allExamples() map[string]example {
 	all := map[string]example{}
-	for _, some := range []map[string]example{moneyExamples(), accountExamples(), peopleExamples()} {
+	for _, some := range []map[string]example{moneyExamples(), accountExamples(), peopleExamples(), operationExamples()} {
 		maps.Copy(all, some)
 	}
 	return all

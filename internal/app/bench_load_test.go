@@ -157,7 +157,11 @@ func (l *lives) mayLeave(ctx context.Context) bool {
 	}
 	select {
 	case l.underway <- struct{}{}:
-		return ctx.Err() == nil
+		if ctx.Err() != nil {
+			l.arrived()
+			return false
+		}
+		return true
 	case <-ctx.Done():
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/route"
 )
 
 // Float is booked and credits are sold by two people on pages: one makes, another approves.
@@ -119,4 +120,46 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 	if n, err := b.ledger.Balance(t.Context(), demo.Wallet()); err != nil || n != held {
 		t.Errorf("the wallet has %d, %v; want %d", n, err, held)
 	}
+}
+
+// Fee plans, pauses and the stop of a campaign have their pages, each where it belongs.
+func TestPricesProvidersAndCampaignsAreChangedOnPages(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	account := "/ops/tenants/" + demoTenant
+	b.want(http.StatusOK, account, account+"/fees")
+	b.want(http.StatusOK, account+"/fees", "min=0.10,max=10.00")
+	for _, bad := range []string{"", "collection", "collection=x", "airtime=1", "collection=1 collection=2"} {
+		id := b.get(account+"/fees").hidden(t, "id")
+		b.post(http.StatusUnprocessableEntity, account+"/fees", "id", id, "rules", bad, "reason", "contract 12")
+	}
+	b.want(http.StatusOK, b.ordered(account+"/fees", "rules", "payout/BANK=8.00+0.5%"), "Done", "payout/BANK=8.00")
+	b.want(http.StatusOK, account+"/fees", "payout/BANK=8.00")
+	b.want(http.StatusOK, b.ordered("/ops/fees", "rules", "free"), "Done")
+	b.want(http.StatusNotFound, "/ops/tenants/no-such-account/fees")
+
+	b.want(http.StatusOK, "/ops/providers", "/ops/providers/pause", "/ops/providers/resume")
+	b.post(http.StatusUnprocessableEntity, "/ops/providers/pause", "id", b.get("/ops/providers/pause").hidden(t, "id"), "provider", "vodafone", "mode", "test", "operation", "*", "reason", "x")
+	b.want(http.StatusOK, b.ordered("/ops/providers/pause", "provider", "hubtel", "mode", "test", "operation", string(route.TopUp)), "Done")
+	b.want(http.StatusOK, "/ops/providers", "Paused", "as agreed")
+	b.want(http.StatusOK, b.ordered("/ops/providers/resume", "provider", "hubtel", "mode", "test", "operation", "*"), "Done")
+	if p := b.get("/ops/providers"); strings.Contains(p.text, "Paused") {
+		t.Error("it is paused still")
+	}
+
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"smsc"}, "fault": {"throttled"}, "count": {"1000"}})
+	b.call("sms-api/send", `{"sender_id":"`+b.ready.SenderID+`","message":"Akwaaba","recipients":["0240000001"]}`)
+	campaigns, err := b.messaging.Campaigns(t.Context(), demoTenant, "", 1)
+	if err != nil || len(campaigns) != 1 {
+		t.Fatal(campaigns, err)
+	}
+	id := campaigns[0].ID
+	b.want(http.StatusForbidden, "/app/"+b.named("Kejetia").ID+"/messages/"+id+"/stop")
+	b.want(http.StatusNotFound, "/ops/messages/nothing/stop")
+	page := b.get(b.ordered("/app/" + demoTenant + "/messages/" + id + "/stop")).text
+	if !strings.Contains(page, "Done") && !strings.Contains(page, "already") { // it may be through before it is stopped
+		t.Error(page)
+	}
+	b.want(http.StatusOK, "/app/"+demoTenant+"/acts", "Stop the campaign "+id)
 }

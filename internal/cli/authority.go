@@ -42,12 +42,12 @@ var needs = map[string]identity.Permission{
 	"wallet fund": identity.MakeMoney, "wallet adjust": identity.MakeMoney, "wallet transfer": identity.MakeMoney, "wallet recover": identity.MakeMoney,
 	"float add":       identity.MakeTreasury,
 	"payouts resolve": identity.MakeTreasury, "payouts decide": identity.MakeTreasury,
-	"providers pause": identity.MakeMoney, "providers resume": identity.MakeMoney, "providers route": identity.MakeMoney,
+	"providers pause": identity.SwitchProviders, "providers resume": identity.SwitchProviders, "providers route": identity.MakeMoney,
 	"catalogue set": identity.MakeTenants, "catalogue bank-code": identity.MakeTenants, "catalogue prefix": identity.MakeTenants,
 	"webhooks replay": identity.ReplayWebhooks, "webhooks secret": identity.ReadSecrets,
 	"senders create": identity.ReviewSenders, "senders approve": identity.ReviewSenders, "senders reject": identity.ReviewSenders,
 	"credits sell": identity.MakeMoney, "credits refund": identity.MakeMoney,
-	"campaigns stop": identity.MakeTenants, "otp reopen": identity.MakeTenants,
+	"campaigns stop": identity.StopCampaigns, "otp reopen": identity.MakeTenants,
 	"contacts add-group": identity.MakeTenants, "contacts import": identity.MakeTenants, "contacts optout": identity.MakeTenants, "contacts optin": identity.MakeTenants,
 	"jobs rerun": identity.MakeMoney,
 }
@@ -173,7 +173,7 @@ func (o *opened) allow(tx *db.Tx) error {
 // acts makes acts of the person of a token. What an act makes is printed, and kept for nobody.
 func (o *opened) acts(secret config.Secret) *acts.Acts {
 	return acts.New(acts.Deps{Approval: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
-		Treasury: o.treasury()})
+		Treasury: o.treasury(), Routes: o.routes()})
 }
 
 // waitsError is the end of a command whose act waits for a second person.

@@ -253,8 +253,8 @@ func TestACommandWithATokenWaitsForASecondPerson(t *testing.T) {
 			t.Fatalf("%v", log)
 		}
 		// A command without a kind is its person's, too.
-		w.run(exitOK, "fees", "set", id, "--free", "--reason", "agreed", flag)
-		if log := w.list("audit", "list", "--action", "fees.set"); len(log) != 1 || log[0]["actor"] != "ama@example.com" {
+		w.run(exitOK, "contacts", "optout", id, "0244123456", "--reason", "asked by phone", flag)
+		if log := w.list("audit", "list", "--action", "contacts.optout"); len(log) != 1 || log[0]["actor"] != "ama@example.com" {
 			t.Fatalf("%v", log)
 		}
 	})
@@ -275,6 +275,7 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		}{
 			{"float add hubtel 900 --reference f1", acts.KindAddFloat},
 			{"credits sell " + id + " 50000 --price 1500 --reference s1", acts.KindSellCredits},
+			{"fees set " + id + " --free", acts.KindFees},
 			{"payouts resolve " + paid + " --paid", acts.KindResolve},
 		} {
 			args := append(strings.Fields(tt.line), "--reason", "by the statement", flag)

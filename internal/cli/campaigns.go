@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 )
@@ -95,6 +98,18 @@ func (c *campaignsStop) Run(e *env) error {
 		campaign, err := m.CampaignOf(e.ctx, c.Campaign)
 		if err != nil {
 			return err
+		}
+		if o.by != nil {
+			a := o.acts(config.Secret{})
+			a.Messaging = m
+			act, err := a.StopCampaign(e.ctx, *o.by, newID(), c.Campaign, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
+				stopped, err := m.CampaignOf(ctx, c.Campaign)
+				if err != nil {
+					return err
+				}
+				return printOne(e.stdout, c.Output, campaignColumns(), stopped)
+			})
 		}
 		entry := audit.Entry{Action: "campaign.stop", Tenant: campaign.Tenant, Subject: c.Campaign, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
@@ -59,31 +58,6 @@ func ruleViews(rules []tenant.Rule, version int64) []ruleView {
 	return views
 }
 
-// planText is a plan in one line, as the command line writes it.
-func planText(rules []tenant.Rule) string {
-	if len(rules) == 0 {
-		return "free"
-	}
-	var texts []string
-	for _, r := range rules {
-		name, price := string(r.Product), r.Flat.String()
-		if r.Channel != tenant.AnyChannel {
-			name += "/" + r.Channel
-		}
-		if r.BasisPoints > 0 {
-			price += "+" + money.Pesewas(r.BasisPoints).String() + "%"
-		}
-		if r.Minimum > 0 {
-			price += ",min=" + r.Minimum.String()
-		}
-		if r.Maximum > 0 {
-			price += ",max=" + r.Maximum.String()
-		}
-		texts = append(texts, name+"="+price)
-	}
-	return strings.Join(texts, " ")
-}
-
 type feesShow struct {
 	common
 	Tenant string `arg:"" default:"default" help:"Id or unique name of the customer, or default."`
@@ -98,12 +72,17 @@ func (c *feesShow) Run(e *env) error {
 				return err
 			}
 		}
-		rules, version, err := o.tenants.FeePlan(e.ctx, owner, o.clock.Now())
-		if err != nil {
-			return err
-		}
-		return printAll(e.stdout, c.Output, ruleColumns(), ruleViews(rules, version))
+		return o.printPlan(e.ctx, e, c.Output, owner)
 	})
+}
+
+// printPlan prints the fee plan that is in force for a customer.
+func (o *opened) printPlan(ctx context.Context, e *env, format, owner string) error {
+	rules, version, err := o.tenants.FeePlan(ctx, owner, o.clock.Now())
+	if err != nil {
+		return err
+	}
+	return printAll(e.stdout, format, ruleColumns(), ruleViews(rules, version))
 }
 
 type feesSet struct {
@@ -134,6 +113,10 @@ func (c *feesSet) Run(e *env) error {
 		} else if err := o.known(e.ctx, &owner); err != nil {
 			return err
 		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).SetFees(e.ctx, *o.by, newID(), owner, rules, c.From, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printPlan(ctx, e, c.Output, owner) })
+		}
 		was, _, err := o.tenants.FeePlan(e.ctx, owner, o.clock.Now())
 		if err != nil {
 			return err
@@ -142,7 +125,7 @@ func (c *feesSet) Run(e *env) error {
 		entry := audit.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			version, err = o.tenants.SetFeePlan(tx, owner, c.From, rules)
-			return changes([]change{{"fee plan", planText(was), planText(rules)}}, map[string]any{"version": version, "from": c.From}), err
+			return changes([]change{{"fee plan", tenant.PlanText(was), tenant.PlanText(rules)}}, map[string]any{"version": version, "from": c.From}), err
 		})
 		if err != nil {
 			return err
@@ -179,58 +162,8 @@ func (o *opened) whomItChanges(e *env, from time.Time) error {
 // feeRule is a rule as the command line writes it.
 type feeRule struct{ rule tenant.Rule }
 
-// UnmarshalText reads product[/channel]=price, where price is flat, percent% or
-// flat+percent%, then ,min=AMOUNT and ,max=AMOUNT.
-func (r *feeRule) UnmarshalText(text []byte) error {
-	name, price, ok := strings.Cut(string(text), "=")
-	if !ok {
-		return errors.New("must read like payout/BANK=8.00+0.5%,min=1,max=20")
-	}
-	product, channel, _ := strings.Cut(name, "/")
-	r.rule = tenant.Rule{Product: tenant.Product(product), Channel: channel}
-	parts := strings.Split(price, ",")
-	if err := r.price(parts[0]); err != nil {
-		return fmt.Errorf("the price %q: %w", parts[0], err)
-	}
-	for _, part := range parts[1:] {
-		key, value, _ := strings.Cut(part, "=")
-		p, err := money.Parse(value)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s %w", key, err)
-		case key == "min":
-			r.rule.Minimum = p
-		case key == "max" && p > 0:
-			r.rule.Maximum = p
-		default:
-			return errors.New("after the price there is only min= and max=, and a maximum is above zero")
-		}
-	}
-	return nil
-}
-
-// price reads flat, percent% or flat+percent%.
-func (r *feeRule) price(text string) (err error) {
-	flat, percent, both := strings.Cut(text, "+")
-	if !both && strings.HasSuffix(flat, "%") {
-		flat, percent = "0", flat
-	}
-	if r.rule.Flat, err = money.Parse(flat); err != nil || percent == "" && !both {
-		return err
-	}
-	number, ok := strings.CutSuffix(percent, "%")
-	if !ok {
-		return errors.New("has no % at its end")
-	}
-	r.rule.BasisPoints, err = basisPoints(number)
+// UnmarshalText reads a rule.
+func (r *feeRule) UnmarshalText(text []byte) (err error) {
+	r.rule, err = tenant.ParseRule(string(text))
 	return err
-}
-
-// basisPoints reads a percentage with at most two decimals.
-func basisPoints(percent string) (int64, error) {
-	p, err := money.Parse(percent)
-	if err != nil {
-		return 0, errors.New(strconv.Quote(percent) + " is no percentage with at most two decimals")
-	}
-	return int64(p), nil
 }

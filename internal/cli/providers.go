@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
@@ -150,6 +151,10 @@ type providersPause struct {
 func (c *providersPause) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).Pause(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.show(e, o, routes, c.Output) })
+		}
 		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
 			return changes([]change{{"pause", "", "paused"}}), routes.Pause(tx, route.Pause{
 				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: o.actor,
@@ -172,6 +177,10 @@ type providersResume struct {
 func (c *providersResume) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).Resume(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.show(e, o, routes, c.Output) })
+		}
 		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
 			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
 			was := map[bool]string{true: "paused", false: "not paused"}[paused]

@@ -162,14 +162,7 @@ func (v *visit) opsFields() ([]page.Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := []page.Option{{Value: "", Text: "Any"}}
-	seen := map[string]bool{}
-	for _, r := range v.console.Routes.Rails() {
-		if !seen[r.Name] {
-			seen[r.Name] = true
-			providers = append(providers, page.Option{Value: r.Name, Text: providerName(r.Name)})
-		}
-	}
+	providers := append([]page.Option{{Value: "", Text: "Any"}}, v.providerOptions()...)
 	return append([]page.Field{
 		tenants,
 		{Name: "kind", Label: "Kind", Options: anyKind, Value: v.param("kind")},

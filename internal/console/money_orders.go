@@ -38,13 +38,7 @@ func floatOrder() asking {
 			return "What was paid in or taken out at the provider, outside of Makola. The float and the provider's own balance agree after it.", nil
 		},
 		fields: func(v *visit) ([]page.Field, error) {
-			var providers []page.Option
-			for _, r := range v.console.Routes.Rails() {
-				if o := (page.Option{Value: r.Name, Text: providerName(r.Name)}); len(providers) == 0 || providers[len(providers)-1] != o {
-					providers = append(providers, o)
-				}
-			}
-			return []page.Field{{Name: "provider", Label: "Provider", Value: v.given("provider", ""), Options: providers}, {Name: "mode", Label: "Money", Value: v.given("mode", string(tenant.Live)), Options: moneyModes},
+			return []page.Field{{Name: "provider", Label: "Provider", Value: v.given("provider", ""), Options: v.providerOptions()}, {Name: "mode", Label: "Money", Value: v.given("mode", string(tenant.Live)), Options: moneyModes},
 				{Name: "way", Label: "Direction", Value: v.given("way", "in"), Options: floatWays}, amountField(v), referenceField(v)}, nil
 		},
 		ask: func(v *visit, id string) (approval.Act, error) {

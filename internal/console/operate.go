@@ -168,7 +168,7 @@ func tenantList(v *visit) (answer, error) {
 		l.Rows = append(l.Rows, page.Row{Href: "/ops/tenants/" + t.ID, Cells: []templ.Component{
 			page.Text(t.Name), page.Text(string(t.Mode)), page.Text(onOff(t.CollectionsEnabled)), page.Mark(tenantBadge(t)), page.Time(t.CreatedAt)}})
 	}
-	return answer{title: l.Title, body: listBody(v.linkIf(identity.MakeTenants, "/ops/tenants/new"), "Make an account", l)}, nil
+	return answer{title: l.Title, body: tenantsBody(v.linkIf(identity.MakeTenants, "/ops/"), l)}, nil
 }
 
 // linkIf is a link that a permission shows; empty without it.
@@ -321,7 +321,7 @@ func providerList(v *visit) (answer, error) {
 		}
 		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(p.provider), page.Text(p.mode), page.Text(p.operation), page.Mark(p.badge), until, page.Text(p.why)}})
 	}
-	live, err := v.part("providers", 5, page.Listing(l))
+	live, err := v.part("providers", 5, providersBody(v.linkIf(identity.SwitchProviders, "/ops/providers/"), l))
 	return answer{title: l.Title, body: live}, err
 }
 

@@ -133,9 +133,9 @@ func opsRoutes() []Route {
 			Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, handle: o.do})
 	}
 	routes = append(routes, actRoutes("/ops")...)
-	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), settingsOrder(identity.MakeTenants, false), blockOrder())...)...)
+	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), settingsOrder(identity.MakeTenants, false), blockOrder(), feesOrder(accountFees))...)...)
 	routes = append(routes, peopleRoutes("/ops")...)
-	for _, o := range slices.Concat(senderOrders(), paymentOrders(), []asking{newTenantOrder(), floatOrder()}) {
+	for _, o := range slices.Concat(senderOrders(), paymentOrders(), switchOrders(), []asking{newTenantOrder(), floatOrder(), stopOrder(), feesOrder(defaultFees)}) {
 		routes = append(routes, o.routes("/ops")...)
 	}
 	routes = append(routes, Route{Method: http.MethodGet, Path: "/ops/senders", Permission: identity.ReviewSenders, handle: senderList})
@@ -205,6 +205,7 @@ func appRoutes() []Route {
 	}
 	routes = append(routes, actRoutes(base)...)
 	routes = append(routes, accountRoutes(base, settingsOrder(identity.MakeSettings, true))...)
+	routes = append(routes, stopOrder().routes(base)...)
 	routes = append(routes, peopleRoutes(base)...)
 	for i := range routes {
 		routes[i].Site = tenants

@@ -99,7 +99,11 @@ const (
 	MakePolicy     Permission = "policy.make"
 	CheckPolicy    Permission = "policy.check"
 	MakeTreasury   Permission = "treasury.make"
-	UseSimulator   Permission = "simulator.use"
+
+	SwitchProviders Permission = "providers.switch"
+	StopCampaigns   Permission = "campaigns.stop"
+
+	UseSimulator Permission = "simulator.use"
 
 	ReadAccess    Permission = "access.read"
 	ReadSecrets   Permission = "secrets.read"
@@ -199,6 +203,12 @@ var policy = []Grant{
 	{MakeTreasury, "book what was paid in at providers, end payments of unknown outcome by statements, and empty suspense; where a check is needed, it waits for another person",
 		nil,
 		[]Role{Owner, Operations, Treasury}},
+	{SwitchProviders, "pause providers and let them go on; no check is needed where no line of the policy asks for one",
+		nil,
+		[]Role{Owner, Operations, SRE}},
+	{StopCampaigns, "stop a campaign: what is unsent fails and its credits go back",
+		[]Role{Owner, Admin},
+		[]Role{Owner, Operations, Compliance}},
 	{MakePolicy, "change how many checkers acts need; where a check is needed, it waits for another person",
 		[]Role{Owner},
 		[]Role{Owner}},

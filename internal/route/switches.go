@@ -29,7 +29,7 @@ const sqlPause = `INSERT INTO provider_pauses (mode, provider, operation, reason
 // Pause stops new work, on every node within a second. The caller writes the
 // audit entry in the same transaction.
 func (t *Table) Pause(tx *db.Tx, p Pause) error {
-	if err := t.checkSwitch(p.Mode, p.Provider, p.Operation); err != nil {
+	if err := t.CheckSwitch(p.Mode, p.Provider, p.Operation); err != nil {
 		return err
 	}
 	if strings.TrimSpace(p.Reason) == "" {
@@ -62,14 +62,15 @@ func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool
 	}
 	closed, err := tx.Exec(closing, args...)
 	if err == nil && paused+closed == 0 {
-		err = t.checkSwitch(mode, providerName, op)
+		err = t.CheckSwitch(mode, providerName, op)
 	}
 	return paused > 0, err
 }
 
 const sqlCloseBreakers = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2`
 
-func (t *Table) checkSwitch(mode, name string, op Operation) error {
+// CheckSwitch refuses a mode, a provider or an operation that there is not, by the names of the fields.
+func (t *Table) CheckSwitch(mode, name string, op Operation) error {
 	var f problem.Fields
 	if mode != "test" && mode != "live" {
 		f.Add("mode", "must be test or live")

@@ -193,6 +193,35 @@ func (s *Store) loadPlans(ctx context.Context, tenant string) ([]plan, error) {
 	return plans, err
 }
 
+// PlanNow gives the rules that are in force for a tenant now, and the version of the newest plan of its own; 0: it has none.
+func (s *Store) PlanNow(ctx context.Context, tenant string) (rules []Rule, newest int64, err error) {
+	if rules, _, err = s.FeePlan(ctx, tenant, s.clock.Now()); err != nil {
+		return nil, 0, err
+	}
+	err = s.db.Read(ctx, func(tx *db.Tx) error { _, err := tx.One(newestPlan, []any{tenant}, &newest); return err })
+	return rules, newest, err
+}
+
+// ReplaceFeePlan is SetFeePlan for a plan whose newest version was seen: it is refused where another was set since.
+func (s *Store) ReplaceFeePlan(tx *db.Tx, tenant string, seen int64, from time.Time, rules []Rule) error {
+	if tenant != Default {
+		if _, err := s.lock(tx, tenant); err != nil {
+			return err
+		}
+	}
+	var newest int64
+	if _, err := tx.One(newestPlan, []any{tenant}, &newest); err != nil {
+		return err
+	}
+	if newest != seen {
+		return problem.New(problem.Invalid, "changed_since", "The fee plan was changed since this was made")
+	}
+	_, err := s.SetFeePlan(tx, tenant, from, rules)
+	return err
+}
+
+const newestPlan = `SELECT COALESCE(MAX(version), 0) FROM fee_plans WHERE tenant = $1`
+
 const nextPlan = `SELECT COALESCE(MAX(version), 0) + 1 FROM fee_plans`
 
 const insertPlan = `INSERT INTO fee_plans (tenant, version, effective_from, created_at) VALUES ($1, $2, $3, $4)`
@@ -202,7 +231,7 @@ const insertPlan = `INSERT INTO fee_plans (tenant, version, effective_from, crea
 // being now, and what was accepted before keeps the fee it was accepted with.
 // No rules at all make a plan under which everything is free.
 func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rule) (version int64, err error) {
-	if err := checkRules(rules); err != nil {
+	if err := CheckPlan(rules); err != nil {
 		return 0, err
 	}
 	if tenant != Default {
@@ -237,8 +266,8 @@ func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rul
 	return version, nil
 }
 
-// checkRules holds a plan to what the table allows, in words for a person.
-func checkRules(rules []Rule) error {
+// CheckPlan holds a plan to what the table allows, in words for a person.
+func CheckPlan(rules []Rule) error {
 	var f problem.Fields
 	seen := map[string]bool{}
 	for _, r := range rules {
