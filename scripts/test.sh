@@ -42,8 +42,8 @@ go vet ./...
 go vet -tags mutate ./internal/app
 
 # What is too slow under the race detector: a browser, every wrong input to every page, the built program killed under load, and a lost COMMIT at every
-# step of a delivery, random lives of payments. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays)$'
+# step of a delivery or an act, random lives of payments. They run without it, and so does the whole length of the simulations.
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$'
 
 # What measures its own time runs alone.
 timed='^TestAPrimaryThatHangs$'
@@ -90,10 +90,18 @@ case " $* " in
 *" -race "*)
 	step "tests with the race detector"
 	# Most packages wait for their database more than they compute: four at once keep two cores busy.
-	go test -p 4 -count=1 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" ./...
+	go test -p 4 -count=1 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $(go list ./... | grep -v '/internal/cli$')
 	step "the simulations and the built program, and what else is too slow for the race detector"
-	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together.
-	go test -count=1 -timeout 40m -parallel 16 -run "$slow|^TestSimulation(Messages)?\$" ./internal/app ./internal/messaging ./internal/payments
+	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
+	# which do one thing after another, run beside them.
+	go test -count=1 -timeout 40m ./internal/cli >"$checked" 2>&1 &
+	commands=$!
+	go test -count=1 -timeout 40m -parallel 16 -run "$slow|^TestSimulation(Messages)?\$" ./internal/acts ./internal/app ./internal/messaging ./internal/payments
+	wait $commands || {
+		cat "$checked" >&2
+		exit 1
+	}
+	cat "$checked"
 	step "what measures its own time"
 	go test -count=1 -timeout 10m -run "$timed" ./internal/app
 	;;
