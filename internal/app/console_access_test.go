@@ -3,6 +3,7 @@ package app
 import (
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -187,5 +188,55 @@ func TestSettingsOfAnAccountOnPages(t *testing.T) {
 	after, err := b.tenants.Get(t.Context(), shop.ID)
 	if err != nil || !after.Blocked || after.FeeBearer != "customer" || after.PayoutLimitWallet != shop.PayoutLimitWallet {
 		t.Fatalf("%+v, %v", after, err)
+	}
+}
+
+// An account sets how many checkers its own acts need on a page of its own, which no other account's people see, and what one
+// of its keys may spend in a day.
+func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop, other := b.live(), b.named("Kejetia")
+	owner, admin := b.enlists("owner@adom.example", shop.ID, identity.Owner), b.enlists("admin@adom.example", shop.ID, identity.Admin)
+	foreign, operator := b.enlists("owner@kejetia.example", other.ID, identity.Owner), b.joins("boss@example.com", identity.Owner)
+	b.clock.Advance(identity.Freshness)
+	app := "/app/" + shop.ID
+	approve := func(act string) {
+		t.Helper()
+		b.as(admin)
+		b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest"))
+		b.clock.Advance(time.Second)
+		b.as(owner)
+	}
+	b.as(owner)
+	b.want(http.StatusOK, app, app+"/policy")
+	page := b.want(http.StatusOK, app+"/policy", "No lines yet", "Changing the addresses of payouts")
+	if strings.Contains(page.text, "Putting money into a wallet") || strings.Contains(page.text, `name="tenant"`) {
+		t.Errorf("the policy of an account offers what is the installation's: %s", page.text)
+	}
+	line := []string{"kind", "key.create", "amount", "0.00", "checkers", "0"}
+	b.post(http.StatusUnprocessableEntity, app+"/policy", "id", page.hidden(t, "id"), "kind", "wallet.fund", "amount", "0.00", "checkers", "0", "reason", "x")
+	approve(b.ordered(app+"/policy", line...))
+	b.want(http.StatusOK, app+"/policy", "In this account")
+	act := b.ordered(app+"/keys/new", "scopes", "payout", "daily", "100")
+	b.want(http.StatusOK, act, "Done")
+	key := regexp.MustCompile(`/keys/([0-9a-f-]+)/daily`).FindStringSubmatch(b.want(http.StatusOK, app+"/access", "/daily").text)[1]
+	b.want(http.StatusOK, app+"/keys/"+key+"/daily", "100.00")
+	b.want(http.StatusOK, b.ordered(app+"/keys/"+key+"/daily", "daily", "40"), "Done") // lower needs no check
+	raise := b.ordered(app+"/keys/"+key+"/daily", "daily", "4000")
+	b.want(http.StatusOK, raise, "Waits for a second person")
+	approve(raise)
+	b.want(http.StatusOK, app+"/keys/"+key+"/daily", "4000.00")
+
+	b.as(foreign)
+	b.want(http.StatusNotFound, app+"/policy")
+	b.want(http.StatusOK, "/app/"+other.ID+"/policy", "No lines yet")
+	b.want(http.StatusNotFound, "/app/"+other.ID+"/keys/"+key+"/daily")
+	b.as(operator)
+	if p := b.want(http.StatusOK, "/ops/policy", "No lines yet"); strings.Contains(p.text, "In this account") {
+		t.Error("the installation shows the account's own lines as its own")
+	}
+	if p := b.want(http.StatusOK, app+"/policy", "In this account"); strings.Contains(p.text, "Change the policy") {
+		t.Error("an operator who looks at the account's pages is offered to change its policy")
 	}
 }

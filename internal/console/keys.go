@@ -83,7 +83,7 @@ func (v *visit) keyRow(base string, k access.Key) page.Row {
 		tone = page.Good
 		if v.can(identity.MakeKeys) {
 			here := base + "/keys/" + k.ID
-			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
+			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/daily", "Limit"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
 		}
 	}
 	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(k.Member), page.Text(scopeText(k.Scopes)), page.Time(k.CreatedAt), do}}

@@ -223,6 +223,27 @@ func accountOrders() []asking {
 				}
 				return v.console.Acts.RotateKey(v.ctx, v.by(), id, t.ID, k.ID, time.Duration(hours)*time.Hour, v.r.PostFormValue("reason"))
 			}},
+		{path: "/keys/{key}/daily", title: "What an API key may spend", may: identity.MakeKeys, submit: "Change it", inputs: []Input{{"daily", 20}},
+			lead: ofKey("With charges, in a day, in force within a second."),
+			fields: func(v *visit) ([]page.Field, error) {
+				_, k, err := v.keyOfPage()
+				usual := ""
+				if k.Daily > 0 {
+					usual = k.Daily.String()
+				}
+				return []page.Field{{Name: "daily", Label: "Spends in a day at most", Value: v.given("daily", usual), Max: 20, Hint: "In cedis; empty: all that is there."}}, err
+			},
+			ask: func(v *visit, id string) (approval.Act, error) {
+				t, k, err := v.keyOfPage()
+				if err != nil {
+					return approval.Act{}, err
+				}
+				daily, err := v.amountOf("daily")
+				if err != nil {
+					return approval.Act{}, err
+				}
+				return v.console.Acts.SetKey(v.ctx, v.by(), id, t.ID, k.ID, daily, v.r.PostFormValue("reason"))
+			}},
 		{path: "/keys/{key}/revoke", title: "Revoke an API key", may: identity.MakeKeys, submit: "Revoke the key", danger: true, lead: ofKey("It stops working within a second, for good."),
 			ask: func(v *visit, id string) (approval.Act, error) {
 				t, k, err := v.keyOfPage()

@@ -19,24 +19,30 @@ import (
 
 var policyColumns = []page.Column{{Name: "What"}, {Name: "Where"}, {Name: "From", Right: true}, {Name: "Needs"}}
 
-// policyForm asks for another line of the policy.
-func policyForm(id, kind, tenant, amount, checkers, reason string) page.Form {
-	f := page.Form{ID: "policy", Action: "/ops/policy", Submit: "Change the policy", Fields: []page.Field{
+// policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
+func (v *visit) policyForm(id, kind, tenant, amount, checkers, reason string) page.Form {
+	f := page.Form{ID: "policy", Action: v.base() + "/policy", Submit: "Change the policy", Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of act", Value: kind},
-		{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "The id of an account; empty: everywhere."},
 		{Name: "amount", Label: "From an amount in cedis on", Value: amount, Max: 20, Required: true},
 		{Name: "checkers", Label: "Needs", Value: checkers, Options: []page.Option{{Value: "1", Text: "One checker"}, {Value: "2", Text: "Two checkers"}, {Value: "0", Text: "No checker"}, {Value: "-1", Text: "As without a line"}}},
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
-	for name, does := range acts.Kinds(identity.InstallationSite) {
+	for name, does := range acts.Kinds(v.site()) {
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
 	}
 	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
+	if v.route.Site == operators {
+		f.Fields = slices.Insert(f.Fields, 2, page.Field{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "The id of an account; empty: everywhere."})
+	}
 	return f
 }
 
 // policyPage shows how many checkers acts need, and asks for another line.
 func policyPage(v *visit) (answer, error) {
-	return v.policy(policyForm(uuid.Must(uuid.NewV7()).String(), acts.KindFund, "", "0.00", "1", ""))
+	kind := acts.KindFund
+	if v.route.Site == tenants {
+		kind = acts.KindAddresses
+	}
+	return v.policy(v.policyForm(uuid.Must(uuid.NewV7()).String(), kind, "", "0.00", "1", ""))
 }
 
 func (v *visit) policy(form page.Form) (answer, error) {
@@ -46,25 +52,27 @@ func (v *visit) policy(form page.Form) (answer, error) {
 	}
 	var rows []page.Row
 	for _, l := range lines {
-		if l.Own {
+		if own := v.route.Site == tenants; l.Own != own || own && l.Tenant != v.tenant.ID {
 			continue
 		}
 		where := "Everywhere"
-		if l.Tenant != "" {
+		if l.Own {
+			where = "In this account"
+		} else if l.Tenant != "" {
 			where = l.Tenant
 			if t, err := v.console.Tenants.Get(v.ctx, l.Tenant); err == nil { // a name that cannot be read now is left out
 				where = t.Name
 			}
 		}
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(acts.Kinds(identity.InstallationSite)[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(approval.Checkers(l.Checkers))}})
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(acts.Kinds(v.site())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(approval.Checkers(l.Checkers))}})
 	}
-	return answer{title: "Policy", body: policyBody(rows, v.can(identity.MakePolicy), form)}, nil
+	return answer{title: "Policy", body: policyBody(rows, v.can(identity.MakePolicy) && !v.viewing, form)}, nil
 }
 
 // setPolicy asks for another line.
 func setPolicy(v *visit) (answer, error) {
 	value := v.r.PostFormValue
-	v.formPage = "/ops/policy"
+	v.formPage = v.base() + "/policy"
 	l := approval.Line{Kind: value("kind"), Tenant: value("tenant")}
 	var act approval.Act
 	amount, err := money.Parse(value("amount"))
@@ -82,9 +90,9 @@ func setPolicy(v *visit) (answer, error) {
 		err = problem.Field("tenant", "is not an account")
 	}
 	if problem.Is(err, problem.Invalid) {
-		a, pageErr := v.policy(faulty(policyForm(value("id"), l.Kind, l.Tenant, value("amount"), value("checkers"), value("reason")), err))
+		a, pageErr := v.policy(faulty(v.policyForm(value("id"), l.Kind, l.Tenant, value("amount"), value("checkers"), value("reason")), err))
 		a.wrong = true
 		return a, pageErr
 	}
-	return answer{to: "/ops/acts/" + act.ID}, err
+	return answer{to: v.actsPath() + "/" + act.ID}, err
 }

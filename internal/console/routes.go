@@ -116,8 +116,6 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
 		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},
 		{Method: http.MethodGet, Path: "/ops/audit.csv", Permission: identity.ExportPayments, Inputs: []Input{{"actor", 254}, {"action", 60}, {"tenant", 36}}, File: true, handle: auditFile},
-		{Method: http.MethodGet, Path: "/ops/policy", Permission: identity.ReadActs, handle: policyPage},
-		{Method: http.MethodPost, Path: "/ops/policy", Permission: identity.MakePolicy, Inputs: []Input{{"id", 36}, {"kind", 40}, {"tenant", 36}, {"amount", 20}, {"checkers", 2}, reason}, handle: setPolicy},
 		{Method: http.MethodGet, Path: "/ops/requests", Permission: identity.ReadRequests, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), handle: requestList},
 		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: identity.ExportPayments, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
@@ -133,6 +131,7 @@ func opsRoutes() []Route {
 			Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, handle: o.do})
 	}
 	routes = append(routes, actRoutes("/ops")...)
+	routes = append(routes, policyRoutes("/ops", Input{"tenant", 36})...)
 	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), settingsOrder(identity.MakeTenants, false), blockOrder(), feesOrder(accountFees))...)...)
 	routes = append(routes, peopleRoutes("/ops")...)
 	for _, o := range slices.Concat(senderOrders(), paymentOrders(), switchOrders(), []asking{newTenantOrder(), floatOrder(), stopOrder(), feesOrder(defaultFees)}) {
@@ -157,6 +156,13 @@ func actRoutes(base string) []Route {
 		{Method: http.MethodPost, Path: act + "/reveal", Permission: identity.MakeActs, handle: revealMade},
 		{Method: http.MethodPost, Path: act + "/do", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: approveAct},
 	}
+}
+
+// policyRoutes are the policy of a site.
+func policyRoutes(base string, more ...Input) []Route {
+	inputs := append([]Input{{"id", 36}, {"kind", 40}, {"amount", 20}, {"checkers", 2}, {"reason", 500}}, more...)
+	return []Route{{Method: http.MethodGet, Path: base + "/policy", Permission: identity.ReadActs, handle: policyPage},
+		{Method: http.MethodPost, Path: base + "/policy", Permission: identity.MakePolicy, Inputs: inputs, handle: setPolicy}}
 }
 
 // accountRoutes are the pages about an account, on either site.
@@ -204,6 +210,7 @@ func appRoutes() []Route {
 			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
 	}
 	routes = append(routes, actRoutes(base)...)
+	routes = append(routes, policyRoutes(base)...)
 	routes = append(routes, accountRoutes(base, settingsOrder(identity.MakeSettings, true))...)
 	routes = append(routes, stopOrder().routes(base)...)
 	routes = append(routes, peopleRoutes(base)...)

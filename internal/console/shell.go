@@ -74,6 +74,7 @@ var appNav = []navItem{
 	{"/data", "Data packages", "d", identity.ReadPayments},
 	{"/messages", "Messages", "m", identity.ReadMessages},
 	{"/acts", "Acts", "t", identity.ReadActs},
+	{"/policy", "Policy", "y", identity.ReadActs},
 	{"/requests", "Requests", "q", identity.ReadRequests},
 	{"/access", "Keys and settings", "k", identity.ReadAccess},
 	{"/people", "People", "l", identity.ReadPeople},
