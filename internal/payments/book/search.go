@@ -53,9 +53,10 @@ const (
 const never = "\x01"
 
 const (
-	// A tenant's references are unique to each kind: one look-up for each list.
-	paymentsOfReference = `SELECT ` + paymentColumns + ` FROM payment_ends JOIN payments
-ON payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference = $1`
+	// A tenant's references are unique to each kind: one look-up for each list. CROSS JOIN keeps SQLite from reading all
+	// payments and looking up their lists.
+	paymentsOfReference = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
+WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference = $1`
 
 	windowEnd = `SELECT COALESCE(min(id), ''), count(*) FROM (SELECT id FROM payments WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT $3) AS newest`
 
