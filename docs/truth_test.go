@@ -257,7 +257,7 @@ func TestNamedMetricsExist(t *testing.T) {
 }
 
 func TestNamedSettingsExist(t *testing.T) {
-	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true, config.EnvToken: true}
+	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true, config.EnvReferenceKey: true, config.EnvReferenceKeyFile: true, config.EnvToken: true}
 	for _, leaf := range model(t).Leaves(false) {
 		for _, f := range leaf.Flags {
 			for _, e := range f.Envs {

@@ -13,7 +13,6 @@ package acts
 
 import (
 	"context"
-	"crypto/cipher"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
@@ -48,7 +48,7 @@ type Deps struct {
 	Senders  *senderid.Store
 	Webhooks *webhook.Webhooks
 	// Seal keeps what an act made and is shown to its maker once; nil: it is given to whoever does the act alone.
-	Seal      cipher.AEAD
+	Seal      *config.Sealer
 	Treasury  *treasury.Treasury
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging

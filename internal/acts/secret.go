@@ -2,9 +2,6 @@ package acts
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"fmt"
 
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/config"
@@ -13,21 +10,14 @@ import (
 )
 
 // NewSealer makes the cipher under which the secrets wait that acts made for their makers.
-func NewSealer(master config.Secret) cipher.AEAD {
-	block, err := aes.NewCipher(master.Derive("secrets of acts"))
-	if err == nil {
-		var sealer cipher.AEAD
-		if sealer, err = cipher.NewGCMWithRandomNonce(block); err == nil {
-			return sealer
-		}
-	}
-	panic(fmt.Sprintf("acts: %v", err)) // a key of 32 bytes always serves
+func NewSealer(master config.Secret) *config.Sealer {
+	return master.Sealer("secrets of acts")
 }
 
 // keep stores a secret that an act made until its maker has seen it.
 func (a *Acts) keep(tx *db.Tx, act approval.Act, secret string) {
 	if a.Seal != nil {
-		a.Approval.Keep(tx, act, a.Seal.Seal(nil, nil, []byte(secret), []byte(act.ID)))
+		a.Approval.Keep(tx, act, a.Seal.Seal([]byte(secret), []byte(act.ID)))
 	}
 }
 
@@ -46,9 +36,50 @@ func (a *Acts) Reveal(ctx context.Context, by approval.By, id string) (string, e
 	if err != nil {
 		return "", err
 	}
-	text, err := a.Seal.Open(nil, nil, sealed, []byte(act.ID))
+	text, err := a.Seal.Open(sealed, []byte(act.ID))
 	if err != nil {
 		return "", problem.Wrap(err, problem.Unavailable, "secret_unreadable", "It was sealed with another master key, and cannot be shown. Make another one.")
 	}
 	return string(text), nil
+}
+
+// resealAtOnce is the most secrets that one transaction seals anew.
+const resealAtOnce = 100
+
+// SealedUnder counts what is sealed under each master key, by its name.
+func (a *Acts) SealedUnder(ctx context.Context) (map[string]int64, error) {
+	counts := map[string]int64{}
+	for after := ""; ; {
+		list, err := a.Approval.SealedAfter(ctx, after, resealAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			counts[a.Seal.Under(s.Secret)]++
+			after = s.Act
+		}
+		if len(list) < resealAtOnce {
+			return counts, nil
+		}
+	}
+}
+
+// Reseal seals what waits for makers under the active master key, in small transactions, and says after each how many it
+// moved.
+func (a *Acts) Reseal(ctx context.Context, moved func(int64)) error {
+	for after := ""; ; {
+		list, err := a.Approval.SealedAfter(ctx, after, resealAtOnce)
+		if err != nil {
+			return err
+		}
+		n, err := a.Approval.Reseal(ctx, list, func(s approval.Sealed) ([]byte, bool, error) { return a.Seal.Reseal(s.Secret, []byte(s.Act)) })
+		if err != nil {
+			return err
+		}
+		moved(n)
+		if len(list) < resealAtOnce {
+			return nil
+		}
+		after = list[len(list)-1].Act
+	}
 }

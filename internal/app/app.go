@@ -9,7 +9,7 @@
 //
 //	build.go                       the parts and what each is given
 //	rails.go, sms.go               the payment providers and the SMS rails, test and live
-//	secret.go                      the master key
+//	secret.go, ring.go             the master keys
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
 //	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
 //	certificate.go                 TLS files that change on disk

@@ -184,6 +184,9 @@ func (a *App) buildParts(ctx context.Context) error {
 	}
 	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
 		Seal: acts.NewSealer(a.cfg.Secret), Treasury: a.treasury, Payments: a.payments, Messaging: a.messaging, Routes: a.routes})
+	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Acts: a.acts}).Check(ctx); err != nil {
+		return err
+	}
 	a.meters = newMeters(a)
 	return nil
 }

@@ -88,3 +88,52 @@ func (s *Store) forget(ctx context.Context) error {
 		return nil
 	})
 }
+
+const (
+	sealedSecrets = `SELECT act, sealed FROM act_secrets WHERE act > $1 ORDER BY act LIMIT $2`
+	resealSecret  = `UPDATE act_secrets SET sealed = $2 WHERE act = $1 AND sealed = $3`
+)
+
+// Sealed is a secret that waits for the maker of an act, as it is stored.
+type Sealed struct {
+	Act    string
+	Secret []byte
+}
+
+// SealedAfter reads at most limit of the secrets that follow that of an act.
+func (s *Store) SealedAfter(ctx context.Context, act string, limit int) (list []Sealed, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sealedSecrets, []any{act, limit}, func(r *db.Row) error {
+			var one Sealed
+			err := r.Scan(&one.Act, &one.Secret)
+			list = append(list, one)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Reseal puts what reseal makes of each secret in its place, in one transaction. reseal says whether it changed one; a
+// secret that has gone meanwhile stays away.
+func (s *Store) Reseal(ctx context.Context, list []Sealed, reseal func(Sealed) (fresh []byte, changed bool, err error)) (moved int64, err error) {
+	err = s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		moved = 0
+		for _, one := range list {
+			fresh, changed, err := reseal(one)
+			if err != nil {
+				return err
+			}
+			if !changed {
+				continue
+			}
+			n, err := tx.Exec(resealSecret, one.Act, fresh, one.Secret)
+			if err != nil {
+				return err
+			}
+			moved += n
+		}
+		return nil
+	})
+	return moved, err
+}

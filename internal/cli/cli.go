@@ -8,7 +8,7 @@
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
 // flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
-// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, jobs.go, key.go, ledger.go, messaging.go, migrate.go, otp.go,
+// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate.go, otp.go,
 // payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
 // webhooks.go.
 package cli
@@ -48,6 +48,7 @@ type commands struct {
 	Acts      actsCommands      `cmd:"" help:"What people asked for that needs a second person: list, show."`
 	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
 	Key       keyCommands       `cmd:"" help:"API keys: make, list, rotate, revoke."`
+	Keys      keysCommands      `cmd:"" help:"Master keys, under which secrets are sealed: status, rotate. API keys are makola key."`
 	Wallet    walletCommands    `cmd:"" help:"Wallets: show, fund, adjust, transfer."`
 	Float     floatCommands     `cmd:"" help:"Money at the providers: show, add."`
 	Payouts   payoutsCommands   `cmd:"" help:"Payments: list, stuck, show, resolve, decide."`

@@ -269,7 +269,29 @@ func (d *doctor) installation(ctx context.Context, o *opened) {
 		d.fail("key of the database", err.Error(), "look at the database's log")
 	default:
 		d.ok("key of the database", "the database takes this master key")
+		d.ring(ctx, o)
 	}
+}
+
+// ring says whether the ring has every key under which something is sealed, and whether a rotation is unfinished.
+func (d *doctor) ring(ctx context.Context, o *opened) {
+	sealed := o.sealed(d.secret)
+	if err := sealed.Check(ctx); err != nil {
+		d.fail("ring of keys", problem.From(err).Message, "put the key back into "+config.EnvMasterKeyFile+"; a server does not start without it")
+		return
+	}
+	keys, err := sealed.Keys(ctx)
+	if err != nil {
+		d.fail("ring of keys", err.Error(), "look at the database's log")
+		return
+	}
+	for _, k := range keys[1:] {
+		if k.Total() > 0 {
+			d.warn("ring of keys", fmt.Sprintf("%d are sealed under key %s, which is not the active one", k.Total(), k.Name), "makola keys rotate, when every server has the same ring")
+			return
+		}
+	}
+	d.ok("ring of keys", "all is sealed under the active key, %s", keys[0].Name)
 }
 
 // recoveryState says whether the database may have gone back in time.

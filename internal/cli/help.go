@@ -170,7 +170,7 @@ func talks(c *kong.Context) bool {
 
 // checkVariables refuses an environment variable of ours that nothing reads: it was meant to say something.
 func checkVariables(model *kong.Application, environment []string) error {
-	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true, config.EnvToken: true}
+	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true, config.EnvReferenceKey: true, config.EnvReferenceKeyFile: true, config.EnvToken: true}
 	err := kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
 			for _, name := range flag.Tag.Envs {

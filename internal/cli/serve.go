@@ -127,12 +127,31 @@ func limitMemory(postgres bool) {
 	}
 }
 
-// masterKey reads the master key from the environment, or from the file that the environment names.
+// masterKey reads the ring of master keys, and the reference key where it is apart, from the environment, or from the files
+// that the environment names.
 func masterKey() (config.Secret, error) {
-	if text := os.Getenv(config.EnvMasterKey); text != "" {
+	ring, err := keyOf(config.EnvMasterKey, config.EnvMasterKeyFile)
+	if err != nil || ring.Empty() {
+		return ring, err
+	}
+	reference, err := keyOf(config.EnvReferenceKey, config.EnvReferenceKeyFile)
+	if err != nil {
+		return config.Secret{}, fmt.Errorf("the reference key (%s): %w", config.EnvReferenceKey, err)
+	}
+	if reference.Empty() {
+		return ring, nil
+	}
+	if len(reference.Names()) > 1 {
+		return config.Secret{}, fmt.Errorf("%s holds one key, the first one of the installation; there are %d", config.EnvReferenceKey, len(reference.Names()))
+	}
+	return ring.WithReference(reference), nil
+}
+
+func keyOf(variable, file string) (config.Secret, error) {
+	if text := os.Getenv(variable); text != "" {
 		return config.ParseSecret(text)
 	}
-	if path := os.Getenv(config.EnvMasterKeyFile); path != "" {
+	if path := os.Getenv(file); path != "" {
 		return config.SecretFile(path, false)
 	}
 	return config.Secret{}, nil

@@ -84,6 +84,9 @@ type Server struct {
 const (
 	EnvMasterKey     = "MAKOLA_MASTER_KEY"
 	EnvMasterKeyFile = "MAKOLA_MASTER_KEY_FILE"
+	// The reference key is set when the first key of the installation has left the ring.
+	EnvReferenceKey     = "MAKOLA_REFERENCE_KEY"
+	EnvReferenceKeyFile = "MAKOLA_REFERENCE_KEY_FILE"
 	// EnvToken names the person that gives a command. It is no setting of the server.
 	EnvToken = "MAKOLA_TOKEN"
 )

@@ -13,13 +13,20 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
+	"slices"
 )
 
-// Secret is the installation's master key: at least 32 bytes that are kept
-// outside the database and its backups. Nothing uses it directly; each use
+// Secret is the installation's master keys: each at least 32 bytes that are
+// kept outside the database and its backups. Nothing uses one directly; each use
 // derives a key of its own. It prints as "[secret]" everywhere.
-type Secret struct{ key []byte }
+//
+// What is sealed is sealed under a key of the ring, which can change. What is
+// derived and must stay the same for ever, such as a provider's reference, is
+// derived from the reference key: the first key of the installation.
+type Secret struct {
+	key  []byte   // the reference key
+	ring [][]byte // the active one first, the oldest last
+}
 
 // SecretBytes is the least length of a master key.
 const SecretBytes = 32
@@ -31,21 +38,30 @@ func NewSecret(key []byte) (Secret, error) {
 	if len(key) < SecretBytes {
 		return Secret{}, fmt.Errorf("the master key has %d bytes, %d are needed", len(key), SecretBytes)
 	}
-	return Secret{key: append([]byte(nil), key...)}, nil
+	key = append([]byte(nil), key...)
+	return Secret{key: key, ring: [][]byte{key}}, nil
 }
 
-// ParseSecret reads a master key written in hexadecimal or base64.
-func ParseSecret(text string) (Secret, error) {
-	text = strings.TrimSpace(text)
+// ParseSecret reads a ring of master keys, each written in hexadecimal or base64, with white space between: the active
+// one first, the oldest last. References are made under the oldest, unless WithReference names another.
+func ParseSecret(text string) (Secret, error) { return parseRing(text) }
+
+// parseKey reads one master key.
+func parseKey(text string) ([]byte, error) {
 	if key, err := hex.DecodeString(text); err == nil {
-		return NewSecret(key)
+		return checked(key)
 	}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 		if key, err := encoding.DecodeString(text); err == nil {
-			return NewSecret(key)
+			return checked(key)
 		}
 	}
-	return Secret{}, errors.New("the master key is neither hexadecimal nor base64")
+	return nil, errNoKey
+}
+
+func checked(key []byte) ([]byte, error) {
+	s, err := NewSecret(key)
+	return s.key, err
 }
 
 // SecretFile reads the master key from a file. With create it writes a new one
@@ -100,19 +116,22 @@ func (s Secret) Empty() bool { return len(s.key) == 0 }
 
 // Weak says whether a key looks made up instead of drawn: text, a pattern, or
 // few different bytes. Of 32 random bytes about 30 differ.
-func (s Secret) Weak() bool {
+func (s Secret) Weak() bool { return weak(s.key) || slices.ContainsFunc(s.ring, weak) }
+
+func weak(key []byte) bool {
 	const least = SecretBytes / 2
 	values, steps, text := map[byte]bool{}, map[byte]bool{}, true
-	for i, b := range s.key {
+	for i, b := range key {
 		values[b] = true
-		steps[b-s.key[max(i-1, 0)]] = true
+		steps[b-key[max(i-1, 0)]] = true
 		text = text && b >= ' ' && b <= '~'
 	}
 	return text || len(values) < least || len(steps) < least
 }
 
-// Derive gives the 32-byte key of one use, named by label. Different labels
-// give keys that say nothing about each other or about the master key.
+// Derive gives the 32-byte key of one use, named by label, under the reference
+// key: a rotation does not change it. Different labels give keys that say
+// nothing about each other or about the master key.
 func (s Secret) Derive(label string) []byte {
 	if s.Empty() {
 		panic("config: a key derived from no master key")

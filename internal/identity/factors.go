@@ -2,8 +2,6 @@ package identity
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,7 +9,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -25,20 +22,8 @@ const (
 	RecoveryCodes = 10
 )
 
-// newSealer makes the cipher that the keys of factors are stored under; nil without a master key.
-func newSealer(master config.Secret) cipher.AEAD {
-	if master.Empty() {
-		return nil
-	}
-	block, err := aes.NewCipher(master.Derive("identity factors"))
-	if err == nil {
-		var sealer cipher.AEAD
-		if sealer, err = cipher.NewGCMWithRandomNonce(block); err == nil {
-			return sealer
-		}
-	}
-	panic(fmt.Sprintf("identity: %v", err)) // a key of 32 bytes always serves
-}
+// sealLabel names the use of the master key under which the keys of factors are stored.
+const sealLabel = "identity factors"
 
 var errNoMaster = errors.New("identity: factors need the master key")
 
@@ -47,7 +32,7 @@ func (i *Identity) sealKey(person string, key []byte) (string, error) {
 	if i.sealer == nil {
 		return "", errNoMaster
 	}
-	return base64.StdEncoding.EncodeToString(i.sealer.Seal(nil, nil, key, []byte(person))), nil
+	return base64.StdEncoding.EncodeToString(i.sealer.Seal(key, []byte(person))), nil
 }
 
 func (i *Identity) unseal(person, sealed string) ([]byte, error) {
@@ -58,9 +43,9 @@ func (i *Identity) unseal(person, sealed string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("identity: the factor of %s cannot be read: %w", person, err)
 	}
-	key, err := i.sealer.Open(nil, nil, text, []byte(person))
+	key, err := i.sealer.Open(text, []byte(person))
 	if err != nil {
-		return nil, fmt.Errorf("identity: the factor of %s cannot be opened: is this the master key that it was stored under?", person)
+		return nil, fmt.Errorf("identity: the factor of %s cannot be opened: %w", person, err)
 	}
 	return key, nil
 }

@@ -7,13 +7,12 @@
 // or taken away is in force everywhere within one second.
 //
 // Files: people.go has persons and memberships, manage.go what one person does about another, links.go links that work
-// once. signin.go proves who somebody is, with password.go, totp.go and factors.go, and tries.go bounds how often it may
+// once. signin.go proves who somebody is, with password.go, totp.go and factors.go (reseal.go: under another master key), and tries.go bounds how often it may
 // be tried. sessions.go is who is signed in, tokens.go whom a command names, standing.go what a person may do now, inside a transaction.
 package identity
 
 import (
 	"context"
-	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -55,7 +54,7 @@ type Identity struct {
 	db          *db.DB
 	clock       *clock.Clock
 	audit       *audit.Log
-	sealer      cipher.AEAD // of factors; nil without a master key
+	sealer      *config.Sealer // of factors; nil without a master key
 	development bool
 	hasher      hasher
 	sessions    *fresh.Cache[string, sessionRow]
@@ -69,7 +68,7 @@ type Options struct {
 
 // New makes an Identity.
 func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
-	i := &Identity{db: d, clock: c, audit: log, sealer: newSealer(o.Secret), development: o.Development, hasher: newHasher()}
+	i := &Identity{db: d, clock: c, audit: log, sealer: o.Secret.Sealer(sealLabel), development: o.Development, hasher: newHasher()}
 	i.sessions = fresh.New(c, Freshness, cachedSessions, i.loadSession)
 	return i
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -522,6 +523,51 @@ func TestACodeThatTwoHaveReadIsUsedOnce(t *testing.T) {
 			if err := f.db.Write(f.t.Context(), use); !problem.Is(err, problem.Unauthenticated) {
 				f.t.Errorf("%q was used twice: %v", code, err)
 			}
+		}
+	})
+}
+
+// A rotation of the master key changes no person's codes, and needs the old key no more.
+func TestAFactorOutlivesTheKeyThatItWasSealedUnder(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		f.known()
+		v, err := f.attempt(password, "", home)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		key, _ := f.enrol(v)
+		text := strings.Repeat("09", config.SecretBytes)
+		both, err := config.ParseSecret(text + " " + strings.Repeat("07", config.SecretBytes))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		with := func(s config.Secret) *Identity {
+			return New(f.db, f.clock, f.audit, Options{Secret: s, Development: true})
+		}
+		moved := int64(0)
+		if err := with(both).Reseal(f.t.Context(), func(n int64) { moved += n }); err != nil || moved != 1 {
+			f.t.Fatal(moved, err)
+		}
+		first, err := config.ParseSecret(strings.Repeat("07", config.SecretBytes))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		alone, err := config.ParseSecret(text)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		i := with(alone.WithReference(first))
+		counts, err := i.SealedUnder(f.t.Context())
+		if err != nil || len(counts) != 1 || counts[alone.Active()] != 1 {
+			f.t.Fatal(counts, err)
+		}
+		f.clock.Advance(codePeriod)
+		p, err := i.proof(f.t.Context(), f.person.Email, f.code(key))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if _, fits, err := i.compare(p); err != nil || !fits {
+			f.t.Fatal(fits, err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 	err := tx.Gather(
 		db.Query{SQL: selectOTP, Args: campaign, Each: func(r *db.Row) error {
 			otp = &otpRow{}
-			return r.Scan(&otp.length, &otp.expires)
+			return r.Scan(&otp.length, &otp.hash, &otp.expires)
 		}},
 		db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
 		db.Query{SQL: w.chunk.row().read + lock, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {

@@ -30,7 +30,12 @@ func (k otpKeys) work(c Campaign, part chunk, otp *otpRow) *work {
 func (k otpKeys) render(w *work, otp *otpRow) {
 	w.text = w.campaign.Message
 	if otp != nil {
-		w.text, w.until = k.text(w.campaign, otp.length), otp.expires
+		var known bool
+		if w.text, known = k.text(w.campaign, otp); known {
+			w.until = otp.expires
+		} else {
+			w.until = w.campaign.CreatedAt // a code that cannot be made is not sent
+		}
 	}
 }
 

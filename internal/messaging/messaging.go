@@ -96,7 +96,7 @@ func New(d Deps) *Messaging {
 	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, senders: d.Senders, contacts: d.Contacts, clock: d.Clock, sms: d.SMS,
 		quotas: d.Quotas, recovery: d.Recovery, metrics: newMetrics()}
 	if !d.Secret.Empty() {
-		m.otp = otpKeys{code: d.Secret.Derive("messaging/otp-code"), hash: d.Secret.Derive("messaging/otp-hash")}
+		m.otp = newOTPKeys(d.Secret)
 	}
 	m.receipts = newReceiptBook(d, m.metrics)
 	m.delivery = newDelivery(d, m.otp, m.receipts, m.metrics)

@@ -2,7 +2,6 @@ package messaging
 
 import (
 	"context"
-	"crypto/hmac"
 	"fmt"
 	"strings"
 	"time"
@@ -33,7 +32,7 @@ type OTPSent struct {
 // (senderId, message, length, expiry, an idempotency key with another body), InsufficientCredits with Shortage as
 // Data, RateLimited (the number, or its range), Unavailable (no SMS rail).
 func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OTP) (sent OTPSent, replayed bool, err error) {
-	if m.otp.code == nil {
+	if len(m.otp) == 0 {
 		return OTPSent{}, false, errNoSecret
 	}
 	t, err := m.tenants.Get(ctx, caller.Tenant)
@@ -54,7 +53,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 		return OTPSent{}, false, err
 	}
 	c.Kind, c.Message, c.Recipients, c.numbers = KindOTP, o.Message, 1, []msisdn.MSISDN{o.Phone}
-	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp.hashed(c.ID, m.otp.of(c.ID, o.Length)),
+	row := &otpRow{tenant: t.ID, id: c.ID, msisdn: string(o.Phone), prefix: letters(), hash: m.otp[0].hashed(c.ID, m.otp[0].of(c.ID, o.Length)),
 		length: o.Length, created: c.CreatedAt, expires: c.CreatedAt.Add(o.Expiry)}
 	accepted, replayed, err := m.admissions.accept(ctx, &admission{tenant: t, campaign: c, otp: row,
 		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Small: true}}})
@@ -120,7 +119,7 @@ const (
 // have no sixth. A client that lost the answer may repeat the request with the same Idempotency-Key: a right code
 // stays right for it, and replayed is true.
 func (m *Messaging) VerifyOTP(ctx context.Context, caller idempotency.Caller, requestID string, phone msisdn.MSISDN, code string) (replayed bool, err error) {
-	if m.otp.hash == nil {
+	if len(m.otp) == 0 {
 		return false, errNoSecret
 	}
 	if _, err := uuid.Parse(requestID); err != nil {
@@ -167,7 +166,7 @@ func (m *Messaging) verify(ctx context.Context, caller idempotency.Caller, reque
 		m.metrics.otpVerified(phone, otpClosed)
 		return noTry()
 	}
-	if !hmac.Equal([]byte(hash), []byte(m.otp.hashed(requestID, code))) {
+	if !m.otp.fits(requestID, code, hash) {
 		if err := m.count(ctx, tenant, phone, failsCounter, otpFailWindow, otpFailsInWindow); err != nil && !problem.Is(err, problem.RateLimited) {
 			return err
 		}

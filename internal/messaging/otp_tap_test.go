@@ -32,7 +32,7 @@ func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
 
 func (h *fixture) verifies(phone msisdn.MSISDN, sent OTPSent) {
 	h.t.Helper()
-	if _, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp.of(sent.RequestID, OTPLeastLength)); err != nil {
+	if _, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp[0].of(sent.RequestID, OTPLeastLength)); err != nil {
 		h.t.Fatal(err)
 	}
 }

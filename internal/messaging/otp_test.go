@@ -277,7 +277,7 @@ func TestACodeIsStoredNowhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code := h.Messaging.otp.of(sent.RequestID, 10)
+		code := h.Messaging.otp[0].of(sent.RequestID, 10)
 		h.findNowhere(code)
 		h.operator.setReady(nil)
 		h.pass(noBindPause)
@@ -473,7 +473,7 @@ func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
 }
 
 func TestOTPCodesAreSpread(t *testing.T) {
-	k := otpKeys{code: []byte("a key")}
+	k := otpKey{code: []byte("a key")}
 	seen := map[string]int{}
 	for i := range 20_000 {
 		code := k.of(fmt.Sprint(i), 4)
@@ -488,7 +488,31 @@ func TestOTPCodesAreSpread(t *testing.T) {
 			t.Errorf("digit %s comes %d times in 40000", digit, n)
 		}
 	}
-	if k.of("x", 4) == (otpKeys{code: []byte("another key")}).of("x", 4) && k.of("y", 4) == (otpKeys{code: []byte("another key")}).of("y", 4) {
+	if k.of("x", 4) == (otpKey{code: []byte("another key")}).of("x", 4) && k.of("y", 4) == (otpKey{code: []byte("another key")}).of("y", 4) {
 		t.Error("the code does not depend on the key")
 	}
+}
+
+// A code that was made before a rotation is good after it, on a node with the new ring, and a new one is made under the new key.
+func TestACodeOutlivesARotation(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		sent, code := h.mustOTP(OTP{})
+		fresh := otpKey{code: []byte("another code"), hash: []byte("another hash")}
+		first := h.Messaging.otp[0]
+		h.Messaging.otp = otpKeys{fresh, first}
+		h.wantVerify(sent, "0"+code, problem.Invalid)
+		h.wantVerify(sent, code, "")
+		row := &otpRow{length: 6, hash: first.hashed("id", first.of("id", 6))}
+		c := Campaign{ID: "id", Message: Placeholder}
+		if text, known := h.Messaging.otp.text(c, row); !known || text != first.of("id", 6) {
+			t.Errorf("another code is sent than the one that is stored: %q", text)
+		}
+		if text, known := (otpKeys{fresh}).text(c, row); known || text != "" {
+			t.Errorf("without its key: %q", text)
+		}
+		h.Messaging.otp = otpKeys{fresh}
+		again, code := sent, code
+		h.wantVerify(again, code, problem.Unauthenticated)
+	})
 }

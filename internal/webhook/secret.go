@@ -2,8 +2,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -152,21 +149,8 @@ func newSecret() []byte {
 
 func encodeSecret(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
 
-// newSealer makes the cipher that secrets are stored under; nil without a
-// master key.
-func newSealer(master config.Secret) cipher.AEAD {
-	if master.Empty() {
-		return nil
-	}
-	block, err := aes.NewCipher(master.Derive("webhook secrets"))
-	if err == nil {
-		var sealer cipher.AEAD
-		if sealer, err = cipher.NewGCMWithRandomNonce(block); err == nil {
-			return sealer
-		}
-	}
-	panic(fmt.Sprintf("webhook: %v", err)) // a key of 32 bytes always serves
-}
+// sealLabel names the use of the master key under which secrets are stored.
+const sealLabel = "webhook secrets"
 
 var (
 	errNoMaster = errors.New("webhook: the secrets of tenants cannot be read without the master key")
@@ -178,16 +162,16 @@ func (w *Webhooks) seal(tenant string, key []byte) ([]byte, error) {
 	if w.sealer == nil {
 		return nil, errNoMaster
 	}
-	return w.sealer.Seal(nil, nil, key, []byte(tenant)), nil
+	return w.sealer.Seal(key, []byte(tenant)), nil
 }
 
 func (w *Webhooks) open(tenant string, sealed []byte) ([]byte, error) {
 	if w.sealer == nil {
 		return nil, errNoMaster
 	}
-	key, err := w.sealer.Open(nil, nil, sealed, []byte(tenant))
+	key, err := w.sealer.Open(sealed, []byte(tenant))
 	if err != nil {
-		return nil, fmt.Errorf("%w (tenant %s)", errSealed, tenant)
+		return nil, fmt.Errorf("%w (tenant %s): %w", errSealed, tenant, err)
 	}
 	return key, nil
 }

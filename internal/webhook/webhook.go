@@ -18,7 +18,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/cipher"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
@@ -83,7 +82,7 @@ type Webhooks struct {
 	clock   *clock.Clock
 	log     *slog.Logger
 	opts    Options
-	sealer  cipher.AEAD
+	sealer  *config.Sealer
 	keys    *fresh.Cache[string, [][]byte]
 	client  *client
 	traffic traffic
@@ -115,7 +114,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 		o.Timeout = 15 * time.Second
 	}
 	w := &Webhooks{
-		db: d, queue: q, clock: c, log: log, opts: o, sealer: newSealer(o.Secret),
+		db: d, queue: q, clock: c, log: log, opts: o, sealer: o.Secret.Sealer(sealLabel),
 		client:     newClient(o),
 		traffic:    newTraffic(),
 		unrecorded: map[string]record{},

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// Sealed is all that is sealed under the master keys of a database.
+type Sealed struct {
+	Ring     config.Secret
+	Webhooks *webhook.Webhooks
+	People   *identity.Identity
+	Acts     *acts.Acts
+}
+
+// KeyUse is a master key, by its name, and how much is sealed under it.
+type KeyUse struct {
+	Name                          string
+	Active, InRing, Reference     bool
+	Webhooks, Factors, ActSecrets int64
+}
+
+// Total is all that is sealed under the key.
+func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.ActSecrets }
+
+// Keys counts, row by row, what is sealed under each key: those of the ring in their order, the reference key where it is
+// apart, then keys that the ring lacks.
+func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
+	webhooks, err := s.Webhooks.SealedUnder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	factors, err := s.People.SealedUnder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := s.Acts.SealedUnder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ring := s.Ring.Names()
+	names := slices.Clone(ring)
+	used := maps.Clone(webhooks)
+	maps.Copy(used, factors)
+	maps.Copy(used, secrets)
+	used[s.Ring.Reference()] = 0
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	keys := make([]KeyUse, len(names))
+	for i, name := range names {
+		keys[i] = KeyUse{Name: name, Active: i == 0, InRing: i < len(ring), Reference: name == s.Ring.Reference(),
+			Webhooks: webhooks[name], Factors: factors[name], ActSecrets: secrets[name]}
+	}
+	return keys, nil
+}
+
+// Check refuses a ring that lacks a key under which something is sealed.
+func (s Sealed) Check(ctx context.Context) error {
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if !k.InRing && k.Total() > 0 {
+			return problem.New(problem.Invalid, "master_key_missing", fmt.Sprintf(
+				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors and %d secrets of acts are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
+				k.Name, k.Webhooks, k.Factors, k.ActSecrets, config.EnvMasterKeyFile, config.EnvMasterKey))
+		}
+	}
+	return nil
+}
+
+// Reseal seals everything under the active key, in small transactions, and says after each what it works at and how much it
+// moved.
+func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) error {
+	of := func(what string) func(int64) { return func(n int64) { moved(what, n) } }
+	if err := s.Webhooks.Reseal(ctx, of("webhook secrets")); err != nil {
+		return err
+	}
+	if err := s.People.Reseal(ctx, of("second factors")); err != nil {
+		return err
+	}
+	return s.Acts.Reseal(ctx, of("secrets of acts"))
+}
