@@ -155,7 +155,7 @@ func tenantList(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	l := page.List{Title: "Accounts", Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
+	l := page.List{Title: "Accounts", Actions: v.actions(identity.MakeTenants, page.Link{Href: "/ops/tenants/new", Text: "Make an account"}, page.Link{Href: "/ops/fees", Text: "The default fee plan"}), Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
 		Empty: page.Empty{Title: "No accounts yet", Text: "Make one here, or on the command line: makola tenant create."}}
 	if len(list) > pageRows {
 		list = list[:pageRows]
@@ -168,15 +168,15 @@ func tenantList(v *visit) (answer, error) {
 		l.Rows = append(l.Rows, page.Row{Href: "/ops/tenants/" + t.ID, Cells: []templ.Component{
 			page.Text(t.Name), page.Text(string(t.Mode)), page.Text(onOff(t.CollectionsEnabled)), page.Mark(tenantBadge(t)), page.Time(t.CreatedAt)}})
 	}
-	return answer{title: l.Title, body: tenantsBody(v.linkIf(identity.MakeTenants, "/ops/"), l)}, nil
+	return answer{title: l.Title, body: page.Listing(l)}, nil
 }
 
-// linkIf is a link that a permission shows; empty without it.
-func (v *visit) linkIf(p identity.Permission, href string) string {
-	if !v.can(p) {
-		return ""
+// actions are links that a permission shows.
+func (v *visit) actions(p identity.Permission, links ...page.Link) []page.Link {
+	if !v.can(p) || v.viewing {
+		return nil
 	}
-	return href
+	return links
 }
 
 func onOff(on bool) string {
@@ -311,7 +311,7 @@ func providerList(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	l := page.List{Title: "Providers", Lead: "What each provider does for us, and whether it is given work now.",
+	l := page.List{Title: "Providers", Actions: v.actions(identity.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause"}, page.Link{Href: "/ops/providers/resume", Text: "Let go on"}), Lead: "What each provider does for us, and whether it is given work now.",
 		Columns: []page.Column{{Name: "Provider"}, {Name: "Money", Minor: true}, {Name: "Operation"}, {Name: "State"}, {Name: "Until", Minor: true}, {Name: "Why", Minor: true}},
 		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
 	for _, p := range lines {
@@ -321,13 +321,13 @@ func providerList(v *visit) (answer, error) {
 		}
 		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(p.provider), page.Text(p.mode), page.Text(p.operation), page.Mark(p.badge), until, page.Text(p.why)}})
 	}
-	live, err := v.part("providers", 5, providersBody(v.linkIf(identity.SwitchProviders, "/ops/providers/"), l))
+	live, err := v.part("providers", 5, page.Listing(l))
 	return answer{title: l.Title, body: live}, err
 }
 
 // floats is what we hold at providers, by our own ledger.
 func floats(v *visit) (answer, error) {
-	l := page.List{Title: "Float", Lead: "What the ledger says that each provider holds for us.",
+	l := page.List{Title: "Float", Actions: v.actions(identity.MakeTreasury, page.Link{Href: "/ops/float/add", Text: "Book money"}), Lead: "What the ledger says that each provider holds for us.",
 		Columns: []page.Column{{Name: "Provider"}, {Name: "Money"}, {Name: "Held", Right: true}},
 		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
 	for _, r := range v.console.Routes.Rails() {
@@ -341,7 +341,7 @@ func floats(v *visit) (answer, error) {
 		}
 		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(providerName(r.Name)), page.Text(r.Mode), page.Money(money.Pesewas(-balance))}})
 	}
-	live, err := v.part("float", 5, listBody(v.linkIf(identity.MakeTreasury, "/ops/float/add"), "Book money at a provider", l))
+	live, err := v.part("float", 5, page.Listing(l))
 	return answer{title: l.Title, body: live}, err
 }
 

@@ -25,7 +25,7 @@ func peopleList(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	l := page.List{Title: "People", Lead: "Who signs in here, with which role.", Columns: peopleColumns, Empty: page.Empty{Title: "No people", Text: "Whoever is invited appears here."}}
+	l := page.List{Title: "People", Actions: v.actions(identity.MakePeople, page.Link{Href: v.base() + "/people/invite", Text: "Invite a person"}), Lead: "Who signs in here, with which role.", Columns: peopleColumns, Empty: page.Empty{Title: "No people", Text: "Whoever is invited appears here."}}
 	for _, p := range all {
 		seen := page.Text("never")
 		if !p.SeenAt.IsZero() {
@@ -37,7 +37,7 @@ func peopleList(v *visit) (answer, error) {
 		}
 		l.Rows = append(l.Rows, page.Row{Href: v.base() + "/people/" + p.ID, Cells: []templ.Component{page.Text(p.Email + " (" + p.Name + ")"), page.Text(v.rolesOf(p)), page.Text(factor), seen}})
 	}
-	return answer{title: l.Title, body: listBody(v.linkIf(identity.MakePeople, v.base()+"/people/invite"), "Invite a person", l)}, nil
+	return answer{title: l.Title, body: page.Listing(l)}, nil
 }
 
 // rolesOf are the roles of a person that the page may show: a tenant sees its own alone.

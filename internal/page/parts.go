@@ -62,6 +62,7 @@ type List struct {
 	Shown   string // which rows these are
 	Further string // where to search on beyond what was looked at
 	CSV     string
+	Actions []Link // what may be asked for
 	Empty   Empty
 }
 
