@@ -193,12 +193,14 @@ const sqlGiveProbeBack = `UPDATE provider_breakers SET probe_until = $1
 
 // mayTry reports whether the breaker lets a request through, and otherwise for
 // how long it will not. A half-open one lets a single request of all nodes
-// through, and only when nothing better was found.
-func (t *Table) mayTry(ctx context.Context, sw *switches, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration) {
+// through, and only when nothing better was found. It goes by the last reading of
+// the table, not by the one that the caller began with: this node's own word may
+// have gone from changed to the table meanwhile.
+func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration) {
 	now := t.clock.Now()
 	b := &t.breakers
 	b.mu.Lock()
-	is, open, ours := b.state(k, sw.breakers)
+	is, open, ours := b.state(k, b.read)
 	if !open {
 		b.mu.Unlock()
 		return true, nil, 0
@@ -220,7 +222,7 @@ func (t *Table) mayTry(ctx context.Context, sw *switches, k breakerKey, first bo
 		b.mu.Unlock()
 		return true, probe, 0
 	}
-	sw.breakers[k] = half
+	b.read[k] = half
 	b.mu.Unlock()
 	won, err := t.takeProbe(ctx, probe, now)
 	if err != nil {

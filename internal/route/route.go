@@ -203,7 +203,7 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 		if sw.paused(mode, r.Name, op) {
 			continue
 		}
-		ok, taken, until := t.mayTry(ctx, sw, breakerKey{mode, r.Name, op}, len(chosen) == 0)
+		ok, taken, until := t.mayTry(ctx, breakerKey{mode, r.Name, op}, len(chosen) == 0)
 		if !ok {
 			wait = min(wait, until)
 			continue
