@@ -12,6 +12,13 @@ func recoveryRules() []mutant {
 		{"recovery-adopts", "what a rail knows is asked about and not sent", recovering,
 			`a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1`, `a.tracked.rail = pay.Rail`,
 			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
+		{"ring-reference", "references stay under the first key of the installation", "internal/config/ring.go",
+			`		ring.key = one
+`, `		if i == 0 {
+			ring.key = one
+		}
+`,
+			byTest("payments", "TestARotatedKeyFindsWhatWasSentUnderTheFirst/SQLite")},
 		{"probe-given-back", "a half-open breaker's probe that submits nothing is the next request's", accepting,
 			`a.probe.GiveBack(ctx) // nothing`, `// nothing`,
 			byTest("payments", "TestARequestThatSubmitsNothingGivesTheProbeBack/a payment that a recovery adopts/SQLite")},

@@ -155,6 +155,7 @@ type fixture struct {
 	n      int
 
 	recovers    bool            // nodes heed recoveries
+	secret      config.Secret   // of the nodes; empty: of zeros
 	rails       []provider.Rail // instead of the two scripted ones
 	callbackURL string
 	callback    func(provider.Rail, provider.CallbackRequest)
@@ -261,9 +262,12 @@ func (h *fixture) made(o jobs.Options) *node {
 	l := ledger.New(h.db, h.clock, o.Node)
 	q := jobs.New(h.db, h.clock, log, o)
 	n := &node{fixture: h, db: h.db, ledger: l, queue: q, routes: route.New(h.db, h.clock, log, []string{"mtn", "hubtel"}, rails)}
-	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
-	if err != nil {
-		h.t.Fatal(err)
+	secret := h.secret
+	if secret.Empty() {
+		var err error
+		if secret, err = config.NewSecret(make([]byte, config.SecretBytes)); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 	n.webhooks = webhook.New(h.db, q, h.clock, log, webhook.Options{Secret: secret, Development: true})
 	if h.recovers {

@@ -1,9 +1,11 @@
 package payments
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
@@ -96,6 +98,48 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestARotatedKeyFindsWhatWasSentUnderTheFirst: a master key was added and made the active one, the database went back in time,
+// and the payout comes again. It has the reference under which the provider has it.
+func TestARotatedKeyFindsWhatWasSentUnderTheFirst(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ring := func(keys ...string) config.Secret {
+			s, err := config.ParseSecret(strings.Join(keys, "\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		first, second := strings.Repeat("1f", config.SecretBytes), strings.Repeat("2e", config.SecretBytes)
+		h := newFixture(t, d)
+		h.recovers = true
+		h.secret = ring(first)
+		before := h.stopped("before")
+		r := h.payout()
+		reference := before.References(h.tenant, book.KindPayout, r.Reference)[0]
+		for name, rotated := range map[string]config.Secret{"rotated": ring(second, first), "without the first": ring(second).WithReference(ring(first))} {
+			h.secret = rotated
+			if got := h.stopped(name).References(h.tenant, book.KindPayout, r.Reference)[0]; got != reference {
+				t.Errorf("%s: the reference is %s, and was %s", name, got, reference)
+			}
+		}
+		h.secret = ring(second, first)
+		n := h.node("after")
+		n.lostTime(t, true)
+		n.clock.Advance(10 * time.Minute)
+		h.second.script(always(pending), always(notFound))
+		h.first.knows(reference, 10*money.Cedi, string(r.MSISDN), success)
+		pay, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || h.first.posted(reference) != 0 || is.ProviderReference != reference {
+			t.Errorf("it is %s as %s, sent %d times", is.Status, is.ProviderReference, h.first.posted(reference))
+		}
+		n.books()
+	})
 }
 
 // TestARecoveryLetsNothingThroughOnSilence: what a rail does not answer, or says too
