@@ -74,7 +74,7 @@ func recoveryRules() []mutant {
 			`if a.claimed && !a.Adopted {`, `if a.claimed && a.Adopted && false {`,
 			byTest("payments", "TestAClaimIsAdoptedAndNeverSent/SQLite")},
 		{"recovery-webhook-id", "both lives tell a word under one webhook-id", settling,
-			`sum := sha256.Sum256([]byte(p.ProviderReference +`, `sum := sha256.Sum256([]byte(newID(time.Now()) + p.ProviderReference +`,
+			`sum := sha256.Sum256([]byte(p.ProviderReference +`, `sum := sha256.Sum256([]byte(NewID(time.Now()) + p.ProviderReference +`,
 			byTest("payments/book", "TestOneWebhookIDInBothLives")},
 		{"recovery-campaigns", "campaigns wait until an operator lets them through", "internal/messaging/campaign_recovery.go",
 			`s.Lasts() && !s.Allows(tenant), err`, `s.Lasts() && tenant == "", err`,

@@ -165,7 +165,7 @@ func outcomeRules() []mutant {
 			byTest("payments", "TestWordsAboutAFinalPayment")},
 		{"refusal-stands", "an unconfirmed refusal stands on the row for the next owner", jobOfOne,
 			`if r.t.refusal != r.row.Refusal {`, `if false {`,
-			byTest("payments", "TestARefusalStandsForWhoTakesItOver/SQLite")},
+			byTest("payments", "TestARefusalStandsForWhoTakesItOver/TELECEL not known/SQLite")},
 		{"refusal-of-its-posts", "a refusal ends only the POSTs that it was said of", jobOfOne,
 			`		s.Posts = pay.Posts
 `, ``,
