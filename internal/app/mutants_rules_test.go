@@ -364,7 +364,7 @@ func settleRules() []mutant {
 			`sentSince(row, rail), row.MayLeaveSince(), row.EscalatedAt`, `sentSince(row, rail), row.CreatedAt, row.EscalatedAt`,
 			byTest("payments", "TestNoWordWhileItIsOnItsWay/^again/SQLite")},
 		{"resolve-by-any-clock", "by the clock of any node", "internal/payments/operator.go",
-			`onItsWay = leaveTime + submitTime + clock.Skew`, `onItsWay = leaveTime + submitTime`,
+			`onItsWay = leaveTime + submitTime + clock.Skew`, `onItsWay = leaveTime + submitTime + 0*clock.Skew`,
 			byTest("payments", "TestAWordByAClockThatIsAhead/SQLite")},
 		{"mark-is-for-a-moment", "what was marked long ago does not leave", "internal/payments/submission.go",
 			`if p.clock.Since(pay.MayLeaveSince()).Abs() >= leaveTime {`, `if p.clock.Since(pay.MayLeaveSince()).Abs() >= 2*leaveTime {`,
