@@ -66,6 +66,7 @@ type Key struct {
 	RevokedAt  time.Time     // zero: not revoked
 	ReplacedBy string        // the key that a rotation made
 	Daily      money.Pesewas // what it may take out of the wallet in a day; 0: all that is there
+	Maker      string        // the id of the person who made it and has seen its text; empty: not known
 }
 
 // State tells in one word whether the key works at a time: active, expired or
@@ -158,14 +159,14 @@ type keyRow struct {
 	found bool
 }
 
-const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by, daily`
+const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by, daily, maker`
 
 const selectKeyByHash = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1`
 
 func (k *Key) scan(r *db.Row) error {
 	var scopes string
 	var daily int64
-	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily)
+	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker)
 	k.Daily = money.Pesewas(daily)
 	for _, s := range strings.Fields(scopes) {
 		k.Scopes = append(k.Scopes, Scope(s))
@@ -275,7 +276,7 @@ func checkScopes(scopes []Scope) ([]Scope, error) {
 	return kept, nil
 }
 
-const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // CreateKey stores a minted key in tx.
 func (a *Access) CreateKey(tx *db.Tx, m Minted) {
@@ -285,7 +286,7 @@ func (a *Access) CreateKey(tx *db.Tx, m Minted) {
 		scopes[i] = string(s)
 	}
 	tx.Defer(insertKey, 1, k.ID, k.Tenant, k.Hint, k.Member, strings.Join(scopes, " "),
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), hash)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), k.Maker, hash)
 	tx.AfterCommit(func() { a.keys.Forget(hash) })
 }
 
@@ -317,7 +318,7 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 		found = true
 		var scopes string
 		var daily int64
-		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &hash)
+		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker, &hash)
 		k.Daily = money.Pesewas(daily)
 		for _, s := range strings.Fields(scopes) {
 			k.Scopes = append(k.Scopes, Scope(s))
@@ -325,9 +326,36 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 		return err
 	})
 	if err == nil && !found {
-		err = problem.New(problem.NotFound, "key_not_found", "API key not found")
+		err = errKeyNotFound()
 	}
 	return k, hash, err
+}
+
+const selectKey = `SELECT ` + keyColumns + ` FROM api_keys WHERE tenant = $1 AND id = $2`
+
+// Key finds a key of a tenant, also one that no longer works.
+func (a *Access) Key(ctx context.Context, tenant, id string) (k Key, err error) {
+	found := false
+	err = a.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.Query(selectKey, []any{tenant, id}, func(r *db.Row) error {
+			found, k = true, Key{}
+			return k.scan(r)
+		})
+	})
+	if err == nil && !found {
+		err = errKeyNotFound()
+	}
+	return k, err
+}
+
+// LockedKey is Key in tx, which keeps the key as it is until it ends.
+func (a *Access) LockedKey(tx *db.Tx, tenant, id string) (Key, error) {
+	k, _, err := a.lockKey(tx, tenant, id)
+	return k, err
+}
+
+func errKeyNotFound() error {
+	return problem.New(problem.NotFound, "key_not_found", "API key not found")
 }
 
 // Successor mints the key that Rotate will put in the place of an old one: the

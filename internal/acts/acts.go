@@ -7,7 +7,7 @@
 // for its maker (secret.go). What only takes something away is light: it needs no check where no line says otherwise.
 //
 // Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
-// (unknown and contradicted payments), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
+// (unknown and contradicted payments), payout.go (payouts that wait for approval), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
 // webhooks), sender.go, people.go, fees.go, provider.go (pauses), campaign.go.
 package acts
 
@@ -70,6 +70,9 @@ type kind struct {
 	does string // for the policy, such as "Putting money into a wallet"
 	rule approval.Rule
 	do   func(a *Acts, ctx context.Context, act approval.Act, actor string, end finish) error
+	// undone ends an act of the kind that is not done, with what that means for what it is about; end ends the act in the
+	// transaction. nil: it means nothing.
+	undone func(a *Acts, ctx context.Context, act approval.Act, end func(*db.Tx) error) error
 }
 
 // kinds are those that there are, by the names under which they are stored.
@@ -85,6 +88,7 @@ func kinds() map[string]kind {
 		KindFees:          feesKind(),
 		KindPause:         switchKind("Pausing a provider", false), KindResume: switchKind("Letting a paused provider go on", true),
 		KindStopCampaign: stopKind(),
+		KindSendPayout:   payoutKind(),
 		KindResolve:      resolveKind(), KindContradict: contradictKind(), KindDecide: decideKind(),
 
 		KindCreateTenant: createTenantKind(), KindTenant: settingsKind("Changing an account", identity.MakeTenants),
@@ -262,7 +266,7 @@ func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act)
 	if !errors.As(err, &refused) || !slices.Contains(refusals, refused.Kind) {
 		return act, err
 	}
-	if err := a.Approval.Fail(ctx, by, k.rule, act, refused.Message); err != nil {
+	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Approval.Fail(tx, by, k.rule, act, refused.Message) }); err != nil {
 		return act, err
 	}
 	act, err = a.after(ctx, act, nil)
@@ -277,7 +281,8 @@ func (a *Acts) Reject(ctx context.Context, by approval.By, id, digest, why strin
 		return act, err
 	}
 	act.Digest = digest
-	return a.after(ctx, act, a.Approval.Reject(ctx, by, kinds()[act.Kind].rule, act, why))
+	k := kinds()[act.Kind]
+	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Approval.Reject(tx, by, k.rule, act, why) }))
 }
 
 // Withdraw ends an act that waits, by its maker.
@@ -287,5 +292,31 @@ func (a *Acts) Withdraw(ctx context.Context, by approval.By, id, digest string) 
 		return act, err
 	}
 	act.Digest = digest
-	return a.after(ctx, act, a.Approval.Withdraw(ctx, by, act))
+	return a.after(ctx, act, a.endUndone(ctx, kinds()[act.Kind], act, func(tx *db.Tx) error { return a.Approval.Withdraw(tx, by, act) }))
+}
+
+// endUndone ends an act that is not done, and with it what it is about.
+func (a *Acts) endUndone(ctx context.Context, k kind, act approval.Act, end func(*db.Tx) error) error {
+	if k.undone != nil {
+		return k.undone(a, ctx, act, end)
+	}
+	return a.Approval.Write(ctx, end)
+}
+
+// Expire ends the acts that have waited for too long, and forgets secrets that were shown or have waited for too long. One
+// that cannot be ended now holds up no other.
+func (a *Acts) Expire(ctx context.Context) error {
+	err := a.Approval.Forget(ctx)
+	for last := ""; ; {
+		list, failed := a.Approval.Expired(ctx, last)
+		if failed != nil || len(list) == 0 {
+			return errors.Join(err, failed)
+		}
+		for _, act := range list {
+			if failed := a.endUndone(ctx, kinds()[act.Kind], act, func(tx *db.Tx) error { return a.Approval.Expire(tx, act) }); failed != nil {
+				err = errors.Join(err, fmt.Errorf("acts: %s has waited for too long and could not be ended: %w", act.ID, failed))
+			}
+			last = act.ID
+		}
+	}
 }

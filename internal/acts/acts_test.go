@@ -28,6 +28,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -83,7 +84,10 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail}})
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckProvider)
 	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Enquiries: enquiry.New(d, tenants, routes, c),
-		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" }})
+		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" },
+		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
+			return f.HoldPayout(ctx, by, pay)
+		}})
 	t.Cleanup(func() { texts.Close(); pays.Close() })
 	f.queue, f.routes = queue, routes
 	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
@@ -434,7 +438,7 @@ func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
 		if act, err := f.Withdraw(f.t.Context(), f.maker, withdrawn.ID, withdrawn.Digest); err != nil || act.State != approval.Withdrawn {
 			f.t.Fatalf("%+v, %v", act, err)
 		}
-		if err := f.Approval.Expire(f.t.Context()); err != nil {
+		if err := f.Expire(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		}
 		f.is(expired.ID, approval.Waiting)
@@ -444,7 +448,7 @@ func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
 		})
 		_, err = f.Approve(f.t.Context(), f.first, expired.ID, expired.Digest) // before anything marked it
 		f.refused(err, problem.Gone, "act_expired")
-		if err := f.Approval.Expire(f.t.Context()); err != nil {
+		if err := f.Expire(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		}
 		f.is(expired.ID, approval.Expired)

@@ -141,6 +141,7 @@ func createKeyKind() kind {
 			if err := a.makerWithin(tx, act, k); err != nil {
 				return nil, "", err
 			}
+			m.Key.Maker = act.Maker
 			a.Access.CreateKey(tx, m)
 			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, m.Text, nil
 		})
@@ -151,15 +152,10 @@ func (a *Acts) found(ctx context.Context, tenantID, keyID string) (t tenant.Tena
 	if t, err = a.Tenants.Get(ctx, tenantID); err != nil {
 		return t, k, err
 	}
-	keys, err := a.Access.Keys(ctx, tenantID)
+	there, err := a.Access.Key(ctx, tenantID, keyID)
 	if err != nil {
 		return t, k, err
 	}
-	i := slices.IndexFunc(keys, func(k access.Key) bool { return k.ID == keyID })
-	if i < 0 {
-		return t, k, problem.New(problem.NotFound, "key_not_found", "API key not found")
-	}
-	there := keys[i]
 	k = key{Tenant: t.ID, Mode: string(t.Mode), ID: there.ID, Hint: there.Hint, Member: there.Member, Scopes: there.Scopes, Daily: there.Daily, Before: there.Daily}
 	if !there.ExpiresAt.IsZero() && there.ReplacedBy == "" {
 		k.Expiry = int64(there.ExpiresAt.Sub(there.CreatedAt) / time.Second)
@@ -192,6 +188,7 @@ func rotateKeyKind() kind {
 			if err := a.makerWithin(tx, act, k); err != nil {
 				return nil, "", err
 			}
+			m.Key.Maker = act.Maker
 			old, err := a.Access.Rotate(tx, k.Tenant, k.ID, m, time.Duration(k.Overlap)*time.Second)
 			if err == nil && old.Daily != k.Before {
 				err = errChanged("What the key may spend in a day")

@@ -67,7 +67,7 @@ func TestALiveKeyThatPaysIsMadeByTwoPeopleAndShownToItsMakerOnce(t *testing.T) {
 		if shown != 1 {
 			t.Errorf("%d reveals are in the audit log", shown)
 		}
-		if err := f.Approval.Expire(t.Context()); err != nil {
+		if err := f.Expire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		left := 0

@@ -85,6 +85,9 @@ func creditsKey(x *examples) ledger.Key { return x.tenant.SMSCredits() }
 func floatKey(x *examples) ledger.Key {
 	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Float("hubtel")}
 }
+func clearingKey(x *examples) ledger.Key {
+	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Clearing}
+}
 func suspenseKey(x *examples) ledger.Key {
 	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Suspense}
 }
@@ -110,6 +113,9 @@ func moneyExamples() map[string]example {
 		}},
 		KindResolve: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (approval.Act, error) {
 			return x.Resolve(x.t.Context(), x.boss, id, x.next(), Statement{}, "not in the statement")
+		}},
+		KindSendPayout: {own: true, has: clearingKey, by: 0, ask: func(x *examples, _ string) (approval.Act, error) {
+			return x.heldPayout(x.someKey())
 		}},
 		KindContradict: {has: suspenseKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (approval.Act, error) {
 			pay := x.next()
@@ -279,6 +285,8 @@ func (x *examples) breakOff(name string, e example) {
 	if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
 		x.rail.pending = true
 		x.payouts = x.unknown(mostBoundaries)
+	} else if name == KindSendPayout {
+		x.paying(2 * mostBoundaries)
 	} else {
 		x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))
 	}

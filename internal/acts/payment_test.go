@@ -38,8 +38,8 @@ func (*silent) DisburseStatus(context.Context, provider.StatusRequest) provider.
 	return provider.Outcome{}
 }
 
-// unknown makes payouts of GHS 10.00 whose answers were lost long ago, with nothing under way.
-func (f *fixture) unknown(count int) (list []book.Payment) {
+// paying readies the account for so many payouts of GHS 10.00.
+func (f *fixture) paying(count int) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	f.tx(func(tx *db.Tx) error {
@@ -55,6 +55,13 @@ func (f *fixture) unknown(count int) (list []book.Payment) {
 	if err := f.Treasury.Fund(ctx, f.tenant.ID, money.Pesewas(count)*20*money.Cedi, "before the test", "ama"); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// unknown makes payouts of GHS 10.00 whose answers were lost long ago, with nothing under way.
+func (f *fixture) unknown(count int) (list []book.Payment) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	f.paying(count)
 	if err := f.queue.Start(ctx); err != nil {
 		f.t.Fatal(err)
 	}

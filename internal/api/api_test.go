@@ -536,7 +536,7 @@ func TestTheInterfaceDocumentIsServedWithoutAKey(t *testing.T) {
 
 // operatorCodes are codes that only the command line can meet.
 var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
-	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known", "range_not_closed"}
+	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known", "range_not_closed", "payment_waits"}
 
 func TestThePagesExplainEveryCodeAndReason(t *testing.T) {
 	explained := map[string]bool{}

@@ -23,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -175,10 +176,12 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.payments = payments.New(payments.Deps{
 		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Enquiries: a.enquiries, Treasury: a.treasury, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
+		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
+			return a.acts.HoldPayout(ctx, by, pay)
+		},
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	approvals := approval.New(a.db, a.clock, a.audit, a.identity, a.production)
-	a.jobs.Periodic("acts-expire", expireEvery, approvals.Expire)
 	if err := a.buildMessaging(); err != nil {
 		return err
 	}
@@ -187,6 +190,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Acts: a.acts}).Check(ctx); err != nil {
 		return err
 	}
+	a.jobs.Periodic("acts-expire", expireEvery, a.acts.Expire)
 	a.meters = newMeters(a)
 	return nil
 }

@@ -138,7 +138,7 @@ func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
-	b.want(http.StatusOK, b.act(), "Put test GHS 12,500.00 into the wallet of Adom Stores", "Done")
+	b.want(http.StatusOK, b.act(), "Put test GHS 92,500.00 into the wallet of Adom Stores", "Done")
 }
 
 // An owner changes how many checkers an amount needs, and another person approves that.

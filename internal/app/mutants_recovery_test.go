@@ -7,7 +7,7 @@ const recovering = "internal/payments/recovery.go"
 func recoveryRules() []mutant {
 	return []mutant{
 		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,
-			`if err := p.beforeDebit(ctx, a); err != nil {`, `if err := error(nil); err != nil {`,
+			`{p.prepare, p.beforeDebit, p.hold}`, `{p.prepare, p.hold}`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
 		{"recovery-adopts", "what a rail knows is asked about and not sent", recovering,
 			`a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1`, `a.tracked.rail = pay.Rail`,

@@ -13,8 +13,8 @@ const (
 func holdRules() []mutant {
 	return []mutant{
 		{"hold-fee", "a payout takes its fee out of the wallet when it is accepted", stateTable,
-			`{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}},`,
-			`{LegHold, PlaceWallet, PlaceClearing, SumAmount}}},`,
+			`{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}, Note: "where`,
+			`{LegHold, PlaceWallet, PlaceClearing, SumAmount}}, Note: "where`,
 			byScenario("send-mobilemoney", "A payout is accepted, settles")},
 		{"hold-amount", "a payout takes its amount out of the wallet when it is accepted", stateTable,
 			`{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee,`,

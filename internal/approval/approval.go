@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -52,8 +53,10 @@ type Act struct {
 	Payload   json.RawMessage
 	Sentence  string // the payload for people
 	Reason    string
-	Maker     string // the id of a person
-	MakerName string // e-mail address
+	Maker     string // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
+	MakerName string // e-mail address, or what the key is called
+	Key       string // the id of the API key that asked; empty: a person did
+	Member    string // whose key it is, as its maker wrote it: a person of this e-mail address does not check
 	Origin    string // the address that the maker came from
 	Digest    string
 	Amount    money.Pesewas // what it moves; 0: no money
@@ -99,6 +102,10 @@ func (a Act) digest() string {
 		members[0] = "makola act 2"
 		members = append(members, a.Place)
 	}
+	if a.Key != "" {
+		members[0] = "makola act 3"
+		members = append(members, a.Key, a.Member)
+	}
 	for _, s := range members {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
@@ -120,19 +127,22 @@ type Store struct {
 	audit      *audit.Log
 	people     *identity.Identity
 	production bool
+	ownLines   *fresh.Cache[ownKind, []Line]
 }
 
 // New makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
 func New(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
-	return &Store{db: d, clock: c, audit: log, people: people, production: production}
+	s := &Store{db: d, clock: c, audit: log, people: people, production: production}
+	s.ownLines = fresh.New(c, linesFresh, linesKept, s.loadOwnLines)
+	return s
 }
 
-const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place`
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member`
 
 func scan(r *db.Row, a *Act) error {
 	var payload string
 	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
-		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place)
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member)
 	a.Payload = json.RawMessage(payload)
 	return err
 }
@@ -143,7 +153,7 @@ const (
 	selectChecks = `SELECT checker, name, at FROM act_checks WHERE act = $1 ORDER BY at, checker`
 	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
 		ORDER BY id DESC LIMIT $6`
-	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 )
 
 // Get finds an act with its checks.
@@ -243,8 +253,7 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 			return err
 		}
 		made.Digest = made.digest()
-		tx.Defer(insertAct, 1, made.ID, made.Kind, made.Tenant, string(made.Payload), made.Sentence, made.Reason, made.Maker, made.MakerName, made.Origin,
-			made.Digest, made.Needs, string(made.State), made.MadeAt, made.ExpiresAt, made.EndedAt, made.Note, int64(made.Amount), made.Place)
+		s.insert(tx, made)
 		if made.Needs == 0 {
 			return nil // it is done at once, with an entry of its own
 		}
@@ -257,6 +266,11 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 		return Act{}, problem.New(problem.Duplicate, "act_exists", "This form was used for something else. Open it again.")
 	}
 	return made, err
+}
+
+func (s *Store) insert(tx *db.Tx, a Act) {
+	tx.Defer(insertAct, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin,
+		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member)
 }
 
 // mayMake refuses a maker whose session or role does not allow it now.
@@ -292,7 +306,13 @@ func (s *Store) note(tx *db.Tx, by By, a Act, action, after string, changes []au
 		before = string(Waiting)
 	}
 	e := audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: action, Tenant: a.Tenant, Subject: a.ID, Reason: a.Reason}
-	if e.Actor == "" {
+	switch {
+	case e.Actor == "" && action == "act.make":
+		e.Actor, e.Person, e.Origin = a.MakerName, a.Maker, a.Origin
+		if a.Key != "" {
+			e.Person = ""
+		}
+	case e.Actor == "":
 		e.Actor = "makola"
 	}
 	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note,

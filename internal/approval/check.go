@@ -56,7 +56,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
 	if by.Visitor.ByToken() {
 		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
 	}
-	if by.Visitor.Person.ID == a.Maker {
+	if by.Visitor.Person.ID == a.Maker || a.Member != "" && strings.EqualFold(a.Member, by.Visitor.Person.Email) {
 		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
 	}
 	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
@@ -100,7 +100,7 @@ func (s *Store) check(tx *db.Tx, by By, a Act) {
 }
 
 // mayDo refuses a person who cannot do an act: its maker where it needs no check, else one of its checkers while its maker may
-// still make it.
+// still make it. What a key asked for is looked at where the key is known.
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
 	if a.Needs == 0 {
 		if by.Visitor.Person.ID != a.Maker {
@@ -108,12 +108,14 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
 		}
 		return s.mayMake(tx, by, rule)
 	}
-	maker, err := s.people.Standing(tx, a.Maker, a.Place)
-	if err != nil {
-		return err
-	}
-	if err := s.allowed(maker, a.Place, rule.Make); err != nil {
-		return err
+	if a.Key == "" {
+		maker, err := s.people.Standing(tx, a.Maker, a.Place)
+		if err != nil {
+			return err
+		}
+		if err := s.allowed(maker, a.Place, rule.Make); err != nil {
+			return err
+		}
 	}
 	return s.mayCheck(tx, by, rule, a)
 }
@@ -145,86 +147,73 @@ func (s *Store) end(tx *db.Tx, by By, a Act, to State, note string) error {
 	return s.note(tx, by, a, "act."+string(to), string(to), nil)
 }
 
-// Reject ends an act by somebody who may check it, with a reason.
-func (s *Store) Reject(ctx context.Context, by By, rule Rule, seen Act, why string) error {
+// Reject ends an act in tx, by somebody who may check it, with a reason.
+func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Act, why string) error {
 	if strings.TrimSpace(why) == "" || len(why) > 500 {
 		return problem.Field("note", "is required, with at most 500 characters")
 	}
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.waiting(tx, by, seen)
-		if err != nil {
-			return err
-		}
-		if err := s.mayCheck(tx, by, rule, a); err != nil {
-			return err
-		}
-		return s.end(tx, by, a, Rejected, why)
-	})
-}
-
-// Withdraw ends an act by its maker.
-func (s *Store) Withdraw(ctx context.Context, by By, seen Act) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		if err := s.people.InForce(tx, by.Visitor); err != nil {
-			return err
-		}
-		a, err := s.waiting(tx, by, seen)
-		if err == nil && a.Maker != by.Visitor.Person.ID {
-			err = problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
-		}
-		if err != nil {
-			return err
-		}
-		return s.end(tx, by, a, Withdrawn, "")
-	})
-}
-
-// Fail ends an act that was refused by what it is about, when somebody who may do it tried. One that has ended meanwhile
-// stays what it is.
-func (s *Store) Fail(ctx context.Context, by By, rule Rule, seen Act, why string) error {
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.waiting(tx, by, seen)
-		if err != nil {
-			return err
-		}
-		if err := s.mayDo(tx, by, rule, a); err != nil {
-			return err
-		}
-		return s.end(tx, by, a, Failed, why)
-	})
-}
-
-// expireAtOnce acts end in one transaction.
-const expireAtOnce = 100
-
-const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 ORDER BY id LIMIT $2 FOR UPDATE`
-
-// Expire ends the acts that have waited for too long, and forgets secrets that were shown or have waited for too long.
-func (s *Store) Expire(ctx context.Context) error {
-	if err := s.forget(ctx); err != nil {
+	a, err := s.waiting(tx, by, seen)
+	if err != nil {
 		return err
 	}
-	for {
-		var list []Act
-		err := s.db.Write(ctx, func(tx *db.Tx) error {
-			list = nil
-			if err := tx.Query(selectExpired, []any{s.clock.Now(), expireAtOnce}, func(r *db.Row) error {
-				var a Act
-				err := scan(r, &a)
-				list = append(list, a)
-				return err
-			}); err != nil {
-				return err
-			}
-			for _, a := range list {
-				if err := s.end(tx, By{}, a, Expired, ""); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil || len(list) < expireAtOnce {
-			return err
-		}
+	if err := s.mayCheck(tx, by, rule, a); err != nil {
+		return err
 	}
+	return s.end(tx, by, a, Rejected, why)
+}
+
+// Withdraw ends an act in tx, by its maker.
+func (s *Store) Withdraw(tx *db.Tx, by By, seen Act) error {
+	a, err := s.waiting(tx, by, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.people.InForce(tx, by.Visitor); err != nil {
+		return err
+	}
+	if a.Maker != by.Visitor.Person.ID {
+		return problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
+	}
+	return s.end(tx, by, a, Withdrawn, "")
+}
+
+// Fail ends an act in tx that was refused by what it is about, when somebody who may do it tried. One that has ended
+// meanwhile stays what it is.
+func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Act, why string) error {
+	a, err := s.waiting(tx, by, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.mayDo(tx, by, rule, a); err != nil {
+		return err
+	}
+	return s.end(tx, by, a, Failed, why)
+}
+
+// expiredAtOnce acts are read at once.
+const expiredAtOnce = 100
+
+const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`
+
+// Expired lists, in the order of their ids, some of the acts after one that have waited for too long.
+func (s *Store) Expired(ctx context.Context, after string) (list []Act, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectExpired, []any{s.clock.Now(), after, expiredAtOnce}, func(r *db.Row) error {
+			var a Act
+			err := scan(r, &a)
+			list = append(list, a)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Expire ends, in tx, an act that has waited for too long. One that has ended is left as it is.
+func (s *Store) Expire(tx *db.Tx, seen Act) error {
+	a, err := s.read(tx, lockAct, seen.ID)
+	if err != nil || a.State != Waiting || s.clock.Now().Before(a.ExpiresAt) {
+		return err
+	}
+	return s.end(tx, By{}, a, Expired, "")
 }

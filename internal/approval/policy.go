@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -95,6 +96,9 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	if !found {
 		before = Default
 	}
+	if l.Own {
+		tx.AfterCommit(func() { s.ownLines.Forget(ownKind{l.Kind, l.Tenant}) })
+	}
 	if l.Checkers == Default {
 		tx.Defer(drop, -1, l.Kind, l.Tenant, int64(l.From))
 		return before, nil
@@ -122,6 +126,60 @@ func others(holders []identity.Holder, place, maker string, rule Rule) (n int) {
 		}
 	}
 	return n
+}
+
+// ownKind is a kind of acts of a tenant's own people.
+type ownKind struct{ kind, tenant string }
+
+// How long a tenant's own lines are kept, and of how many kinds and tenants.
+const (
+	linesFresh = time.Second
+	linesKept  = 10_000
+)
+
+const selectOwnLines = `SELECT pesewas, checkers FROM act_policy_own WHERE kind = $1 AND tenant = $2 ORDER BY pesewas DESC`
+
+func (s *Store) loadOwnLines(ctx context.Context, of ownKind) (lines []Line, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		lines = nil
+		return tx.Query(selectOwnLines, []any{of.kind, of.tenant}, func(r *db.Row) error {
+			l := Line{Kind: of.kind, Tenant: of.tenant, Own: true}
+			err := r.Scan(&l.From, &l.Checkers)
+			lines = append(lines, l)
+			return err
+		})
+	})
+	return lines, err
+}
+
+// Asked says whether a tenant's own line, at most a second old, asks for a check of an act of a kind by its own people.
+func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pesewas) (bool, error) {
+	lines, err := s.ownLines.Get(ctx, ownKind{kind, tenant})
+	for _, l := range lines {
+		if amount >= l.From {
+			return l.Checkers > 0, err
+		}
+	}
+	return false, err
+}
+
+// Planned completes an act that waits for its checkers from the moment at which a transaction of its domain inserts it. It
+// is refused where too few people may check it; its Needs are 0 where it needs no check.
+func (s *Store) Planned(ctx context.Context, rule Rule, a Act) (Act, error) {
+	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		a.Needs, err = s.needs(tx, rule, a)
+		return err
+	})
+	a.State, a.MadeAt = Waiting, s.clock.Now()
+	a.ExpiresAt = a.MadeAt.Add(Lasts)
+	a.Digest = a.digest()
+	return a, err
+}
+
+// InsertPlanned writes an act that was Planned down, in tx.
+func (s *Store) InsertPlanned(tx *db.Tx, a Act) error {
+	s.insert(tx, a)
+	return s.note(tx, By{}, a, "act.make", string(Waiting), nil)
 }
 
 // needs says how many checkers an act needs: what the policy says, else one in production, where there is somebody else who

@@ -80,8 +80,8 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, seen Act) (sealed 
 	return sealed, err
 }
 
-// forget removes the secrets that were shown, or waited for too long.
-func (s *Store) forget(ctx context.Context) error {
+// Forget removes the secrets that were shown, or waited for too long.
+func (s *Store) Forget(ctx context.Context) error {
 	now := s.clock.Now()
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(dropSecrets, -1, now.Add(-SecretLasts), now.Add(-shownAgain))

@@ -257,6 +257,9 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
+	if a.Kind == acts.KindSendPayout && v.can(identity.ReadPayments) { // the act has the payment's id
+		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.base()+"/payments/"+a.ID, "its page")})
+	}
 	if a.Note != "" {
 		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
 	}

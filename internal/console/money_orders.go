@@ -209,11 +209,18 @@ func (v *visit) paymentLinks(p book.Payment) (links []page.Link) {
 	return links
 }
 
-// waitingAbout are the acts that wait about a payment.
+// waitingAbout are the acts of this site that wait about a payment: what operators want to do about it, or the payout itself,
+// which waits for the account's own people.
 func (v *visit) waitingAbout(p book.Payment) ([]page.Row, error) {
-	if v.route.Site != operators || !v.can(identity.ReadActs) {
+	switch {
+	case !v.can(identity.ReadActs):
+		return nil, nil
+	case v.route.Site == operators:
+		list, err := v.console.Acts.WaitingAbout(v.ctx, p)
+		return v.actRows(list), err
+	case !p.Waits():
 		return nil, nil
 	}
-	list, err := v.console.Acts.WaitingAbout(v.ctx, p)
-	return v.actRows(list), err
+	act, err := v.console.Acts.Get(v.ctx, p.Tenant, p.ID)
+	return v.actRows([]approval.Act{act}), err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
@@ -350,7 +351,15 @@ func (v *visit) showPayout(o order, p payments.Payout) (answer, error) {
 	if name != "" {
 		shown.name = name
 	}
-	return answer{title: "New payout", body: confirmPayoutBody(v, warnings, v.payoutFacts(o, p, name, fee, before), v.confirmForm(shown, wallet.Asset.Text(int64(p.Amount))))}, nil
+	facts := v.payoutFacts(o, p, name, fee, before)
+	waits, err := v.console.Acts.Approval.Asked(v.ctx, acts.KindSendPayout, v.tenant.ID, p.Amount)
+	if err != nil {
+		return answer{}, err
+	}
+	if waits {
+		facts = append(facts, page.Fact{Name: "Before it is sent", Value: page.Text("it waits for the approval of another person of the account, for a day at most")})
+	}
+	return answer{title: "New payout", body: confirmPayoutBody(v, warnings, facts, v.confirmForm(shown, wallet.Asset.Text(int64(p.Amount))))}, nil
 }
 
 // payoutFacts are what a person looks at before the money leaves.
@@ -430,6 +439,7 @@ func (v *visit) sendPayout(o order, p payments.Payout, reference string) (answer
 	}
 	sum := sha256.Sum256([]byte(v.shownCode(o)))
 	p.Reference, p.Gone = reference, v.r.Context().Done()
+	p.Asker = payments.Asker{Person: v.who.Person.ID, Email: v.who.Person.Email, Origin: v.by().Origin}
 	asked := idempotency.Caller{Tenant: v.tenant.ID, IdempotencyKey: reference, BodyHash: hex.EncodeToString(sum[:16])}
 	made, _, err := v.console.Payments.Payout(ctx, asked, p)
 	if err == nil {

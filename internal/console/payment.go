@@ -204,6 +204,8 @@ func (s story) facts(v *visit) []page.Fact {
 func (s story) note() templ.Component {
 	p := s.payment
 	switch {
+	case p.Waits():
+		return page.Note(page.Open, "Waits for the approval of the account's own people", fmt.Sprintf("Nothing was sent. %s is held, and goes back where it is rejected, or where nobody has approved it by %s.", page.Cedis(p.Held()), page.When(p.HeldUntil)))
 	case unknown(p):
 		return page.Note(page.Unknown, "Outcome unknown, money held", s.unknownText())
 	case p.SettledAt.IsZero() && p.Kind == book.KindCollection:

@@ -25,8 +25,14 @@ var statusBadges = map[string]page.Badge{
 // unknownBadge is that of a payment whose outcome is unknown.
 var unknownBadge = page.Badge{Tone: page.Unknown, Word: "Outcome unknown"}
 
+// waitsBadge is that of a payout that the account's own people have not approved yet.
+var waitsBadge = page.Badge{Tone: page.Open, Word: "Waits for approval"}
+
 // badgeOf is the state of a payment as people should see it.
 func badgeOf(p book.Payment) page.Badge {
+	if p.Waits() {
+		return waitsBadge
+	}
 	if unknown(p) {
 		return unknownBadge
 	}

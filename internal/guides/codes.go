@@ -36,6 +36,7 @@ var Codes = []Code{
 	{403, "ip_not_whitelisted", "payouts are not allowed from the address named", "have it added to the account's list"},
 	{403, "daily_limit_reached", "the key has spent what the operator lets it spend in a day (UTC); nothing was recorded", "wait for midnight, or ask the operator"},
 	{403, "collections_disabled", "the account may not collect mobile money", "ask the operator"},
+	{403, "too_few_people", "a payout of this amount must be approved by people of the account, and too few of them may; nothing was recorded", "ask the account's owner: Team, and Policy"},
 	{403, "payouts_stopped", "the account's payouts are stopped", "ask the operator"},
 	{403, "group_not_owned", "a contact group belongs to another account; in `sms-api/send` also one that does not exist", "fetch the groups"},
 	{403, "contact_not_owned", "the contact belongs to another account", "fetch the contacts"},
@@ -98,6 +99,7 @@ var Reasons = []Reason{
 	{"reversed_by_provider", "the provider took the payment back"},
 	{"answer_mismatch", "the provider's answer does not match the payment"},
 	{"resolved_by_operator", "the provider could not say what became of the payment; the operator ended it, as success or failed, by the provider's statement"},
+	{"not_approved", "the account's own people did not approve the payout in time, or rejected it; nothing was sent"},
 	{"unknown_error", "the provider did not explain the failure"},
 }
 

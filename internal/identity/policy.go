@@ -94,6 +94,7 @@ const (
 	MakeActs       Permission = "acts.make"
 	CheckActs      Permission = "acts.check"
 	MakePayouts    Permission = "payouts.make"
+	CheckPayouts   Permission = "payouts.check"
 	MakeMoney      Permission = "money.make"
 	CheckMoney     Permission = "money.check"
 	MakePolicy     Permission = "policy.make"
@@ -193,6 +194,9 @@ var policy = []Grant{
 		[]Role{Owner, Approver, Compliance}},
 	{MakePayouts, "send payouts to wallets and bank accounts by a page",
 		[]Role{Owner, Admin, Finance},
+		nil},
+	{CheckPayouts, "approve or reject payouts of others that wait for a check",
+		[]Role{Owner, Admin, Signatory},
 		nil},
 	{MakeMoney, "put money into wallets and correct them; where a check is needed, it waits for another person",
 		nil,

@@ -21,6 +21,8 @@ type acceptance struct {
 	field, childField string
 	// waits: the request waits for the answer to the submission (payouts).
 	waits bool
+	// asker is who asks for a payout that the account's own people may have to approve.
+	asker *Asker
 	// claimed: an operator's claim, adopted where a provider has it, and nothing else.
 	claimed bool
 	probe   *route.Probe // of the rail that prepare chose; nil unless its breaker is half-open
@@ -35,22 +37,18 @@ type acceptance struct {
 // row.
 func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepted, err error) {
 	defer func() {
-		if err != nil || done.Replayed || a.Adopted {
+		if err != nil || done.Replayed || a.Adopted || done.Payment.Waits() {
 			a.probe.GiveBack(ctx) // nothing is submitted
 		}
 	}()
-	if err := p.prepare(ctx, a); err != nil {
-		// What was asked before has its answer even while nothing is served.
-		if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
-			return book.Accepted{Payment: old, Replayed: replayed}, known
+	for _, step := range []func(context.Context, *acceptance) error{p.prepare, p.beforeDebit, p.hold} {
+		if err := step(ctx, a); err != nil {
+			// What was asked before has its answer even while nothing is served.
+			if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
+				return book.Accepted{Payment: old, Replayed: replayed}, known
+			}
+			return book.Accepted{}, err
 		}
-		return book.Accepted{}, err
-	}
-	if err := p.beforeDebit(ctx, a); err != nil {
-		if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
-			return book.Accepted{Payment: old, Replayed: replayed}, known
-		}
-		return book.Accepted{}, err
 	}
 	done, err = p.book.Accept(ctx, &a.Acceptance)
 	if errors.Is(err, db.ErrUnique) {
@@ -142,7 +140,7 @@ func (p *Payments) chooseRail(ctx context.Context, pay *book.Payment, field stri
 // answering says whether the request that made a payment may still wait for its answer: the payment is a payout that
 // is being submitted, on this node or on another.
 func (p *Payments) answering(pay book.Payment) bool {
-	if pay.Kind != book.KindPayout || !pay.Status.Open() {
+	if pay.Kind != book.KindPayout || !pay.Status.Open() || pay.Waits() {
 		return false
 	}
 	if w := p.live.byID(pay.ID); w != nil {

@@ -154,6 +154,7 @@ type fixture struct {
 	hooks  *hooks
 	n      int
 
+	holds       Holds           // nil: no payout waits for an approval
 	recovers    bool            // nodes heed recoveries
 	secret      config.Secret   // of the nodes; empty: of zeros
 	rails       []provider.Rail // instead of the two scripted ones
@@ -279,7 +280,7 @@ func (h *fixture) made(o jobs.Options) *node {
 		Recovery: n.lost, Treasury: n.Treasury,
 		DB: h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Enquiries: enquiry.New(h.db, tenants, n.routes, h.clock),
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
-		CallbackURL: func(provider.Rail) string { return h.callbackURL },
+		CallbackURL: func(provider.Rail) string { return h.callbackURL }, Holds: h.holds,
 	})
 	if err := errors.Join(n.routes.Seed(ctx)); err != nil {
 		h.t.Fatal(err)

@@ -260,7 +260,7 @@ func (r *run) call(ctx context.Context) jobs.Outcome {
 // mark writes a change of the attempt. Without it nothing is submitted.
 func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason string) (bool, jobs.Outcome) {
 	s, err := r.p.book.Settle(ctx, book.Settlement{Payment: r.row, Event: e, Known: true, Reason: reason,
-		Mark: &book.Mark{Row: row, WasAttempt: r.row.Attempt, WasPosts: r.row.Posts, WasSending: r.row.SendingAt}})
+		Mark: markTo(r.row, row)})
 	switch {
 	case err != nil:
 		r.t.answer()

@@ -59,11 +59,8 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 		s.Event = book.EventFailed
 	}
 	done, err := p.book.Settle(ctx, s)
-	if err != nil {
+	if err := changed(done, err); err != nil {
 		return book.Payment{}, err
-	}
-	if !done.Changed {
-		return book.Payment{}, problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.Payment.Word()+": look again")
 	}
 	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
 	return done.Payment, nil
@@ -80,6 +77,9 @@ const onItsWay = leaveTime + submitTime + clock.Skew
 func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 	if row.Status != book.StatusPending {
 		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
+	}
+	if row.Waits() {
+		return errWaits()
 	}
 	now := p.clock.Now()
 	if _, v, _ := judge(standingOf(row, provider.Rail{}), report{fromOperator, o, now}); v != verdictTooSoon {

@@ -14,6 +14,7 @@
 //	collection.go, payout.go, airtime.go, topup.go, bundle.go
 //	                                     what each product asks for, and its checks
 //	accept.go, reference.go              what comes before the book: rail, ids, references of our own
+//	held.go                              payouts that wait for the approval of their account's own people
 //	job.go, tracked.go                   what drives an open payment, and what of it is in memory
 //	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
 //	judge.go                             what an outcome may do to the money
@@ -63,6 +64,9 @@ type Deps struct {
 	// CallbackURL gives the address at which a rail's callbacks arrive; nil or
 	// an empty answer: none are wanted.
 	CallbackURL func(rail provider.Rail) string
+	// Holds says whether a payout must be approved by its account's own people
+	// first; nil: none must (commands, tests).
+	Holds Holds
 	// Development lets callbacks of customers go to loopback addresses.
 	Development bool
 }
@@ -83,6 +87,7 @@ type Payments struct {
 	log         *slog.Logger
 	callbackURL func(provider.Rail) string
 	development bool
+	holds       Holds
 	references  *references
 	live        live
 	rechecks    *rechecks
@@ -95,7 +100,7 @@ type Payments struct {
 func New(d Deps) *Payments {
 	p := &Payments{
 		tenants: d.Tenants, jobs: d.Jobs, routes: d.Routes, enquiries: d.Enquiries, treasury: d.Treasury, recovery: d.Recovery, watch: d.Watch,
-		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development,
+		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development, holds: d.Holds,
 		references: newReferences(d.Secret.Derive("payments/provider-reference")),
 	}
 	if p.callbackURL == nil {
@@ -109,7 +114,7 @@ func New(d Deps) *Payments {
 	})
 	p.metrics = newMetrics()
 	p.book = book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: p.answering, Track: func(pay book.Payment) any { return track(pay) }, Opened: p.opened, Closed: p.drop})
+		book.Hooks{Answering: p.answering, Track: func(pay book.Payment) any { return trackOpened(pay) }, Opened: p.opened, Closed: p.drop})
 	p.Reader = p.book.Reader
 	p.jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.runJob})
 	p.jobs.Periodic("payments-second-look", recheckEvery, p.sweep)

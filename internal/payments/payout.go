@@ -28,6 +28,9 @@ type Payout struct {
 	BankID        string
 	AccountNumber string
 
+	// Asker is who asks, for a payout that must be approved.
+	Asker Asker
+
 	// Gone is closed when the client hangs up: a refusal is then told by webhook
 	// like any other failure. nil: they stay.
 	Gone <-chan struct{}
@@ -46,7 +49,8 @@ const nameLength = 100
 // Payout accepts a payout, has it submitted, and answers when the provider has,
 // or after 8 s, whichever is first. A provider's outright no is a Refused
 // problem with the payment, failed and refunded, as its Data. Everything else is
-// told by webhook.
+// told by webhook. One that waits for the approval of the account's own people is
+// answered at once, as pending.
 func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay book.Payment, replayed bool, err error) {
 	begun := p.clock.Now()
 	t, err := p.customer(ctx, c)
@@ -77,7 +81,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
 		return book.Payment{}, false, err
 	}
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: field, waits: true}
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: field, waits: true, asker: &r.Asker}
 	if r.BankID != "" {
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return p.replayed(old, again, err)
@@ -90,6 +94,9 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	done, err := p.accept(ctx, a)
 	if err != nil || done.Replayed {
 		return p.replayed(done.Payment, done.Replayed, err)
+	}
+	if done.Payment.Waits() {
+		return done.Payment, false, nil
 	}
 	no, err := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun))
 	if no != nil {

@@ -79,6 +79,16 @@ func track(row book.Payment) *tracked {
 	return t
 }
 
+// trackOpened begins with a payment that opens without a request of its own. One that a provider has already,
+// adopted in a recovery, is asked about.
+func trackOpened(row book.Payment) *tracked {
+	t := track(row)
+	if !row.SendingAt.IsZero() {
+		t.stage, t.arrived = stageUnsure, 1
+	}
+	return t
+}
+
 // begins sets the row of the first run. It comes before live knows the payment.
 func (t *tracked) begins(row book.Payment) {
 	t.id, t.kind, t.references = row.ID, row.Kind, referencesOf(row)

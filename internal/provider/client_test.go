@@ -299,12 +299,12 @@ func TestEveryReasonHasASentence(t *testing.T) {
 		}
 	}
 	for _, r := range []string{ReasonDeclined, ReasonExpired, ReasonFunds, ReasonPIN, ReasonPayerNotFound, ReasonPayeeNotFound, ReasonLimit, ReasonBarred, ReasonRefused,
-		ReasonUnavailable, ReasonInvalidRequest, ReasonFloat, ReasonSetup, ReasonOfferGone, ReasonReversed, ReasonMismatch, ReasonResolved, ReasonUnknown} {
+		ReasonUnavailable, ReasonInvalidRequest, ReasonFloat, ReasonSetup, ReasonOfferGone, ReasonReversed, ReasonMismatch, ReasonResolved, ReasonNotApproved, ReasonUnknown} {
 		if sentences[r] == "" {
 			t.Errorf("%s has no sentence", r)
 		}
 	}
-	if len(sentences) != 18 {
+	if len(sentences) != 19 {
 		t.Errorf("%d sentences", len(sentences))
 	}
 	if Sentence("") != "" || Sentence("new_code") != sentences[ReasonUnknown] {

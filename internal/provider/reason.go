@@ -20,6 +20,7 @@ const (
 	ReasonReversed       = "reversed_by_provider"
 	ReasonMismatch       = "answer_mismatch"
 	ReasonResolved       = "resolved_by_operator"
+	ReasonNotApproved    = "not_approved"
 	ReasonUnknown        = "unknown_error"
 )
 
@@ -43,6 +44,7 @@ var sentences = map[string]string{
 	ReasonReversed:       "The provider reversed the payment. The operator has been told.",
 	ReasonMismatch:       "The provider's answer does not match the payment. The operator has been told.",
 	ReasonResolved:       "The provider could not say what became of the payment. The operator ended it by the provider's statement.",
+	ReasonNotApproved:    "The account's own people did not approve the payout. Nothing was sent.",
 	ReasonUnknown:        "The provider reported a failure that it did not explain.",
 }
 

@@ -88,7 +88,7 @@ func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if pay.Status.Open() {
+	if pay.Status.Open() && !pay.Waits() {
 		b.job(a.Memo, pay)
 	}
 	if a.Also != nil {

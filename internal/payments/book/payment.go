@@ -116,7 +116,13 @@ type Payment struct {
 	EscalatedAt      time.Time // zero unless an operator was called
 	ContradictedAt   time.Time // zero unless the provider contradicted a final status later
 	LastWord         string    // what it said last since then, success or failed; empty: the opposite of the status
+	// HeldUntil is when a payout ends that waits for the approval of its account's people. It is zero unless it
+	// waits: such a payout has no job, and was never submitted.
+	HeldUntil time.Time
 }
+
+// Waits says whether the payment waits for the approval of its account's people.
+func (p Payment) Waits() bool { return !p.HeldUntil.IsZero() }
 
 // providerState is the last word about a final payment, its provider's or its status's.
 func (p Payment) ProviderState() provider.State {

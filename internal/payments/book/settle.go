@@ -49,16 +49,17 @@ type Settled struct {
 
 // A move is a change of status as it is written, row being what becomes of it.
 type move struct {
-	row   Payment
-	was   Status
-	posts int // 0: any
+	row     Payment
+	was     Status
+	wasHeld time.Time
+	posts   int // 0: any
 }
 
 // A mark changes the attempt of an open payment; row is what becomes of it.
 type Mark struct {
 	Row                  Payment
 	WasAttempt, WasPosts int
-	WasSending           time.Time
+	WasSending, WasHeld  time.Time
 }
 
 // A contradiction notes that a provider contradicted its own final word: for the first
@@ -181,13 +182,15 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
 	row.Refused, row.Note, row.EscalatedAt = s.Refused, s.Note, time.Time{}
 	row.Class, row.Classed = s.Outcome.Class, true
 	row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
+	held := row.HeldUntil
+	row.HeldUntil = time.Time{}
 	if s.Outcome.UpstreamID != "" {
 		row.UpstreamID = s.Outcome.UpstreamID
 	}
 	if row.AccountName == "" {
 		row.AccountName = s.Outcome.Name
 	}
-	b.moves = append(b.moves, move{row: *row, was: was, posts: s.Posts})
+	b.moves = append(b.moves, move{row: *row, was: was, wasHeld: held, posts: s.Posts})
 	b.tally.Changes(listOf(*row), row.Seq, was.counted(), to.counted())
 	b.recheckLater(*row, s.At)
 	if was == StatusPending {
@@ -269,13 +272,17 @@ func (b *batch) markOne(row *Payment, s *Settlement) {
 	if s.Event == EventRerouted {
 		b.left = append(b.left, abandonedAttempt{row: *row, reason: s.Reason, at: s.At})
 	}
+	opens := row.Waits() && !s.Mark.Row.Waits()
 	*row = s.Mark.Row
 	b.marks = append(b.marks, *s.Mark)
+	if opens {
+		b.job(b.book.hooks.Track(*row), *row)
+	}
 }
 
 // starts says whether a row is where a mark begins.
 func (m *Mark) starts(row Payment) bool {
-	return row.Attempt == m.WasAttempt && row.Posts == m.WasPosts && row.SendingAt.Equal(m.WasSending)
+	return row.Attempt == m.WasAttempt && row.Posts == m.WasPosts && row.SendingAt.Equal(m.WasSending) && row.HeldUntil.Equal(m.WasHeld)
 }
 
 // covered is how much of a reversed collection its wallet can give back.
@@ -372,6 +379,7 @@ var moveColumns = []db.Column[move]{
 	{Name: "class", Text: func(m move) string { return classWord(m.row) }},
 	{Name: "upstream_id", Text: func(m move) string { return m.row.UpstreamID }},
 	{Name: "account_name", Text: func(m move) string { return m.row.AccountName }},
+	{Name: "was_held", Int: func(m move) int64 { return db.Micros(m.wasHeld) }},
 }
 
 var markColumns = []db.Column[Mark]{
@@ -391,6 +399,8 @@ var markColumns = []db.Column[Mark]{
 	{Name: "refusal", Text: func(m Mark) string { return string(m.Row.Refusal) }},
 	{Name: "refusal_reason", Text: func(m Mark) string { return m.Row.RefusalReason }},
 	{Name: "refused_at", Int: func(m Mark) int64 { return db.Micros(m.Row.RefusedAt) }},
+	{Name: "held_until", Int: func(m Mark) int64 { return db.Micros(m.Row.HeldUntil) }},
+	{Name: "was_held", Int: func(m Mark) int64 { return db.Micros(m.WasHeld) }},
 }
 
 var turnColumns = []db.Column[contradiction]{
@@ -437,16 +447,16 @@ func nullTime(t time.Time) *int64 {
 const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,
-refusal = '', refusal_reason = '', refused_at = 0
+refusal = '', refusal_reason = '', refused_at = 0, held_until = 0
 FROM rows($1) AS m
-WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt
+WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt AND payments.held_until = m.was_held
 AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at,
-refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at
+refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until
 FROM rows($1) AS m
-WHERE payments.id IN (m.id) AND payments.status = 'pending'
+WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
 
 	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word

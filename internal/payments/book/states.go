@@ -23,6 +23,7 @@ const (
 	EventUnsent    Event = "unsent"     // the marked submission is proven not to have been processed
 	EventRefused   Event = "refused"    // the provider refused it, and has not confirmed that when asked
 	EventTaken     Event = "taken"      // refused at first, and now the provider says that it has it
+	EventApproved  Event = "approved"   // the account's own people let a payout go that waited for them
 	EventAdopted   Event = "adopted"    // in a recovery: a provider has it since the time that was lost
 	EventDoubted   Event = "doubted"    // unknown for too long, or an answer did not match: operators are called
 	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
@@ -98,7 +99,7 @@ type Arrow struct {
 // Arrows is the whole of it: what is not here cannot happen.
 var Arrows = []Arrow{
 	{Event: EventAccepted, Kinds: []Kind{KindPayout}, To: []Status{StatusPending}, Postings: []Posting{
-		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}},
+		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}, Note: "where it must be approved it waits, without a job"},
 	{Event: EventAccepted, Kinds: []Kind{KindTopUp, KindBundle}, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}},
 	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "nothing moves before the payer has paid"},
@@ -112,6 +113,7 @@ var Arrows = []Arrow{
 	{Event: EventUnpaid, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusFailed}, Callback: true,
 		Note: "in the transaction in which its collection fails"},
 
+	{Event: EventApproved, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusPending}, Note: "a payout that waited for its account's own people; its job begins"},
 	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails that cannot refuse a duplicate distinctly, and before a first submission that comes late"},
 	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the mark is taken back"},
 	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
@@ -128,7 +130,7 @@ var Arrows = []Arrow{
 	{Event: EventSucceeded, Kinds: []Kind{KindCollection}, From: StatusPending, To: []Status{StatusSuccess}, Postings: credit, Callback: true},
 
 	{Event: EventFailed, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusPending, To: []Status{StatusFailed}, Postings: []Posting{
-		{LegFinal, PlaceClearing, PlaceWallet, SumHeld}}, Callback: true},
+		{LegFinal, PlaceClearing, PlaceWallet, SumHeld}}, Callback: true, Note: "also a payout that was not approved"},
 	{Event: EventFailed, Kinds: []Kind{KindCollection}, From: StatusPending, To: []Status{StatusFailed, StatusDeclined, StatusInvalid}, Callback: true},
 
 	{Event: EventPaidLate, Kinds: []Kind{KindCollection}, From: StatusFailed, To: []Status{StatusSuccess}, Postings: credit, Callback: true, Note: "buys nothing"},

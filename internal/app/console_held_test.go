@@ -1,0 +1,86 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/identity/identitytest"
+)
+
+// holds has payouts of the demo account wait from an amount on for a second of its people, who is a signatory.
+func (b *browsed) holds(from string) identitytest.One {
+	b.t.Helper()
+	signatory := b.enlists("signatory-from-"+from+"@demo.example", demoTenant, identity.Signatory)
+	b.ordered("/app/"+demoTenant+"/policy", "kind", "payout.send", "amount", from, "checkers", "1")
+	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"2"}})
+	return signatory
+}
+
+// waits asks by key for a payout that waits, and gives its id.
+func (b *browsed) waits(reference, amount string) string {
+	b.t.Helper()
+	b.call("payment-api/send/mobilemoney", `{"amount":"`+amount+`","channel":"MTN","account_number":"0240000051","client_reference":"`+reference+`","callback_url":"`+b.base+`/sim/hooks/`+demoTenant+`"}`)
+	return b.the(reference)
+}
+
+// asked is what the account's key reads of a payout.
+func (b *browsed) asked(reference string) string {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.ready.APIURL+"/payment-api/checkstatus/"+reference, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("x-api-key", b.ready.APIKey)
+	return b.read(r).text
+}
+
+// A payout by key and one by a page wait, say so, and go where another of the account's people says so.
+func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
+	eachPaying(t, func(t *testing.T, b *browsed) {
+		app := "/app/" + demoTenant
+		signatory := b.holds("5000.00")
+		shown, p := b.payForm()
+		if !strings.Contains(p.text, "approval of another person of the account") {
+			t.Errorf("the page that asks does not say that it will wait: %s", p.text)
+		}
+		byPage := b.do(http.MethodPost, payoutPage+"/confirm", shown).Header.Get("Location")
+		b.want(http.StatusOK, byPage, "Waits for approval", "Nothing was sent", app+"/acts/"+strings.TrimPrefix(byPage, app+"/payments/"))
+		good, bad := b.waits("held-payout-0001", "5000"), b.waits("held-payout-0002", "5000.01")
+		small := b.waits("held-payout-0003", "4999.99")
+		b.want(http.StatusOK, "/ops/payments/"+good, "Waits for approval", "Nothing was sent")
+		b.want(http.StatusOK, app+"/payouts", "Waits for approval")
+		b.want(http.StatusOK, app+"/acts", "Send test GHS 5,000.00 to MTN 233****0051")
+		for _, reference := range []string{"held-payout-0001", "held-payout-0002"} {
+			if text := b.asked(reference); !strings.Contains(text, `"status":"pending"`) {
+				t.Errorf("%s: %s", reference, text)
+			}
+		}
+		if pay, err := b.payments.Find(t.Context(), small); err != nil || pay.Waits() {
+			t.Errorf("below the line: %+v, %v", pay, err)
+		}
+		own := b.want(http.StatusOK, strings.Replace(byPage, "/payments/", "/acts/", 1), "Withdraw it")
+		if strings.Contains(own.text, "Approve and do it") {
+			t.Error("who asked is offered to approve")
+		}
+		name := b.http.Jar.Cookies(mustParse(t, b.base))[0].Name
+		b.http.Jar = held{name: {Name: name, Value: signatory.Token}}
+		for _, id := range []string{good, strings.TrimPrefix(byPage, app+"/payments/")} {
+			act := app + "/acts/" + id
+			b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Approve and do it", app+"/payments/"+id).hidden(t, "digest"))
+			b.until(app+"/payments/"+id, "Success")
+		}
+		act := app + "/acts/" + bad
+		b.post(http.StatusSeeOther, act+"/reject", "digest", b.want(http.StatusOK, act).hidden(t, "digest"), "note", "Not agreed with the supplier")
+		b.want(http.StatusOK, app+"/payments/"+bad, "Failed", "did not approve")
+		if text := b.asked("held-payout-0002"); !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, `"not_approved"`) {
+			t.Errorf("the rejected one: %s", text)
+		}
+		b.forget()
+		b.signIn(b.nextLink())
+		b.until("/ops/payments/"+bad, "Webhook delivered")
+		b.until("/ops/payments/"+good, "Webhook delivered")
+	})
+}
