@@ -44,6 +44,9 @@ func OfferLimit() Limit {
 	return Limit{Name: "offers", Max: 600, OfKey: 450, Window: time.Minute, Block: 10}
 }
 
+// ReplayLimit is the limit of webhooks that an account has sent again.
+func ReplayLimit() Limit { return Limit{Name: "webhook-replay", Max: 60, Window: time.Minute} }
+
 // ForKey is the part of a limit that one key may use.
 func (l Limit) ForKey(id string) Limit {
 	l.Name, l.Max = l.Name+"/"+id, l.OfKey

@@ -18,6 +18,7 @@
 //	                               the endpoints of one product each
 //	lists.go, limits.go            what an account is, has and may
 //	requests.go                    requests that were refused
+//	webhooks.go, addresses.go      deliveries and replays; the secret's fingerprint; who may pay out from where
 //	history.go                     pages of payments
 //	render.go, write.go            what answers share; one JSON value
 //	refusal.go                     the status and the body of an error
@@ -26,7 +27,6 @@
 package api
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -49,6 +49,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // Deps is what the interface stands on.
@@ -62,6 +63,8 @@ type Deps struct {
 	Contacts  *contacts.Store
 	Messaging *messaging.Messaging
 	Routes    *route.Table
+	Webhooks  *webhook.Webhooks
+	Requests  *requestlog.Log
 	Recovery  *recovery.Recovery
 	Clock     *clock.Clock
 	Log       *slog.Logger
@@ -91,8 +94,6 @@ type Deps struct {
 	// Refused is told of every request under /api/v1 that was refused or failed,
 	// when it is over; it may be nil. It must not block.
 	Refused func(requestlog.Request)
-	// FindRefused finds such requests of a tenant by their request id.
-	FindRefused func(ctx context.Context, tenant, requestID string) ([]requestlog.Request, error)
 }
 
 // Seen is one request for the metrics. Route is a path of the table and Method

@@ -23,7 +23,7 @@ func refusedRequests(c *call) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.api.FindRefused(c.ctx, c.caller.Tenant, id)
+	list, err := c.api.Requests.ByRequestID(c.ctx, c.caller.Tenant, id)
 	if err != nil {
 		return err
 	}

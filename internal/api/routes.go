@@ -57,6 +57,12 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
 		{Method: http.MethodGet, Path: "account-api/limits", Scope: access.Read, Body: moneyBody, handle: limits},
 		{Method: http.MethodGet, Path: "account-api/requests/{request_id}", Scope: access.Webhooks, Body: moneyBody, handle: refusedRequests},
+		{Method: http.MethodGet, Path: "account-api/webhooks", Scope: access.Webhooks, Body: moneyBody, handle: listWebhooks},
+		{Method: http.MethodPost, Path: "account-api/webhooks/replay", Scope: access.Webhooks, Limit: access.ReplayLimit(), Body: moneyBody, handle: replayFailed},
+		{Method: http.MethodGet, Path: "account-api/webhooks/payment/{transaction_id}", Scope: access.Webhooks, Body: moneyBody, handle: paymentWebhooks},
+		{Method: http.MethodPost, Path: "account-api/webhooks/payment/{transaction_id}/replay", Scope: access.Webhooks, Limit: access.ReplayLimit(), Body: moneyBody, handle: replayWebhook},
+		{Method: http.MethodGet, Path: "account-api/webhook-secret", Scope: access.Webhooks, Body: moneyBody, handle: webhookSecret},
+		{Method: http.MethodGet, Path: "account-api/addresses", Scope: access.Webhooks, Body: moneyBody, handle: addresses},
 
 		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
 		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Spends: true, Scope: access.Airtime, Body: moneyBody, Reference: "transaction_id", handle: sendAirtime},

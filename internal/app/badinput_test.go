@@ -74,6 +74,11 @@ func (a *actor) example(operation string) apitest.Example {
 		// The package does not exist: a good request is a 404, and what is bad about it comes before that.
 		"buyData": {Body: map[string]string{"phone_number": phone, "service_id": q("service.mtn_data"), "package_id": `"00000000-0000-4000-8000-000000000001"`, "network": `"MTN"`,
 			"type": `"e_wallet"`, "name": `"Ama"`, "client_reference": reference}},
+		"webhooksList":         query("status", "failed", "page_size", "10", "before", "1770000000000000:00000000-0000-4000-8000-000000000001"),
+		"webhooksOfPayment":    {Path: map[string]string{"transaction_id": "00000000-0000-4000-8000-000000000001"}},
+		"webhookReplay":        {Path: map[string]string{"transaction_id": "00000000-0000-4000-8000-000000000001"}, Body: map[string]string{"webhook_id": `"00000000-0000-4000-8000-000000000002"`}},
+		"webhooksReplayFailed": {Body: map[string]string{"from": `"2026-01-31"`}},
+		"webhookSecret":        query(), "addresses": query(),
 		"refusedRequests":    {Path: map[string]string{"request_id": "req_of_nothing_0001"}},
 		"paymentStatus":      {Path: map[string]string{"transaction_id": a.vars["ref"]}},
 		"airtimeStatus":      {Path: map[string]string{"transaction_id": a.vars["ref"]}},

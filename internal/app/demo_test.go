@@ -20,7 +20,7 @@ import (
 // float agrees with the simulator's books.
 func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	const most = 60 // far more commits than a start has
+	const most = 120 // far more commits than a start has
 	breaks := 0
 	for nth := 1; ; nth++ {
 		if nth > most {

@@ -10,8 +10,9 @@ import (
 
 // unplayed are the examples that need what only a moment before is known.
 var unplayed = map[string]string{
-	"verifyOTP": "the code is on the handset",
-	"buyData":   "a package's id is good for an hour",
+	"verifyOTP":     "the code is on the handset",
+	"webhookReplay": "the payment's reference",
+	"buyData":       "a package's id is good for an hour",
 }
 
 // TestTheExamplesWorkOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with

@@ -380,7 +380,7 @@ func (a *actor) ask(method, path, body string, header []string) {
 			key = header[i+1]
 		}
 	}
-	if strings.HasPrefix(path, "/account-api/requests/") { // which are written a moment after they are answered
+	if strings.HasPrefix(path, "/account-api/requests/") || path == "/account-api/addresses" { // which are written a moment after they are answered
 		a.must(a.stage.app.requests.Flush(context.Background()))
 	}
 	a.last = call(a.stage.app, key, method, path, body, header...)

@@ -73,9 +73,9 @@ func (a *App) listen(context.Context) error {
 		public = l.url()
 	}
 	a.api = api.New(api.Deps{
-		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Enquiries: a.enquiries, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Recovery: a.recovery, Clock: a.clock, Log: a.log,
+		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Enquiries: a.enquiries, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
-		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen, Refused: a.requests.Record, FindRefused: a.requests.ByRequestID,
+		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen, Refused: a.requests.Record,
 	})
 	a.console = console.New(a.consoleDeps(public))
 	l.server.Handler = a.handler()

@@ -10,16 +10,12 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The refused requests that are looked at for addresses, and the addresses that are shown of them.
-const (
-	lookedRequests = 200
-	shownAddresses = 10
-)
+// shownAddresses is how many addresses are shown of those that were refused.
+const shownAddresses = 10
 
 var (
 	keyColumns     = []page.Column{{Name: "Key"}, {Name: "State"}, {Name: "Whose", Minor: true}, {Name: "Scopes"}, {Name: "Made", Minor: true}, {Name: ""}}
@@ -91,23 +87,15 @@ func (v *visit) keyRow(base string, k access.Key) page.Row {
 
 // refusedAddresses are the addresses whose payouts were refused of late because they are not listed.
 func (v *visit) refusedAddresses(t tenant.Tenant, base string) (rows []page.Row, err error) {
-	found, err := v.console.Requests.List(v.ctx, requestlog.Filter{Tenant: t.ID, Status: 403, Limit: lookedRequests})
-	if err != nil {
-		return nil, err
-	}
-	seen := map[string]bool{}
-	for _, r := range found.Requests {
-		if r.Code != "ip_not_whitelisted" || r.Origin == "" || seen[r.Origin] || len(rows) == shownAddresses {
-			continue
-		}
-		seen[r.Origin] = true
+	list, err := v.console.Requests.Unlisted(v.ctx, t.ID, shownAddresses)
+	for _, r := range list {
 		do := page.Text("")
 		if v.can(identity.MakeAddresses) {
 			do = page.Anchor(base+"/addresses?add="+url.QueryEscape(r.Origin), "Allow this")
 		}
 		rows = append(rows, page.Row{Cells: []templ.Component{page.ID(r.Origin), page.Time(r.At), do}})
 	}
-	return rows, nil
+	return rows, err
 }
 
 // revealSecret shows the secret that signs an account's webhooks, after it is written down that it was.

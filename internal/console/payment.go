@@ -144,14 +144,11 @@ func replay(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	event := v.r.PathValue("event")
-	list, err := v.console.Webhooks.List(v.ctx, webhook.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownDeliveries})
+	_, err = v.console.Webhooks.Replay(v.ctx, p.Tenant, p.ID, event)
+	if problem.Is(err, problem.NotFound) {
+		err = errNoPage()
+	}
 	if err != nil {
-		return answer{}, err
-	}
-	if !slices.ContainsFunc(list, func(d webhook.Delivery) bool { return d.ID == event }) {
-		return answer{}, errNoPage()
-	}
-	if _, err = v.console.Webhooks.Replay(v.ctx, p.Tenant, event); err != nil {
 		return answer{}, err
 	}
 	return answer{to: strings.TrimSuffix(v.r.URL.Path, "/webhooks/"+event+"/replay")}, nil

@@ -42,6 +42,7 @@ var Codes = []Code{
 	{403, "contact_not_owned", "the contact belongs to another account", "fetch the contacts"},
 	{403, "not_encrypted", "the request did not come through the proxy that speaks https", "use the public address"},
 	{404, "endpoint_not_found", "no such endpoint", "check the path"},
+	{404, "webhook_not_found", "the payment, or this webhook of it, is not the account's own, has no webhook, or is older than 30 days", "look at account-api/webhooks"},
 	{404, "request_not_found", "no refused or failed request of the account has this id: it is older than 30 days, was one of very many in a minute, or succeeded", "check the id; a request shows up within a second"},
 	{404, "payment_not_found", "no collection or payout of the account has this id or reference", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
 	{404, "airtime_not_found", "no top-up has this reference", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},

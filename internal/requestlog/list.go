@@ -15,7 +15,7 @@ type Filter struct {
 	Status   int
 	Endpoint string
 	Before   string // only requests older than the one with this id
-	Limit    int    // default 50, at most 200
+	Limit    int    // default 50, at most 200 (maxOfList)
 }
 
 // Found is a page of a list.
@@ -51,7 +51,7 @@ func (l *Log) List(ctx context.Context, f Filter) (found Found, err error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultOfList
 	}
-	f.Limit = min(f.Limit, 200)
+	f.Limit = min(f.Limit, maxOfList)
 	list, last := listAll, lastAll
 	args, lastArgs := []any{f.Before, lookedAt, f.Status, f.Endpoint}, []any{f.Before, lookedAt - 1}
 	if f.Tenant != "" {
@@ -73,6 +73,24 @@ func (l *Log) List(ctx context.Context, f Filter) (found Found, err error) {
 		return err
 	})
 	return found, err
+}
+
+// Unlisted gives the newest request of each of at most limit addresses from which a tenant's payouts were refused of late because
+// the address is not on its list.
+func (l *Log) Unlisted(ctx context.Context, tenant string, limit int) (list []Request, err error) {
+	found, err := l.List(ctx, Filter{Tenant: tenant, Status: 403, Limit: maxOfList})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, r := range found.Requests {
+		if r.Code != "ip_not_whitelisted" || r.Origin == "" || seen[r.Origin] || len(list) == limit {
+			continue
+		}
+		seen[r.Origin] = true
+		list = append(list, r)
+	}
+	return list, nil
 }
 
 // Get gives one request, which must be the tenant's unless tenant is empty.

@@ -41,6 +41,7 @@ const (
 	maxOfOneID    = 50    // requests of one request id
 	lookedAt      = 10_000
 	defaultOfList = 50
+	maxOfList     = 200
 )
 
 // Request is one request that was refused or failed.

@@ -41,7 +41,7 @@ type Filter struct {
 	Tenant  string
 	Subject string
 	State   State
-	Before  *Delivery // the last one of the page before
+	Before  *Delivery // the last one of the page before; not where Subject is given
 	Limit   int       // default 100, at most 1,000
 }
 
@@ -49,8 +49,12 @@ const (
 	deliveryColumns = `tenant, subject, id, mode, kind, url, body, state, attempts, status, took, error, created_at, ended_at`
 
 	sqlList = `SELECT ` + deliveryColumns + ` FROM webhook_events
-		WHERE tenant = $1 AND ($2 = '' OR subject = $2) AND ($3 = '' OR state = $3) AND (subject, id) < ($4, $5)
-		ORDER BY subject DESC, id DESC LIMIT $6`
+		WHERE tenant = $1 AND ($2 = '' OR state = $2) AND (subject, id) < ($3, $4)
+		ORDER BY subject DESC, id DESC LIMIT $5`
+	sqlListOf = `SELECT ` + deliveryColumns + ` FROM webhook_events
+		WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR state = $3) ORDER BY id DESC LIMIT $4`
+	sqlListFailedOf = `SELECT ` + deliveryColumns + ` FROM webhook_events
+		WHERE tenant = $1 AND failed_at > 0 AND (failed_at, id) < ($2, $3) ORDER BY failed_at DESC, id DESC LIMIT $4`
 	sqlListFailed = `SELECT ` + deliveryColumns + ` FROM webhook_events
 		WHERE failed_at > 0 AND failed_at < $1 ORDER BY failed_at DESC LIMIT $2`
 )
@@ -58,28 +62,28 @@ const (
 // afterAll sorts behind every id.
 const afterAll = "~"
 
-// List gives events, the newest subjects first. The failed ones of all tenants
-// come in the order in which they were given up, the last one first.
+// List gives events, the newest subjects first, of which each has few. Failed
+// ones come in the order in which they were given up, the last one first.
 func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
 	f.Limit = min(f.Limit, 1000)
+	before := Delivery{Subject: afterAll, EndedAt: w.clock.Now().Add(time.Hour)}
+	if f.Before != nil {
+		before = *f.Before
+	}
 	var sql string
 	var args []any
 	switch {
+	case f.Tenant != "" && f.Subject != "":
+		sql, args = sqlListOf, []any{f.Tenant, f.Subject, string(f.State), f.Limit}
+	case f.Tenant != "" && f.State == Failed:
+		sql, args = sqlListFailedOf, []any{f.Tenant, before.EndedAt, before.ID, f.Limit}
 	case f.Tenant != "":
-		before := Delivery{Subject: afterAll}
-		if f.Before != nil {
-			before = *f.Before
-		}
-		sql, args = sqlList, []any{f.Tenant, f.Subject, string(f.State), before.Subject, before.ID, f.Limit}
+		sql, args = sqlList, []any{f.Tenant, string(f.State), before.Subject, before.ID, f.Limit}
 	case f.State == Failed:
-		before := w.clock.Now().Add(time.Hour)
-		if f.Before != nil {
-			before = f.Before.EndedAt
-		}
-		sql, args = sqlListFailed, []any{before, f.Limit}
+		sql, args = sqlListFailed, []any{before.EndedAt, f.Limit}
 	default:
 		return nil, problem.Field("tenant", "is needed, unless only failed webhooks are asked for")
 	}
@@ -130,74 +134,102 @@ func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attemp
 }
 
 const (
-	// These rows are found by reading the tenant's whole history: replaying is
-	// a person's act.
 	sqlReplay = `UPDATE webhook_events SET state = 'pending', ended_at = 0, failed_at = 0
-		WHERE tenant = $1 AND id IN (SELECT value FROM texts($2)) AND state <> 'pending'
+		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending'
 		RETURNING subject, id, url`
-	sqlReplayable = `SELECT id, state FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
-	sqlFailedIDs  = `SELECT id FROM webhook_events WHERE failed_at >= $2 AND tenant = $1 ORDER BY failed_at LIMIT $3`
+	sqlReplayOne = `SELECT subject, id, state FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
+	// These rows are found by reading the tenant's whole history: commands replay by ids alone.
+	sqlReplayable  = `SELECT subject, id, state FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
+	sqlFailedSince = `SELECT subject, id, state FROM webhook_events WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 ORDER BY failed_at LIMIT $3`
 )
 
-// Replay sends events of a tenant again, delivered ones too: the same bytes
+// A replayable is an event that may be sent again.
+type replayable struct {
+	subject, id string
+	state       State
+}
+
+func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err error) {
+	err = tx.Query(sql, args, func(r *db.Row) error {
+		var e replayable
+		err := r.Scan(&e.subject, &e.id, &e.state)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+// Replay sends an event of a subject again, a delivered one too: the same bytes
 // under the same webhook-id, with all attempts anew. One that waits for its next
-// attempt has it now. It says how many. An id that does not exist refuses the
-// whole.
-func (w *Webhooks) Replay(ctx context.Context, tenant string, ids ...string) (n int, err error) {
+// attempt has it now. An empty id stands for the subject's newest event. It gives
+// the id.
+func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (replayed string, err error) {
+	err = w.db.Write(ctx, func(tx *db.Tx) error {
+		list, err := readReplayable(tx, sqlReplayOne, tenant, subject, id)
+		if err == nil && len(list) == 0 {
+			err = problem.New(problem.NotFound, "webhook_not_found", "There is no such webhook of the account")
+		}
+		if err != nil {
+			return err
+		}
+		replayed = list[0].id
+		_, err = w.replay(tx, tenant, list)
+		return err
+	})
+	return replayed, err
+}
+
+// ReplayIn sends events again as Replay does, in a transaction that does something
+// more, such as writing down who asked for it. It says how many. An id that does
+// not exist refuses the whole.
+func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
+	list, err := readReplayable(tx, sqlReplayable, tenant, ids)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(list, func(e replayable) bool { return e.id == id }) {
+			return 0, problem.New(problem.NotFound, "webhook_not_found", "There is no webhook "+id+" of this tenant")
+		}
+	}
+	return w.replay(tx, tenant, list)
+}
+
+// ReplayFailed sends again what was given up since a time, the oldest first and at
+// most limit. It says how many.
+func (w *Webhooks) ReplayFailed(ctx context.Context, tenant string, since time.Time, limit int) (n int, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
-		n, err = w.ReplayIn(tx, tenant, ids...)
+		n, err = w.ReplayFailedIn(tx, tenant, since, limit)
 		return err
 	})
 	return n, err
 }
 
-// ReplayIn is Replay in a transaction that does something more, such as writing
-// down who asked for it.
-func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
-	known := map[string]bool{}
-	var waiting []string
-	err := tx.Query(sqlReplayable, []any{tenant, ids}, func(r *db.Row) error {
-		var id string
-		var state State
-		err := r.Scan(&id, &state)
-		known[id] = true
-		if state == Pending {
-			waiting = append(waiting, id)
-		}
-		return err
-	})
+// ReplayFailedIn is ReplayFailed in a transaction that does something more.
+func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, limit int) (int, error) {
+	list, err := readReplayable(tx, sqlFailedSince, tenant, max(1, db.Micros(since)), limit)
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range ids {
-		if !known[id] {
-			return 0, problem.New(problem.NotFound, "webhook_not_found", "There is no webhook "+id+" of this tenant")
+	return w.replay(tx, tenant, list)
+}
+
+// replay makes ended events pending again, each with a job, and has the others tried now.
+func (w *Webhooks) replay(tx *db.Tx, tenant string, list []replayable) (int, error) {
+	var waiting, subjects, ids []string
+	for _, e := range list {
+		if e.state == Pending {
+			waiting = append(waiting, e.id)
+			continue
 		}
+		subjects, ids = append(subjects, e.subject), append(ids, e.id)
 	}
 	w.queue.WakeIn(tx, waiting...)
-	n, err := w.replay(tx, tenant, ids)
-	return n + len(waiting), err
-}
-
-// ReplayFailedIn sends again what was given up since a time, the oldest first
-// and at most limit.
-func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, limit int) (int, error) {
-	var ids []string
-	err := tx.Query(sqlFailedIDs, []any{tenant, max(1, db.Micros(since)), limit}, func(r *db.Row) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	if err != nil || len(ids) == 0 {
-		return 0, err
+	if len(ids) == 0 {
+		return len(waiting), nil
 	}
-	return w.replay(tx, tenant, ids)
-}
-
-func (w *Webhooks) replay(tx *db.Tx, tenant string, ids []string) (int, error) {
 	var work []jobPlan
-	err := tx.Query(sqlReplay, []any{tenant, ids}, func(r *db.Row) error {
+	err := tx.Query(sqlReplay, []any{tenant, subjects, ids}, func(r *db.Row) error {
 		var p jobPlan
 		err := r.Scan(&p.subject, &p.id, &p.url)
 		work = append(work, p)
@@ -216,7 +248,7 @@ func (w *Webhooks) replay(tx *db.Tx, tenant string, ids []string) (int, error) {
 		job.Memo = nil // the row has the rest
 		w.queue.Add(tx, job)
 	}
-	return len(work), nil
+	return len(work) + len(waiting), nil
 }
 
 type jobPlan struct{ subject, id, url string }

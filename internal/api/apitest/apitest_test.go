@@ -12,7 +12,7 @@ import (
 // samples are good values by kind.
 var samples = map[string]string{
 	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "wanted": `"order-20260001"`, "email": `"ama@shop.example"`, "url": `"https://shop.example/hook"`,
-	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`,
+	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`, "cursor": `"1:x"`,
 	"request": `"00000000-0000-0000-0000-000000000000"`, "code": `"1234"`, "message": `"Your order is ready"`, "otp": `"Your code is <%otp_code%>"`, "sender": `"AdomStores"`,
 	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "number": "5",
 }
@@ -51,7 +51,7 @@ func load(t *testing.T) *Document {
 }
 
 func TestTheDocumentIsWhole(t *testing.T) {
-	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number",
+	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number", "cursor",
 		"wanted", "email", "request", "code", "message", "otp", "sender", "numbers", "ids", "objects"}
 	for _, o := range load(t).Operations {
 		if o.ID == "" || o.op.Summary == "" || len(o.op.Tags) != 1 {

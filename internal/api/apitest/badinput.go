@@ -275,6 +275,8 @@ func texts(f Field) map[string]string {
 		lists("a number", "[7]", "null", "[null]", "a string", `["0240000001"]`, "a list", "[[]]", "no number", `[{"first_name":"Ama"}]`, "a bad number", `[{"phone_number":"12345"}]`,
 			"a number as a number", `[{"phone_number":240000001}]`, "NUL", `[{"phone_number":"0240000001","first_name":"A\u0000"}]`,
 			"a member twice", `[{"phone_number":"0240000001","phone_number":"0240000002"}]`, "bad UTF-8", "[{\"phone_number\":\"0240000001\",\"email\":\"\xff\"}]")
+	case "cursor":
+		strs("unknown", ":", "x:", ":x", "-1:x", "yesterday:x", strings.Repeat("1", 5000))
 	case "id", "lookup", "request":
 		strs("unknown", "00000000-0000-4000-8000-000000000001", "'; DROP TABLE payments; --", "../..", "é", strings.Repeat("x", 5000))
 	}

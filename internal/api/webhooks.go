@@ -1,0 +1,256 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/webhook"
+)
+
+const (
+	deliveriesOfPage    = 50
+	mostDeliveries      = 100
+	deliveriesOfPayment = 20
+	replayedAtOnce      = 1000
+	cursorMax           = 120
+)
+
+func errNoWebhook() *problem.Error {
+	return problem.New(problem.NotFound, "webhook_not_found", "The account has no such webhook. One is kept for 30 days after its end")
+}
+
+// listWebhooks answers the account's webhooks, the newest payments first, or those that were given up, the last one first. A page
+// begins behind the cursor that the page before has named.
+func listWebhooks(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	filter := webhook.Filter{Tenant: c.caller.Tenant, State: webhook.State(f.choice("status", false, string(webhook.Failed)))}
+	size := f.number("page_size", deliveriesOfPage, 1, mostDeliveries)
+	if text := f.line("before", false, cursorMax); text != "" {
+		if filter.Before = readCursor(filter.State, text); filter.Before == nil {
+			f.bad("before", "must be meta.next of the page before")
+		}
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	filter.Limit = size + 1
+	list, err := c.api.Webhooks.List(c.ctx, filter)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(list) > size {
+		list = list[:size]
+		next = cursorOf(filter.State, list[size-1])
+	}
+	w := c.success("Webhooks fetched successfully")
+	w.list("data")
+	for _, d := range list {
+		w.object("")
+		w.delivery(d)
+		w.end()
+	}
+	w.end()
+	w.object("meta")
+	w.integer("per_page", int64(size))
+	if next == "" {
+		w.null("next")
+	} else {
+		w.text("next", next)
+	}
+	w.end()
+	w.end()
+	return nil
+}
+
+// cursorOf names the last webhook of a page: where its payment is in the list, or when it was given up, and its id.
+func cursorOf(state webhook.State, d webhook.Delivery) string {
+	if state == webhook.Failed {
+		return strconv.FormatInt(d.EndedAt.UnixMicro(), 10) + ":" + d.ID
+	}
+	return d.Subject + ":" + d.ID
+}
+
+// readCursor reads a cursor; nil: it is none.
+func readCursor(state webhook.State, text string) *webhook.Delivery {
+	place, id, is := strings.Cut(text, ":")
+	if !is || place == "" || id == "" {
+		return nil
+	}
+	if state != webhook.Failed {
+		return &webhook.Delivery{Subject: place, ID: id}
+	}
+	micros, err := strconv.ParseInt(place, 10, 64)
+	if err != nil || micros <= 0 {
+		return nil
+	}
+	return &webhook.Delivery{EndedAt: time.UnixMicro(micros), ID: id}
+}
+
+// delivery writes the members of a webhook that every list has.
+func (w *writer) delivery(d webhook.Delivery) {
+	w.text("webhook_id", d.ID)
+	w.text("type", string(d.Kind))
+	w.text("url", d.URL)
+	w.text("body", d.Body)
+	w.text("status", string(d.State))
+	w.integer("attempts", int64(d.Attempts))
+	w.integer("last_status", int64(d.Status))
+	w.text("last_error", d.Error)
+	w.time("created_at", d.CreatedAt)
+	w.moment("ended_at", d.EndedAt)
+}
+
+// paymentOf finds the payment that the path names as a status does: a collection or payout, else airtime. Others have no webhooks.
+func (c *call) paymentOf(f *form) (book.Payment, error) {
+	id, err := f.called("transaction_id", errNoWebhook())
+	if err == nil {
+		err = f.err()
+	}
+	if err != nil {
+		return book.Payment{}, err
+	}
+	for _, kinds := range [][2]book.Kind{{book.KindCollection, book.KindPayout}, {book.KindTopUp, book.KindTopUp}} {
+		if p, found, err := c.api.Payments.Lookup(c.ctx, c.caller.Tenant, id, kinds[0], kinds[1]); err != nil || found {
+			return p, err
+		}
+	}
+	return book.Payment{}, errNoWebhook()
+}
+
+// paymentWebhooks answers the webhooks of one payment, the newest first, with the attempts that failed.
+func paymentWebhooks(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	pay, err := c.paymentOf(f)
+	if err != nil {
+		return err
+	}
+	list, err := c.api.Webhooks.List(c.ctx, webhook.Filter{Tenant: c.caller.Tenant, Subject: pay.ID, Limit: deliveriesOfPayment})
+	if err == nil && len(list) == 0 {
+		err = errNoWebhook()
+	}
+	if err != nil {
+		return err
+	}
+	w := c.success("Webhooks fetched successfully")
+	w.list("data")
+	for _, d := range list {
+		tries, err := c.api.Webhooks.Attempts(c.ctx, c.caller.Tenant, d.ID)
+		if err != nil {
+			return err
+		}
+		w.object("")
+		w.delivery(d)
+		w.list("failed_attempts")
+		for _, t := range tries {
+			w.attempt(t)
+		}
+		w.end()
+		w.end()
+	}
+	w.end()
+	w.end()
+	return nil
+}
+
+func (w *writer) attempt(t webhook.Attempt) {
+	w.object("")
+	w.integer("number", int64(t.Number))
+	w.integer("status", int64(t.Status))
+	w.text("error", t.Error)
+	w.text("answer", t.Answer)
+	w.integer("took_ms", t.Took.Milliseconds())
+	w.time("created_at", t.At)
+	w.end()
+}
+
+// replayWebhook has a webhook of a payment delivered again: the one that is named, else the newest.
+func replayWebhook(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	event := f.line("webhook_id", false, idMax)
+	pay, err := c.paymentOf(f)
+	if err != nil {
+		return err
+	}
+	event, err = c.api.Webhooks.Replay(c.ctx, c.caller.Tenant, pay.ID, event)
+	if err != nil {
+		return err
+	}
+	w := c.success("Webhook is sent again")
+	w.object("data")
+	w.text("webhook_id", event)
+	w.text("transaction_id", pay.Reference)
+	w.end()
+	w.end()
+	return nil
+}
+
+// replayFailed has webhooks delivered again that were given up since a day, the oldest first and at most 1,000.
+func replayFailed(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	from := f.day("from")
+	if from.IsZero() && !f.refused() {
+		f.bad("from", required)
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	n, err := c.api.Webhooks.ReplayFailed(c.ctx, c.caller.Tenant, from, replayedAtOnce)
+	if err != nil {
+		return err
+	}
+	w := c.success("Webhooks are sent again")
+	w.object("data")
+	w.integer("replayed", int64(n))
+	w.flag("more", n == replayedAtOnce)
+	w.end()
+	w.end()
+	return nil
+}
+
+// webhookSecret says which secret signs, without the secret: a program that was set up with another one finds it out. It is seen and
+// changed by people alone, on the page that is named.
+func webhookSecret(c *call) error {
+	s, err := c.api.Webhooks.Secret(c.ctx, c.caller.Tenant)
+	if err != nil {
+		return err
+	}
+	w := c.success("Secret fetched successfully")
+	w.object("data")
+	w.text("fingerprint", fingerprint(s.Current))
+	w.time("created_at", s.MadeAt)
+	w.object("former")
+	w.text("fingerprint", fingerprint(s.Former))
+	w.moment("until", s.FormerUntil)
+	w.end()
+	w.text("page", c.ownPage("access"))
+	w.end()
+	w.end()
+	return nil
+}
+
+// fingerprint is the first half of the SHA-256 of a secret's text, in hexadecimal; empty where there is none.
+func fingerprint(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:16])
+}
