@@ -8,7 +8,8 @@
 //
 // Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
 // (unknown and contradicted payments), payout.go (payouts that wait for approval), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
-// webhooks), sender.go, people.go, fees.go, provider.go (pauses), campaign.go.
+// webhooks), sender.go, people.go, fees.go, provider.go (pauses), route.go, campaign.go, transfer.go (between two wallets, and
+// what is owed), job.go (dead letters).
 package acts
 
 import (
@@ -26,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -53,6 +55,7 @@ type Deps struct {
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging
 	Routes    *route.Table
+	Jobs      *jobs.Queue
 }
 
 // Acts does acts. It is safe for concurrent use.
@@ -87,6 +90,8 @@ func kinds() map[string]kind {
 		KindRefundCredits: creditsKind("Taking SMS credits back", -1, (*messaging.Messaging).TakeCredits),
 		KindFees:          feesKind(),
 		KindPause:         switchKind("Pausing a provider", false), KindResume: switchKind("Letting a paused provider go on", true),
+		KindRoute: routeKind(), KindRerun: rerunKind(),
+		KindTransfer: transferKind(), KindRecover: recoverKind(),
 		KindStopCampaign: stopKind(),
 		KindSendPayout:   payoutKind(),
 		KindResolve:      resolveKind(), KindContradict: contradictKind(), KindDecide: decideKind(),

@@ -91,7 +91,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	t.Cleanup(func() { texts.Close(); pays.Close() })
 	f.queue, f.routes = queue, routes
 	f.Acts = New(Deps{Approval: approval.New(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
-		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes})
+		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes, Jobs: queue})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

@@ -24,6 +24,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // examples are people and things that acts of every kind can be made about.
@@ -113,6 +114,13 @@ func moneyExamples() map[string]example {
 		}},
 		KindResolve: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (approval.Act, error) {
 			return x.Resolve(x.t.Context(), x.boss, id, x.next(), Statement{}, "not in the statement")
+		}},
+		KindTransfer: {has: walletKey, by: -4, ask: func(x *examples, id string) (approval.Act, error) {
+			return x.Transfer(x.t.Context(), x.boss, id, "", x.tenant.ID, x.shop(fmt.Sprintf("Other shop %d", x.n)).ID, 4, "wrong account")
+		}},
+		KindRecover: {has: walletKey, by: -9, ask: func(x *examples, id string) (approval.Act, error) {
+			x.owes(9)
+			return x.Recover(x.t.Context(), x.boss, id, x.tenant.ID, "as agreed")
 		}},
 		KindSendPayout: {own: true, has: clearingKey, by: 0, ask: func(x *examples, _ string) (approval.Act, error) {
 			return x.heldPayout(x.someKey())
@@ -224,6 +232,26 @@ func (x *examples) campaign() string {
 	return c.ID
 }
 
+// owes makes the account owe so much, as a reversal does that its wallet does not cover.
+func (f *fixture) owes(amount money.Pesewas) {
+	f.t.Helper()
+	m := treasury.Movement{Asset: f.tenant.Money(), From: ledger.Receivable(f.tenant.ID), To: ledger.Funding, Amount: amount, Kind: "reversed"}
+	if err := f.Treasury.Move(f.t.Context(), m, "a reversal", "ama"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// deadLetter makes a job that was given up.
+func (f *fixture) deadLetter() string {
+	f.t.Helper()
+	id := newID()
+	f.tx(func(tx *db.Tx) error {
+		tx.Defer(`INSERT INTO jobs (id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at) VALUES ($1, 'dead', 'webhook', 'shop', '', 1, 9, 0, 'gone', 1, 2)`, 1, id)
+		return nil
+	})
+	return id
+}
+
 // operationExamples are those of kinds about prices, providers and what is under way.
 func operationExamples() map[string]example {
 	return map[string]example{
@@ -235,6 +263,12 @@ func operationExamples() map[string]example {
 		}},
 		KindResume: {ask: func(x *examples, id string) (approval.Act, error) {
 			return x.Resume(x.t.Context(), x.boss, id, "live", "hubtel", route.Any, "it is over")
+		}},
+		KindRoute: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.SetRoute(x.t.Context(), x.boss, id, route.Route{Tenant: x.tenant.ID, Mode: "live", Operation: route.DisburseWallet, Channel: "MTN", Providers: []string{"hubtel"}[:x.n%2]}, "their fees")
+		}},
+		KindRerun: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.Rerun(x.t.Context(), x.boss, id, x.deadLetter(), "the receiver is back")
 		}},
 		KindStopCampaign: {ask: func(x *examples, id string) (approval.Act, error) {
 			return x.StopCampaign(x.t.Context(), x.boss, id, x.campaign(), "a wrong price in the text")

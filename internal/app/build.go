@@ -186,7 +186,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
-		Seal: acts.NewSealer(a.cfg.Secret), Treasury: a.treasury, Payments: a.payments, Messaging: a.messaging, Routes: a.routes})
+		Seal: acts.NewSealer(a.cfg.Secret), Treasury: a.treasury, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs})
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Acts: a.acts}).Check(ctx); err != nil {
 		return err
 	}

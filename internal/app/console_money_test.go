@@ -1,14 +1,19 @@
 package app
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // Float is booked and credits are sold by two people on pages: one makes, another approves.
@@ -69,6 +74,55 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 	if p := b.get(act); !strings.Contains(p.text, "Failed") && !strings.Contains(p.text, "Waits") || held() != 900_000 {
 		t.Errorf("the same slip again: %s", p.text)
 	}
+}
+
+// Money is moved between wallets, a debt is taken back, a route is changed and a dead letter rerun on pages: by two people where
+// money or its way is concerned.
+func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop, other := b.live(), b.named("Kejetia")
+	maker, checker := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	b.clock.Advance(identity.Freshness)
+	job := uuid.Must(uuid.NewV7()).String()
+	owe := treasury.Movement{Asset: shop.Money(), From: ledger.Receivable(shop.ID), To: ledger.Funding, Amount: 30_00, Kind: "reversed"}
+	err := errors.Join(b.treasury.Fund(t.Context(), shop.ID, 100_00, "paid", "ama"), b.treasury.Move(t.Context(), owe, "a reversal", "ama"), b.db.Write(t.Context(), func(tx *db.Tx) error {
+		tx.Defer(`INSERT INTO jobs (id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at) VALUES ($1, 'dead', 'nothing', 'shop', '', 1, 9, 0, 'was <gone>', 1, 2)`, 1, job)
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := "/ops/tenants/" + shop.ID
+	for _, tt := range []struct {
+		from, shows, path string
+		form              []string
+		alone             bool
+	}{
+		{account, "Owes since a reversal", account + "/recover", nil, false},
+		{account, "Move money to another wallet", account + "/transfer", []string{"to", other.ID, "amount", "20", "reference", "letter 7"}, false},
+		{"/ops/routes", "disburse", "/ops/routes/set", []string{"operation", "disburse_wallet", "channel", "MTN", "mode", "live", "tenant", shop.ID, "providers", "hubtel mtn"}, false},
+		{"/ops/routes", shop.ID, "/ops/routes/drop", []string{"operation", "disburse_wallet", "channel", "MTN", "mode", "live", "tenant", shop.ID}, false},
+		{"/ops/jobs", "was &lt;gone&gt;", "/ops/jobs/" + job + "/rerun", nil, true},
+	} {
+		b.as(maker)
+		b.want(http.StatusOK, tt.from, tt.shows)
+		act := b.ordered(tt.path, tt.form...)
+		if !tt.alone {
+			digest := b.want(http.StatusOK, act, "Waits for a second person").hidden(t, "digest")
+			b.as(checker)
+			b.want(http.StatusForbidden, tt.path)
+			b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
+		}
+		b.want(http.StatusOK, act, "Done")
+	}
+	b.wallet(shop, 50_00)
+	b.wallet(other, 20_00)
+	b.as(maker)
+	b.want(http.StatusOK, "/ops/jobs", "No dead letters")
+	b.want(http.StatusNotFound, "/ops/jobs/"+job+"/rerun")
+	b.post(http.StatusUnprocessableEntity, account+"/transfer", "id", job, "reason", "x", "to", shop.ID, "amount", "1")
+	b.post(http.StatusUnprocessableEntity, "/ops/routes/set", "id", job, "reason", "x", "operation", "dance", "channel", "MTN", "mode", "live", "tenant", "*", "providers", "mtn")
 }
 
 // A payment whose outcome is unknown is ended by its provider's statement, and the word is taken back and decided about, all

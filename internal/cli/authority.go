@@ -173,7 +173,7 @@ func (o *opened) allow(tx *db.Tx) error {
 // acts makes acts of the person of a token. What an act makes is printed, and kept for nobody.
 func (o *opened) acts(secret config.Secret) *acts.Acts {
 	return acts.New(acts.Deps{Approval: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
-		Treasury: o.treasury(), Routes: o.routes()})
+		Treasury: o.treasury(), Routes: o.routes(), Jobs: o.jobs()})
 }
 
 // waitsError is the end of a command whose act waits for a second person.

@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -267,8 +268,11 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")
 		paid := w.stuck(t, id, "order-000000001").ID
+		other := w.object("tenant", "create", "Kejetia", "--mode", "live")["id"].(string)
+		w.owe(t, id, 300)
 		h := produce(w)
 		h.acts.Messaging = w.messaging()
+		h.acts.Routes = route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), app.Providers(), nil)
 		flag, _ := h.token(h.joins("efua@example.com", identity.Owner))
 		for _, tt := range []struct {
 			line, kind string
@@ -277,6 +281,9 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 			{"credits sell " + id + " 50000 --price 1500 --reference s1", acts.KindSellCredits},
 			{"fees set " + id + " --free", acts.KindFees},
 			{"payouts resolve " + paid + " --paid", acts.KindResolve},
+			{"wallet transfer " + id + " " + other + " 7 --reference t1", acts.KindTransfer},
+			{"wallet recover " + id, acts.KindRecover},
+			{"providers route disburse_wallet MTN hubtel --tenant " + id, acts.KindRoute},
 		} {
 			args := append(strings.Fields(tt.line), "--reason", "by the statement", flag)
 			if out, errs := w.run(exitWaits, append(args, "-o", "json")...); !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) {
@@ -286,26 +293,29 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 				t.Errorf("%s: %v", tt.line, waiting)
 			}
 		}
-		if list := w.list("float", "show"); len(list) != 0 {
+		if list := w.list("float", "show"); len(list) != 1 { // of the debt
 			t.Errorf("floats: %v", list)
 		}
-		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(0)})
+		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(0), "owes": "3.00"})
 		has(t, w.object("payouts", "show", paid), map[string]any{"status": "submitted"})
 		// The second person's word does them.
 		by := approval.By{Visitor: h.second.Visitor, Place: identity.Installation}
 		for _, waiting := range w.list("acts", "list", "--state", "waiting") {
 			act, err := h.acts.Get(t.Context(), identity.Installation, waiting["id"].(string))
-			if err == nil && act.Kind != acts.KindResolve { // that one's words are for the server
+			if err == nil && act.Kind != acts.KindResolve && act.Kind != acts.KindTransfer { // that one's words are for the server
 				_, err = h.acts.Approve(t.Context(), by, act.ID, act.Digest)
 			}
 			if err != nil {
 				t.Errorf("%v: %v", waiting, err)
 			}
 		}
-		if list := w.list("float", "show"); len(list) != 1 || list[0]["held"] != "900.00" {
+		if list := w.list("float", "show"); len(list) != 2 || list[0]["held"] != "900.00" {
 			t.Errorf("floats: %v", list)
 		}
-		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(50000)})
+		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(50000), "owes": "0.00"})
+		if routes := w.list("providers", "routes", "--tenant", id); len(routes) != 1 {
+			t.Errorf("routes: %v", routes)
+		}
 		w.run(exitConflict, "float", "add", "hubtel", "900", "--reference", "f1", "--reason", "once more", flag)
 	})
 }

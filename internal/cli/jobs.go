@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"log/slog"
 
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 )
@@ -84,14 +87,21 @@ type jobsRerun struct {
 // Run gives a dead letter another life.
 func (c *jobsRerun) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		entry := audit.Entry{Action: "job.rerun", Subject: c.ID, Reason: c.Reason}
+		show := func(context.Context) error {
+			return printOne(e.stdout, c.Output, []column[string]{{"rerun", func(id string) any { return id }}}, c.ID)
+		}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).Rerun(e.ctx, *o.by, newID(), c.ID, c.Reason)
+			return o.asked(e, c.Output, act, err, show)
+		}
+		entry := audit.Entry{Action: acts.KindRerun, Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			return changes([]change{{"state", "dead letter", "waits"}}), o.jobs().RerunIn(tx, c.ID)
 		})
 		if err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, []column[string]{{"rerun", func(id string) any { return id }}}, c.ID)
+		return show(e.ctx)
 	})
 }
 

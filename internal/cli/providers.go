@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
@@ -266,17 +267,6 @@ func (c *providersRoute) route(actor string) route.Route {
 	return r
 }
 
-// routedTo is where a route of this kind leads now; empty where there is none.
-func routedTo(e *env, routes *route.Table, r route.Route) (string, error) {
-	all, err := routes.Routes(e.ctx)
-	for _, each := range all {
-		if each.Tenant == r.Tenant && each.Mode == r.Mode && each.Operation == r.Operation && each.Channel == r.Channel {
-			return strings.Join(each.Providers, " "), err
-		}
-	}
-	return "", err
-}
-
 // Run changes the route.
 func (c *providersRoute) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
@@ -287,39 +277,57 @@ func (c *providersRoute) Run(e *env) error {
 			}
 		}
 		routes, r := o.routes(), c.route(o.actor)
-		entry := audit.Entry{Action: "provider.route", Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
-		if c.Tenant != route.Any {
-			entry.Tenant = c.Tenant
+		show := func(ctx context.Context) error { return c.printRoutes(ctx, e, routes) }
+		if o.by != nil {
+			ask := (*acts.Acts).SetRoute
+			if c.Drop {
+				ask = (*acts.Acts).DropRoute
+			}
+			act, err := ask(o.acts(config.Secret{}), e.ctx, *o.by, newID(), r, c.Reason)
+			return o.asked(e, c.Output, act, err, show)
 		}
-		was, err := routedTo(e, routes, r)
-		if err != nil {
+		if err := c.change(e, o, routes, r); err != nil {
 			return err
 		}
-		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			if !c.Drop {
-				return changes([]change{{"providers", was, strings.Join(r.Providers, " ")}}), routes.SetRoute(tx, r)
-			}
-			dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
-			if err == nil && !dropped {
-				err = problem.New(problem.NotFound, "route_not_found", "There is no such route")
-			}
-			return changes([]change{{"route", was, "dropped"}}), err
-		})
-		if err != nil {
-			return err
-		}
-		all, err := routes.Routes(e.ctx)
-		if err != nil {
-			return err
-		}
-		list := []route.Route{}
-		for _, each := range all {
-			if each.Operation == r.Operation {
-				list = append(list, each)
-			}
-		}
-		return printAll(e.stdout, c.Output, routeColumns(), list)
+		return show(e.ctx)
 	})
+}
+
+// change writes the route without a person.
+func (c *providersRoute) change(e *env, o *opened, routes *route.Table, r route.Route) error {
+	entry := audit.Entry{Action: acts.KindRoute, Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
+	if c.Tenant != route.Any {
+		entry.Tenant = c.Tenant
+	}
+	return o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
+		was, _, err := routes.LeadsToIn(tx, r)
+		if err != nil {
+			return nil, err
+		}
+		if !c.Drop {
+			return changes([]change{{"providers", was, strings.Join(r.Providers, " ")}}), routes.SetRoute(tx, r)
+		}
+		dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
+		if err == nil && !dropped {
+			err = problem.New(problem.NotFound, "route_not_found", "There is no such route")
+		}
+		return changes([]change{{"route", was, "dropped"}}), err
+	})
+}
+
+// printRoutes prints the routes of the operation.
+func (c *providersRoute) printRoutes(ctx context.Context, e *env, routes *route.Table) error {
+	all, err := routes.Routes(ctx)
+	if err != nil {
+		return err
+	}
+	list := []route.Route{}
+	for _, each := range all {
+		if string(each.Operation) == c.Operation {
+			list = append(list, each)
+		}
+	}
+	return printAll(e.stdout, c.Output, routeColumns(), list)
 }
 
 type providersExchanges struct {

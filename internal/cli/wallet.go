@@ -203,11 +203,19 @@ func (c *walletTransfer) Run(e *env) error {
 			return err
 		}
 		by := c.Amount.or(0)
-		w, err := o.order(e, order{orderFlags: c.orderFlags, action: "wallet.transfer", tenant: from.ID, subject: to.ID,
+		w, err := o.order(e, order{orderFlags: c.orderFlags, action: acts.KindTransfer, tenant: from.ID, subject: to.ID,
 			sentence: fmt.Sprintf("Move %s from the wallet of %s to the wallet of %s", worth(from.Money(), int64(by)), called(from), called(to)),
 			sides:    []side{walletOf(to, by), walletOf(from, -by)}})
 		if err != nil {
 			return err
+		}
+		if o.by != nil {
+			a := o.acts(config.Secret{})
+			a.Payments = p
+			show := func(context.Context) error { return printWallet(e, o, c.Output, from.ID) }
+			return w.asPerson(e, c.Output, a, show, func(a *acts.Acts, id string) (approval.Act, error) {
+				return a.Transfer(e.ctx, *o.by, id, w.Reference, from.ID, to.ID, by, c.Reason)
+			})
 		}
 		pay, err := p.Transfer(e.ctx, from.ID, to.ID, by, c.Reason, o.actor, w.write)
 		if err := w.done(err); err != nil {
@@ -231,19 +239,24 @@ func (c *walletRecover) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).Recover(e.ctx, *o.by, newID(), t.ID, c.Reason)
+			return o.asked(e, c.Output, act, err, show)
+		}
 		_, err = m.Recover(e.ctx, t.ID, c.Reason, o.actor, func(tx *db.Tx, taken money.Pesewas) error {
 			debt, err := o.ledger.BalanceIn(tx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
 			if err != nil {
 				return err
 			}
 			owed := -debt
-			return o.audited(audit.Entry{Action: "wallet.recover", Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
+			return o.audited(audit.Entry{Action: acts.KindRecover, Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
 				Details: map[string]any{"amount": worth(t.Money(), int64(taken)), "changes": []change{{"owes", worth(t.Money(), owed), worth(t.Money(), owed-int64(taken))}}}})(tx)
 		})
 		if err != nil {
 			return err
 		}
-		return printWallet(e, o, c.Output, t.ID)
+		return show(e.ctx)
 	})
 }
 

@@ -11,7 +11,7 @@
 // counts requests.
 // lists.go, filters.go and csv.go are lists, campaigns.go messages, operate.go the installation's pages and the search, payment.go a payment's
 // story, account.go one's own account, acts.go what moves money and waits for a second person, policy.go for how
-// many, audits.go what people did, requests.go what the JSON interface refused, orders.go the forms that ask for acts, money_orders.go those about floats, credits and the ends of payments, operation_orders.go those about providers, campaigns and fees,
+// many, audits.go what people did, requests.go what the JSON interface refused, orders.go the forms that ask for acts, money_orders.go those about floats, credits and the ends of payments, operation_orders.go those about providers, routes, dead letters, campaigns and fees,
 // people.go people, keys.go the keys and settings of accounts and sender IDs. new_payout.go sends a tenant's payout. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
@@ -35,6 +35,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
@@ -60,6 +61,7 @@ type Deps struct {
 	Webhooks  *webhook.Webhooks
 	Senders   *senderid.Store
 	Requests  *requestlog.Log
+	Jobs      *jobs.Queue
 	Routes    *route.Table
 	Clock     *clock.Clock
 	Log       *slog.Logger

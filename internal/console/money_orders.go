@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
@@ -116,6 +117,45 @@ func creditOrders() (orders []asking) {
 			}})
 	}
 	return orders
+}
+
+// transferOrder moves money from the wallet of the account of the page into another one.
+func transferOrder() asking {
+	return asking{path: "/transfer", title: "Move money to another wallet", may: identity.MakeMoney, submit: "Move it", danger: true, inputs: []Input{{"to", 36}, {"amount", 20}, {"reference", acts.MaxReference}},
+		lead: ofAccount("The money goes out of its wallet into that of another account of the same mode, free of charge. Both see it as a transfer."),
+		fields: func(v *visit) ([]page.Field, error) {
+			return []page.Field{{Name: "to", Label: "To the account", Value: v.given("to", ""), Max: 36, Required: true, Hint: "The id of the account, which its page has."}, amountField(v), referenceField(v)}, nil
+		},
+		ask: func(v *visit, id string) (approval.Act, error) {
+			amount, err := v.orderedAmount("amount")
+			if err != nil {
+				return approval.Act{}, err
+			}
+			value := v.r.PostFormValue
+			return v.console.Acts.Transfer(v.ctx, v.by(), id, value("reference"), v.r.PathValue("id"), value("to"), amount, value("reason"))
+		}}
+}
+
+// recoverOrder takes back what the account of the page owes.
+func recoverOrder() asking {
+	return asking{path: "/recover", title: "Take back what is owed", may: identity.MakeMoney, submit: "Take it back", danger: true,
+		lead: func(v *visit) (string, error) {
+			t, err := v.about()
+			if err != nil {
+				return "", err
+			}
+			owed, err := v.owed(t)
+			return t.Name + " (" + string(t.Mode) + ") owes " + page.Cedis(owed) + " since a reversal that its wallet did not cover. As much is taken as the wallet has. Payouts that the reversal stopped stay stopped.", err
+		},
+		ask: func(v *visit, id string) (approval.Act, error) {
+			return v.console.Acts.Recover(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
+		}}
+}
+
+// owed is what an account owes since reversals.
+func (v *visit) owed(t tenant.Tenant) (money.Pesewas, error) {
+	n, err := v.console.Ledger.Balance(v.ctx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
+	return money.Pesewas(-n), err
 }
 
 // ofPayment is the lead of an order about the payment of the page.

@@ -231,7 +231,15 @@ func (v *visit) balances(t tenant.Tenant) ([]page.Fact, error) {
 		return nil, err
 	}
 	credits, err := v.console.Ledger.Balance(v.ctx, t.SMSCredits())
-	return []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(page.Grouped(strconv.FormatInt(credits, 10)))}}, err
+	if err != nil {
+		return nil, err
+	}
+	owed, err := v.owed(t)
+	facts := []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(page.Grouped(strconv.FormatInt(credits, 10)))}}
+	if owed > 0 {
+		facts = append(facts, page.Fact{Name: "Owes since a reversal", Value: page.Money(owed)})
+	}
+	return facts, err
 }
 
 // tenantHome is the first page of a tenant.

@@ -120,6 +120,8 @@ func opsRoutes() []Route {
 		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: identity.ExportPayments, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
+		{Method: http.MethodGet, Path: "/ops/routes", Permission: identity.ReadProviders, handle: routeList},
+		{Method: http.MethodGet, Path: "/ops/jobs", Permission: identity.ReadChecks, Inputs: []Input{{"after", 36}}, handle: deadLetters},
 		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, handle: floats},
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: identity.ReadChecks, handle: checks},
 	}
@@ -132,9 +134,9 @@ func opsRoutes() []Route {
 	}
 	routes = append(routes, actRoutes("/ops")...)
 	routes = append(routes, policyRoutes("/ops", Input{"tenant", 36})...)
-	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), settingsOrder(identity.MakeTenants, false), blockOrder(), feesOrder(accountFees))...)...)
+	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), transferOrder(), recoverOrder(), settingsOrder(identity.MakeTenants, false), blockOrder(), feesOrder(accountFees))...)...)
 	routes = append(routes, peopleRoutes("/ops")...)
-	for _, o := range slices.Concat(senderOrders(), paymentOrders(), switchOrders(), []asking{newTenantOrder(), floatOrder(), stopOrder(), feesOrder(defaultFees)}) {
+	for _, o := range slices.Concat(senderOrders(), paymentOrders(), switchOrders(), []asking{newTenantOrder(), floatOrder(), stopOrder(), feesOrder(defaultFees), routeOrder(), dropRouteOrder(), rerunOrder()}) {
 		routes = append(routes, o.routes("/ops")...)
 	}
 	routes = append(routes, Route{Method: http.MethodGet, Path: "/ops/senders", Permission: identity.ReviewSenders, handle: senderList})

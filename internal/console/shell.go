@@ -61,7 +61,9 @@ var opsNav = []navItem{
 	{"/audit", "Audit log", "l", identity.ReadAudit},
 	{"/requests", "Requests", "q", identity.ReadRequests},
 	{"/providers", "Providers", "r", identity.ReadProviders},
+	{"/routes", "Routes", "u", identity.ReadProviders},
 	{"/float", "Float", "f", identity.ReadTreasury},
+	{"/jobs", "Dead letters", "j", identity.ReadChecks},
 	{"/checks", "Checks", "c", identity.ReadChecks},
 }
 

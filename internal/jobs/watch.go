@@ -121,20 +121,44 @@ type Listed struct {
 	DeadAt    time.Time // zero unless it is a dead letter
 }
 
-const sqlList = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs
-	WHERE id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR subject = $3) AND (dead_at > 0) = ($4 = 1)
-	ORDER BY id LIMIT $5`
+const (
+	sqlList = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs
+	WHERE id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR subject = $3) AND dead_at = 0
+	ORDER BY id LIMIT $4`
+	sqlListDead = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs
+	WHERE owner = 'dead' AND id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR subject = $3)
+	ORDER BY id LIMIT $4`
+	sqlDeadLetter = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs WHERE id = $1 AND owner = 'dead'`
+)
 
 // List gives jobs in the order of their ids, which is that of their making.
 func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	var list []Listed
-	err := q.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+	sql := sqlList
+	if f.Dead {
+		sql = sqlListDead
+	}
+	return q.listed(db.Bulk(ctx, ""), sql, f.After, f.Kind, f.Subject, min(f.Limit, 1000))
+}
+
+// DeadLetter gives one job that was given up.
+func (q *Queue) DeadLetter(ctx context.Context, id string) (Listed, error) {
+	list, err := q.listed(ctx, sqlDeadLetter, id)
+	if err == nil && len(list) == 0 {
+		err = problem.New(problem.NotFound, "job_not_found", "There is no such dead letter")
+	}
+	if err != nil {
+		return Listed{}, err
+	}
+	return list[0], nil
+}
+
+func (q *Queue) listed(ctx context.Context, sql string, args ...any) (list []Listed, err error) {
+	err = q.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
-		args := []any{f.After, f.Kind, f.Subject, f.Dead, min(f.Limit, 1000)}
-		return tx.Query(sqlList, args, func(r *db.Row) error {
+		return tx.Query(sql, args, func(r *db.Row) error {
 			var one Listed
 			var created int64
 			err := r.Scan(&one.ID, &one.Kind, &one.Subject, &one.Payload, &one.RunAt, &one.Tries,

@@ -108,9 +108,13 @@ const sqlSetRoute = `INSERT INTO provider_routes (tenant, mode, operation, chann
 
 const sqlBankThere = `SELECT 1 FROM banks WHERE id = $1`
 
-// SetRoute writes one route over what was there. A provider or a channel that
+// CheckRoute refuses a route by the names of the fields that are wrong. A provider or a channel that
 // there is not would be kept and never be asked for.
-func (t *Table) SetRoute(tx *db.Tx, r Route) error {
+func (t *Table) CheckRoute(ctx context.Context, r Route) error {
+	return t.db.Read(ctx, func(tx *db.Tx) error { return t.checkRoute(tx, r) })
+}
+
+func (t *Table) checkRoute(tx *db.Tx, r Route) error {
 	var f problem.Fields
 	if r.Tenant == "" {
 		f.Add("tenant", "must be a tenant's id or "+Any)
@@ -132,7 +136,12 @@ func (t *Table) SetRoute(tx *db.Tx, r Route) error {
 	if slices.ContainsFunc(r.Providers, func(name string) bool { return !slices.Contains(t.names, name) }) {
 		f.Add("providers", "must be of "+strings.Join(t.names, ", "))
 	}
-	if err := f.Err(); err != nil {
+	return f.Err()
+}
+
+// SetRoute writes one route over what was there.
+func (t *Table) SetRoute(tx *db.Tx, r Route) error {
+	if err := t.checkRoute(tx, r); err != nil {
 		return err
 	}
 	t.forget(tx)
@@ -153,6 +162,28 @@ func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel 
 	t.forget(tx)
 	n, err := tx.Exec(sqlDropRoute, tenant, mode, string(op), channel)
 	return n > 0, err
+}
+
+const sqlLeadsTo = `SELECT providers FROM provider_routes WHERE tenant = $1 AND mode = $2 AND operation = $3 AND channel = $4`
+
+// LeadsTo says to which providers the stored route of the same account, mode, operation and channel leads, with
+// spaces between, and whether there is one.
+func (t *Table) LeadsTo(ctx context.Context, r Route) (providers string, found bool, err error) {
+	err = t.db.Read(ctx, func(tx *db.Tx) error {
+		providers, found, err = t.leadsTo(tx, sqlLeadsTo, r)
+		return err
+	})
+	return providers, found, err
+}
+
+// LeadsToIn is LeadsTo under the route's lock.
+func (t *Table) LeadsToIn(tx *db.Tx, r Route) (providers string, found bool, err error) {
+	return t.leadsTo(tx, sqlLeadsTo+" FOR UPDATE", r)
+}
+
+func (t *Table) leadsTo(tx *db.Tx, sql string, r Route) (providers string, found bool, err error) {
+	found, err = tx.One(sql, []any{r.Tenant, r.Mode, string(r.Operation), r.Channel}, &providers)
+	return strings.Join(split(providers), " "), found, err
 }
 
 func scanRoute(row *db.Row) (Route, error) {
