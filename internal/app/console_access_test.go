@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/requestlog"
@@ -238,5 +239,43 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	}
 	if p := b.want(http.StatusOK, app+"/policy", "In this account"); strings.Contains(p.text, "Change the policy") {
 		t.Error("an operator who looks at the account's pages is offered to change its policy")
+	}
+}
+
+// A whole number is shown to whom the role says, one at a time, and that it was is in the audit log.
+func TestAWholeNumberIsShownAndThatIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.ready.SignInURL)
+	id := b.paid()
+	const number = "233240000001"
+	for _, tt := range []struct {
+		role   identity.Membership
+		base   string
+		status int
+	}{
+		{identity.Membership{Tenant: demoTenant, Role: identity.Support}, "/app/" + demoTenant, http.StatusOK},
+		{identity.Membership{Tenant: demoTenant, Role: identity.Signatory}, "/app/" + demoTenant, http.StatusOK},
+		{identity.Membership{Role: identity.Support}, "/ops", http.StatusOK},
+		{identity.Membership{Tenant: demoTenant, Role: identity.Developer}, "/app/" + demoTenant, http.StatusForbidden},
+		{identity.Membership{Role: identity.Auditor}, "/ops", http.StatusForbidden},
+		{identity.Membership{Tenant: b.another().ID, Role: identity.Owner}, "/app/" + demoTenant, http.StatusNotFound},
+	} {
+		email := strings.ToLower(string(tt.role.Role)) + "-of-" + tt.role.Tenant + "@example.com"
+		b.become(email, tt.role)
+		here := tt.base + "/payments/" + id
+		if tt.status != http.StatusNotFound {
+			p := b.want(http.StatusOK, here)
+			if strings.Contains(p.text, number) || strings.Contains(p.text, "Show the whole number") != (tt.status == http.StatusOK) {
+				t.Errorf("%s: %s", email, p.text)
+			}
+		}
+		if p := b.post(tt.status, here+"/number"); strings.Contains(p.text, number) != (tt.status == http.StatusOK) {
+			t.Errorf("%s: %s", email, p.text)
+		}
+		entries, err := b.audit.List(t.Context(), audit.Filter{Action: "number.reveal", Subject: id, Actor: email})
+		if err != nil || (len(entries) == 1) != (tt.status == http.StatusOK) {
+			t.Errorf("%s: %+v, %v", email, entries, err)
+		}
 	}
 }

@@ -154,6 +154,26 @@ func replay(v *visit) (answer, error) {
 	return answer{to: strings.TrimSuffix(v.r.URL.Path, "/webhooks/"+event+"/replay")}, nil
 }
 
+// revealNumber shows the whole number and the name of a payment, after it is written down that they are shown.
+func revealNumber(v *visit) (answer, error) {
+	p, err := v.payment()
+	if err != nil {
+		return answer{}, err
+	}
+	v.formPage = v.base() + "/payments/" + p.ID
+	if err := v.console.Audit.Record(v.ctx, audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "number.reveal", Tenant: p.Tenant, Subject: p.ID}); err != nil {
+		return answer{}, err
+	}
+	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "not known"))}, {Name: "Amount", Value: page.Money(p.Amount)}}
+	title := "Number of " + strings.ToLower(kindWords[p.Kind]) + " " + p.Reference
+	return answer{title: title, body: secretBody(title, "That you saw it is in the audit log.", facts, v.formPage)}, nil
+}
+
+// mayReveal says that the visitor sees a masked number, and may see the whole one.
+func (s story) mayReveal(v *visit) bool {
+	return s.payment.Account != "" && !v.can(seeNumbers) && v.can(identity.RevealNumbers) && !v.viewing
+}
+
 // asked says how often the provider was asked for the status.
 func (s story) asked() int {
 	n := 0

@@ -77,6 +77,7 @@ const (
 	ReadPayments   Permission = "payments.read"
 	ExportPayments Permission = "payments.export"
 	ReadNumbers    Permission = "numbers.read"
+	RevealNumbers  Permission = "numbers.reveal"
 	ReadExchanges  Permission = "exchanges.read"
 	ReadTransfers  Permission = "transfers.read"
 	ReadWebhooks   Permission = "webhooks.read"
@@ -144,6 +145,9 @@ var policy = []Grant{
 	{ReadNumbers, "see whole phone and account numbers, texts and the bodies of webhooks",
 		[]Role{Owner, Admin, Marketing},
 		[]Role{Owner, Operations, Approver, Compliance}},
+	{RevealNumbers, "see the whole number and the name of one payment; that it was shown is in the audit log",
+		[]Role{Owner, Admin, Finance, Signatory, Support},
+		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support}},
 	{ReadExchanges, "see what was said to providers and what they answered",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
