@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/requestlog"
@@ -71,7 +72,15 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	}
 	b.clock.Advance(time.Minute)
 	b.post(http.StatusGone, act+"/reveal")
-	b.want(http.StatusOK, app+"/access", "till 4", "active")
+	b.want(http.StatusOK, app+"/access", "till 4", "active", "owner@adom.example")
+	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, _, err := b.identity.SetRole(tx, "owner@adom.example", identity.Membership{Tenant: shop.ID})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.as(admin)
+	b.want(http.StatusOK, app+"/access", "owner@adom.example, who has no role here any more")
 	revoked := b.ordered(app + "/keys/" + caller.KeyID + "/revoke")
 	b.want(http.StatusOK, revoked, "Done")
 	b.clock.Advance(access.Freshness)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 
 	"github.com/a-h/templ"
 
@@ -18,7 +19,7 @@ import (
 const shownAddresses = 10
 
 var (
-	keyColumns     = []page.Column{{Name: "Key"}, {Name: "State"}, {Name: "Whose", Minor: true}, {Name: "Scopes"}, {Name: "Made", Minor: true}, {Name: ""}}
+	keyColumns     = []page.Column{{Name: "Key"}, {Name: "State"}, {Name: "Whose", Minor: true}, {Name: "Scopes"}, {Name: "Made by", Minor: true}, {Name: "Made", Minor: true}, {Name: ""}}
 	addressColumns = []page.Column{{Name: "Address"}, {Name: "Refused"}, {Name: ""}}
 	senderColumns  = []page.Column{{Name: "Name"}, {Name: "Customer"}, {Name: "For"}, {Name: "Comes near", Minor: true}, {Name: "Asked", Minor: true}, {Name: ""}}
 )
@@ -55,8 +56,12 @@ func accessPage(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	makers, err := v.makers(t, keys)
+	if err != nil {
+		return answer{}, err
+	}
 	for i := len(keys) - 1; i >= 0; i-- {
-		a.keys = append(a.keys, v.keyRow(a.base, keys[i]))
+		a.keys = append(a.keys, v.keyRow(a.base, keys[i], makers[keys[i].Maker]))
 	}
 	list, err := v.console.Access.PayoutIPs(v.ctx, t.ID)
 	if err != nil {
@@ -72,7 +77,38 @@ func accessPage(v *visit) (answer, error) {
 	return answer{title: "Keys and settings", body: accessBody(t, a)}, err
 }
 
-func (v *visit) keyRow(base string, k access.Key) page.Row {
+// makers names the people who made keys of an account, and have seen their texts, by their ids. One who has no role there any
+// more is called so: their keys are to be replaced.
+func (v *visit) makers(t tenant.Tenant, keys []access.Key) (map[string]string, error) {
+	names := map[string]string{"": "not known"}
+	for _, k := range keys {
+		if names[k.Maker] != "" {
+			continue
+		}
+		list, err := v.console.Identity.Members(v.ctx, "", k.Maker, 1)
+		if err != nil {
+			return nil, err
+		}
+		names[k.Maker] = "not known"
+		if len(list) == 0 {
+			continue
+		}
+		has := func(place string) bool {
+			return list[0].DisabledAt.IsZero() && slices.ContainsFunc(list[0].Memberships, func(m identity.Membership) bool { return m.Tenant == place })
+		}
+		switch {
+		case has(t.ID), has(identity.Installation) && v.route.Site == operators:
+			names[k.Maker] = list[0].Email
+		case has(identity.Installation):
+			names[k.Maker] = "the operator"
+		default:
+			names[k.Maker] = list[0].Email + ", who has no role here any more"
+		}
+	}
+	return names, nil
+}
+
+func (v *visit) keyRow(base string, k access.Key, maker string) page.Row {
 	state := k.State(v.console.Clock.Now())
 	tone, do := page.Declined, page.Text("")
 	if state == "active" {
@@ -82,7 +118,7 @@ func (v *visit) keyRow(base string, k access.Key) page.Row {
 			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/daily", "Limit"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
 		}
 	}
-	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(k.Member), page.Text(scopeText(k.Scopes)), page.Time(k.CreatedAt), do}}
+	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(k.Member), page.Text(scopeText(k.Scopes)), page.Text(maker), page.Time(k.CreatedAt), do}}
 }
 
 // refusedAddresses are the addresses whose payouts were refused of late because they are not listed.
