@@ -160,7 +160,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
-	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Development: !a.production})
+	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
 	// The adapters report their exchanges to the table that is made of them.
 	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })
@@ -280,10 +280,10 @@ func (a *App) prune(ctx context.Context) error {
 	if err := a.enquiries.Prune(ctx); err != nil {
 		return err
 	}
-	if err := a.requests.Prune(ctx); err != nil {
+	if err := a.requests.Prune(ctx, a.cfg.Keep.Requests); err != nil {
 		return err
 	}
-	_, err := a.routes.Prune(ctx, a.clock.Now().Add(-keepExchanges))
+	_, err := a.routes.Prune(ctx, a.clock.Now().Add(-cmp.Or(a.cfg.Keep.Exchanges, keepExchanges)))
 	return err
 }
 

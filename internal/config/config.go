@@ -69,11 +69,12 @@ type Server struct {
 	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz says draining, and answers close their connections, before the server takes no more requests; behind a load balancer, longer than it takes to notice. When not set: 10s in production, none in development."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 
-	Quotas Quotas `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
-	OTPTap OTPTap `embed:"" prefix:"otp-tap-" envprefix:"MAKOLA_OTP_TAP_"`
-	MTN    MTN    `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
-	Hubtel Hubtel `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
-	SMPP   SMPP   `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
+	Quotas Quotas    `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
+	Keep   Retention `embed:"" prefix:"keep-" envprefix:"MAKOLA_KEEP_"`
+	OTPTap OTPTap    `embed:"" prefix:"otp-tap-" envprefix:"MAKOLA_OTP_TAP_"`
+	MTN    MTN       `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
+	Hubtel Hubtel    `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
+	SMPP   SMPP      `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 
 	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
 	// never from a flag, where other users of the machine could read it.

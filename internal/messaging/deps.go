@@ -48,6 +48,10 @@ type Deps struct {
 	// Validity is how long operators try to deliver a campaign's message; 0 sets no end. A one-time password is tried
 	// until it expires.
 	Validity time.Duration
+	// KeepOTPs is how long the row of a one-time password stays after it expired; 0 is 7 days.
+	KeepOTPs time.Duration
+	// KeepTexts is how long the text of a campaign that is over stays; 0 is for ever.
+	KeepTexts time.Duration
 	// Quotas bound what one tenant stores; a member of 0 is no bound.
 	Quotas config.Quotas
 	// OTPTap closes ranges of numbers to which too few one-time passwords are verified; Sends of 0: never.

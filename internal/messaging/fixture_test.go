@@ -212,7 +212,7 @@ func (h *fixture) start() {
 
 // retention is the sweep of the node.
 func (h *fixture) retention() *retention {
-	return &retention{db: h.d, clock: h.clock, receipts: h.receipts}
+	return &retention{otps: otpsKept, db: h.d, clock: h.clock, receipts: h.receipts}
 }
 
 // open makes a node with a tenant that has credits and an approved sender ID.

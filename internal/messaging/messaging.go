@@ -37,6 +37,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -102,7 +103,7 @@ func New(d Deps) *Messaging {
 	m.delivery = newDelivery(d, m.otp, m.receipts, m.metrics)
 	m.admissions = newAdmissionLane(d, m.delivery, m.metrics)
 	m.register()
-	swept := &retention{db: d.DB, clock: d.Clock, receipts: m.receipts}
+	swept := &retention{otps: cmp.Or(d.KeepOTPs, otpsKept), texts: d.KeepTexts, db: d.DB, clock: d.Clock, receipts: m.receipts}
 	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
 	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.matchRecentReceipts)
 	return m

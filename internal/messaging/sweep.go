@@ -27,6 +27,8 @@ const (
 	(SELECT upstream_id, id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2)`
 	sweepOTPs = `DELETE FROM otps WHERE (tenant, id) IN
 	(SELECT tenant, id FROM otps WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`
+	sweepTexts = `UPDATE campaigns SET message = '' WHERE (tenant, id) IN
+	(SELECT tenant, id FROM campaigns WHERE message <> '' AND status <> 'active' AND left_over = 0 AND created_at < $1 ORDER BY created_at LIMIT $2)`
 	sweepTaps = `DELETE FROM otp_taps WHERE (tenant, prefix) IN
 	(SELECT tenant, prefix FROM otp_taps WHERE closed_until < $1 AND began < $1 ORDER BY closed_until LIMIT $2)`
 	sweepCounts = `DELETE FROM otp_counters WHERE window_start < $1 AND (tenant, msisdn, name) IN
@@ -38,6 +40,8 @@ type retention struct {
 	db       *db.DB
 	clock    *clock.Clock
 	receipts *receiptBook
+	otps     time.Duration // that they are kept after they expired
+	texts    time.Duration // that those of campaigns are kept; 0: for ever
 }
 
 // sweep deletes rows that are too old, matches orphan receipts, and refunds unknown messages without one.
@@ -65,10 +69,15 @@ func (r *retention) sweep(ctx context.Context) error {
 	if err := r.dropOldKeys(ctx, now.Add(-idempotency.Window)); err != nil {
 		return err
 	}
+	if r.texts > 0 {
+		if err := r.drop(ctx, sweepTexts, now.Add(-r.texts)); err != nil {
+			return err
+		}
+	}
 	for _, s := range []struct {
 		sql  string
 		keep time.Duration
-	}{{sweepStaged, stagedFor}, {sweepEarly, earlyAfter}, {sweepOTPs, otpsKept}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
+	}{{sweepStaged, stagedFor}, {sweepEarly, earlyAfter}, {sweepOTPs, r.otps}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
 		if err := r.drop(ctx, s.sql, now.Add(-s.keep)); err != nil {
 			return err
 		}

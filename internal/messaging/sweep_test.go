@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -67,6 +68,56 @@ func TestASweepRemovesOldRowsInSmallSets(t *testing.T) {
 			if left != fresh {
 				t.Errorf("%s: %d rows are left, expected %d", s.table, left, fresh)
 			}
+		}
+	})
+}
+
+// The text of a campaign that is over goes after its time, and nothing else of it; one that is under way keeps its text.
+func TestTextsOfCampaignsThatAreOverAreForgottenAfterTheirTime(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{sleep: true})
+		insert := func(id, status string, left int64, at time.Time) {
+			h.write(func(tx *db.Tx) error {
+				_, err := tx.Exec(`INSERT INTO campaigns (tenant, id, mode, kind, sender_id, sender, message, encoding, segments, credits, recipients, invalid, excluded, status,
+					access_key, idempotency_key, idempotency_hash, created_at, numbers, turn, marked_at, left_over, refunded)
+					VALUES ('a tenant', $1, 'live', 'campaign', '', 'ADOM', 'the text', 'GSM-7', 1, 1, 1, 0, 0, $2, '', '', '', $3, '', 0, 0, $4, 0)`, id, status, at, left)
+				return err
+			})
+		}
+		now, keep := h.clock.Now(), 48*time.Hour
+		insert("old", "done", 0, now.Add(-keep-time.Second))
+		insert("stopped", "stopped", 0, now.Add(-keep-time.Second))
+		insert("new", "done", 0, now.Add(-keep+time.Second))
+		insert("active", "active", 1, now.Add(-keep-time.Second))
+		insert("ending", "stopped", 1, now.Add(-keep-time.Second))
+		texts := func() (list map[string]string) {
+			list = map[string]string{}
+			if err := d.Read(t.Context(), func(tx *db.Tx) error {
+				return tx.Query(`SELECT id, message FROM campaigns WHERE tenant = 'a tenant'`, nil, func(r *db.Row) error {
+					var id, text string
+					err := r.Scan(&id, &text)
+					list[id] = text
+					return err
+				})
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		sweep := h.retention()
+		if err := sweep.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(); got["old"] != "the text" {
+			t.Errorf("without a setting texts stay: %v", got)
+		}
+		sweep.texts = keep
+		if err := sweep.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"old": "", "stopped": "", "new": "the text", "active": "the text", "ending": "the text"}
+		if got := texts(); !maps.Equal(got, want) {
+			t.Errorf("texts are %v, want %v", got, want)
 		}
 	})
 }

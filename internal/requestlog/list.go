@@ -1,6 +1,7 @@
 package requestlog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -135,9 +136,9 @@ const (
 	lastKept = `SELECT id FROM refused_requests WHERE tenant = $1 ORDER BY id DESC LIMIT 1 OFFSET $2`
 )
 
-// Prune removes what is older than KeepFor, and of each tenant what is more than KeepOfTenant, in small transactions.
-func (l *Log) Prune(ctx context.Context) error {
-	before := l.clock.Now().Add(-KeepFor)
+// Prune removes what is older than keep (0: KeepFor), and of each tenant what is more than KeepOfTenant, in small transactions.
+func (l *Log) Prune(ctx context.Context, keep time.Duration) error {
+	before := l.clock.Now().Add(-cmp.Or(keep, KeepFor))
 	if err := l.remove(ctx, pruneOld, before, pruneAtOnce); err != nil {
 		return err
 	}

@@ -217,7 +217,7 @@ func TestRequestsAreForgottenAfterThirtyDays(t *testing.T) {
 		r.refused("ama", "req_new")
 		r.list(Filter{})
 		for range 2 {
-			if err := r.Prune(r.t.Context()); err != nil {
+			if err := r.Prune(r.t.Context(), 0); err != nil {
 				r.t.Fatal(err)
 			}
 			r.c.Advance(time.Second)
@@ -241,7 +241,7 @@ func TestATenantKeepsItsNewestTenThousand(t *testing.T) {
 			}
 		}
 		r.list(Filter{Limit: 1})
-		if err := r.Prune(r.t.Context()); err != nil {
+		if err := r.Prune(r.t.Context(), 0); err != nil {
 			r.t.Fatal(err)
 		}
 		var rows int

@@ -17,6 +17,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -68,6 +69,7 @@ type Options struct {
 	Secret      config.Secret  // the master key, under which the secrets of tenants are stored
 	Development bool           // this machine may be called, also without TLS
 	Workers     int            // deliveries at once in all; default 256
+	Keep        time.Duration  // an event after its end; default Kept
 	Timeout     time.Duration  // of one attempt; default 15 s
 	RootCAs     *x509.CertPool // nil: the system's
 }
@@ -129,7 +131,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 		Run: w.deliver,
 	})
 	q.Periodic("webhook-prune", pruneEvery, func(ctx context.Context) error {
-		_, err := w.Prune(ctx, w.clock.Now().Add(-Kept))
+		_, err := w.Prune(ctx, w.clock.Now().Add(-cmp.Or(o.Keep, Kept)))
 		return err
 	})
 	return w
