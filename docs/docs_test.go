@@ -83,6 +83,7 @@ var printed = map[string]struct {
 	"given flags":      {"docs/operations.md", printGivenFlags},
 	"commands":         {"docs/operations.md", printCommands},
 	"metrics":          {"docs/operations.md", printMetrics},
+	"alerts":           {"docs/operations.md", printAlerts},
 	"exit codes":       {"docs/operations.md", printExitCodes},
 	"production needs": {"docs/operations.md", printProduction},
 
@@ -430,8 +431,8 @@ var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "([^"]*)",
 // fixed finds the names of the labels whose values are fixed.
 var fixed = regexp.MustCompile(`(\w+)="`)
 
-// measured lists the metrics of a running server by name: help and labels.
-func measured(t *testing.T) map[string][2]string {
+// serving runs a server.
+func serving(t *testing.T, fn func(a *app.App)) {
 	t.Helper()
 	a, err := app.Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true,
 		Connections: 4, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}, app.Options{})
@@ -443,11 +444,17 @@ func measured(t *testing.T) map[string][2]string {
 			t.Error(err)
 		}
 	}()
-	descriptions := make(chan *prometheus.Desc)
-	go func() {
+	fn(a)
+}
+
+// measured lists the metrics of a running server by name: help and labels.
+func measured(t *testing.T) map[string][2]string {
+	t.Helper()
+	descriptions := make(chan *prometheus.Desc, 1000)
+	serving(t, func(a *app.App) {
 		a.Metrics().Describe(descriptions)
 		close(descriptions)
-	}()
+	})
 	found := map[string][2]string{}
 	for d := range descriptions {
 		if !strings.HasPrefix(d.String(), `Desc{fqName: "makola_`) {

@@ -48,8 +48,8 @@ slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|Tes
 # What measures its own time runs alone.
 timed='^TestAPrimaryThatHangs$'
 
-# What needs languages that a machine with Go alone lacks; the gate installs them.
-languages='^TestSamplesInEveryLanguageVerifySignatures$'
+# What needs languages and tools that a machine with Go alone lacks; the gate installs them.
+languages='^(TestSamplesInEveryLanguageVerifySignatures|TestAlertRulesFireWhenTheyShouldAndOnlyThen)$'
 
 case " $* " in *" -short "*)
 	step "tests on SQLite alone"
@@ -67,9 +67,10 @@ MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)
 export MAKOLA_TEST_POSTGRES
 echo "$MAKOLA_TEST_POSTGRES"
 
-step "languages of the samples, and haproxy"
+step "languages of the samples, haproxy and promtool"
 scripts/languages.sh
 scripts/haproxy.sh
+scripts/promtool.sh
 
 step "Chromium"
 MAKOLA_TEST_CHROMIUM=$(scripts/chromium.sh)
