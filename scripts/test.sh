@@ -67,9 +67,9 @@ MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)
 export MAKOLA_TEST_POSTGRES
 echo "$MAKOLA_TEST_POSTGRES"
 
-step "languages of the samples, haproxy and promtool"
+step "languages of the samples, proxies and promtool"
 scripts/languages.sh
-scripts/haproxy.sh
+scripts/proxies.sh
 scripts/promtool.sh
 
 step "Chromium"

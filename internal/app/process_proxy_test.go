@@ -32,34 +32,52 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// startProxy starts haproxy with deploy/haproxy.cfg before two nodes, and gives its address.
-func startProxy(t *testing.T, one, two string) (address string) {
+// A proxy is a program before several nodes, with its file under deploy.
+type proxy struct {
+	program, file string
+	args          func(file string) []string
+}
+
+var proxies = []proxy{
+	{"haproxy", "haproxy.cfg", func(file string) []string { return []string{"-db", "-f", file} }},
+	{"nginx", "nginx.conf", func(file string) []string {
+		return []string{"-c", file, "-p", filepath.Dir(file), "-e", "stderr", "-g", "daemon off;"}
+	}},
+}
+
+// start starts the proxy before two nodes, and gives its address.
+func (p proxy) start(t *testing.T, one, two string) (address string) {
 	t.Helper()
-	program, err := exec.LookPath("haproxy")
+	program, err := exec.LookPath(p.program)
 	if err != nil {
-		t.Fatal("haproxy is not here; scripts/haproxy.sh gets it")
+		t.Fatalf("%s is not here; scripts/proxies.sh gets it", p.program)
 	}
-	text, err := os.ReadFile("../../deploy/haproxy.cfg")
+	text, err := os.ReadFile("../../deploy/" + p.file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := t.TempDir()
 	address = freeAddress(t)
-	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	filled := strings.NewReplacer("{bind}", address, "{one}", one, "{two}", two).Replace(string(text))
+	file := filepath.Join(folder, p.file)
+	filled := strings.NewReplacer("{bind}", address, "{one}", one, "{two}", two, "{folder}", folder).Replace(string(text))
+	if os.Getuid() == 0 && p.program == "nginx" { // its workers are nobody, who may not write into the folder
+		filled = "user root;\n" + filled
+	}
 	if err := os.WriteFile(file, []byte(filled), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	said := &tail{}
-	run := exec.Command(program, "-db", "-f", file)
+	run := exec.Command(program, p.args(file)...)
 	run.Stdout, run.Stderr = said, said
+	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = run.Process.Kill()
+		_ = syscall.Kill(-run.Process.Pid, syscall.SIGKILL) // with its workers
 		_ = run.Wait()
 		if t.Failed() {
-			t.Logf("haproxy printed:\n%s", said)
+			t.Logf("%s printed:\n%s", p.program, said)
 		}
 	})
 	return address
@@ -76,10 +94,19 @@ func (s *slowest) p99() time.Duration {
 	return p99(all)
 }
 
-// Two nodes behind haproxy are stopped and started one after the other, under payouts of clients that keep their connections: no
+// Two nodes behind a proxy are stopped and started one after the other, under payouts of clients that keep their connections: no
 // request fails, and each payout is paid once.
 func TestStoppedBehindAProxyLosesNoRequest(t *testing.T) {
 	t.Parallel()
+	for _, p := range proxies {
+		t.Run(p.program, func(t *testing.T) {
+			t.Parallel()
+			stoppedBehind(t, p)
+		})
+	}
+}
+
+func stoppedBehind(t *testing.T, before proxy) {
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	addresses := []string{freeAddress(t), freeAddress(t)}
 	serve := func(n int) *process {
@@ -89,7 +116,7 @@ func TestStoppedBehindAProxyLosesNoRequest(t *testing.T) {
 	first := nodes[0].ready
 	where.command(t, "wallet", "fund", first.TenantID, "100000.00", "--reason", "load", "--reference", "load")
 	opening := balance(t, newClient(first.APIURL, first.APIKey))
-	proxy := newClient("http://"+startProxy(t, addresses[0], addresses[1])+"/api/v1", first.APIKey)
+	proxy := newClient("http://"+before.start(t, addresses[0], addresses[1])+"/api/v1", first.APIKey)
 	clocktest.Await(t, "the proxy to serve", func() bool {
 		a, err := proxy.call(http.MethodGet, "/account-api/balance", nil)
 		return err == nil && a.status == http.StatusOK
