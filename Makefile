@@ -20,6 +20,18 @@ run: ## Start Makola in development mode with its simulator.
 build: ## Build bin/makola, with the profile of a busy server.
 	$(GO) build -trimpath -pgo=cmd/makola/makola.pgo -ldflags "-s -w -X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
 
+.PHONY: deb
+deb: build ## Pack bin/makola as a Debian package in build/.
+	@mkdir -p build && scripts/deb.sh bin/makola $(VERSION) build/makola.deb
+
+.PHONY: image
+image: ## Build the image makola:VERSION from scratch, with docker or buildah.
+	@scripts/image.sh $(VERSION)
+
+.PHONY: sbom
+sbom: ## Write what the program is made of to build/sbom.json (CycloneDX).
+	@mkdir -p build && $(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 app -json -main cmd/makola -output build/sbom.json . && echo build/sbom.json
+
 .PHONY: test
 test: ## The gate: formatting, vet, tidy, every test on SQLite and PostgreSQL with the race detector.
 	@scripts/test.sh -race

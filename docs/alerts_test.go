@@ -190,7 +190,7 @@ func TestAlertsAndTheDashboardNameMetricsThatThereAre(t *testing.T) {
 func TestAlertRulesFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Fatal("promtool is not here; scripts/promtool.sh gets it")
+		t.Fatal("promtool is not here; scripts/tools.sh gets it")
 	}
 	rules, err := filepath.Abs(filepath.Join(root, "deploy/alerts.yml"))
 	if err != nil {

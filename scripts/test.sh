@@ -43,7 +43,7 @@ go vet -tags mutate ./internal/app
 
 # What is too slow under the race detector: a browser, every wrong input to every page, the built program killed under load, and a lost COMMIT at every
 # step of a delivery or an act, random lives of payments. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$'
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestADebIs.*|TestTheImage.*|TestInterrupted.*|TestPaused.*|TestRevocation.*|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestEveryLostCommitOfADelivery|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$'
 
 # What measures its own time runs alone.
 timed='^TestAPrimaryThatHangs$'
@@ -67,10 +67,9 @@ MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)
 export MAKOLA_TEST_POSTGRES
 echo "$MAKOLA_TEST_POSTGRES"
 
-step "languages of the samples, proxies and promtool"
+step "languages of the samples, and what the tests of deploy/ run"
 scripts/languages.sh
-scripts/proxies.sh
-scripts/promtool.sh
+scripts/tools.sh
 
 step "Chromium"
 MAKOLA_TEST_CHROMIUM=$(scripts/chromium.sh)

@@ -50,7 +50,7 @@ func (p proxy) start(t *testing.T, one, two string) (address string) {
 	t.Helper()
 	program, err := exec.LookPath(p.program)
 	if err != nil {
-		t.Fatalf("%s is not here; scripts/proxies.sh gets it", p.program)
+		t.Fatalf("%s is not here; scripts/tools.sh gets it", p.program)
 	}
 	text, err := os.ReadFile("../../deploy/" + p.file)
 	if err != nil {

@@ -8,7 +8,7 @@
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
 // flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
-// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate.go, otp.go,
+// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, health.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate.go, otp.go,
 // payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
 // webhooks.go.
 package cli
@@ -36,6 +36,7 @@ type commands struct {
 	Sim      simCommand      `cmd:"" help:"Run the simulator alone."`
 	Sample   sampleCommand   `cmd:"" help:"Make a data folder with months of plausible history, to look at with makola serve."`
 	Doctor   doctorCommand   `cmd:"" help:"Look for what is wrong with this installation, with the server's settings; changes nothing. Fails when a check does."`
+	Health   healthCommand   `cmd:"" help:"Ask the server of this machine whether it takes requests, for health checks; fails where it does not."`
 	Version  versionCommand  `cmd:"" help:"Print the version, the commit, Go's version and the schema; so does --version."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command, as --help does."`
 	Complete completeCommand `cmd:"" hidden:"" help:"What a shell asks to complete a line."`
