@@ -15,6 +15,9 @@ put 0600 "$here/deploy/deb/makola.env" etc/makola/makola.env
 for name in alerts.yml dashboard.json haproxy.cfg nginx.conf; do
 	put 0644 "$here/deploy/$name" "usr/share/doc/makola/$name"
 done
+gzip -9n <"$here/deploy/makola.1" >"$tree/makola.1.gz"
+put 0644 "$tree/makola.1.gz" usr/share/man/man1/makola.1.gz
+rm "$tree/makola.1.gz"
 put 0644 "$here/docs/operations.md" usr/share/doc/makola/operations.md
 put 0644 "$here/CHANGELOG.md" usr/share/doc/makola/changelog.md
 put 0644 "$here/LICENSE" usr/share/doc/makola/copyright

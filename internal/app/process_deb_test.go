@@ -57,7 +57,7 @@ func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
 	if len(key) != 64 {
 		t.Errorf("the master key has %d characters", len(key))
 	}
-	for name, mode := range map[string]os.FileMode{"etc/makola": 0o700, "etc/makola/master.key": 0o600, "etc/makola/makola.env": 0o600, "usr/bin/makola": 0o755, "lib/systemd/system/makola.service": 0o644} {
+	for name, mode := range map[string]os.FileMode{"etc/makola": 0o700, "etc/makola/master.key": 0o600, "etc/makola/makola.env": 0o600, "usr/bin/makola": 0o755, "lib/systemd/system/makola.service": 0o644, "usr/share/man/man1/makola.1.gz": 0o644} {
 		if info, err := os.Stat(at(name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
