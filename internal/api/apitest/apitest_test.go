@@ -12,7 +12,7 @@ import (
 // samples are good values by kind.
 var samples = map[string]string{
 	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "wanted": `"order-20260001"`, "email": `"ama@shop.example"`, "url": `"https://shop.example/hook"`,
-	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`, "cursor": `"1:x"`,
+	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`, "cursor": `"1:x"`, "day": `"2026-01-31"`,
 	"request": `"00000000-0000-0000-0000-000000000000"`, "code": `"1234"`, "message": `"Your order is ready"`, "otp": `"Your code is <%otp_code%>"`, "sender": `"AdomStores"`,
 	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "number": "5",
 }
