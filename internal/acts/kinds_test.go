@@ -252,6 +252,19 @@ func (f *fixture) deadLetter() string {
 	return id
 }
 
+// bank is the sort code of a bank of the catalogue.
+func (f *fixture) bank() string {
+	f.t.Helper()
+	if err := f.routes.Seed(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	all, err := f.routes.Catalogue(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all.Banks[0].Code
+}
+
 // operationExamples are those of kinds about prices, providers and what is under way.
 func operationExamples() map[string]example {
 	return map[string]example{
@@ -266,6 +279,15 @@ func operationExamples() map[string]example {
 		}},
 		KindRoute: {ask: func(x *examples, id string) (approval.Act, error) {
 			return x.SetRoute(x.t.Context(), x.boss, id, route.Route{Tenant: x.tenant.ID, Mode: "live", Operation: route.DisburseWallet, Channel: "MTN", Providers: []string{"hubtel"}[:x.n%2]}, "their fees")
+		}},
+		KindCatalogue: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.BankEntry, Key: x.bank(), Edit: route.Edit{Name: fmt.Sprintf("Bank %d", x.n)}}, "it was renamed")
+		}},
+		KindBankCode: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.BankCodeEntry, Key: x.bank(), Provider: "hubtel", Value: fmt.Sprintf("3003%02d", x.n)}, "their list")
+		}},
+		KindPrefix: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
 		}},
 		KindRerun: {ask: func(x *examples, id string) (approval.Act, error) {
 			return x.Rerun(x.t.Context(), x.boss, id, x.deadLetter(), "the receiver is back")

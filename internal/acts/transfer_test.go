@@ -163,3 +163,29 @@ func TestADeadLetterIsGivenAnotherLifeAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// An entry of the catalogue that was changed since an act was made is not replaced by it: its maker saw another one.
+func TestACatalogueEntryIsNotReplacedByWhatSawAnotherOne(t *testing.T) {
+	each(t, func(f *fixture) {
+		change := func(code string) route.CatalogueChange {
+			return route.CatalogueChange{Kind: route.BankCodeEntry, Key: f.bank(), Provider: "hubtel", Value: code}
+		}
+		first, err := f.ChangeCatalogue(t.Context(), f.maker, newID(), change("300399"), "their list")
+		second, again := f.ChangeCatalogue(t.Context(), f.maker, newID(), change("300398"), "their list")
+		if done := f.checked(first, err); done.State != approval.Done {
+			t.Errorf("%s: %s", done.State, done.Note)
+		}
+		if done := f.checked(second, again); done.State != approval.Failed {
+			t.Errorf("what saw another code: %s", done.State)
+		}
+		if is, err := f.routes.EntryNow(t.Context(), change("")); is != "300399" || err != nil {
+			t.Errorf("the code is %q, %v", is, err)
+		}
+		if _, err := f.ChangeCatalogue(t.Context(), f.maker, newID(), route.CatalogueChange{Kind: route.BankEntry, Key: "nowhere", Edit: route.Edit{Name: "X"}}, "x"); !problem.Is(err, problem.NotFound) {
+			t.Error(err)
+		}
+		if _, err := f.ChangeCatalogue(t.Context(), f.maker, newID(), route.CatalogueChange{Kind: "colour", Key: "blue"}, "x"); !problem.Is(err, problem.Invalid) {
+			t.Error(err)
+		}
+	})
+}

@@ -270,6 +270,7 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		paid := w.stuck(t, id, "order-000000001").ID
 		other := w.object("tenant", "create", "Kejetia", "--mode", "live")["id"].(string)
 		w.owe(t, id, 300)
+		bank := w.list("catalogue", "list", "--kind", "bank")[0]["key"].(string)
 		h := produce(w)
 		h.acts.Messaging = w.messaging()
 		h.acts.Routes = route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), app.Providers(), nil)
@@ -283,6 +284,8 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 			{"payouts resolve " + paid + " --paid", acts.KindResolve},
 			{"wallet transfer " + id + " " + other + " 7 --reference t1", acts.KindTransfer},
 			{"wallet recover " + id, acts.KindRecover},
+			{"catalogue bank-code " + bank + " hubtel 300399", acts.KindBankCode},
+			{"catalogue set bank " + bank + " --name Renamed", acts.KindCatalogue},
 			{"providers route disburse_wallet MTN hubtel --tenant " + id, acts.KindRoute},
 		} {
 			args := append(strings.Fields(tt.line), "--reason", "by the statement", flag)

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -107,6 +109,9 @@ func (c *catalogueSet) Run(e *env) error {
 		if edit == (route.Edit{}) {
 			return problem.New(problem.Invalid, "nothing_to_change", "Give at least one of --id, --name and --status")
 		}
+		if o.by != nil {
+			return c.changeAsPerson(e, o, routes, route.CatalogueChange{Kind: route.CatalogueKind(c.Kind), Key: c.Key, Edit: edit}, c.Reason, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
+		}
 		was, err := o.entry(e, routes, c.Kind, c.Key)
 		if err != nil {
 			return err
@@ -142,6 +147,12 @@ func (o *opened) entry(e *env, routes *route.Table, kind, key string) (catalogue
 	return catalogueEntry{kind: kind, key: key}, err
 }
 
+// changeAsPerson asks for a change by the person of the token, and prints the entries that show it.
+func (c *common) changeAsPerson(e *env, o *opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
+	act, err := o.acts(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), change, reason)
+	return o.asked(e, c.Output, act, err, func(context.Context) error { return o.printCatalogue(e, routes, c.Output, show) })
+}
+
 type catalogueBankCode struct {
 	common
 	writing
@@ -155,6 +166,9 @@ type catalogueBankCode struct {
 func (c *catalogueBankCode) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
+		if o.by != nil {
+			return c.changeAsPerson(e, o, routes, route.CatalogueChange{Kind: route.BankCodeEntry, Key: c.Bank, Provider: c.Provider, Value: c.Code}, c.Reason, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
+		}
 		was, err := o.entry(e, routes, kindBank, c.Bank)
 		if err != nil {
 			return err
@@ -195,6 +209,10 @@ func (c *cataloguePrefix) Run(e *env) error {
 			network = known
 		}
 		routes := o.routes()
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
+			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.printPrefixes(e, routes) })
+		}
 		before, err := routes.Catalogue(e.ctx)
 		if err != nil {
 			return err
@@ -206,18 +224,23 @@ func (c *cataloguePrefix) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		all, err := routes.Catalogue(e.ctx)
-		if err != nil {
-			return err
-		}
-		prefixes := []string{}
-		for prefix := range all.Prefixes {
-			prefixes = append(prefixes, prefix)
-		}
-		slices.SortFunc(prefixes, strings.Compare)
-		return printAll(e.stdout, c.Output, []column[string]{
-			{"prefix", func(p string) any { return p }},
-			{"network", func(p string) any { return string(all.Prefixes[p]) }},
-		}, prefixes)
+		return c.printPrefixes(e, routes)
 	})
+}
+
+// printPrefixes prints whose network each range of numbers is.
+func (c *cataloguePrefix) printPrefixes(e *env, routes *route.Table) error {
+	all, err := routes.Catalogue(e.ctx)
+	if err != nil {
+		return err
+	}
+	prefixes := []string{}
+	for prefix := range all.Prefixes {
+		prefixes = append(prefixes, prefix)
+	}
+	slices.SortFunc(prefixes, strings.Compare)
+	return printAll(e.stdout, c.Output, []column[string]{
+		{"prefix", func(p string) any { return p }},
+		{"network", func(p string) any { return string(all.Prefixes[p]) }},
+	}, prefixes)
 }

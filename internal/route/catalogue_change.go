@@ -1,0 +1,79 @@
+package route
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+)
+
+// CatalogueKind is a sort of entry of the catalogues.
+type CatalogueKind string
+
+// The sorts.
+const (
+	NetworkEntry  CatalogueKind = "network"
+	ServiceEntry  CatalogueKind = "service"
+	BankEntry     CatalogueKind = "bank"
+	BankCodeEntry CatalogueKind = "bank_code" // a provider's own code of a bank
+	PrefixEntry   CatalogueKind = "prefix"    // the network of a range of numbers
+)
+
+// CatalogueChange is a change of one entry.
+type CatalogueChange struct {
+	Kind     CatalogueKind
+	Key      string // a network, a service, a bank's sort code or the first digits of local numbers
+	Provider string // of a BankCodeEntry
+	Value    string // of a BankCodeEntry the code, of a PrefixEntry the network; empty: none
+	Edit     Edit   // of the others
+}
+
+// entrySQL reads what stands in an entry, as one text.
+var entrySQL = map[CatalogueKind]string{
+	NetworkEntry:  `SELECT id || ', ' || name || ', ' || status FROM airtime_networks WHERE network = $1`,
+	ServiceEntry:  `SELECT id || ', ' || name || ', ' || status FROM data_services WHERE service = $1`,
+	BankEntry:     `SELECT id || ', ' || name || ', ' || status FROM banks WHERE code = $1`,
+	BankCodeEntry: `SELECT code FROM bank_codes WHERE bank = $1 AND provider = $2`,
+	PrefixEntry:   `SELECT network FROM number_prefixes WHERE prefix = $1`,
+}
+
+// EntryNow gives what stands in the entry that a change is about, from the database and not the cache; empty where nothing does.
+func (t *Table) EntryNow(ctx context.Context, c CatalogueChange) (text string, err error) {
+	err = t.db.Read(ctx, func(tx *db.Tx) error {
+		text, err = t.EntryIn(tx, c, "")
+		return err
+	})
+	return text, err
+}
+
+// EntryIn is EntryNow in a transaction; with a lock of " FOR UPDATE" the entry stays as it is until its end.
+func (t *Table) EntryIn(tx *db.Tx, c CatalogueChange, lock string) (text string, err error) {
+	sql, known := entrySQL[c.Kind]
+	if !known {
+		return "", problem.Field("kind", "is not one of the catalogues")
+	}
+	args := []any{c.Key}
+	if c.Kind == BankCodeEntry {
+		args = append(args, c.Provider)
+	}
+	_, err = tx.One(sql+lock, args, &text)
+	return text, err
+}
+
+// ChangeEntry changes an entry of the catalogues.
+func (t *Table) ChangeEntry(tx *db.Tx, c CatalogueChange) error {
+	switch c.Kind {
+	case NetworkEntry:
+		return t.EditNetwork(tx, msisdn.Network(c.Key), c.Edit)
+	case ServiceEntry:
+		return t.EditService(tx, c.Key, c.Edit)
+	case BankEntry:
+		return t.EditBank(tx, c.Key, c.Edit)
+	case BankCodeEntry:
+		return t.SetBankCode(tx, c.Key, c.Provider, c.Value)
+	case PrefixEntry:
+		return t.SetPrefix(tx, c.Key, msisdn.Network(c.Value))
+	}
+	return problem.Field("kind", "is not one of the catalogues")
+}
