@@ -9,7 +9,7 @@
 // Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
 // (unknown and contradicted payments), payout.go (payouts that wait for approval), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
 // webhooks), sender.go, people.go, fees.go, provider.go (pauses), route.go, catalogue.go, campaign.go, transfer.go (between two wallets, and
-// what is owed), job.go (dead letters).
+// what is owed), job.go (dead letters), reopen.go (closed ranges of numbers).
 package acts
 
 import (
@@ -90,6 +90,7 @@ func kinds() map[string]kind {
 		KindRefundCredits: creditsKind("Taking SMS credits back", -1, (*messaging.Messaging).TakeCredits),
 		KindFees:          feesKind(),
 		KindPause:         switchKind("Pausing a provider", false), KindResume: switchKind("Letting a paused provider go on", true),
+		KindCreateSender: createSenderKind(), KindReopen: reopenKind(),
 		KindRoute: routeKind(), KindRerun: rerunKind(),
 		KindCatalogue: catalogueKind("Changing the catalogue", false), KindBankCode: catalogueKind("Changing a provider's code of a bank", false), KindPrefix: catalogueKind("Changing whose numbers a range is", true),
 		KindTransfer: transferKind(), KindRecover: recoverKind(),

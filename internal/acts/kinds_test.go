@@ -176,7 +176,10 @@ func accountExamples() map[string]example {
 			return x.RotateSecret(x.t.Context(), x.boss, id, x.tenant.ID, "a laptop was lost")
 		}},
 		KindApproveSender: {ask: func(x *examples, id string) (approval.Act, error) { return x.review(id, senderid.Approved) }},
-		KindRejectSender:  {ask: func(x *examples, id string) (approval.Act, error) { return x.review(id, senderid.Rejected) }},
+		KindCreateSender: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.CreateSender(x.t.Context(), x.boss, id, senderid.Sender{Tenant: x.tenant.ID, ID: newID(), Name: fmt.Sprintf("OVER%d", x.n)}, "their old provider")
+		}},
+		KindRejectSender: {ask: func(x *examples, id string) (approval.Act, error) { return x.review(id, senderid.Rejected) }},
 	}
 }
 
@@ -265,6 +268,18 @@ func (f *fixture) bank() string {
 	return all.Banks[0].Code
 }
 
+// closedRange is a range of numbers that is closed to one-time passwords of the account.
+func (x *examples) closedRange() string {
+	x.t.Helper()
+	prefix := fmt.Sprintf("2332%04d", x.n)
+	x.tx(func(tx *db.Tx) error {
+		tx.Defer(`INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent, full_verified, closed_at, closed_until)
+			VALUES ($1, $2, 1, $3, 0, 0, 1, $3, 50, 1, $3, $4)`, 1, x.tenant.ID, prefix, x.clock.Now(), x.clock.Now().Add(24*time.Hour))
+		return nil
+	})
+	return prefix
+}
+
 // operationExamples are those of kinds about prices, providers and what is under way.
 func operationExamples() map[string]example {
 	return map[string]example{
@@ -288,6 +303,9 @@ func operationExamples() map[string]example {
 		}},
 		KindPrefix: {ask: func(x *examples, id string) (approval.Act, error) {
 			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
+		}},
+		KindReopen: {ask: func(x *examples, id string) (approval.Act, error) {
+			return x.ReopenRange(x.t.Context(), x.boss, id, x.tenant.ID, x.closedRange(), "it was a test of theirs")
 		}},
 		KindRerun: {ask: func(x *examples, id string) (approval.Act, error) {
 			return x.Rerun(x.t.Context(), x.boss, id, x.deadLetter(), "the receiver is back")

@@ -12,8 +12,9 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// The kinds of acts about sender IDs that wait for a review.
+// The kinds of acts about sender IDs: one that an operator brings over for a customer, and the review of those that wait.
 const (
+	KindCreateSender  = "sender.create"
 	KindApproveSender = "sender.approve"
 	KindRejectSender  = "sender.reject"
 )
@@ -45,6 +46,34 @@ func (a *Acts) ReviewSender(ctx context.Context, by approval.By, id, senderID st
 	}
 	sentence := fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID)
 	return a.make(ctx, by, draft{id: id, kind: kind, tenant: t.ID, reason: reason, sentence: sentence, payload: sender{t.ID, s.ID, s.Name}})
+}
+
+// broughtOver is the sender ID that its maker asked for. Its members and their order are what is hashed.
+type broughtOver struct {
+	Tenant      string `json:"tenant"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// CreateSender asks for an approved sender ID of a customer, with the id that its programs have (senderid.Store.Create).
+func (a *Acts) CreateSender(ctx context.Context, by approval.By, id string, s senderid.Sender, reason string) (approval.Act, error) {
+	if err := senderid.CheckName(s.Name); err != nil {
+		return approval.Act{}, err
+	}
+	t, err := a.Tenants.Get(ctx, s.Tenant)
+	if err != nil {
+		return approval.Act{}, err
+	}
+	sentence := fmt.Sprintf("Make the approved sender ID %q of %s (%s), with the id %s", s.Name, t.Name, t.ID, s.ID)
+	return a.make(ctx, by, draft{id: id, kind: KindCreateSender, tenant: t.ID, reason: reason, sentence: sentence, payload: broughtOver{t.ID, s.ID, s.Name, s.Description}})
+}
+
+func createSenderKind() kind {
+	return written("Making a sender ID for an account", approval.Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(a *Acts, tx *db.Tx, act approval.Act, p broughtOver) ([]audit.Change, error) {
+		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
+		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
+	})
 }
 
 func reviewKind(does string, to senderid.Status) kind {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -87,7 +88,17 @@ func (c *sendersCreate) Run(e *env) error {
 			return err
 		}
 		s := senderid.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
-		entry := audit.Entry{Action: "sender.create", Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
+		if o.by != nil {
+			act, err := o.acts(config.Secret{}).CreateSender(e.ctx, *o.by, newID(), s, c.Reason)
+			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
+				made, err := o.senders().Find(ctx, s.ID)
+				if err != nil {
+					return err
+				}
+				return o.printSender(e, c.Output, made)
+			})
+		}
+		entry := audit.Entry{Action: acts.KindCreateSender, Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
 		var made senderid.Sender
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
