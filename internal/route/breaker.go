@@ -41,16 +41,29 @@ type breakers struct {
 	// and has not published. nil in changed is closed.
 	read    map[breakerKey]breaker
 	changed map[breakerKey]*breaker
+	// readings counts readings of the table that began; newest is the one that read is of.
+	readings, newest uint64
 }
 
 func (b *breakers) init() {
 	b.failures, b.read, b.changed = map[breakerKey]int{}, map[breakerKey]breaker{}, map[breakerKey]*breaker{}
 }
 
-func (b *breakers) seen(read map[breakerKey]breaker) {
+// reading numbers a reading of the table that begins.
+func (b *breakers) reading() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.read = read
+	b.readings++
+	return b.readings
+}
+
+// seen takes what a reading found, unless one that began after it was sooner: it may have begun before a breaker was published.
+func (b *breakers) seen(reading uint64, read map[breakerKey]breaker) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if reading > b.newest {
+		b.newest, b.read = reading, read
+	}
 }
 
 // state gives the breaker as this node knows it; ours says that the table does

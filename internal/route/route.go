@@ -286,7 +286,7 @@ const (
 
 // loadSwitches reads the three small tables in one exchange.
 func (t *Table) loadSwitches(ctx context.Context) (*switches, error) {
-	s := &switches{}
+	s, reading := &switches{}, t.breakers.reading()
 	err := t.db.Read(ctx, func(tx *db.Tx) error {
 		*s = switches{routes: map[routeKey][]string{}, pauses: map[breakerKey]Pause{}, breakers: map[breakerKey]breaker{}}
 		return tx.Gather(
@@ -310,7 +310,7 @@ func (t *Table) loadSwitches(ctx context.Context) (*switches, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.breakers.seen(s.breakers)
+	t.breakers.seen(reading, s.breakers)
 	return s, nil
 }
 

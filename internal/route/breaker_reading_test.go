@@ -1,0 +1,20 @@
+package route
+
+import "testing"
+
+// A reading that began before a breaker was published, and ends after the one that has it, does not close the breaker again.
+func TestAReadingThatComesLateDoesNotCloseABreaker(t *testing.T) {
+	k := breakerKey{"test", "hubtel", Collect}
+	var b breakers
+	b.init()
+	before, after := b.reading(), b.reading()
+	b.seen(after, map[breakerKey]breaker{k: {}})
+	b.seen(before, map[breakerKey]breaker{})
+	if _, open, _ := b.state(k, b.read); !open {
+		t.Error("the breaker is closed")
+	}
+	b.seen(b.reading(), map[breakerKey]breaker{})
+	if _, open, _ := b.state(k, b.read); open {
+		t.Error("a later reading is not believed")
+	}
+}
