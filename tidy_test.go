@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"ledger":                {"db"},
 	"backup":                {"db", "jobs", "ledger"},
 	"recovery":              {"db"},
+	"relocation":            {"access", "audit", "db", "jobs"},
 	"requestlog":            {"db"},
 	"contacts":              {"db", "idempotency", "tenant"},
 	"senderid":              {"db", "idempotency", "tenant"},

@@ -153,6 +153,9 @@ func (a *Access) storedFingerprint(ctx context.Context) (stored string, err erro
 }
 
 func same(stored, ours string) error {
+	if err := refuseMarked(stored); err != nil {
+		return err
+	}
 	if !hmac.Equal([]byte(stored), []byte(ours)) {
 		return ErrWrongSecret
 	}

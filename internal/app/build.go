@@ -112,6 +112,11 @@ func (a *App) openDatabase(ctx context.Context) error {
 			return err
 		}
 	}
+	if !slices.ContainsFunc(pending, access.MakesMark) {
+		if err := access.New(d, a.clock).CheckMark(ctx); err != nil {
+			return err
+		}
+	}
 	if len(pending) == 0 {
 		return nil
 	}

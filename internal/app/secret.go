@@ -14,12 +14,15 @@ import (
 // secretFile is the development key's place in the data folder.
 const secretFile = "development.key"
 
+// DevelopmentKey is the file of the key that a development server on SQLite makes for itself in its data folder.
+func DevelopmentKey(folder string) string { return filepath.Join(folder, secretFile) }
+
 // DevelopmentSecret is the master key of a development server: a file in the data folder, or, for
 // development nodes that share a PostgreSQL, one that follows from the database's name. Production
 // never comes here. With create the file is made where there is none: only the server does that.
 func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	if s.Database == "" {
-		return config.SecretFile(filepath.Join(s.Data, secretFile), create)
+		return config.SecretFile(DevelopmentKey(s.Data), create)
 	}
 	name := s.Database
 	if u, err := url.Parse(s.Database); err == nil {

@@ -30,7 +30,7 @@ import (
 // reads are the commands that change nothing of an installation, or that are there for one without a server or without
 // people: whoever gives those owns the machine.
 var reads = map[string]string{
-	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up", "tenant": "list show", "people": "list", "acts": "list show",
+	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "tenant": "list show", "people": "list", "acts": "list show",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "find list stuck turned show references", "ledger": "check balance statement",
 	"audit": "list verify export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill", "jobs": "list dead depth",

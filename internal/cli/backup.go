@@ -43,7 +43,7 @@ type backupKey struct {
 // options are how a backup is taken apart.
 func (k backupKey) options(e *env) (backup.RestoreOptions, error) {
 	identities, err := backup.Identities(k.Identity)
-	return backup.RestoreOptions{Identities: identities, Clock: clock.Real(), Progress: progressOn(e.stderr)}, err
+	return backup.RestoreOptions{Identities: identities, Clock: clock.Real(), Progress: progressOn(e.stderr, megabytes)}, err
 }
 
 var backupColumns = []column[backup.Backup]{
@@ -76,7 +76,10 @@ func (c *backupCreate) Run(e *env) error {
 		return err
 	}
 	return c.unmigrated(e, func(d *db.DB) error {
-		progress := progressOn(e.stderr)
+		if err := unmarked(e.ctx, d); err != nil {
+			return err
+		}
+		progress := progressOn(e.stderr, megabytes)
 		made, err := backup.Create(e.ctx, d, db.Options{URL: c.Database, Path: c.SQLite()},
 			backup.CreateOptions{Folder: c.Folder, Recipients: recipients, Version: Version(), Clock: clock.Real(), Progress: progress})
 		progress("", 0, 0)

@@ -164,7 +164,7 @@ func TestBackupsThatCannotBeMade(t *testing.T) {
 func TestProgressIsOneLineThatGoesAway(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	show := progressLine(&out)
+	show := progressLine(&out, megabytes)
 	show("", 0, 0)
 	show("copying", 1_500_000, 3_000_000)
 	show("copying", 1_600_000, 3_000_000) // too soon
@@ -174,7 +174,7 @@ func TestProgressIsOneLineThatGoesAway(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	out.Reset()
-	progressOn(&out)("copying", 1, 2)
+	progressOn(&out, megabytes)("copying", 1, 2)
 	if out.Len() > 0 {
 		t.Errorf("where no terminal is: %q", out.String())
 	}

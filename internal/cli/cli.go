@@ -2,13 +2,13 @@
 // command is a struct whose members are its flags and whose Run does the work.
 // Commands open the database themselves, with the same packages and the same
 // guarded statements as the server, and work while it runs and while it does
-// not. Apart from serve and migrate up none of them changes the schema. What an
+// not. Apart from serve, migrate up and migrate copy none of them changes the schema. What an
 // operator does is written into the audit log in the same transaction.
 //
 // Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
 // flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
-// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, health.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate.go, otp.go,
+// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, health.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate*.go, otp.go,
 // payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
 // webhooks.go.
 package cli
@@ -43,7 +43,7 @@ type commands struct {
 
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 
-	Migrate   migrateCommands   `cmd:"" help:"The schema: status, up."`
+	Migrate   migrateCommands   `cmd:"" help:"The schema: status, up; copy moves to PostgreSQL."`
 	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
 	People    peopleCommands    `cmd:"" help:"People of the console: create, list, invite, role, disable, enable, reset."`
 	Acts      actsCommands      `cmd:"" help:"What people asked for that needs a second person: list, show."`

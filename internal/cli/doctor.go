@@ -265,6 +265,9 @@ func (d *doctor) installation(ctx context.Context, o *opened) {
 	case errors.Is(err, access.ErrWrongSecret):
 		d.fail("key of the database", "the database was made with another master key", "find the key that the servers use: without it references and secrets are lost")
 		d.secret = config.Secret{}
+	case problem.Is(err, problem.Forbidden):
+		d.fail("installation", problem.From(err).Message, "look at docs/operations.md, From SQLite to PostgreSQL")
+		d.secret = config.Secret{}
 	case err != nil:
 		d.fail("key of the database", err.Error(), "look at the database's log")
 	default:

@@ -12,6 +12,7 @@ import (
 type migrateCommands struct {
 	Status migrateStatus `cmd:"" help:"List the migrations and which of them the database has."`
 	Up     migrateUp     `cmd:"" help:"Apply what is missing."`
+	Copy   migrateCopy   `cmd:"" help:"Move a stopped installation from SQLite to an empty PostgreSQL database; run again, it goes on where it broke off."`
 }
 
 type migrateStatus struct{ common }

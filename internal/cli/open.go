@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,12 +94,24 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 		err = problem.New(problem.Unavailable, "migrations_pending",
 			fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
 	}
+	if err == nil {
+		err = unmarked(ctx, d)
+	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	o := assemble(d, clock.Real())
 	o.journal = audit.Journal{Folder: c.Data}
 	return o, nil
+}
+
+// unmarked refuses a database that an installation leaves or moves to. One without tables has no mark.
+func unmarked(ctx context.Context, d *db.DB) error {
+	pending, err := d.PendingMigrations(ctx)
+	if err != nil || slices.ContainsFunc(pending, access.MakesMark) {
+		return err
+	}
+	return access.New(d, clock.Real()).CheckMark(ctx)
 }
 
 // assemble puts together what commands use of a database.

@@ -13,12 +13,12 @@ import (
 const progressPause = 200 * time.Millisecond
 
 // progressOn shows on a terminal how far a long command is, in one line that an empty step removes. Elsewhere it shows
-// nothing.
-func progressOn(w io.Writer) func(step string, done, total int64) {
+// nothing. unit prints what is counted.
+func progressOn(w io.Writer, unit func(int64) string) func(step string, done, total int64) {
 	if !terminal(w) {
 		return func(string, int64, int64) {}
 	}
-	return progressLine(w)
+	return progressLine(w, unit)
 }
 
 // terminal says whether what is written or read is a terminal.
@@ -27,7 +27,7 @@ func terminal(stream any) bool {
 	return ok && isatty.IsTerminal(file.Fd())
 }
 
-func progressLine(w io.Writer) func(step string, done, total int64) {
+func progressLine(w io.Writer, unit func(int64) string) func(step string, done, total int64) {
 	const clear = "\r\x1b[K"
 	var last time.Time
 	return func(step string, done, total int64) {
@@ -38,9 +38,9 @@ func progressLine(w io.Writer) func(step string, done, total int64) {
 			last = time.Time{}
 		default:
 			last = time.Now()
-			fmt.Fprintf(w, "%s%s: %s", clear, step, megabytes(done))
+			fmt.Fprintf(w, "%s%s: %s", clear, step, unit(done))
 			if total > 0 {
-				fmt.Fprintf(w, " of %s (%d %%)", megabytes(total), min(100, 100*done/total))
+				fmt.Fprintf(w, " of %s (%d %%)", unit(total), min(100, 100*done/total))
 			}
 		}
 	}

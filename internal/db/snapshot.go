@@ -75,6 +75,12 @@ func (t *Tx) Tables() (names []string, err error) {
 	return names, err
 }
 
+// Any says whether a table has rows.
+func (t *Tx) Any(table string) (bool, error) {
+	var one int64
+	return t.One(`SELECT 1 FROM "`+strings.ReplaceAll(table, `"`, `""`)+`" LIMIT 1`, nil, &one)
+}
+
 // Count counts the rows of each table.
 func (t *Tx) Count(tables []string) (map[string]int64, error) {
 	counts := map[string]int64{}

@@ -1,0 +1,119 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// MarkState is what an installation's database is while the installation moves to another one. Stored; never renamed.
+type MarkState string
+
+// The states. A database that is no part of a move has none.
+const (
+	Claiming  MarkState = "claiming"  // the database that the installation will leave; nothing is copied yet
+	Moving    MarkState = "moving"    // the database that the installation leaves, for ever once the move is done
+	Copying   MarkState = "copying"   // the one that it moves to, until all is there
+	Abandoned MarkState = "abandoned" // one that it would have moved to
+)
+
+// Mark stands in the place of the master key's fingerprint while an installation moves. No server of any release starts on a
+// database with a mark: the mark is the fingerprint of no key. It keeps the fingerprint for the end of the move.
+type Mark struct {
+	State       MarkState // empty: no mark
+	Token       string    // of the move; the same in both databases
+	Fingerprint string    // of the master key; empty: no server was ever started on the database
+}
+
+func (m Mark) stored() string {
+	if m.State == "" {
+		return m.Fingerprint
+	}
+	return string(m.State) + ":" + m.Token + ":" + m.Fingerprint
+}
+
+func markOf(stored string) Mark {
+	parts := strings.Split(stored, ":")
+	if len(parts) != 3 {
+		return Mark{Fingerprint: stored}
+	}
+	return Mark{State: MarkState(parts[0]), Token: parts[1], Fingerprint: parts[2]}
+}
+
+// ReadMark reads the mark of a database.
+func ReadMark(tx *db.Tx) (Mark, error) {
+	var stored string
+	_, err := tx.One(selectFingerprint, nil, &stored)
+	return markOf(stored), err
+}
+
+const updateMark = `UPDATE installation SET fingerprint = $1 WHERE id = 1 AND fingerprint = $2`
+
+// ReplaceMark puts a mark in the place of another, which must be there: else nothing of the transaction happens, and it fails
+// with db.ErrGuard.
+func ReplaceMark(tx *db.Tx, from, to Mark) { tx.Defer(updateMark, 1, to.stored(), from.stored()) }
+
+// RequireMark is a transaction's guard: it fails with db.ErrGuard where the mark is not there, and keeps others from replacing
+// it until the transaction ends.
+func RequireMark(tx *db.Tx, m Mark) { ReplaceMark(tx, m, m) }
+
+// Installation is the row of the installation beside its mark.
+type Installation struct {
+	CreatedAt  int64 // microseconds
+	Production bool
+}
+
+const (
+	selectInstallation = `SELECT created_at, production FROM installation WHERE id = 1`
+	insertMarked       = `INSERT INTO installation (id, fingerprint, created_at, production) VALUES (1, $1, $2, $3)`
+)
+
+// ReadInstallation reads the row.
+func ReadInstallation(tx *db.Tx) (i Installation, err error) {
+	production := 0
+	_, err = tx.One(selectInstallation, nil, &i.CreatedAt, &production)
+	i.Production = production == 1
+	return i, err
+}
+
+// InsertMarked makes the row of a database that has none.
+func InsertMarked(tx *db.Tx, m Mark, i Installation) {
+	production := 0
+	if i.Production {
+		production = 1
+	}
+	tx.Defer(insertMarked, 1, m.stored(), i.CreatedAt, production)
+}
+
+// CheckMark refuses a database that is part of a move, or was left by one.
+func (a *Access) CheckMark(ctx context.Context) error {
+	stored, err := a.storedFingerprint(ctx)
+	if err != nil {
+		return err
+	}
+	return refuseMarked(stored)
+}
+
+// MakesMark says whether a migration makes the table of the mark: a database that lacks it has none.
+func MakesMark(m db.Migration) bool {
+	const first = 2
+	return m.Number == first
+}
+
+func refuseMarked(stored string) error {
+	m := markOf(stored)
+	switch m.State {
+	case "":
+		return nil
+	case Claiming, Moving:
+		return problem.New(problem.Forbidden, "installation_moved", fmt.Sprintf("This installation moved, or is moving, to another database (move %s): start servers there. "+
+			"makola migrate copy --to URL goes on with a move that broke off, and says whether it is done", m.Token))
+	case Copying:
+		return problem.New(problem.Forbidden, "installation_copying", fmt.Sprintf("An installation is being copied into this database (move %s), and not all of it is here yet: go on with makola migrate copy", m.Token))
+	default:
+		return problem.New(problem.Forbidden, "installation_abandoned", fmt.Sprintf("The copy of an installation in this database is not whole and was given up (move %s): remove the database", m.Token))
+	}
+}

@@ -1,0 +1,250 @@
+package db
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+)
+
+// A shape is how the rows of one table are read and written, whatever they mean.
+type shape struct {
+	table   string
+	columns []shapeColumn
+	key     []int // the columns of the primary key, by their place in columns
+}
+
+type shapeColumn struct {
+	name, kind string
+	required   bool // NOT NULL
+}
+
+const sqlShape = `SELECT name, type, "notnull", pk FROM pragma_table_info($1) ORDER BY cid`
+
+// shapeOf reads the shape of a table from SQLite, which keeps the types that the migrations name.
+func shapeOf(t *Tx, table string) (shape, error) {
+	s := shape{table: table}
+	places := map[int64]int{}
+	err := t.Query(sqlShape, []any{table}, func(r *Row) error {
+		var c shapeColumn
+		var required, place int64
+		if err := r.Scan(&c.name, &c.kind, &required, &place); err != nil {
+			return err
+		}
+		if !slices.Contains([]string{"TEXT", "INTEGER", "BLOB"}, c.kind) {
+			return fmt.Errorf("db: %s.%s has the type %q, which cannot be copied", table, c.name, c.kind)
+		}
+		c.required = required == 1
+		if place > 0 {
+			places[place] = len(s.columns)
+		}
+		s.columns = append(s.columns, c)
+		return nil
+	})
+	for i := range places {
+		if i > int64(len(places)) {
+			return s, fmt.Errorf("db: the primary key of %s has a gap", table)
+		}
+	}
+	for i := range int64(len(places)) {
+		s.key = append(s.key, places[i+1])
+	}
+	if err == nil && len(s.key) == 0 {
+		err = fmt.Errorf("db: the table %s has no primary key, so it cannot be copied in its order", table)
+	}
+	return s, err
+}
+
+func (s shape) names(of []int) string {
+	names := make([]string, len(of))
+	for i, c := range of {
+		names[i] = s.columns[c].name
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s shape) all() []int {
+	all := make([]int, len(s.columns))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func places(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return strings.Join(list, ", ")
+}
+
+// scan reads the given columns of a row as values that a statement takes.
+func (s shape) scan(r *Row, of []int) ([]any, error) {
+	dest := make([]any, len(of))
+	for i, c := range of {
+		switch s.columns[c].kind {
+		case "INTEGER":
+			dest[i] = new(*int64)
+		case "TEXT":
+			dest[i] = new(*string)
+		default:
+			dest[i] = new([]byte)
+		}
+	}
+	if err := r.Scan(dest...); err != nil {
+		return nil, err
+	}
+	values := make([]any, len(of))
+	for i, c := range of {
+		switch v := dest[i].(type) {
+		case **int64:
+			if *v != nil {
+				values[i] = **v
+			}
+		case **string:
+			if *v != nil {
+				values[i] = **v
+			}
+		case *[]byte:
+			switch {
+			case *v != nil:
+				values[i] = *v
+			case s.columns[c].required:
+				values[i] = []byte{} // a driver answers nil for no bytes, too
+			}
+		}
+	}
+	return values, nil
+}
+
+// after reads at most limit rows (0: all) whose key follows the given one (nil: from the first), in the order of the key.
+func (s shape) after(t *Tx, key []any, limit int, each func([]any) error) error {
+	sql := "SELECT " + s.names(s.all()) + " FROM " + s.table
+	if key != nil {
+		sql += " WHERE (" + s.names(s.key) + ") > (" + places(len(key)) + ")"
+	}
+	sql += " ORDER BY " + s.names(s.key)
+	if limit > 0 {
+		sql += fmt.Sprintf(" LIMIT %d", limit)
+	}
+	return t.Query(sql, key, func(r *Row) error {
+		row, err := s.scan(r, s.all())
+		if err != nil {
+			return err
+		}
+		return each(row)
+	})
+}
+
+// last is the greatest key of a table; nil when it is empty.
+func (s shape) last(t *Tx) (key []any, err error) {
+	order := make([]string, len(s.key))
+	for i, c := range s.key {
+		order[i] = s.columns[c].name + " DESC"
+	}
+	err = t.Query("SELECT "+s.names(s.key)+" FROM "+s.table+" ORDER BY "+strings.Join(order, ", ")+" LIMIT 1", nil, func(r *Row) error {
+		key, err = s.scan(r, s.key)
+		return err
+	})
+	return key, err
+}
+
+// carriedRows is how many rows one transaction of Carry writes.
+const carriedRows = 500
+
+// Carry copies the rows of a table from a SQLite database, to which nothing is written meanwhile, into the same table of
+// another database, which nothing else writes to. It goes in the order of the primary key, a bounded number of rows at a
+// time, and goes on after the last row that is there: how far it came is what the target has, so a copy that broke off
+// at any moment, or whose COMMIT had no answer, is repeated without harm. require may defer guards to each transaction;
+// progress is told the rows of each.
+func Carry(ctx context.Context, from, to *DB, table string, require func(*Tx), progress func(rows int)) error {
+	if from.engine != SQLite {
+		return errors.New("db: rows are carried from SQLite only")
+	}
+	var s shape
+	if err := from.Read(ctx, func(t *Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
+		return err
+	}
+	insert := "INSERT INTO " + table + " (" + s.names(s.all()) + ") VALUES (" + places(len(s.columns)) + ")"
+	for {
+		var key []any
+		if err := to.Read(ctx, func(t *Tx) (err error) { key, err = s.last(t); return err }); err != nil {
+			return err
+		}
+		var rows [][]any
+		err := from.Read(ctx, func(t *Tx) error {
+			rows = nil
+			return s.after(t, key, carriedRows, func(row []any) error { rows = append(rows, row); return nil })
+		})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		err = to.Write(ctx, func(t *Tx) error {
+			require(t)
+			for _, row := range rows {
+				t.Defer(insert, 1, row...)
+			}
+			return nil
+		})
+		if errors.Is(err, ErrAmbiguous) {
+			continue // what is there tells
+		}
+		if err != nil {
+			return fmt.Errorf("db: copy the table %s: %w", table, err)
+		}
+		progress(len(rows))
+	}
+}
+
+// Sum is what a table holds: its rows, and a digest of them in the order of the primary key that is the same on both engines.
+type Sum struct {
+	Rows   int64
+	Digest [sha256.Size]byte
+}
+
+// Sums reads the same table of a SQLite database and of its copy.
+func Sums(ctx context.Context, from, to *DB, table string) (source, target Sum, err error) {
+	var s shape
+	if err := from.Read(ctx, func(t *Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
+		return source, target, err
+	}
+	if err := from.ReadWhole(ctx, func(t *Tx) (err error) { source, err = s.sum(t); return err }); err != nil {
+		return source, target, err
+	}
+	err = to.ReadWhole(ctx, func(t *Tx) (err error) { target, err = s.sum(t); return err })
+	return source, target, err
+}
+
+func (s shape) sum(t *Tx) (sum Sum, err error) {
+	h := sha256.New()
+	err = s.after(t, nil, 0, func(row []any) error {
+		sum.Rows++
+		for _, v := range row {
+			digestValue(h, v)
+		}
+		return nil
+	})
+	h.Sum(sum.Digest[:0])
+	return sum, err
+}
+
+// digestValue writes a value with its type and length, so that no two rows give the same bytes.
+func digestValue(h hash.Hash, v any) {
+	var b []byte
+	switch v := v.(type) {
+	case nil:
+		b = []byte{0}
+	case int64:
+		b = binary.BigEndian.AppendUint64([]byte{1}, uint64(v))
+	case string:
+		b = append(binary.BigEndian.AppendUint64([]byte{2}, uint64(len(v))), v...)
+	case []byte:
+		b = append(binary.BigEndian.AppendUint64([]byte{3}, uint64(len(v))), v...)
+	}
+	h.Write(b)
+}

@@ -1,0 +1,372 @@
+// Package relocation moves an installation from SQLite to PostgreSQL, for a business that outgrows one machine. Nothing runs on
+// it meanwhile. A mark in both databases, in the place of the master key's fingerprint, keeps servers of every release away from
+// them (access.Mark): first the source is marked as about to move, then the empty target as being copied into, then the source as
+// moving. Then the rows are copied table by table in the order of their keys, counted, and compared by a digest; the books of the
+// copy are checked; and one transaction takes the target's mark away and writes the move into its audit log. That transaction is
+// the switch: before it the move can be abandoned, after it the source keeps its mark for ever.
+//
+// A move that broke off at any moment, by a kill or a lost answer, goes on when it is run again: what the databases hold says
+// how far it came. Two that run at once, or one that was abandoned meanwhile, stop at the mark, which every transaction of the
+// copy requires.
+package relocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/problem"
+)
+
+// leftOut are the tables whose rows are not copied, with the reason.
+var leftOut = map[string]string{
+	"schema_migrations": "each engine has its own",
+	"installation":      "its row holds the mark; the switch completes it",
+	"job_leases":        "a job whose owner has no lease is adopted: what was sent is asked about, not sent again",
+	"job_holds":         "nobody holds anything",
+	"job_wakes":         "hints of seconds",
+	"provider_breakers": "each node finds out anew who answers",
+	"sms_binds":         "each node binds anew",
+}
+
+// Move is the move of an installation.
+type Move struct {
+	From     *db.DB // the source, a SQLite database whose folder the caller has locked
+	To       *db.DB // the target, a PostgreSQL database
+	Clock    *clock.Clock
+	Actor    string // who moves it, in the audit log
+	Origin   string // from where
+	Check    func(ctx context.Context, d *db.DB) (problems []string, err error)
+	Progress func(step string, done, total int64) // done and total are rows
+}
+
+// Moved is what became of a move.
+type Moved struct {
+	Token   string // the move's id, which its entry of the audit log has, too
+	Tables  int
+	Rows    int64
+	Already bool // an earlier run made the switch: nothing was done
+}
+
+// action is the move's word in the audit log.
+const action = "database.move"
+
+// Run moves the installation, or goes on with a move that broke off.
+func (m Move) Run(ctx context.Context) (Moved, error) {
+	if m.From.Engine() != db.SQLite || m.To.Engine() != db.Postgres {
+		return Moved{}, problem.New(problem.Invalid, "engines", "An installation is moved from SQLite to PostgreSQL only")
+	}
+	source, err := markOf(ctx, m.From)
+	if err != nil {
+		return Moved{}, err
+	}
+	if source.State == access.Moving {
+		if done, err := m.switched(ctx, source.Token); done || err != nil {
+			return Moved{Token: source.Token, Already: true}, err
+		}
+	} else if source, err = m.begin(ctx, source); err != nil {
+		return Moved{}, stopped(err)
+	}
+	moved := Moved{Token: source.Token}
+	tables, err := m.tables(ctx)
+	if err != nil {
+		return moved, err
+	}
+	copying := source
+	copying.State = access.Copying
+	if err := m.carry(ctx, tables, copying); err != nil {
+		return moved, stopped(err)
+	}
+	moved.Tables = len(tables)
+	if moved.Rows, err = m.compare(ctx, tables); err != nil {
+		return moved, err
+	}
+	if err := m.check(ctx); err != nil {
+		return moved, err
+	}
+	return moved, stopped(m.switchOver(ctx, copying, moved))
+}
+
+func markOf(ctx context.Context, d *db.DB) (mark access.Mark, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		mark, err = access.ReadMark(tx)
+		return err
+	})
+	return mark, err
+}
+
+// stopped explains a guard that failed: somebody else replaced the mark.
+func stopped(err error) error {
+	if errors.Is(err, db.ErrGuard) {
+		return problem.Wrap(err, problem.InProgress, "move_stopped", "The target is not marked for this move any more: another run has ended it, abandoned it or taken the target")
+	}
+	return err
+}
+
+// begin marks the source as about to move, the target as its target, and the source as moving: a source that moves has a target
+// with the same token, and a token is of one target. One that broke off before is begun anew with another token.
+func (m Move) begin(ctx context.Context, source access.Mark) (moving access.Mark, err error) {
+	switch {
+	case source.State == access.Copying, source.State == access.Abandoned:
+		return moving, problem.New(problem.Forbidden, "source_marked", "The source is itself the target of a move")
+	case source.Fingerprint == "":
+		return moving, problem.New(problem.Invalid, "source_empty", "No server was ever started on the source: there is nothing to move")
+	}
+	claiming := access.Mark{State: access.Claiming, Token: uuid.Must(uuid.NewV7()).String(), Fingerprint: source.Fingerprint}
+	moving, copying := claiming, claiming
+	moving.State, copying.State = access.Moving, access.Copying
+	earlier := source // the target's, where this source has marked it before
+	earlier.State = access.Copying
+	if err := m.To.Read(ctx, func(tx *db.Tx) error { _, err := free(tx, earlier); return err }); err != nil {
+		return moving, err
+	}
+	if err := replaceMark(ctx, m.From, source, claiming); err != nil {
+		return moving, err
+	}
+	if err := m.claim(ctx, earlier, copying); err != nil {
+		if problem.Is(err, problem.Forbidden) { // another one has taken it since
+			err = errors.Join(err, replaceMark(ctx, m.From, claiming, access.Mark{Fingerprint: source.Fingerprint}))
+		}
+		return moving, err
+	}
+	return moving, replaceMark(ctx, m.From, claiming, moving)
+}
+
+// claim marks a target that is free.
+func (m Move) claim(ctx context.Context, earlier, copying access.Mark) error {
+	var about access.Installation
+	if err := m.From.Read(ctx, func(tx *db.Tx) (err error) { about, err = access.ReadInstallation(tx); return err }); err != nil {
+		return err
+	}
+	err := m.To.WriteRecognising(ctx, hasMark(copying), func(tx *db.Tx) error {
+		marked, err := free(tx, earlier)
+		switch {
+		case err != nil:
+			return err
+		case marked:
+			access.ReplaceMark(tx, earlier, copying)
+		default:
+			access.InsertMarked(tx, copying, about)
+		}
+		return nil
+	})
+	if errors.Is(err, db.ErrUnique) { // at the same time
+		return taken("The target was made for another move")
+	}
+	return err
+}
+
+// hasMark recognises a commit whose answer was lost.
+func hasMark(want access.Mark) func(*db.Tx) (bool, error) {
+	return func(tx *db.Tx) (bool, error) {
+		is, err := access.ReadMark(tx)
+		return is == want, err
+	}
+}
+
+func replaceMark(ctx context.Context, d *db.DB, from, to access.Mark) error {
+	return d.WriteRecognising(ctx, hasMark(to), func(tx *db.Tx) error {
+		access.ReplaceMark(tx, from, to)
+		return nil
+	})
+}
+
+func taken(why string) error {
+	return problem.New(problem.Forbidden, "target_taken", why+": name an empty database")
+}
+
+// free refuses a target with rows, or with a mark that is not this source's earlier one.
+func free(tx *db.Tx, earlier access.Mark) (marked bool, err error) {
+	nodes, err := jobs.AliveNodes(tx)
+	if err != nil {
+		return false, err
+	}
+	if len(nodes) > 0 {
+		return false, taken("A server runs on the target (" + strings.Join(nodes, ", ") + ")")
+	}
+	switch mark, err := access.ReadMark(tx); {
+	case err != nil:
+		return false, err
+	case mark == (access.Mark{}):
+	case mark == earlier && earlier.Token != "":
+		marked = true
+	case mark.State == "":
+		return false, taken("A server was started on the target already")
+	default:
+		return false, taken("The target was made for another move")
+	}
+	tables, err := tx.Tables()
+	if err != nil {
+		return false, err
+	}
+	for _, table := range tables {
+		if table == "schema_migrations" || table == "installation" {
+			continue
+		}
+		some, err := tx.Any(table)
+		if err != nil {
+			return false, err
+		}
+		if some {
+			return false, taken("The target's table " + table + " has rows")
+		}
+	}
+	return marked, nil
+}
+
+// tables are those that are copied. Both databases must have the same.
+func (m Move) tables(ctx context.Context) (tables []string, err error) {
+	var there []string
+	read := func(d *db.DB, into *[]string) error {
+		return d.Read(ctx, func(tx *db.Tx) (err error) { *into, err = tx.Tables(); return err })
+	}
+	if err := errors.Join(read(m.From, &tables), read(m.To, &there)); err != nil {
+		return nil, err
+	}
+	if !slices.Equal(tables, there) {
+		return nil, problem.New(problem.Invalid, "other_schema", "The databases do not have the same tables")
+	}
+	return slices.DeleteFunc(tables, func(name string) bool { return leftOut[name] != "" }), nil
+}
+
+func (m Move) carry(ctx context.Context, tables []string, copying access.Mark) error {
+	var total, done int64
+	err := m.From.ReadWhole(ctx, func(tx *db.Tx) error {
+		counts, err := tx.Count(tables)
+		total = 0
+		for _, n := range counts {
+			total += n
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	require := func(tx *db.Tx) { access.RequireMark(tx, copying) }
+	for _, table := range tables {
+		err := db.Carry(ctx, m.From, m.To, table, require, func(rows int) {
+			done += int64(rows)
+			m.Progress("copied", done, total)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare holds the copy against the source, table by table, and counts the rows.
+func (m Move) compare(ctx context.Context, tables []string) (rows int64, err error) {
+	for i, table := range tables {
+		m.Progress("compared tables", int64(i), int64(len(tables)))
+		source, target, err := db.Sums(ctx, m.From, m.To, table)
+		if err != nil {
+			return rows, err
+		}
+		if source != target {
+			return rows, problem.New(problem.Internal, "copy_differs", fmt.Sprintf(
+				"The table %s has %d rows in the source and %d in the target, and they are not the same: something else wrote to one of them. Abandon the move and begin again with an empty database", table, source.Rows, target.Rows))
+		}
+		rows += source.Rows
+	}
+	return rows, nil
+}
+
+// check makes the checks of the books on the copy.
+func (m Move) check(ctx context.Context) error {
+	found, err := m.Check(ctx, m.To)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return problem.New(problem.Internal, "copy_wrong", "The checks of the copied books fail, as they would on the source: "+found[0])
+	}
+	return nil
+}
+
+// switchOver makes the target the installation's database.
+func (m Move) switchOver(ctx context.Context, copying access.Mark, moved Moved) error {
+	log := audit.New(m.To, m.Clock)
+	done := func(tx *db.Tx) (bool, error) { return log.Landed(tx, "", copying.Token) }
+	return m.To.WriteRecognising(ctx, done, func(tx *db.Tx) error {
+		access.ReplaceMark(tx, copying, access.Mark{Fingerprint: copying.Fingerprint})
+		return log.Write(tx, m.Entry(moved))
+	})
+}
+
+// Entry is the move's entry in the audit log.
+func (m Move) Entry(moved Moved) audit.Entry {
+	return audit.Entry{ID: moved.Token, At: m.Clock.Now(), Actor: m.Actor, Origin: m.Origin, Action: action, Subject: moved.Token,
+		Details: map[string]any{"tables": moved.Tables, "rows": moved.Rows}}
+}
+
+// switched says whether the switch of a move was made in the target.
+func (m Move) switched(ctx context.Context, token string) (done bool, err error) {
+	log := audit.New(m.To, m.Clock)
+	err = m.To.Read(ctx, func(tx *db.Tx) error {
+		mark, err := access.ReadMark(tx)
+		if err != nil {
+			return err
+		}
+		if done, err = log.Landed(tx, "", token); done || err != nil {
+			return err
+		}
+		if mark.State != access.Copying || mark.Token != token {
+			return problem.New(problem.Invalid, "other_target", fmt.Sprintf("The source is being moved (move %s), and this is not the database that it moves to, or the move was abandoned there", token))
+		}
+		return nil
+	})
+	return done, err
+}
+
+// Abandon gives a move up: the target can never be served, and the source can again. After the switch it is refused.
+func (m Move) Abandon(ctx context.Context) (token string, err error) {
+	source, err := markOf(ctx, m.From)
+	if err != nil {
+		return "", err
+	}
+	if source.State != access.Moving { // nothing was copied, or nothing moves
+		return source.Token, m.Release(ctx)
+	}
+	copying, abandoned := source, source
+	copying.State, abandoned.State = access.Copying, access.Abandoned
+	target, err := markOf(ctx, m.To)
+	if err != nil {
+		return "", err
+	}
+	switch target {
+	case abandoned:
+	case copying:
+		if err := replaceMark(ctx, m.To, copying, abandoned); err != nil {
+			return "", stopped(err)
+		}
+	default:
+		if done, err := m.switched(ctx, source.Token); err != nil || !done {
+			return "", err
+		}
+		return "", problem.New(problem.Forbidden, "already_switched", "The move is done, and servers may have worked on the target: it is not abandoned any more")
+	}
+	return source.Token, m.Release(ctx)
+}
+
+// Release makes the source the installation's database again without asking a target. It is right only where the target is gone
+// for ever and no server was ever started on it.
+func (m Move) Release(ctx context.Context) error {
+	source, err := markOf(ctx, m.From)
+	if err != nil {
+		return err
+	}
+	if source.State != access.Claiming && source.State != access.Moving {
+		return problem.New(problem.Invalid, "not_moving", "The source is not being moved: there is nothing to abandon")
+	}
+	return replaceMark(ctx, m.From, source, access.Mark{Fingerprint: source.Fingerprint})
+}

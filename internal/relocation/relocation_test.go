@@ -1,0 +1,352 @@
+package relocation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/relocation"
+	"github.com/makola/makola/internal/tenant"
+)
+
+func key(t *testing.T, n byte) config.Secret {
+	t.Helper()
+	secret, err := config.NewSecret(slices.Repeat([]byte{n}, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+// tenants of a source.
+const tenants = 3
+
+// newSource is a SQLite database on which a server was started, with a few customers.
+func newSource(t *testing.T, f *db.Faults) *db.DB {
+	t.Helper()
+	o := dbtest.Options(t, db.SQLite)
+	o.Faults = f
+	d := dbtest.OpenWith(t, o)
+	c := clock.Real()
+	if err := access.New(d, c).CheckInstallation(t.Context(), key(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tenants {
+		newTenant(t, d, fmt.Sprint("Customer ", i))
+	}
+	return d
+}
+
+func tenantsOf(d *db.DB) *tenant.Store {
+	c := clock.Real()
+	return tenant.New(d, ledger.New(d, c, "test"), c)
+}
+
+func newTenant(t *testing.T, d *db.DB, name string) {
+	t.Helper()
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tenantsOf(d).Create(tx, tenant.Tenant{Name: name, Mode: tenant.Test})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newTarget(t *testing.T, f *db.Faults) *db.DB {
+	t.Helper()
+	o := dbtest.Options(t, db.Postgres)
+	o.Faults = f
+	return dbtest.OpenWith(t, o)
+}
+
+func newMove(from, to *db.DB) relocation.Move {
+	return relocation.Move{From: from, To: to, Clock: clock.Real(), Actor: "cli:ama", Origin: "test",
+		Check: func(context.Context, *db.DB) ([]string, error) { return nil, nil }, Progress: func(string, int64, int64) {}}
+}
+
+// serves says whether a server would go on with the installation in a database.
+func serves(t *testing.T, d *db.DB) bool {
+	t.Helper()
+	a := access.New(d, clock.Real())
+	tied, err := a.Tied(t.Context())
+	if err == nil {
+		err = a.CheckSecret(t.Context(), key(t, 1))
+	}
+	if err != nil && !problem.Is(err, problem.Forbidden) {
+		t.Fatal(err)
+	}
+	return tied && err == nil
+}
+
+func isMarked(t *testing.T, d *db.DB) (marked bool) {
+	t.Helper()
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		mark, err := access.ReadMark(tx)
+		marked = mark.State != ""
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marked
+}
+
+// moved fails the test where the installation is not in the target alone, whole.
+func moved(t *testing.T, m relocation.Move) {
+	t.Helper()
+	if serves(t, m.From) || !serves(t, m.To) {
+		t.Fatalf("the source can be served: %v; the target: %v", serves(t, m.From), serves(t, m.To))
+	}
+	list, err := tenantsOf(m.To).List(t.Context(), "", 100)
+	if err != nil || len(list) != tenants {
+		t.Fatalf("the target has %d customers: %v", len(list), err)
+	}
+	entries, err := audit.New(m.To, clock.Real()).List(t.Context(), audit.Filter{Action: "database.move"})
+	if err != nil || len(entries) != 1 || entries[0].Actor != "cli:ama" {
+		t.Fatalf("the target's log has %v of the move: %v", entries, err)
+	}
+}
+
+func TestAnInstallationMovesOnce(t *testing.T) {
+	t.Parallel()
+	m := newMove(newSource(t, nil), newTarget(t, nil))
+	first, err := m.Run(t.Context())
+	if err != nil || first.Already || first.Rows < tenants || first.Tables < 60 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	moved(t, m)
+	again, err := m.Run(t.Context())
+	if err != nil || !again.Already || again.Token != first.Token {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	if _, err := m.Abandon(t.Context()); problem.From(err).Code != "already_switched" {
+		t.Fatalf("a move that is done is abandoned: %v", err)
+	}
+	moved(t, m)
+}
+
+// boundaries is more than the exchanges or commits of a small move.
+const boundaries = 1000
+
+// A move whose connection to either database breaks at any exchange or COMMIT, with the COMMIT done or not, goes on when it is run
+// again; and can be abandoned as long as the switch is not made, whatever broke.
+func TestAMoveThatBreaksOffGoesOnOrIsAbandoned(t *testing.T) {
+	t.Parallel()
+	for _, side := range []string{"source", "target"} {
+		for _, boundary := range []db.Boundary{db.BoundaryExchange, db.BoundaryCommit} {
+			for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
+				t.Run(fmt.Sprint(side, boundary, fault), func(t *testing.T) {
+					t.Parallel()
+					nth, step, reached := 1, 1, true
+					if boundary == db.BoundaryExchange {
+						step = 41 // most of them are the reading of one table more
+					}
+					for ; nth <= boundaries && reached; nth += step {
+						t.Run(fmt.Sprint(nth), func(t *testing.T) { reached = breakOff(t, side, boundary, nth, fault) })
+					}
+					if t.Logf("fewer than %d boundaries", nth); reached || nth <= 1+step {
+						t.Errorf("of %d boundaries the last was reached: %v", nth, reached)
+					}
+				})
+			}
+		}
+	}
+}
+
+// breakOff breaks a move off at the nth boundary. It is false where there is none.
+func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db.Fault) bool {
+	t.Helper()
+	var source, target db.Faults
+	m := newMove(newSource(t, &source), newTarget(t, &target))
+	faulty := &source
+	if side == "target" {
+		faulty = &target
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	passed := 0
+	faulty.Decide(func(b db.Boundary) db.Fault {
+		if b != boundary || passed == nth {
+			return db.FaultNone
+		}
+		if passed++; passed < nth {
+			return db.FaultNone
+		}
+		cancel() // nothing is tried again, as after a kill
+		return fault
+	})
+	_, broke := m.Run(ctx)
+	faulty.Decide(nil)
+	if passed < nth {
+		if broke != nil {
+			t.Fatal(broke)
+		}
+		return false
+	}
+	if serves(t, m.From) && serves(t, m.To) {
+		t.Fatalf("both databases can be served after fault %d", nth)
+	}
+	if broke != nil && nth%2 == 0 && !serves(t, m.To) { // the other half goes on
+		if serves(t, m.From) {
+			return true // it broke off before the source was marked
+		}
+		claimed := isMarked(t, m.To)
+		if _, err := m.Abandon(t.Context()); err != nil {
+			t.Fatalf("abandoned after fault %d (%v): %v", nth, broke, err)
+		}
+		if !serves(t, m.From) || serves(t, m.To) {
+			t.Fatalf("after it was abandoned the source can be served: %v; the target: %v", serves(t, m.From), serves(t, m.To))
+		}
+		if !claimed {
+			return true // the same target is as good as new
+		}
+		if _, err := m.Run(t.Context()); err == nil || problem.From(err).Code != "target_taken" {
+			t.Fatalf("a target that was given up is taken again: %v", err)
+		}
+		m.To = newTarget(t, nil)
+	}
+	if _, err := m.Run(t.Context()); err != nil {
+		t.Fatalf("again after fault %d (%v): %v", nth, broke, err)
+	}
+	moved(t, m)
+	return true
+}
+
+func TestATargetThatIsNotEmptyIsRefused(t *testing.T) {
+	t.Parallel()
+	from, to := newSource(t, nil), newTarget(t, nil)
+	newTenant(t, to, "Another")
+	if _, err := newMove(from, to).Run(t.Context()); problem.From(err).Code != "target_taken" {
+		t.Errorf("it was taken: %v", err)
+	}
+	to = newTarget(t, nil)
+	if err := access.New(to, clock.Real()).CheckInstallation(t.Context(), key(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newMove(from, to).Run(t.Context()); problem.From(err).Code != "target_taken" {
+		t.Errorf("one that a server was started on was taken: %v", err)
+	}
+	if !serves(t, from) {
+		t.Error("the source cannot be served after a refusal")
+	}
+}
+
+// A row that is written to the source after it was copied is not lost: the move does not end.
+func TestACopyThatDiffersIsNotSwitchedTo(t *testing.T) {
+	t.Parallel()
+	m := newMove(newSource(t, nil), newTarget(t, nil))
+	m.Progress = func(step string, done, _ int64) {
+		if step != "compared tables" || done != 0 {
+			return
+		}
+		err := m.From.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE tenants SET name = 'Changed' WHERE name = 'Customer 1'`)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 { // nor when it is run again
+		if _, err := m.Run(t.Context()); problem.From(err).Code != "copy_differs" {
+			t.Fatalf("the move ended: %v", err)
+		}
+	}
+	if serves(t, m.From) || serves(t, m.To) {
+		t.Error("one of the databases can be served")
+	}
+}
+
+func TestACopyWithBooksThatAreWrongIsNotSwitchedTo(t *testing.T) {
+	t.Parallel()
+	m := newMove(newSource(t, nil), newTarget(t, nil))
+	m.Check = func(context.Context, *db.DB) ([]string, error) { return []string{"a balance differs"}, nil }
+	if _, err := m.Run(t.Context()); problem.From(err).Code != "copy_wrong" || serves(t, m.To) {
+		t.Errorf("the move ended: %v", err)
+	}
+}
+
+// The database that is named for the end of a move must be the one that it began with.
+func TestAnotherTargetNeitherGoesOnNorAbandons(t *testing.T) {
+	t.Parallel()
+	m := newMove(newSource(t, nil), newTarget(t, nil))
+	right := m.Check
+	m.Check = func(context.Context, *db.DB) ([]string, error) { return nil, context.Canceled }
+	if _, err := m.Run(t.Context()); err == nil {
+		t.Fatal("it did not break off")
+	}
+	m.Check = right
+	other := m
+	other.To = newTarget(t, nil)
+	if _, err := other.Run(t.Context()); problem.From(err).Code != "other_target" {
+		t.Errorf("another target is gone on with: %v", err)
+	}
+	if _, err := other.Abandon(t.Context()); problem.From(err).Code != "other_target" {
+		t.Errorf("the move is abandoned at another target: %v", err)
+	}
+	if _, err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	moved(t, m)
+}
+
+// Two runs of a move, or two installations that move to one database, never end in two that can be served, or in a mixture.
+func TestOfSeveralMovesAtOnceOneEnds(t *testing.T) {
+	t.Parallel()
+	from, to := newSource(t, nil), newTarget(t, nil)
+	moves := []relocation.Move{newMove(from, to), newMove(from, to), newMove(newSource(t, nil), to)}
+	ended := make(chan error, len(moves))
+	for _, m := range moves {
+		go func() { _, err := m.Run(t.Context()); ended <- err }()
+	}
+	for range moves {
+		if err := <-ended; err != nil {
+			t.Log(err)
+		}
+	}
+	for _, m := range moves { // one at a time, what broke off goes on
+		if _, err := m.Run(t.Context()); err != nil {
+			t.Log(err)
+		}
+	}
+	for _, m := range moves[1:] {
+		if _, err := m.Abandon(t.Context()); err != nil {
+			t.Log(err)
+		}
+	}
+	own, other := serves(t, from), serves(t, moves[2].From)
+	if own == other || !serves(t, to) {
+		t.Fatalf("the target can be served: %v; one source: %v; the other: %v", serves(t, to), own, other)
+	}
+	if own {
+		moved(t, moves[2])
+	} else {
+		moved(t, moves[0])
+	}
+}
+
+// Without its target a move is abandoned on the operator's word alone.
+func TestASourceIsReleasedWithoutItsTarget(t *testing.T) {
+	t.Parallel()
+	m := newMove(newSource(t, nil), newTarget(t, nil))
+	if err := m.Release(t.Context()); problem.From(err).Code != "not_moving" {
+		t.Errorf("a source that does not move is released: %v", err)
+	}
+	m.Check = func(context.Context, *db.DB) ([]string, error) { return nil, context.Canceled }
+	if _, err := m.Run(t.Context()); err == nil {
+		t.Fatal("it did not break off")
+	}
+	if err := m.Release(t.Context()); err != nil || !serves(t, m.From) || serves(t, m.To) {
+		t.Errorf("the source can be served: %v; the target: %v; %v", serves(t, m.From), serves(t, m.To), err)
+	}
+}
