@@ -86,6 +86,7 @@ var printed = map[string]struct {
 	"alerts":           {"docs/operations.md", printAlerts},
 	"exit codes":       {"docs/operations.md", printExitCodes},
 	"production needs": {"docs/operations.md", printProduction},
+	"common sql":       {"docs/decisions.md", printCommonSQL},
 
 	"tenant roles":       {"docs/people.md", rolesOf(identity.TenantSite)},
 	"installation roles": {"docs/people.md", rolesOf(identity.InstallationSite)},

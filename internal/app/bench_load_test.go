@@ -85,9 +85,10 @@ func (l *lives) receive(connection net.Conn) {
 type workload struct {
 	keys       []string // API keys; one is a hot wallet, many are drawn by a Zipf law
 	payee      string
-	callback   string // empty: no webhook
-	duplicates int    // so many in a hundred repeat the reference before
-	window     int    // 0: as fast as answers come
+	callback   string        // empty: no webhook
+	duplicates int           // so many in a hundred repeat the reference before
+	window     int           // 0: as fast as answers come
+	every      time.Duration // a client's pause from one request to the next; 0: none
 }
 
 // run sends for so long and answers when every client has its last answer.
@@ -120,9 +121,14 @@ func (l *lives) client(ctx context.Context, address string, w workload, n int) e
 	var request, body []byte
 	var took []time.Duration
 	reference, seed := "", time.Now().UnixNano()
+	due := time.Now().Add(time.Duration(random.Float64() * float64(w.every)))
 	for i := 0; l.mayLeave(ctx); i++ {
 		if reference == "" || random.IntN(100) >= w.duplicates {
 			reference = fmt.Sprintf("b-%x-%d-%d", seed, n, i)
+		}
+		if w.every > 0 {
+			pause(time.Until(due))
+			due = due.Add(w.every)
 		}
 		key := w.keys[0]
 		if len(w.keys) > 1 {
@@ -180,6 +186,13 @@ func (l *lives) keep(took []time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latencies = append(l.latencies, took...)
+}
+
+// forget drops the latencies of the runs before.
+func (l *lives) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latencies = nil
 }
 
 // exchange makes one request on a bare connection, and says how long its answer took.

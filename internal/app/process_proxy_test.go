@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -45,8 +46,11 @@ var proxies = []proxy{
 	}},
 }
 
-// start starts the proxy before two nodes, and gives its address.
-func (p proxy) start(t *testing.T, one, two string) (address string) {
+// secondNode is the line of the second node in a proxy's file.
+var secondNode = regexp.MustCompile(`(?m)^ *server .*\{two\}.*\n`)
+
+// start starts the proxy before two nodes or more, and gives its address.
+func (p proxy) start(t *testing.T, one, two string, more ...string) (address string) {
 	t.Helper()
 	program, err := exec.LookPath(p.program)
 	if err != nil {
@@ -55,6 +59,10 @@ func (p proxy) start(t *testing.T, one, two string) (address string) {
 	text, err := os.ReadFile("../../deploy/" + p.file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i, node := range more { // a line more like that of the second
+		line := secondNode.FindString(string(text))
+		text = []byte(strings.Replace(string(text), line, line+strings.NewReplacer("{two}", node, "two", fmt.Sprintf("more%d", i)).Replace(line), 1))
 	}
 	folder := t.TempDir()
 	address = freeAddress(t)

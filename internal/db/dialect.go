@@ -23,20 +23,17 @@ import (
 //	rows($1)                    unnest of one array a column   json_each($1), column by column
 //	greatest(a, b), least(a, b) the same                       max(a, b), min(a, b)
 //	now_micros()                clock_timestamp in µs          unixepoch in µs
-//	FOR UPDATE [SKIP LOCKED]    the same                       nothing: the one writer has locked all
+//	FOR UPDATE [OF t]           the same                       nothing: the one writer has locked all
 //	CAST(x AS INTEGER)          CAST(x AS BIGINT)              the same
 //	unindexed(x)                x || ''                        the same
 //	unindexed_number(x)         x + 0                          the same
-//	looked_up(x, y)             x BETWEEN y AND y              the same
 //
-// The last three say what the planner shall not do: a text or a number that no index is to be chosen for, and x = y with the index
-// of x, never with a join that reads all of x.
+// The last two say what the planner shall not do: choose an index for a text or a number.
 //
 // $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
 // needs an alias after it, texts and ints have theirs ("texts", "ints") and a
 // column "value". What both engines have and needs no word: ON CONFLICT, RETURNING, UPDATE ... FROM,
-// jsonb(x)->>'name', row values, count(*) FILTER, IS NOT DISTINCT FROM. An
-// INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
+// row values. An INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
 // parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is.
 // Rows of a table that are named by one column are best found with IN: a plan of
 // = ANY can only look them up, where a join that was planned while the table was
@@ -64,11 +61,10 @@ var (
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
 	wordUnindexed   = regexp.MustCompile(`\bunindexed\(([\w.]+)\)`)
 	wordNumber      = regexp.MustCompile(`\bunindexed_number\(([\w.]+)\)`)
-	wordLookedUp    = regexp.MustCompile(`\blooked_up\(([\w.]+), ([\w.]+)\)`)
 	wordNow         = regexp.MustCompile(`\bnow_micros\(\)`)
 	wordGreatest    = regexp.MustCompile(`(?i)\bgreatest\(`)
 	wordLeast       = regexp.MustCompile(`(?i)\bleast\(`)
-	wordForUpdate   = regexp.MustCompile(`(?i)\s+FOR\s+(NO\s+KEY\s+)?UPDATE(\s+OF\s+\w+)?(\s+SKIP\s+LOCKED)?`)
+	wordForUpdate   = regexp.MustCompile(`(?i)\s+FOR\s+UPDATE(\s+OF\s+\w+)?`)
 	wordCastInteger = regexp.MustCompile(`(?i)\bAS\s+INTEGER\s*\)`)
 	typeInteger     = regexp.MustCompile(`\bINTEGER\b`)
 	typeBlob        = regexp.MustCompile(`\bBLOB\b`)
@@ -146,8 +142,7 @@ func (c *texts) postgresAs(sql string, args []any, guarded bool) (string, []any,
 // planned translates the words that speak to the planners of both engines.
 func planned(sql string) string {
 	sql = wordUnindexed.ReplaceAllString(sql, "$1 || ''")
-	sql = wordNumber.ReplaceAllString(sql, "$1 + 0")
-	return wordLookedUp.ReplaceAllString(sql, "$1 BETWEEN $2 AND $2")
+	return wordNumber.ReplaceAllString(sql, "$1 + 0")
 }
 
 // postgresText is the translation itself. The first array of a set keeps the
