@@ -57,6 +57,7 @@ var mayImport = map[string][]string{
 	"backup":                {"db", "jobs", "ledger"},
 	"recovery":              {"db"},
 	"relocation":            {"access", "audit", "db", "jobs"},
+	"privacy":               {"contacts", "db", "messaging", "payments/book", "route", "webhook"},
 	"requestlog":            {"db"},
 	"contacts":              {"db", "idempotency", "tenant"},
 	"senderid":              {"db", "idempotency", "tenant"},

@@ -32,7 +32,7 @@ import (
 var reads = map[string]string{
 	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "tenant": "list show", "people": "list", "acts": "list show",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "find list stuck turned show references", "ledger": "check balance statement",
-	"audit": "list verify export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
+	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill", "jobs": "list dead depth",
 	"recovery": "status begin open skip allow claim claims end",
 }
@@ -158,7 +158,7 @@ var changing = map[string]string{
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
 	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
 	"credits sell": "ID 5 --price 1 --reference r5", "credits refund": "ID 5 --price 1 --reference r6", "campaigns stop": "x", "otp reopen": "ID 0244",
-	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x",
+	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x", "privacy erase": "0244123456",
 }
 
 // line is such a command as it is given.

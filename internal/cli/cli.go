@@ -9,7 +9,7 @@
 // flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
 // catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, health.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate*.go, otp.go,
-// payouts.go, people.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
+// payouts.go, people.go, privacy.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
 // webhooks.go.
 package cli
 
@@ -55,6 +55,7 @@ type commands struct {
 	Payouts   payoutsCommands   `cmd:"" help:"Payments: list, stuck, show, resolve, decide."`
 	Ledger    ledgerCommands    `cmd:"" help:"The books: check, balance, statement."`
 	Audit     auditCommands     `cmd:"" help:"What operators did."`
+	Privacy   privacyCommands   `cmd:"" help:"What is known of a person: export, erase."`
 	Providers providersCommands `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
 	Catalogue catalogueCommands `cmd:"" help:"Airtime networks, data services and banks: list, change."`
 	Webhooks  webhooksCommands  `cmd:"" help:"Events sent to customers: list, attempts, replay, secret."`

@@ -33,7 +33,8 @@
 //	credits_report.go, check.go       credits and costs; the books of messages
 //	binds.go, metrics.go              connections with message centres; what a node counts
 //	campaign_row.go, message.go       the rows
-//	sweep.go, quota.go, deps.go       retention; quotas; what New needs
+//	sweep.go, erasure.go              retention; a person's number, found and erased
+//	quota.go, deps.go                 quotas; what New needs
 package messaging
 
 import (

@@ -316,7 +316,7 @@ func (b *batch) postings(way Arrow, p Payment, at time.Time) error {
 
 func (b *batch) add(p Payment, transfers ...ledger.Transfer) error {
 	if err := b.page.Add(transfers...); err != nil {
-		return fmt.Errorf("payments: post %s %s: %w", p.Kind, p.ID, err)
+		return fmt.Errorf("book: post %s %s: %w", p.Kind, p.ID, err)
 	}
 	return nil
 }
@@ -344,7 +344,7 @@ func (b *batch) sum(s Sum, p Payment) int64 {
 	case SumRest:
 		return int64(p.Net()) - b.covered(p)
 	}
-	panic("payments: a posting of " + string(s))
+	panic("book: a posting of " + string(s))
 }
 
 // account is the ledger account behind a place.
@@ -365,9 +365,9 @@ func account(at Place, p Payment) ledger.AccountID {
 	case PlaceReceivable:
 		return ledger.Receivable(p.Tenant)
 	}
-	panic("payments: no account is called " + string(at))
+	panic("book: no account is called " + string(at))
 }
 
 func errNoArrow(p Payment, e Event) error {
-	return fmt.Errorf("payments: %s %s cannot be %s", p.Status, p.Kind, e)
+	return fmt.Errorf("book: %s %s cannot be %s", p.Status, p.Kind, e)
 }

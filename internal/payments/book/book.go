@@ -23,6 +23,7 @@
 //	rechecks.go                 final payments that are to be asked about again
 //	find.go, history.go, latest_payments.go, search.go, payee.go, unknown.go
 //	                            reading, for clients and for operators
+//	erasure.go                  a person's number and name, found and erased
 //	check.go                    whether the book agrees with the ledger
 //	counts.go                   what a node counts of its commits
 package book

@@ -25,7 +25,7 @@ type JobPayload struct {
 func JobOf(p Payment, at time.Time, memo any) jobs.Job {
 	b, err := json.Marshal(JobPayload{Version: 1, Tenant: p.Tenant, Kind: p.Kind, Rail: p.Rail, At: db.Micros(at)})
 	if err != nil {
-		panic("payments: a payload of strings does not encode: " + err.Error())
+		panic("book: a payload of strings does not encode: " + err.Error())
 	}
 	return jobs.Job{ID: p.ID, Kind: JobKind, Subject: p.ID, Payload: b, Memo: memo}
 }

@@ -153,7 +153,7 @@ func (d Details) encode() string {
 	}
 	b, err := json.Marshal(d)
 	if err != nil {
-		panic("payments: details of strings do not encode: " + err.Error())
+		panic("book: details of strings do not encode: " + err.Error())
 	}
 	return string(b)
 }

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+)
+
+// wherePeopleStay are the tables that may name a number after its erasure, with the reason.
+var wherePeopleStay = map[string]string{
+	"opt_outs": "the wish to be sent nothing",
+}
+
+// naming lists the tables and columns that name one of the words.
+func naming(t *testing.T, d *db.DB, words ...string) (found []string) {
+	t.Helper()
+	columns := `SELECT name FROM pragma_table_info($1) WHERE type = 'TEXT' ORDER BY name`
+	if d.Engine() == db.Postgres {
+		columns = `SELECT CAST(column_name AS TEXT) FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1 AND data_type = 'text' ORDER BY 1`
+	}
+	err := d.ReadWhole(t.Context(), func(tx *db.Tx) error {
+		tables, err := tx.Tables()
+		if err != nil {
+			return err
+		}
+		for _, table := range tables {
+			var names []string
+			if err := tx.Query(columns, []any{table}, func(r *db.Row) error {
+				var name string
+				err := r.Scan(&name)
+				names = append(names, name)
+				return err
+			}); err != nil {
+				return err
+			}
+			for _, name := range names {
+				for _, word := range words {
+					var n int64
+					if _, err := tx.One(fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s LIKE $1`, table, name), []any{"%" + word + "%"}, &n); err != nil {
+						return err
+					}
+					if n > 0 && wherePeopleStay[table] == "" {
+						found = append(found, fmt.Sprintf("%s.%s (%d)", table, name, n))
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A person who was paid, was sent texts, stands in a contact group and wants no campaign is nowhere afterwards but where the reason is
+// said; and the books are what they were.
+func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
+	t.Parallel()
+	for _, engine := range dbtest.Engines() {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			folder := filepath.Join(t.TempDir(), "sample")
+			bare := where{t: t}
+			bare.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7")
+			w := where{t: t, flags: []string{"--data", folder}}
+			o := db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2}
+			if engine == db.Postgres {
+				url := dbtest.EmptyURL(t)
+				bare.run(exitOK, "migrate", "copy", "--data", folder, "--to", url)
+				w.flags = []string{"--database", url, "--data", folder}
+				o = db.Options{URL: url, MaxConns: 2}
+			}
+			w.db = dbtest.OpenWith(t, o)
+			tenant := w.list("tenant", "list")[0]["id"].(string)
+			number, name := someoneWhoWasPaid(t, w)
+			local := "0" + strings.TrimPrefix(number, "233")
+			w.run(exitOK, "contacts", "optout", tenant, local, "--reason", "asked")
+			before := w.list("privacy", "export", local)
+			if !slices.ContainsFunc(before, func(f map[string]any) bool { return f["what"] == "payment" && f["name"] == name }) {
+				t.Fatalf("the export has %v", before)
+			}
+			balance, _ := w.run(exitOK, "ledger", "balance", "-o", "csv")
+
+			w.run(exitUsage, "privacy", "erase", "not a number", "--reason", "asked")
+			done := w.object("privacy", "erase", local, "--reason", "the person asked")
+			has(t, done, map[string]any{"left": 0})
+			if after := w.list("privacy", "export", number); len(after) != 0 {
+				t.Errorf("the export still has %v", after)
+			}
+			if found := naming(t, w.db, number, local); len(found) > 0 {
+				t.Errorf("the number still stands in %v", found)
+			}
+			if now, _ := w.run(exitOK, "ledger", "balance", "-o", "csv"); now != balance {
+				t.Errorf("the balances were\n%s\nand are\n%s", balance, now)
+			}
+			w.run(exitOK, "ledger", "check")
+			for _, f := range before {
+				if f["what"] == "payment" {
+					if shown, _ := w.run(exitOK, "payouts", "show", f["id"].(string), "-o", "json"); strings.Contains(shown, number) || strings.Contains(shown, name) || !strings.Contains(shown, "erased") {
+						t.Errorf("the payment shows %s", shown)
+					}
+				}
+			}
+			if entry := w.list("audit", "list", "--action", "privacy.erase"); len(entry) != 1 || strings.Contains(fmt.Sprint(entry), local[3:]) {
+				t.Errorf("the log has %v", entry)
+			}
+			has(t, w.object("privacy", "erase", local, "--reason", "again"), map[string]any{"payments": 0, "messages": 0, "contacts": 0})
+		})
+	}
+}
+
+// someoneWhoWasPaid gives a number with a payout and a name.
+func someoneWhoWasPaid(t *testing.T, w where) (number, name string) {
+	t.Helper()
+	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT account, account_name FROM payments WHERE kind = 'payout' AND settled_at <> 0 AND account_name <> '' AND account LIKE '233_________'
+			AND account IN (SELECT recipient FROM messages) ORDER BY id LIMIT 1`, nil, &number, &name)
+		if number == "" && err == nil {
+			_, err = tx.One(`SELECT account, account_name FROM payments WHERE kind = 'payout' AND settled_at <> 0 AND account_name <> '' AND account LIKE '233_________' ORDER BY id LIMIT 1`, nil, &number, &name)
+		}
+		return err
+	})
+	if err != nil || number == "" {
+		t.Fatalf("nobody was paid: %v", err)
+	}
+	return number, name
+}

@@ -1,0 +1,47 @@
+package contacts
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+)
+
+const contactsAfter = `SELECT id, msisdn FROM contacts WHERE id > $1 ORDER BY id LIMIT $2`
+
+// erasureWindow is how many contacts one statement looks at that searches a number among all tenants.
+const erasureWindow = 5_000
+
+// OfNumber gives each contact with a number, of all tenants. It reads them all, in bounded parts.
+func (s *Store) OfNumber(ctx context.Context, number msisdn.MSISDN, each func(Contact) error) error {
+	for after, n := "", erasureWindow; n == erasureWindow; {
+		var ids []string
+		last := after
+		err := s.db.Read(ctx, func(tx *db.Tx) error {
+			ids, n = nil, 0
+			return tx.Query(contactsAfter, []any{after, erasureWindow}, func(r *db.Row) error {
+				var found string
+				err := r.Scan(&last, &found)
+				if n++; found == number.International() {
+					ids = append(ids, last)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			var c Contact
+			err := s.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectContact, []any{id}, c.scan) })
+			if err == nil && c.ID != "" {
+				err = each(c)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		after = last
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package messaging
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// erasureWindow is how many messages one statement looks at that searches for a number, which no index has.
+const erasureWindow = 5_000
+
+const (
+	recipientsAfter = `SELECT tenant, campaign, no, recipient, status, submitted_at FROM messages
+WHERE (tenant, campaign, no) > ($1, $2, $3) ORDER BY tenant, campaign, no LIMIT $4`
+	eraseRecipient = `UPDATE messages SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3
+AND open = 0 AND status NOT IN ('queued', 'sending', 'submitted')`
+	erasePart = `UPDATE parts SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND message = $3 AND state <> 'open'`
+)
+
+// Sent is a message to a number.
+type Sent struct {
+	Tenant, Campaign string
+	No               int64 // its place in the campaign
+	Status           Status
+	SubmittedAt      int64 // microseconds; 0: never
+}
+
+// Over says whether nothing more can become of it.
+func (s Sent) Over() bool {
+	return s.Status != StatusQueued && s.Status != StatusSending && s.Status != StatusSubmitted
+}
+
+// OfNumber gives each message to a number. It reads them all, in bounded parts.
+func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent) error) error {
+	var last Sent
+	last.No = -1 << 62
+	for n := erasureWindow; n == erasureWindow; {
+		var found []Sent
+		next := last
+		err := m.db.Read(ctx, func(tx *db.Tx) error {
+			found, n = nil, 0
+			return tx.Query(recipientsAfter, []any{last.Tenant, last.Campaign, last.No, erasureWindow}, func(r *db.Row) error {
+				var recipient string
+				err := r.Scan(&next.Tenant, &next.Campaign, &next.No, &recipient, &next.Status, &next.SubmittedAt)
+				if n++; recipient == number {
+					found = append(found, next)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, one := range found {
+			if err := each(one); err != nil {
+				return err
+			}
+		}
+		last = next
+	}
+	return nil
+}
+
+// EraseRecipient takes the number off a message that is over, and off its parts.
+func EraseRecipient(tx *db.Tx, s Sent, instead string) {
+	tx.Defer(eraseRecipient, -1, s.Tenant, s.Campaign, s.No, instead)
+	tx.Defer(erasePart, -1, s.Tenant, s.Campaign, s.No, instead)
+}

@@ -1,0 +1,54 @@
+package book
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// Erased stands in the place of a number that was erased.
+const Erased = "erased"
+
+// erasureWindow is how many rows one statement looks at that searches for a number, which no index has.
+const erasureWindow = 5_000
+
+const (
+	numbersAfter = `SELECT id, account FROM payments WHERE id > $1 ORDER BY id LIMIT $2`
+	eraseParty   = `UPDATE payments SET account = $2, account_name = '' WHERE id = $1 AND settled_at <> 0`
+)
+
+// OfNumber gives each payment with a number or a bank account, oldest first. It reads them all, in bounded parts.
+func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment) error) error {
+	for after, n := "", erasureWindow; n == erasureWindow; {
+		var ids []string
+		last := after
+		err := rd.db.Read(ctx, func(tx *db.Tx) error {
+			ids, n = nil, 0
+			return tx.Query(numbersAfter, []any{after, erasureWindow}, func(r *db.Row) error {
+				var account string
+				err := r.Scan(&last, &account)
+				if n++; account == number {
+					ids = append(ids, last)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			pay, err := rd.Find(ctx, id)
+			if err == nil {
+				err = each(pay)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		after = last
+	}
+	return nil
+}
+
+// EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. What moved stays.
+func EraseParty(tx *db.Tx, id string) { tx.Defer(eraseParty, 1, id, Erased) }

@@ -1,0 +1,126 @@
+// Package privacy finds what an installation knows of a person, by their mobile number, and erases it. What moved stays: amounts,
+// times, references, outcomes, the ledger. Who it was goes: the number and the name on final payments, the number on messages that
+// are over, contacts, and what was said about them to and by providers and in webhooks that are delivered. What is not over keeps the
+// number, because work needs it, and is counted, so that the erasure is repeated later. The wish to be sent no campaign stays, as
+// nothing else would keep the next import from sending one.
+//
+// No index has numbers by themselves, so every search reads whole tables, in bounded parts beside running servers.
+package privacy
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// Deps are the stores in which people are.
+type Deps struct {
+	DB        *db.DB
+	Payments  *book.Reader
+	Messaging *messaging.Messaging
+	Contacts  *contacts.Store
+	Routes    *route.Table
+}
+
+// Found is one thing that is known of a person.
+type Found struct {
+	What      string // payment, message or contact
+	Tenant    string
+	ID        string // of the payment or the contact; of a message that of its campaign
+	Name      string // of the person
+	Detail    string // kind, amount and state of a payment; state of a message; e-mail address of a contact
+	Reference string // the customer's
+	At        time.Time
+}
+
+// Export gives everything that is known of a number, in no order in time: payments, messages, contacts.
+func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
+	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
+		return each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.Word(), Reference: p.Reference, At: p.CreatedAt})
+	})
+	if err != nil {
+		return err
+	}
+	err = d.Messaging.OfNumber(ctx, number.International(), func(s messaging.Sent) error {
+		return each(Found{What: "message", Tenant: s.Tenant, ID: s.Campaign, Detail: string(s.Status), Reference: strconv.FormatInt(s.No, 10), At: db.FromMicros(s.SubmittedAt)})
+	})
+	if err != nil {
+		return err
+	}
+	return d.Contacts.OfNumber(ctx, number, func(c contacts.Contact) error {
+		return each(Found{What: "contact", Tenant: c.Tenant, ID: c.ID, Name: c.FirstName + " " + c.LastName, Detail: c.Email, At: c.CreatedAt})
+	})
+}
+
+// Erasure says what an erasure did.
+type Erasure struct {
+	Payments, Messages, Contacts, Exchanges int
+	Left                                    int // payments, webhooks and messages that are not over, and keep the number
+}
+
+// Erase erases a number. It is repeated without harm.
+func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err error) {
+	spellings := []string{number.International(), number.Local()}
+	err = d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error { return d.erasePayment(ctx, p, spellings, &e) })
+	if err != nil {
+		return e, err
+	}
+	err = d.Messaging.OfNumber(ctx, number.International(), func(s messaging.Sent) error {
+		if !s.Over() {
+			e.Left++
+			return nil
+		}
+		e.Messages++
+		return d.DB.Write(db.Bulk(ctx, s.Tenant), func(tx *db.Tx) error {
+			messaging.EraseRecipient(tx, s, book.Erased)
+			return nil
+		})
+	})
+	if err != nil {
+		return e, err
+	}
+	err = d.Contacts.OfNumber(ctx, number, func(c contacts.Contact) error {
+		e.Contacts++
+		return d.Contacts.DeleteContact(ctx, c.Tenant, c.ID)
+	})
+	if err != nil {
+		return e, err
+	}
+	e.Exchanges, err = d.Routes.EraseWords(ctx, book.Erased, spellings...)
+	return e, err
+}
+
+// erasePayment takes a person off one payment, off its webhooks and off what was said about it, in one transaction.
+func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []string, e *Erasure) error {
+	if p.SettledAt.IsZero() {
+		e.Left++
+		return nil
+	}
+	words := spellings
+	if p.AccountName != "" {
+		words = append(words[:len(words):len(words)], p.AccountName)
+	}
+	pending := false
+	err := d.DB.Write(db.Bulk(ctx, p.Tenant), func(tx *db.Tx) (err error) {
+		if pending, err = webhook.EraseWords(tx, p.Tenant, p.ID, book.Erased, words...); err != nil || pending {
+			return err
+		}
+		book.EraseParty(tx, p.ID)
+		route.EraseExchanges(tx, p.ID)
+		return nil
+	})
+	if pending {
+		e.Left++
+	} else if err == nil {
+		e.Payments++
+	}
+	return err
+}
