@@ -47,7 +47,7 @@ const (
 // rests so many times as long as it took, so that it costs little however much there is to read.
 const (
 	booksCheckGap  = 10 * time.Minute
-	booksCheckTime = 5 * time.Minute
+	booksCheckTime = 30 * time.Minute
 	booksCheckRest = 20
 )
 

@@ -19,7 +19,8 @@ const busyTimeout = "PRAGMA busy_timeout = 5000"
 // sqlitePragmas hold for every connection. FULL makes COMMIT wait for the disk;
 // the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
 // A page in a cache takes twice its size, because the driver gives memory out in
-// powers of two: 10 MB here are 22 MB.
+// powers of two: 10 MB here are 22 MB. What readers sort and what does not fit into their caches goes to files (in the
+// folder that SQLITE_TMPDIR or TMPDIR names, else /var/tmp or /tmp): the checks of the books sort all transfers.
 var sqlitePragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",
@@ -106,7 +107,7 @@ func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, err
 	}
 	pragmas := sqlitePragmas
 	if readOnly {
-		pragmas = append(append([]string(nil), pragmas...), "PRAGMA cache_size = -4096", "PRAGMA query_only = ON")
+		pragmas = append(append([]string(nil), pragmas...), "PRAGMA cache_size = -4096", "PRAGMA temp_store = FILE", "PRAGMA query_only = ON")
 	}
 	for _, p := range pragmas {
 		if _, err := conn.ExecContext(ctx, p); err != nil {

@@ -137,6 +137,13 @@ func TestSettingsOfEveryConnection(t *testing.T) {
 	if err := errors.Join(d.Write(t.Context(), check), d.Read(t.Context(), check), d.ReadSnapshot(t.Context(), check), d.ReadWhole(t.Context(), check)); err != nil {
 		t.Fatal(err)
 	}
+	for name, read := range map[string]func(context.Context, func(*Tx) error) error{"Read": d.Read, "ReadWhole": d.ReadWhole} {
+		var sorts string
+		err := read(t.Context(), func(tx *Tx) error { _, err := tx.One("PRAGMA temp_store", nil, &sorts); return err })
+		if err != nil || sorts != "1" {
+			t.Errorf("%s sorts in memory, however much it is: %s, %v", name, sorts, err)
+		}
+	}
 	err := d.Read(t.Context(), func(tx *Tx) error {
 		return tx.Query(`CREATE TABLE sneaky (id TEXT)`, nil, func(*Row) error { return nil })
 	})
