@@ -239,15 +239,11 @@ func (m Move) tables(ctx context.Context) (tables []string, err error) {
 }
 
 func (m Move) carry(ctx context.Context, tables []string, copying access.Mark) error {
-	var total, done int64
-	err := m.From.ReadWhole(ctx, func(tx *db.Tx) error {
-		counts, err := tx.Count(tables)
-		total = 0
-		for _, n := range counts {
-			total += n
-		}
+	total, err := rowsOf(ctx, m.From, tables)
+	if err != nil {
 		return err
-	})
+	}
+	done, err := rowsOf(ctx, m.To, tables) // of an earlier run
 	if err != nil {
 		return err
 	}
@@ -262,6 +258,19 @@ func (m Move) carry(ctx context.Context, tables []string, copying access.Mark) e
 		}
 	}
 	return nil
+}
+
+// rowsOf counts the rows of tables.
+func rowsOf(ctx context.Context, d *db.DB, tables []string) (rows int64, err error) {
+	err = d.ReadWhole(ctx, func(tx *db.Tx) error {
+		counts, err := tx.Count(tables)
+		rows = 0
+		for _, n := range counts {
+			rows += n
+		}
+		return err
+	})
+	return rows, err
 }
 
 // compare holds the copy against the source, table by table, and counts the rows.
