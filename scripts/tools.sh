@@ -6,12 +6,12 @@ there() { # whether what a package is needed for is here
 	case "$1" in
 	prometheus) command -v promtool ;;
 	etcd-server) command -v etcd ;;
-	python3-etcd) python3 -c 'import etcd' ;;
+	python3-etcd) /usr/bin/python3 -c 'import etcd' ;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
 }
 missing=
-for package in haproxy nginx prometheus buildah etcd-server patroni python3-etcd; do
+for package in haproxy nginx prometheus buildah etcd-server patroni python3-etcd curl; do
 	there "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
