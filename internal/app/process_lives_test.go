@@ -69,22 +69,26 @@ func (l *life) trouble() {
 }
 
 // turmoil strikes once for every few answers until it is stopped: where nothing is answered, because a breaker is open, the
-// provider is left in peace.
+// provider is left in peace, and faults that have struck nobody yet are taken back: one probe at a time would meet them.
 func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
-		last := answers.Load()
+		last, since := answers.Load(), time.Now()
 		for {
 			select {
 			case <-over:
 				return
 			case <-ticker.C:
-				if now := answers.Load(); now >= last+answersOfTrouble {
-					last = now
+				switch now := answers.Load(); {
+				case now >= last+answersOfTrouble:
+					last, since = now, time.Now()
 					l.trouble()
+				case time.Since(since) > peaceAfter:
+					since = time.Now()
+					l.peace()
 				}
 			}
 		}
@@ -92,9 +96,17 @@ func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 	return func() {
 		close(over)
 		<-done
-		if _, err := l.control.call(http.MethodDelete, "/faults", nil); err != nil {
-			l.t.Error(err)
-		}
+		l.peace()
+	}
+}
+
+// peaceAfter is how long nothing but a breaker's refusals may be answered before faults are taken back.
+const peaceAfter = 5 * time.Second
+
+// peace takes the faults back that have struck nobody yet.
+func (l *life) peace() {
+	if _, err := l.control.call(http.MethodDelete, "/faults", nil); err != nil {
+		l.t.Error(err)
 	}
 }
 

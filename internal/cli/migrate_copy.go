@@ -145,5 +145,14 @@ func prepare(ctx context.Context, to *db.DB) error {
 	return to.Migrate(ctx)
 }
 
+// unmarked refuses a database that an installation leaves or moves to. One without tables has no mark.
+func unmarked(ctx context.Context, d *db.DB) error {
+	pending, err := d.PendingMigrations(ctx)
+	if err != nil || slices.ContainsFunc(pending, access.MakesMark) {
+		return err
+	}
+	return access.New(d, clock.Real()).CheckMark(ctx)
+}
+
 // plainly prints rows and tables in a line of progress.
 func plainly(n int64) string { return fmt.Sprint(n) }

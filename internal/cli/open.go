@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -95,7 +94,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 			fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
 	}
 	if err == nil {
-		err = unmarked(ctx, d)
+		err = access.New(d, clock.Real()).CheckMark(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -103,15 +102,6 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	o := assemble(d, clock.Real())
 	o.journal = audit.Journal{Folder: c.Data}
 	return o, nil
-}
-
-// unmarked refuses a database that an installation leaves or moves to. One without tables has no mark.
-func unmarked(ctx context.Context, d *db.DB) error {
-	pending, err := d.PendingMigrations(ctx)
-	if err != nil || slices.ContainsFunc(pending, access.MakesMark) {
-		return err
-	}
-	return access.New(d, clock.Real()).CheckMark(ctx)
 }
 
 // assemble puts together what commands use of a database.
