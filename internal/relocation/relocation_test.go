@@ -149,7 +149,7 @@ func TestAMoveThatBreaksOffGoesOnOrIsAbandoned(t *testing.T) {
 					t.Parallel()
 					nth, step, reached := 1, 1, true
 					if boundary == db.BoundaryExchange {
-						step = 41 // most of them are the reading of one table more
+						step = 97 // most of them are the reading of one table more
 					}
 					for ; nth <= boundaries && reached; nth += step {
 						t.Run(fmt.Sprint(nth), func(t *testing.T) { reached = breakOff(t, side, boundary, nth, fault) })
