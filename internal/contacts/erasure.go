@@ -14,23 +14,7 @@ const erasureWindow = 5_000
 
 // OfNumber gives each contact with a number, of all tenants. It reads them all, in bounded parts.
 func (s *Store) OfNumber(ctx context.Context, number msisdn.MSISDN, each func(Contact) error) error {
-	for after, n := "", erasureWindow; n == erasureWindow; {
-		var ids []string
-		last := after
-		err := s.db.Read(ctx, func(tx *db.Tx) error {
-			ids, n = nil, 0
-			return tx.Query(contactsAfter, []any{after, erasureWindow}, func(r *db.Row) error {
-				var found string
-				err := r.Scan(&last, &found)
-				if n++; found == number.International() {
-					ids = append(ids, last)
-				}
-				return err
-			})
-		})
-		if err != nil {
-			return err
-		}
+	return db.WalkNaming(ctx, s.db, contactsAfter, erasureWindow, number.International(), func(ids []string) error {
 		for _, id := range ids {
 			var c Contact
 			err := s.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectContact, []any{id}, c.scan) })
@@ -41,7 +25,6 @@ func (s *Store) OfNumber(ctx context.Context, number msisdn.MSISDN, each func(Co
 				return err
 			}
 		}
-		after = last
-	}
-	return nil
+		return nil
+	})
 }

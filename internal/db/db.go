@@ -27,6 +27,7 @@
 //	lock*.go                       one server to a data folder
 //	place.go                       which database this is, and on which timeline
 //	snapshot.go, client.go         copies and counts for backups; PostgreSQL's own programs
+//	walk.go                        large tables in sets of rows
 //	carry.go                       rows from SQLite to PostgreSQL in the order of their keys, and digests of both
 package db
 

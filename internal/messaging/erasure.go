@@ -10,7 +10,8 @@ import (
 const erasureWindow = 5_000
 
 const (
-	recipientsAfter = `SELECT tenant, campaign, no, recipient, status, submitted_at FROM messages
+	recipientsAfter = `SELECT tenant, campaign, no, recipient, status, submitted_at,
+	open + (SELECT count(*) FROM unsure WHERE unsure.tenant = messages.tenant AND unsure.campaign = messages.campaign AND unsure.message = messages.no) FROM messages
 WHERE (tenant, campaign, no) > ($1, $2, $3) ORDER BY tenant, campaign, no LIMIT $4`
 	eraseRecipient = `UPDATE messages SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3
 AND open = 0 AND status NOT IN ('queued', 'sending', 'submitted')`
@@ -23,42 +24,30 @@ type Sent struct {
 	No               int64 // its place in the campaign
 	Status           Status
 	SubmittedAt      int64 // microseconds; 0: never
+	open             int64 // receipts that may still come, and are matched by the number
 }
 
 // Over says whether nothing more can become of it.
 func (s Sent) Over() bool {
-	return s.Status != StatusQueued && s.Status != StatusSending && s.Status != StatusSubmitted
+	return s.open == 0 && s.Status != StatusQueued && s.Status != StatusSending && s.Status != StatusSubmitted
 }
 
 // OfNumber gives each message to a number. It reads them all, in bounded parts.
 func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent) error) error {
-	var last Sent
-	last.No = -1 << 62
-	for n := erasureWindow; n == erasureWindow; {
-		var found []Sent
-		next := last
-		err := m.db.Read(ctx, func(tx *db.Tx) error {
-			found, n = nil, 0
-			return tx.Query(recipientsAfter, []any{last.Tenant, last.Campaign, last.No, erasureWindow}, func(r *db.Row) error {
-				var recipient string
-				err := r.Scan(&next.Tenant, &next.Campaign, &next.No, &recipient, &next.Status, &next.SubmittedAt)
-				if n++; recipient == number {
-					found = append(found, next)
-				}
-				return err
-			})
-		})
-		if err != nil {
-			return err
-		}
+	after := func(s Sent) []any { return []any{s.Tenant, s.Campaign, s.No} }
+	scan := func(r *db.Row, s *Sent) (Sent, bool, error) {
+		var recipient string
+		err := r.Scan(&s.Tenant, &s.Campaign, &s.No, &recipient, &s.Status, &s.SubmittedAt, &s.open)
+		return *s, recipient == number, err
+	}
+	return db.Walk(ctx, m.db, recipientsAfter, erasureWindow, after, scan, func(found []Sent) error {
 		for _, one := range found {
 			if err := each(one); err != nil {
 				return err
 			}
 		}
-		last = next
-	}
-	return nil
+		return nil
+	})
 }
 
 // EraseRecipient takes the number off a message that is over, and off its parts.

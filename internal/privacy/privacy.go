@@ -63,7 +63,7 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 // Erasure says what an erasure did.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
-	Left                                    int // payments, webhooks and messages that are not over, and keep the number
+	Left                                    int // payments and messages that are not over, or whose webhooks or receipts are not, and keep the number
 }
 
 // Erase erases a number. It is repeated without harm.
@@ -104,13 +104,9 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 		e.Left++
 		return nil
 	}
-	words := spellings
-	if p.AccountName != "" {
-		words = append(words[:len(words):len(words)], p.AccountName)
-	}
 	pending := false
 	err := d.DB.Write(db.Bulk(ctx, p.Tenant), func(tx *db.Tx) (err error) {
-		if pending, err = webhook.EraseWords(tx, p.Tenant, p.ID, book.Erased, words...); err != nil || pending {
+		if pending, err = webhook.EraseWords(tx, p.Tenant, p.ID, book.Erased, spellings...); err != nil || pending {
 			return err
 		}
 		book.EraseParty(tx, p.ID)

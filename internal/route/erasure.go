@@ -20,10 +20,16 @@ const (
 // EraseExchanges empties what was said to and by providers about a payment; that something was said, when and with which status stays.
 func EraseExchanges(tx *db.Tx, payment string) { tx.Defer(eraseOfPayment, -1, payment) }
 
+// place is where an exchange stands in the log.
+type place struct {
+	at int64
+	id string
+}
+
 // named is an exchange that names what is looked for.
 type named struct {
-	at      int64
-	id, url string
+	place
+	url string
 }
 
 // EraseWords empties the exchanges that name one of the words anywhere, such as questions about a number, and takes the words out of
@@ -32,41 +38,24 @@ func (t *Table) EraseWords(ctx context.Context, instead string, words ...string)
 	has := func(text string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 	}
-	var at int64
-	for id, n := "", erasureWindow; n == erasureWindow; {
-		var found []named
-		next, nextID := at, id
-		err := t.db.Read(ctx, func(tx *db.Tx) error {
-			found, n = nil, 0
-			return tx.Query(exchangesAfter, []any{at, id, erasureWindow}, func(r *db.Row) error {
-				var url, request, answer string
-				err := r.Scan(&next, &nextID, &url, &request, &answer)
-				if n++; has(url) || has(request) || has(answer) {
-					found = append(found, named{next, nextID, url})
-				}
-				return err
-			})
-		})
-		if err != nil {
-			return erased, err
-		}
-		at, id = next, nextID
-		if len(found) == 0 {
-			continue
-		}
-		err = t.db.Write(ctx, func(tx *db.Tx) error {
+	after := func(p place) []any { return []any{p.at, p.id} }
+	scan := func(r *db.Row, p *place) (named, bool, error) {
+		var url, request, answer string
+		err := r.Scan(&p.at, &p.id, &url, &request, &answer)
+		return named{*p, url}, has(url) || has(request) || has(answer), err
+	}
+	err = db.Walk(ctx, t.db, exchangesAfter, erasureWindow, after, scan, func(found []named) error {
+		erased += len(found)
+		return t.db.Write(ctx, func(tx *db.Tx) error {
 			for _, one := range found {
+				url := one.url
 				for _, word := range words {
-					one.url = strings.ReplaceAll(one.url, word, instead)
+					url = strings.ReplaceAll(url, word, instead)
 				}
-				tx.Defer(eraseExchange, -1, one.at, one.id, one.url) // one that was pruned meanwhile is gone
+				tx.Defer(eraseExchange, -1, one.at, one.id, url) // one that was pruned meanwhile is gone
 			}
 			return nil
 		})
-		if err != nil {
-			return erased, err
-		}
-		erased += len(found)
-	}
-	return erased, nil
+	})
+	return erased, err
 }

@@ -19,23 +19,7 @@ const (
 
 // OfNumber gives each payment with a number or a bank account, oldest first. It reads them all, in bounded parts.
 func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment) error) error {
-	for after, n := "", erasureWindow; n == erasureWindow; {
-		var ids []string
-		last := after
-		err := rd.db.Read(ctx, func(tx *db.Tx) error {
-			ids, n = nil, 0
-			return tx.Query(numbersAfter, []any{after, erasureWindow}, func(r *db.Row) error {
-				var account string
-				err := r.Scan(&last, &account)
-				if n++; account == number {
-					ids = append(ids, last)
-				}
-				return err
-			})
-		})
-		if err != nil {
-			return err
-		}
+	return db.WalkNaming(ctx, rd.db, numbersAfter, erasureWindow, number, func(ids []string) error {
 		for _, id := range ids {
 			pay, err := rd.Find(ctx, id)
 			if err == nil {
@@ -45,9 +29,8 @@ func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment
 				return err
 			}
 		}
-		after = last
-	}
-	return nil
+		return nil
+	})
 }
 
 // EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. What moved stays.
