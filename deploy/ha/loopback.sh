@@ -76,34 +76,29 @@ start() {
 		--listen-peer-urls "http://127.0.0.1:$((etcd + 1))" --initial-advertise-peer-urls "http://127.0.0.1:$((etcd + 1))" \
 		--initial-cluster "one=http://127.0.0.1:$((etcd + 1))"
 	member one 1
-	await "http://127.0.0.1:$((first + 21))/primary" || die "no member became primary: see $folder/one.log"
+	await primary 1 || die "no member became primary: see $folder/one.log"
 	member two 2
 	member three 3
 	url="postgres://postgres@127.0.0.1:$((first + 11)),127.0.0.1:$((first + 12)),127.0.0.1:$((first + 13))/makola?target_session_attrs=read-write&sslmode=disable"
-	await_sync || die "no standby became synchronous: see $folder/two.log"
+	await synchronous 2 3 || die "no standby became synchronous: see $folder/two.log"
 	for number in 1 2 3; do
 		"$programs/psql" -q "postgres://postgres@127.0.0.1:$((first + 10 + number))/postgres?sslmode=disable" -c 'CREATE DATABASE makola' >/dev/null 2>&1 && break
 	done
 	echo "$url"
 }
 
-# await URL: until Patroni answers it with 200.
+# await ROLE NUMBER...: until the Patroni of one of the members says that it has the role.
 await() {
-	tries=0
-	until curl -fs -o /dev/null "$1"; do
-		[ $tries -lt 600 ] || return 1
+	role=$1 tries=0
+	shift
+	while [ $tries -lt 600 ]; do
+		for number in "$@"; do
+			! curl -fs -o /dev/null "http://127.0.0.1:$((first + 20 + number))/$role" || return 0
+		done
 		tries=$((tries + 1))
 		sleep 0.1
 	done
-}
-
-await_sync() {
-	tries=0
-	until curl -fs -o /dev/null "http://127.0.0.1:$((first + 22))/synchronous" || curl -fs -o /dev/null "http://127.0.0.1:$((first + 23))/synchronous"; do
-		[ $tries -lt 600 ] || return 1
-		tries=$((tries + 1))
-		sleep 0.1
-	done
+	return 1
 }
 
 case $action in

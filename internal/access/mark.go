@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/db"
@@ -73,23 +74,20 @@ const (
 
 // ReadInstallation reads the row.
 func ReadInstallation(tx *db.Tx) (i Installation, err error) {
-	production := 0
-	_, err = tx.One(selectInstallation, nil, &i.CreatedAt, &production)
-	i.Production = production == 1
+	_, err = tx.One(selectInstallation, nil, &i.CreatedAt, &i.Production)
 	return i, err
 }
 
 // InsertMarked makes the row of a database that has none.
 func InsertMarked(tx *db.Tx, m Mark, i Installation) {
-	production := 0
-	if i.Production {
-		production = 1
-	}
-	tx.Defer(insertMarked, 1, m.stored(), i.CreatedAt, production)
+	tx.Defer(insertMarked, 1, m.stored(), i.CreatedAt, i.Production)
 }
 
-// CheckMark refuses a database that is part of a move, or was left by one.
-func (a *Access) CheckMark(ctx context.Context) error {
+// CheckMark refuses a database that is part of a move, or was left by one. pending are the migrations that it lacks.
+func (a *Access) CheckMark(ctx context.Context, pending []db.Migration) error {
+	if slices.ContainsFunc(pending, MakesMark) {
+		return nil
+	}
 	stored, err := a.storedFingerprint(ctx)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,12 +53,7 @@ func benchmarkPages(b *testing.B, engine db.Engine) {
 	v := visit(b, server)
 	slowest, slowestAt := time.Duration(0), ""
 	for _, path := range pagesOfLists(server.ready.TenantID, l.accepted.Load()) {
-		took := make([]time.Duration, looksAtAPage)
-		for i := range took {
-			took[i] = v.get(path)
-		}
-		slices.Sort(took)
-		median := took[looksAtAPage/2]
+		median := median(looksAtAPage, func() { v.get(path) })
 		if median > slowestPage {
 			b.Logf("%s: %v", path, median)
 		}
@@ -128,10 +122,9 @@ func visit(b *testing.B, server *process) *visitor {
 	return v
 }
 
-// get reads a page and says how long the whole of it took.
-func (v *visitor) get(path string) time.Duration {
+// get reads the whole of a page.
+func (v *visitor) get(path string) {
 	v.b.Helper()
-	begun := time.Now()
 	answer, err := v.http.Get(v.base + path)
 	if err != nil {
 		v.b.Fatal(err)
@@ -141,5 +134,4 @@ func (v *visitor) get(path string) time.Duration {
 	if err != nil || answer.StatusCode != http.StatusOK {
 		v.b.Fatalf("%s: %d, %v: %.300s", path, answer.StatusCode, err, text)
 	}
-	return time.Since(begun)
 }

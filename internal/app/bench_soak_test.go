@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -138,7 +137,7 @@ func (g *grown) samples(ctx context.Context) (all []soakSample) {
 	pid := g.server.ready.PID
 	for ctx.Err() == nil {
 		var s soakSample
-		s[0] = residentMemory(pid)
+		s[0] = memoryOf(g.b, pid, "VmRSS:")
 		files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		s[1] = float64(len(files))
 		s[2], s[4] = metric(g.b, g.server, "go_goroutines"), metric(g.b, g.server, "makola_jobs_in_memory")
@@ -152,16 +151,4 @@ func (g *grown) samples(ctx context.Context) (all []soakSample) {
 		}
 	}
 	return all
-}
-
-// residentMemory is what a process has in memory now, in MB (Linux).
-func residentMemory(pid int) float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		var kb float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kb); n == 1 {
-			return kb / 1024
-		}
-	}
-	return 0
 }

@@ -219,14 +219,17 @@ func pgbench() string {
 }
 
 // peakMemory is the highest resident memory of a process in MB (Linux).
-func peakMemory(b *testing.B, pid int) float64 {
+func peakMemory(b *testing.B, pid int) float64 { return memoryOf(b, pid, "VmHWM:") }
+
+// memoryOf is a line of what Linux says of a process's memory, in MB.
+func memoryOf(b *testing.B, pid int, line string) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		b.Logf("no memory figure: %v", err)
 		return 0
 	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == "VmHWM:" {
+	for said := range strings.Lines(string(text)) {
+		if f := strings.Fields(said); len(f) > 1 && f[0] == line {
 			kb, _ := strconv.ParseFloat(f[1], 64)
 			return kb / 1024
 		}

@@ -112,13 +112,11 @@ func (a *App) openDatabase(ctx context.Context) error {
 			return err
 		}
 	}
-	if !slices.ContainsFunc(pending, access.MakesMark) {
-		if err := access.New(d, a.clock).CheckMark(ctx); err != nil {
-			return err
-		}
-	}
 	if len(pending) == 0 {
-		return nil
+		return nil // CheckInstallation refuses a database with a mark
+	}
+	if err := access.New(d, a.clock).CheckMark(ctx, pending); err != nil {
+		return err
 	}
 	if a.production && d.Engine() == db.Postgres {
 		return problem.New(problem.Unavailable, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
@@ -76,7 +77,11 @@ func (c *backupCreate) Run(e *env) error {
 		return err
 	}
 	return c.unmigrated(e, func(d *db.DB) error {
-		if err := unmarked(e.ctx, d); err != nil {
+		pending, err := d.PendingMigrations(e.ctx)
+		if err == nil {
+			err = access.New(d, clock.Real()).CheckMark(e.ctx, pending)
+		}
+		if err != nil {
 			return err
 		}
 		progress := progressOn(e.stderr, megabytes)

@@ -73,8 +73,7 @@ func (c *migrateCopy) Run(e *env) (err error) {
 		return target.unmigrated(e, func(to *db.DB) error {
 			move.To = to
 			if c.Abandon {
-				_, err := move.Abandon(e.ctx)
-				return c.released(e, err)
+				return c.released(e, move.Abandon(e.ctx))
 			}
 			return c.move(e, move)
 		})
@@ -117,16 +116,6 @@ func (c *migrateCopy) released(e *env, err error) error {
 	return err
 }
 
-// current refuses a database whose schema is not this program's.
-func current(ctx context.Context, d *db.DB, which string) error {
-	pending, err := d.PendingMigrations(ctx)
-	if err == nil && len(pending) > 0 {
-		err = problem.New(problem.Unavailable, "migrations_pending",
-			fmt.Sprintf("The %s lacks %d migrations of this program: run makola migrate up on it", which, len(pending)))
-	}
-	return err
-}
-
 // prepare makes the tables of a database that no server was started on, or those that an earlier run did not come to.
 func prepare(ctx context.Context, to *db.DB) error {
 	pending, err := to.PendingMigrations(ctx)
@@ -143,15 +132,6 @@ func prepare(ctx context.Context, to *db.DB) error {
 		}
 	}
 	return to.Migrate(ctx)
-}
-
-// unmarked refuses a database that an installation leaves or moves to. One without tables has no mark.
-func unmarked(ctx context.Context, d *db.DB) error {
-	pending, err := d.PendingMigrations(ctx)
-	if err != nil || slices.ContainsFunc(pending, access.MakesMark) {
-		return err
-	}
-	return access.New(d, clock.Real()).CheckMark(ctx)
 }
 
 // plainly prints rows and tables in a line of progress.

@@ -88,13 +88,9 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, problem.Wrap(err, problem.Unavailable, "no_database", "The database cannot be opened")
 	}
-	pending, err := d.PendingMigrations(ctx)
-	if err == nil && len(pending) > 0 {
-		err = problem.New(problem.Unavailable, "migrations_pending",
-			fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
-	}
+	err = current(ctx, d, "database")
 	if err == nil {
-		err = access.New(d, clock.Real()).CheckMark(ctx)
+		err = access.New(d, clock.Real()).CheckMark(ctx, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -102,6 +98,16 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	o := assemble(d, clock.Real())
 	o.journal = audit.Journal{Folder: c.Data}
 	return o, nil
+}
+
+// current refuses a database whose schema is not this program's.
+func current(ctx context.Context, d *db.DB, which string) error {
+	pending, err := d.PendingMigrations(ctx)
+	if err == nil && len(pending) > 0 {
+		err = problem.New(problem.Unavailable, "migrations_pending",
+			fmt.Sprintf("The %s lacks %d migrations of this program: run makola migrate up", which, len(pending)))
+	}
+	return err
 }
 
 // assemble puts together what commands use of a database.

@@ -5,10 +5,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/privacy"
-	"github.com/makola/makola/internal/problem"
 )
 
 type privacyCommands struct {
@@ -18,15 +16,6 @@ type privacyCommands struct {
 
 func (o *opened) privacy() privacy.Deps {
 	return privacy.Deps{DB: o.db, Payments: book.NewReader(o.db, o.ledger, o.clock), Messaging: o.messaging(), Contacts: o.contacts(), Routes: o.routes()}
-}
-
-// personNumber reads the number of a command.
-func personNumber(text string) (msisdn.MSISDN, error) {
-	number, err := msisdn.Parse(text)
-	if err != nil {
-		err = problem.Field("number", "must be a mobile number of Ghana")
-	}
-	return number, err
 }
 
 var foundColumns = []column[privacy.Found]{
@@ -46,13 +35,13 @@ type privacyExport struct {
 
 // Run prints. A backup that is older than an erasure has more.
 func (c *privacyExport) Run(e *env) error {
-	number, err := personNumber(c.Number)
+	numbers, err := parseNumbers(c.Number)
 	if err != nil {
 		return err
 	}
 	return c.with(e, func(o *opened) error {
 		found := []privacy.Found{}
-		err := o.privacy().Export(e.ctx, number, func(f privacy.Found) error { found = append(found, f); return nil })
+		err := o.privacy().Export(e.ctx, numbers[0], func(f privacy.Found) error { found = append(found, f); return nil })
 		if err != nil {
 			return err
 		}
@@ -77,16 +66,16 @@ type privacyErase struct {
 
 // Run erases, after the audit log has that it begins: the person of a token is looked at there.
 func (c *privacyErase) Run(e *env) error {
-	number, err := personNumber(c.Number)
+	numbers, err := parseNumbers(c.Number)
 	if err != nil {
 		return err
 	}
 	return c.with(e, func(o *opened) error {
-		entry := audit.Entry{Action: "privacy.erase", Subject: number.Masked(), Reason: c.Reason}
+		entry := audit.Entry{Action: "privacy.erase", Subject: numbers[0].Masked(), Reason: c.Reason}
 		if err := o.act(e.ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
-		done, err := o.privacy().Erase(e.ctx, number)
+		done, err := o.privacy().Erase(e.ctx, numbers[0])
 		if err != nil {
 			return err
 		}

@@ -115,6 +115,50 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 	}
 }
 
+// A message whose receipt may still come keeps its number, by which the receipt is matched, and is counted as left.
+func TestAMessageThatIsNotOverKeepsItsNumber(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "sample")
+	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
+	w := where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+	var number string
+	var named int64
+	state := func(change string) {
+		t.Helper()
+		err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			if _, err := tx.One(`SELECT min(recipient) FROM messages WHERE status = 'delivered' AND recipient NOT IN (SELECT account FROM payments)`, nil, &number); number == "" || err != nil {
+				return err
+			}
+			_, err := tx.Exec(change, number)
+			return err
+		})
+		if err != nil || number == "" {
+			t.Fatalf("%q: %v", number, err)
+		}
+	}
+	for _, change := range []struct{ open, over string }{
+		{`UPDATE messages SET open = 1 WHERE recipient = $1`, `UPDATE messages SET open = 0 WHERE recipient = $1`},
+		{`INSERT INTO unsure (tenant, campaign, message, recipient, since) SELECT tenant, campaign, no, recipient, 1 FROM messages WHERE recipient = $1`, `DELETE FROM unsure WHERE recipient = $1`},
+	} {
+		number = ""
+		state(change.open)
+		if done := w.object("privacy", "erase", number, "--reason", "asked"); done["left"].(float64) < 1 || done["messages"].(float64) != 0 {
+			t.Errorf("%s: %v", change.open, done)
+		}
+		state(change.over)
+		if done := w.object("privacy", "erase", number, "--reason", "asked"); done["left"].(float64) != 0 || done["messages"].(float64) < 1 {
+			t.Errorf("%s: %v", change.over, done)
+		}
+	}
+	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT count(*) FROM messages WHERE recipient = $1`, []any{number}, &named)
+		return err
+	})
+	if err != nil || named != 0 {
+		t.Errorf("%d messages still name it: %v", named, err)
+	}
+}
+
 // someone has been paid, and nothing of theirs is open, of a payment or a webhook.
 const someone = `SELECT account, account_name FROM payments WHERE kind = 'payout' AND account_name <> '' AND account LIKE '233_________'
 AND NOT EXISTS (SELECT 1 FROM payments AS other WHERE other.account = payments.account AND (other.settled_at = 0

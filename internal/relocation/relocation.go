@@ -338,33 +338,33 @@ func (m Move) switched(ctx context.Context, token string) (done bool, err error)
 }
 
 // Abandon gives a move up: the target can never be served, and the source can again. After the switch it is refused.
-func (m Move) Abandon(ctx context.Context) (token string, err error) {
+func (m Move) Abandon(ctx context.Context) error {
 	source, err := markOf(ctx, m.From)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if source.State != access.Moving { // nothing was copied, or nothing moves
-		return source.Token, m.Release(ctx)
+		return m.Release(ctx)
 	}
 	copying, abandoned := source, source
 	copying.State, abandoned.State = access.Copying, access.Abandoned
 	target, err := markOf(ctx, m.To)
 	if err != nil {
-		return "", err
+		return err
 	}
 	switch target {
 	case abandoned:
 	case copying:
 		if err := replaceMark(ctx, m.To, copying, abandoned); err != nil {
-			return "", stopped(err)
+			return stopped(err)
 		}
 	default:
 		if done, err := m.switched(ctx, source.Token); err != nil || !done {
-			return "", err
+			return err
 		}
-		return "", problem.New(problem.Forbidden, "already_switched", "The move is done, and servers may have worked on the target: it is not abandoned any more")
+		return problem.New(problem.Forbidden, "already_switched", "The move is done, and servers may have worked on the target: it is not abandoned any more")
 	}
-	return source.Token, m.Release(ctx)
+	return m.Release(ctx)
 }
 
 // Release makes the source the installation's database again without asking a target. It is right only where the target is gone

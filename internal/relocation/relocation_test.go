@@ -129,7 +129,7 @@ func TestAnInstallationMovesOnce(t *testing.T) {
 	if err != nil || !again.Already || again.Token != first.Token {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	if _, err := m.Abandon(t.Context()); problem.From(err).Code != "already_switched" {
+	if err := m.Abandon(t.Context()); problem.From(err).Code != "already_switched" {
 		t.Fatalf("a move that is done is abandoned: %v", err)
 	}
 	moved(t, m)
@@ -201,7 +201,7 @@ func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db
 			return true // it broke off before the source was marked
 		}
 		claimed := isMarked(t, m.To)
-		if _, err := m.Abandon(t.Context()); err != nil {
+		if err := m.Abandon(t.Context()); err != nil {
 			t.Fatalf("abandoned after fault %d (%v): %v", nth, broke, err)
 		}
 		if !serves(t, m.From) || serves(t, m.To) {
@@ -291,7 +291,7 @@ func TestAnotherTargetNeitherGoesOnNorAbandons(t *testing.T) {
 	if _, err := other.Run(t.Context()); problem.From(err).Code != "other_target" {
 		t.Errorf("another target is gone on with: %v", err)
 	}
-	if _, err := other.Abandon(t.Context()); problem.From(err).Code != "other_target" {
+	if err := other.Abandon(t.Context()); problem.From(err).Code != "other_target" {
 		t.Errorf("the move is abandoned at another target: %v", err)
 	}
 	if _, err := m.Run(t.Context()); err != nil {
@@ -320,7 +320,7 @@ func TestOfSeveralMovesAtOnceOneEnds(t *testing.T) {
 		}
 	}
 	for _, m := range moves[1:] {
-		if _, err := m.Abandon(t.Context()); err != nil {
+		if err := m.Abandon(t.Context()); err != nil {
 			t.Log(err)
 		}
 	}
