@@ -1,7 +1,10 @@
 package app
 
-// recovering is where a recovery decides what may be debited and sent.
-const recovering = "internal/payments/recovery.go"
+// The files in which a recovery decides what may be debited and sent.
+const (
+	recoverySearch   = "internal/payments/recovery_search.go"
+	acceptInRecovery = "internal/payments/accept_in_recovery.go"
+)
 
 // recoveryRules: what keeps a database that went back in time from paying twice.
 func recoveryRules() []mutant {
@@ -9,7 +12,7 @@ func recoveryRules() []mutant {
 		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,
 			`{p.prepare, p.beforeDebit, p.hold}`, `{p.prepare, p.hold}`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-adopts", "what a rail knows is asked about and not sent", recovering,
+		{"recovery-adopts", "what a rail knows is asked about and not sent", acceptInRecovery,
 			`a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1`, `a.tracked.rail = pay.Rail`,
 			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
 		{"ring-reference", "references stay under the first key of the installation", "internal/config/ring.go",
@@ -22,18 +25,18 @@ func recoveryRules() []mutant {
 		{"probe-given-back", "a half-open breaker's probe that submits nothing is the next request's", accepting,
 			`a.probe.GiveBack(ctx) // nothing`, `// nothing`,
 			byTest("payments", "TestARequestThatSubmitsNothingGivesTheProbeBack/a payment that a recovery adopts/SQLite")},
-		{"recovery-silence", "a rail's silence lets nothing through", recovering,
+		{"recovery-silence", "a rail's silence lets nothing through", recoverySearch,
 			`found.silent = rails[i].Name`, `_ = rails[i].Name`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-closed", "nor does a closed recovery", recovering,
+		{"recovery-closed", "nor does a closed recovery", acceptInRecovery,
 			`	case s.Closed():
 		return errRecovering(`, `	case s.Closed() && pay.ID == "":
 		return errRecovering(`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-v", "not known counts from V after the recovery began", recovering,
-			`found.wait = max(found.wait, rails[i].VisibleAfter-p.clock.Since(s.BegunAt))`, `found.wait = 0`,
+		{"recovery-v", "not known counts from V after the recovery began", recoverySearch,
+			`found.wait = max(found.wait, rails[i].VisibleAfter-rs.clock.Since(s.BegunAt))`, `found.wait = 0`,
 			byTest("payments", "TestNotKnownCountsFromVAfterTheRecoveryBegan/SQLite")},
-		{"recovery-differs", "a reference with another amount is an operator's", recovering,
+		{"recovery-differs", "a reference with another amount is an operator's", recoverySearch,
 			`found.rail, found.differs, found.outcome = rails[i], true, o`, `found.rail = rails[i]`,
 			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
 		{"recovery-not-covered", "so is what the wallet does not cover", accepting,
@@ -55,22 +58,18 @@ func recoveryRules() []mutant {
 `, `func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 `,
 			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/MTN gone elsewhere/SQLite")},
-		{"recovery-without-a-key", "a purchase that no key names waits for an operator", recovering,
+		{"recovery-without-a-key", "a purchase that no key names waits for an operator", acceptInRecovery,
 			`case pay.Details.Minted && pay.IdempotencyKey == "" && !s.Allows(pay.Tenant):`, `case pay.Details.Minted && pay.ID == "":`,
 			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
-		{"recovery-minted-days", "one with a key is looked for under the references of the days before", recovering,
-			`const (
-	recoveryPause = 30 * time.Second // until a request, or a job, comes again
-	mintedDays    = 7 `, `const (
-	recoveryPause = 30 * time.Second // until a request, or a job, comes again
-	mintedDays    = 0 `,
+		{"recovery-minted-days", "one with a key is looked for under the references of the days before", acceptInRecovery,
+			`const mintedDays = 7`, `const mintedDays = 0`,
 			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
-		{"recovery-forgotten", "what may only be forgotten is not said to be unknown", recovering,
+		{"recovery-forgotten", "what may only be forgotten is not said to be unknown", recoverySearch,
 			`	case s.Lasts():
 		return errRecovering(`, `	case s.Closed() && code == "":
 		return errRecovering(`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-claim", "a claim is never sent", recovering,
+		{"recovery-claim", "a claim is never sent", acceptInRecovery,
 			`if a.claimed && !a.Adopted {`, `if a.claimed && a.Adopted && false {`,
 			byTest("payments", "TestAClaimIsAdoptedAndNeverSent/SQLite")},
 		{"recovery-webhook-id", "both lives tell a word under one webhook-id", settling,

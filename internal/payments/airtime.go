@@ -2,9 +2,6 @@ package payments
 
 import (
 	"context"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
@@ -56,7 +53,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	if err := bad.Err(); err != nil {
 		return book.Payment{}, book.Payment{}, false, err
 	}
-	network, found, err := p.routes.Network(ctx, r.NetworkID)
+	network, found, err := p.rails.routes.Network(ctx, r.NetworkID)
 	if err != nil {
 		return book.Payment{}, book.Payment{}, false, err
 	}
@@ -74,7 +71,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	if !found || network.Status != route.Active {
 		return book.Payment{}, book.Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
 	}
-	p.mintReference(&a.Payment)
+	p.references.mintReference(&a.Payment, p.clock.Now())
 	topUp.Reference, topUp.Details.Minted = a.Payment.Reference, a.Payment.Details.Minted
 	done, err := p.accept(ctx, a)
 	if err != nil || done.Replayed {
@@ -90,27 +87,4 @@ func (p *Payments) withChild(ctx context.Context, pay book.Payment, again bool, 
 	}
 	topUp, _, err := p.Get(ctx, pay.Tenant, book.KindTopUp, pay.Child)
 	return pay, topUp, true, err
-}
-
-// mintReference gives a payment whose customer gave none a Reference. With an
-// Idempotency-Key it is the same for the same key on the same day, so that a
-// request that comes again after a restore makes the same ProviderReference; a
-// key is remembered for a whole day, so that one that may be used anew never
-// meets its old Reference.
-func (p *Payments) mintReference(pay *book.Payment) {
-	if pay.Reference != "" {
-		return
-	}
-	pay.Details.Minted = true
-	if pay.IdempotencyKey == "" {
-		pay.Reference = uuid.NewString()
-		return
-	}
-	pay.Reference = p.mintedOn(*pay, p.clock.Now())
-}
-
-// mintedOn is the Reference that a payment's Idempotency-Key makes on a day.
-func (p *Payments) mintedOn(pay book.Payment, day time.Time) string {
-	pay.Reference = day.Format(time.DateOnly) + " " + pay.IdempotencyKey
-	return p.references.ofAttempt(pay, 0)
 }

@@ -52,7 +52,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	if service.Network != r.Network {
 		return book.Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
-	p.mintReference(&pay)
+	p.references.mintReference(&pay, p.clock.Now())
 	o, err := p.enquiries.Offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {
 		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)
@@ -62,7 +62,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
 		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
 	}
-	probe, err := p.chooseRail(ctx, &pay, "")
+	probe, err := p.rails.choose(ctx, &pay, "")
 	probe.GiveBack(ctx) // accept takes it again
 	if err == nil {
 		err = p.enquiries.StillOffered(ctx, pay.Mode, service, o)
@@ -80,20 +80,20 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 // the refusal stands only when no rail knows the reference. A purchase that a rail
 // has goes to the operators, because its price is forgotten, too.
 func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone error) error {
-	s, err := p.recovering(ctx)
+	s, err := p.recovered.state(ctx)
 	if err != nil {
 		return err
 	}
 	if !s.Lasts() || !problem.Is(gone, problem.NotFound) {
 		return gone
 	}
-	p.mint(&pay, p.clock.Now())
+	p.references.mint(&pay, p.clock.Now())
 	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true, tracked: track(pay)}
 	switch err := p.beforeDebit(ctx, a); {
 	case errors.Is(err, errUnclaimed):
 		return gone
 	case err == nil:
-		return p.conflict(ctx, a.Payment, a.Payment.Rail, "the provider has done it, and the package that was bought is forgotten")
+		return p.recovered.conflict(ctx, a.Payment, a.Payment.Rail, "the provider has done it, and the package that was bought is forgotten")
 	default:
 		return err
 	}

@@ -29,8 +29,8 @@ func TestAMarkIsMadeOnce(t *testing.T) {
 		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
 		a, pay := n.accepted(t, "TELECEL", false)
-		heir.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
-		n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+		heir.follower.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
+		n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 		if posts, _ := h.second.counts(); posts != 1 {
 			t.Errorf("%d POSTs", posts)
 		}
@@ -54,7 +54,7 @@ func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 		for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
 			a, pay := n.accepted(t, "TELECEL", false)
 			breakAt(f, db.BoundaryCommit, 1, fault)
-			n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+			n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 			f.Decide(nil)
 		}
 		if posts, _ := h.second.counts(); posts != 2 {
@@ -109,12 +109,12 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			left -= pay.Held()
 			n.pauseRail(tt.name)
 			h.clock.Advance(chosenTime)
-			n.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+			n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 			h.clock.Advance(unsentTime)
 			n.resumeRail(tt.name)
-			heir.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
+			heir.follower.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
 			rail, _ := n.routes.Rail(tt.name, "test")
-			(&run{p: n.Payments, t: a.tracked, row: pay, rail: rail}).unsentYet(t.Context(), 0)
+			(&run{f: n.follower, t: a.tracked, row: pay, rail: rail}).unsentYet(t.Context(), 0)
 			posts, _ := tt.rail.counts()
 			if is := n.must(book.KindPayout, pay.ID); posts != 1 || is.Status != book.StatusPending || n.balance() != left {
 				t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", posts, tt.name, is.Status, n.balance())
@@ -230,7 +230,7 @@ func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
 		n.pass(time.Second)
 		h.first.script(always(pending), always(costly(5, 2)))
 		for range 2 {
-			if _, err := n.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
+			if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -255,7 +255,7 @@ func TestNothingOfACollectionIsInSuspense(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(time.Second)
-		if _, err := n.recheck(t.Context(), n.must(book.KindCollection, in.ID)); err != nil {
+		if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindCollection, in.ID)); err != nil {
 			t.Fatal(err)
 		}
 		if is := n.must(book.KindCollection, in.ID); is.ContradictedAt.IsZero() || n.balance() != funds {

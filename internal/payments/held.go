@@ -10,37 +10,6 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// An Asker is who asks for a payout: an API key, or a person on a page.
-type Asker struct {
-	Person, Email string // of a person on a page; empty: the access key of the request asks
-	Origin        string // the address that the request came from
-}
-
-// A Hold is what a payout waits for.
-type Hold struct {
-	Until time.Time // when it ends without an approval
-	// Write writes down, in the transaction that accepts the payout, what waits to be approved.
-	Write func(tx *db.Tx) error
-}
-
-// Holds says whether a payout must be approved by its account's own people before it is sent; nil: not. It refuses one that
-// must be and cannot be. It is asked before the transaction, with the row that will be.
-type Holds func(ctx context.Context, by Asker, pay book.Payment) (*Hold, error)
-
-// hold marks a payout that must be approved. One that a provider has already, adopted in a recovery, was approved in the time
-// that was lost.
-func (p *Payments) hold(ctx context.Context, a *acceptance) error {
-	if p.holds == nil || a.asker == nil || a.Adopted {
-		return nil
-	}
-	h, err := p.holds(ctx, *a.asker, a.Payment)
-	if err != nil || h == nil {
-		return err
-	}
-	a.Payment.HeldUntil, a.Also = h.Until, h.Write
-	return nil
-}
-
 func errWaits() error {
 	return problem.New(problem.Invalid, "payment_waits", "The payout waits for the approval of the account's own people: nothing was sent")
 }
@@ -66,7 +35,7 @@ func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, boo
 	row, locked := pay, book.Payment{}
 	row.HeldUntil = time.Time{}
 	judge := func(row book.Payment) error { locked = row; return waiting(row) }
-	done, err := p.book.Settle(ctx, book.Settlement{Payment: pay, Event: book.EventApproved, Mark: markTo(pay, row), Judge: judge, Also: func(tx *db.Tx) error {
+	done, err := p.book.Settle(ctx, book.Settlement{Payment: pay, Event: book.EventApproved, Mark: pay.MarkTo(row), Judge: judge, Also: func(tx *db.Tx) error {
 		t, err := p.tenants.Locked(tx, pay.Tenant)
 		switch {
 		case err != nil:
@@ -110,7 +79,7 @@ func (p *Payments) Disapprove(ctx context.Context, id string, also func(*db.Tx) 
 		if row.Rail != pay.Rail {
 			row.Attempt++
 		}
-		s.Event, s.Reason, s.Outcome, s.Mark = book.EventAdopted, "", provider.Outcome{}, markTo(pay, row)
+		s.Event, s.Reason, s.Outcome, s.Mark = book.EventAdopted, "", provider.Outcome{}, pay.MarkTo(row)
 	}
 	done, err := p.book.Settle(ctx, s)
 	if err = changed(done, err); err == nil && found.known {
@@ -120,31 +89,26 @@ func (p *Payments) Disapprove(ctx context.Context, id string, also func(*db.Tx) 
 }
 
 // sentBefore looks, while a recovery lasts, for a payout that waits at every rail.
-func (p *Payments) sentBefore(ctx context.Context, pay book.Payment) (search, error) {
-	s, err := p.recovering(ctx)
+func (p *Payments) sentBefore(ctx context.Context, pay book.Payment) (searchResult, error) {
+	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() {
-		return search{}, err
+		return searchResult{}, err
 	}
 	const message = "The service is being recovered, and the payout may have been sent before. Try again shortly."
 	if s.Closed() {
-		return search{}, errRecovering(message, recoveryPause)
+		return searchResult{}, errRecovering(message, recoveryPause)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*askTime)
 	defer cancel()
-	switch found := p.askAllRails(ctx, s, pay, true); {
+	switch found := p.recovered.askAllRails(ctx, s, pay, true); {
 	case found.known:
 		return found, nil
 	case found.differs:
-		return search{}, p.conflict(ctx, pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
+		return searchResult{}, p.recovered.conflict(ctx, pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
 	case found.silent != "":
-		return search{}, errRecovering(message, recoveryPause)
+		return searchResult{}, errRecovering(message, recoveryPause)
 	case found.wait > 0:
-		return search{}, errRecovering(message, found.wait)
+		return searchResult{}, errRecovering(message, found.wait)
 	}
-	return search{}, nil
-}
-
-// markTo is the mark by which an open payment as it was read becomes row.
-func markTo(pay, row book.Payment) *book.Mark {
-	return &book.Mark{Row: row, WasAttempt: pay.Attempt, WasPosts: pay.Posts, WasSending: pay.SendingAt, WasHeld: pay.HeldUntil}
+	return searchResult{}, nil
 }

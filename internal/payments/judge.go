@@ -15,51 +15,6 @@ const (
 	knownReads  = 3                // questions that the provider must not have known before that counts
 )
 
-// A standing is what is known of the current attempt of a payment: everything
-// that the judge goes by. It is rebuilt from the row when a node takes a payment
-// over; what the row does not say then counts as unknown.
-type standing struct {
-	kind   book.Kind
-	status book.Status
-	// said is a final payment's last word: of its status, or of the provider's
-	// latest contradiction. turned: it was contradicted before.
-	said   provider.State
-	turned bool
-
-	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
-	visibleAfter time.Duration // of the rail: V
-	unpaidAfter  time.Duration // of the rail
-	recovering   bool          // the database went back in time less than V ago
-
-	arrived    int       // submissions not proven unsent, the one just answered included
-	turnedAway bool      // each of them was answered 401, 403 or 429
-	stage      stage     // how far the attempt is
-	openedAt   time.Time // when this node began with it
-	sentAt     time.Time // when its submission may have left first
-	lastPost   time.Time // when the last one may have left
-	acceptedAt time.Time // when the provider first said that it has it
-	doubtAt    time.Time // since when it is unknown
-	unpaidAt   time.Time // the first Unpaid that was old enough
-
-	refusal       book.Refusal
-	refusalReason string
-	refusedAt     time.Time // the first refusal that stands
-	refusedLast   time.Time // the last one
-	reads         int       // questions that the provider did not know, since it was last accepted
-
-	mayLeave  time.Time // when the row last said that a submission may begin
-	escalated time.Time // when operators were called
-}
-
-// A stage is how far the current attempt is.
-type stage uint8
-
-const (
-	stageUnsent stage = iota // nothing says that a submission arrived: submit it
-	stageUnsure              // it may have been sent by another process: ask, and submit only what may be repeated
-	stageSent                // the provider said that it has it: ask
-)
-
 // A source is whose word a word is.
 type source uint8
 
@@ -308,4 +263,29 @@ func (s standing) doubted(at time.Time) standing {
 // overdue says that a payment was open for so long that operators are called.
 func (s standing) overdue(at time.Time) bool {
 	return !s.doubtAt.IsZero() && at.Sub(s.doubtAt) >= doubtTime || s.stage == stageSent && at.Sub(s.openedAt) >= pendingTime
+}
+
+// reasonOf is the reason of a refusal; a provider that gives none has one, too.
+func reasonOf(o provider.Outcome) string {
+	if o.Reason == "" {
+		return provider.ReasonUnknown
+	}
+	return o.Reason
+}
+
+// final is the settlement that a verdict asks for. A refund on anything but the
+// provider's last word is about the submissions that are known: the row must have no
+// other.
+func final(pay book.Payment, v verdict, reason string, o provider.Outcome) book.Settlement {
+	if v == verdictPaid {
+		return book.Settlement{Payment: pay, Event: book.EventSucceeded, Outcome: o}
+	}
+	s := book.Settlement{Payment: pay, Event: book.EventFailed, Reason: reason, Outcome: o}
+	if !o.Final() {
+		s.Posts = pay.Posts
+		if o.Class == provider.Unknown {
+			s.Outcome.Class = provider.Rejected // as its refusal said, which the provider has confirmed
+		}
+	}
+	return s
 }

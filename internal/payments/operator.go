@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
 
@@ -25,7 +25,7 @@ import (
 // provider's statement has it as done. It posts, refunds and tells the customer
 // exactly as the provider's own word would, once. It is refused with InProgress
 // and RetryAfter while the payment may be on its way to the provider. What the
-// provider took for itself is booked when it can be asked (see lookAgain).
+// provider took for itself is booked when it can be asked (see recheck).
 func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
@@ -65,10 +65,6 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
 	return done.Payment, nil
 }
-
-// onItsWay is how long after the row said that a submission may begin it may be under way,
-// by the clock of any node.
-const onItsWay = leaveTime + submitTime + clock.Skew
 
 // resolvable refuses an operator's word that the judge does not take: about what is
 // final, and about what may be on its way at this moment, which the statement that
@@ -282,4 +278,12 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
 	}
 	return err
+}
+
+// References gives the ProviderReference of a client's request, whether the
+// request is known here or not, and then those that further attempts had in
+// earlier versions. An operator finds with them what a provider did for a request
+// that the database does not know.
+func (p *Payments) References(t tenant.Tenant, k book.Kind, reference string) []string {
+	return p.references.all(book.Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference})
 }

@@ -201,7 +201,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 		h.second.script(always(pending), always(failed))
 		for _, pay := range []book.Payment{n.must(book.KindPayout, out.ID), n.must(book.KindCollection, in.ID)} {
 			for range 2 { // the second look changes nothing
-				if _, err := n.recheck(t.Context(), pay); err != nil {
+				if _, err := n.rechecker.recheck(t.Context(), pay); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -257,7 +257,7 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 		look := func(pay book.Payment, ask provider.Outcome) book.Payment {
 			t.Helper()
 			h.first.script(always(pending), always(ask))
-			if _, err := n.recheck(t.Context(), pay); err != nil {
+			if _, err := n.rechecker.recheck(t.Context(), pay); err != nil {
 				t.Fatal(err)
 			}
 			return n.must(pay.Kind, pay.ID)
@@ -319,7 +319,7 @@ func TestACollectionPaidLate(t *testing.T) {
 				}
 				h.first.script(always(pending), always(success))
 				for range 2 {
-					if _, err := n.recheck(t.Context(), ended); err != nil {
+					if _, err := n.rechecker.recheck(t.Context(), ended); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -359,7 +359,7 @@ func TestAReversedCollectionTakesWhatTheWalletCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.recheck(t.Context(), in); err != nil {
+		if _, err := n.rechecker.recheck(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		left, err := n.ledger.Balance(t.Context(), poor.Wallet())

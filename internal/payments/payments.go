@@ -8,21 +8,29 @@
 // the money; what cannot be proven either way holds the money until the provider
 // or an operator has spoken.
 //
-// Files, from a request to a provider and back:
+// Files, each standing on those below it alone; no two of them need each other:
 //
-//	payments.go                          the domain, and what it stands on
+//	build.go                             how the parts are put together
+//	operator.go, claims.go               what operators decide, and what they claim that a provider did
 //	collection.go, payout.go, airtime.go, topup.go, bundle.go
-//	                                     what each product asks for, and its checks
-//	accept.go, reference.go              what comes before the book: rail, ids, references of our own
+//	                                     what each product asks for
 //	held.go                              payouts that wait for the approval of their account's own people
-//	job.go, tracked.go                   what drives an open payment, and what of it is in memory
-//	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
-//	judge.go                             what an outcome may do to the money
-//	callbacks.go, client_questions.go    what moves the next question forward: providers and clients
-//	status.go                            the state of a payment for a client that asks
-//	recheck.go, recheck_sweep.go         final payments that are asked about again
-//	recovery.go                          payments after the database went back in time
-//	operator.go                          what operators decide about a payment
+//	accept.go, accept_in_recovery.go     what comes before the book: rail, ids, a look at every rail in a recovery
+//	acceptance.go, checks.go             a request as this node has it; what products check alike
+//	status.go, client_questions.go       the state of a payment for a client that asks, and how often one may
+//	callbacks.go                         callbacks, which move the next question forward
+//	scrape.go                            what is counted in the database for a scrape
+//	payments.go                          the domain, and what it stands on
+//	recheck.go, recheck_queue.go, recheck_sweep.go
+//	                                     final payments that are asked about again: one, after callbacks, and all
+//	job.go                               one run of an open payment's job: submit, ask, resend, escalate, adopt
+//	follower.go, job_lines.go            open payments between their runs, to their settlement; the queue's lines
+//	tracked.go                           what is in memory of one, and the request that waits for it
+//	recovery_search.go                   a reference looked for at every rail after the database went back in time
+//	rails.go, submission.go, status_questions.go, question_lines.go
+//	                                     calls to a rail: submit, and ask for a status
+//	judge.go, standing.go                what an outcome may do to the money, and what that is judged by
+//	reference.go                         references of our own
 //	metrics.go                           what a node counts of its providers
 package payments
 
@@ -71,6 +79,23 @@ type Deps struct {
 	Development bool
 }
 
+// An Asker is who asks for a payout: an API key, or a person on a page.
+type Asker struct {
+	Person, Email string // of a person on a page; empty: the access key of the request asks
+	Origin        string // the address that the request came from
+}
+
+// A Hold is what a payout waits for.
+type Hold struct {
+	Until time.Time // when it ends without an approval
+	// Write writes down, in the transaction that accepts the payout, what waits to be approved.
+	Write func(tx *db.Tx) error
+}
+
+// Holds says whether a payout must be approved by its account's own people before it is sent; nil: not. It refuses one that
+// must be and cannot be. It is asked before the transaction, with the row that will be.
+type Holds func(ctx context.Context, by Asker, pay book.Payment) (*Hold, error)
+
 // Payments is the domain. It is safe for concurrent use. It reads the book for
 // everybody, and it alone writes there.
 type Payments struct {
@@ -78,70 +103,17 @@ type Payments struct {
 	book        *book.Book
 	tenants     *tenant.Store
 	jobs        *jobs.Queue
-	routes      *route.Table
 	enquiries   *enquiry.Enquiries
 	treasury    *treasury.Treasury
-	recovery    *recovery.Recovery
-	watch       *recovery.Watch
 	clock       *clock.Clock
 	log         *slog.Logger
-	callbackURL func(provider.Rail) string
 	development bool
 	holds       Holds
 	references  *references
-	live        live
-	rechecks    *rechecks
-	questions   questionLines
-	metrics     metrics
-}
-
-// New builds the domain and registers its jobs; the queue's Start sets them
-// going.
-func New(d Deps) *Payments {
-	p := &Payments{
-		tenants: d.Tenants, jobs: d.Jobs, routes: d.Routes, enquiries: d.Enquiries, treasury: d.Treasury, recovery: d.Recovery, watch: d.Watch,
-		clock: d.Clock, log: d.Log, callbackURL: d.CallbackURL, development: d.Development, holds: d.Holds,
-		references: newReferences(d.Secret.Derive("payments/provider-reference")),
-	}
-	if p.callbackURL == nil {
-		p.callbackURL = func(provider.Rail) string { return "" }
-	}
-	p.live.init()
-	p.rechecks = newRechecks(p.clock, func(ctx context.Context, pay book.Payment) {
-		if _, err := p.recheck(ctx, pay); err != nil && ctx.Err() == nil {
-			p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
-		}
-	})
-	p.metrics = newMetrics()
-	p.book = book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: p.answering, Track: func(pay book.Payment) any { return trackOpened(pay) }, Opened: p.opened, Closed: p.drop})
-	p.Reader = p.book.Reader
-	p.jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: p.left, Run: p.runJob})
-	p.jobs.Periodic("payments-second-look", recheckEvery, p.sweep)
-	return p
-}
-
-// Close waits for the transactions that are under way. It comes after the
-// queue's Stop, when nothing asks for new ones.
-func (p *Payments) Close() {
-	p.rechecks.close()
-	p.book.Close()
-}
-
-// Quiet waits until nothing that a callback set going is under way or due. With
-// the queue's own it is for tests and for the simulation.
-func (p *Payments) Quiet(ctx context.Context) error { return p.rechecks.quiet(ctx) }
-
-// answerTime is the whole time that a payout's answer may take, submitTime what a
-// provider may take to answer a submission, and askTime what it may take to answer a
-// question. The calls go on when the answer has been given.
-const (
-	answerTime = 8 * time.Second
-	submitTime = 30 * time.Second
-	askTime    = 3 * time.Second
-)
-
-// detached gives a context that outlives the caller's.
-func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
+	rails       *rails
+	recovered   *recoverySearch
+	follower    *follower
+	rechecker   *rechecker
+	rechecks    *recheckQueue
+	asked       clientQuestions
 }

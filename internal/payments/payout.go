@@ -43,9 +43,6 @@ const MinPayout = 50 * money.Cedi / 100
 // being written down.
 const toldTime = 1500 * time.Millisecond
 
-// nameLength is the longest recipient's name in characters.
-const nameLength = 100
-
 // Payout accepts a payout, has it submitted, and answers when the provider has,
 // or after 8 s, whichever is first. A provider's outright no is a Refused
 // problem with the payment, failed and refunded, as its Data. Everything else is

@@ -239,7 +239,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 				if tt.late {
 					h.first.script(always(pending), always(success))
 					late := n.must(book.KindCollection, pay.ID)
-					if _, err := n.recheck(t.Context(), late); err != nil {
+					if _, err := n.rechecker.recheck(t.Context(), late); err != nil {
 						t.Fatal(err)
 					}
 					n.quiet()

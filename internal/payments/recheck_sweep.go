@@ -15,26 +15,22 @@ const (
 	recheckGiven  = 2 * book.RecheckAfter // after which a payment that cannot be asked about is passed over
 	recheckBatch  = 100
 	recheckSilent = 100 // questions without an answer, after which the provider is not asked again in this sweep
-	recheckers    = 8   // questions at once
 )
 
 // A round is one run of the sweep. A payment without an answer comes again later
 // and holds up nothing behind it, and a provider that is silent is left alone
 // until the next round.
 type round struct {
-	p          *Payments
+	c          *rechecker
 	began      time.Time
 	unanswered map[railKind]int // questions since the last answer
 }
 
 // sweep takes the second look at all that is due. It runs every ten minutes on
 // one node.
-func (p *Payments) sweep(ctx context.Context) error {
-	if err := p.claims(ctx); err != nil {
-		return err
-	}
-	r := &round{p: p, began: p.clock.Now(), unanswered: map[railKind]int{}}
-	lists, err := p.book.Unswept(ctx)
+func (c *rechecker) sweep(ctx context.Context) error {
+	r := &round{c: c, began: c.clock.Now(), unanswered: map[railKind]int{}}
+	lists, err := c.book.Unswept(ctx)
 	for i := 0; err == nil && i < len(lists); i++ {
 		err = r.list(ctx, lists[i])
 	}
@@ -47,8 +43,8 @@ func (p *Payments) sweep(ctx context.Context) error {
 // list looks at the next payments of a list that are old enough.
 func (r *round) list(ctx context.Context, l book.SweptList) error {
 	for {
-		now := r.p.clock.Now()
-		rows, err := r.p.book.After(ctx, l, recheckBatch)
+		now := r.c.clock.Now()
+		rows, err := r.c.book.After(ctx, l, recheckBatch)
 		if err != nil {
 			return err
 		}
@@ -71,7 +67,7 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 			}
 		}
 		l.Done = ripe[len(ripe)-1].Seq
-		err = r.p.book.Swept(ctx, l, again)
+		err = r.c.book.Swept(ctx, l, again)
 		if err != nil || len(ripe) < recheckBatch {
 			return err
 		}
@@ -82,12 +78,12 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 // the round began.
 func (r *round) planned(ctx context.Context) error {
 	for {
-		due, rows, err := r.p.book.Due(ctx, r.began, recheckBatch)
+		due, rows, err := r.c.book.Due(ctx, r.began, recheckBatch)
 		if err != nil || len(due) == 0 {
 			return err
 		}
 		again := r.ask(ctx, rows, func(book.Payment) bool { return false })
-		err = r.p.book.Rechecked(ctx, due, again)
+		err = r.c.book.Rechecked(ctx, due, again)
 		if err != nil || len(due) < recheckBatch {
 			return err
 		}
@@ -111,15 +107,15 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 		group.Go(func() {
 			defer func() { <-slots }()
 			var err error
-			answered[i], err = r.p.recheck(ctx, pay)
+			answered[i], err = r.c.recheck(ctx, pay)
 			if err != nil {
 				answered[i] = false
-				r.p.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
+				r.c.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
 			}
 		})
 	}
 	group.Wait()
-	now := r.p.clock.Now()
+	now := r.c.clock.Now()
 	for i, pay := range rows {
 		given := now.Sub(pay.CreatedAt) > recheckGiven && now.Sub(pay.SettledAt) > recheckGiven
 		switch {

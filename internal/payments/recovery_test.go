@@ -356,7 +356,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 		keyed.IdempotencyKey, keyed.BodyHash = "key-of-the-customer", "hash"
 		asked := asked(keyed, h.tenant, book.KindCollection)
 		asked.IdempotencyKey = keyed.IdempotencyKey
-		asked.Reference = n.mintedOn(asked, n.clock.Now().AddDate(0, 0, -1))
+		asked.Reference = n.references.mintedOn(asked, n.clock.Now().AddDate(0, 0, -1))
 		before := n.references.make(asked)
 		h.first.knows(before, 500, "233241234567", success)
 		if err := n.lost.Begin(t.Context(), "again", time.Time{}, "", "node"); err != nil {

@@ -6,11 +6,11 @@ import (
 	"hash"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/payments/book"
-	"github.com/makola/makola/internal/tenant"
 )
 
 // references makes ProviderReferences: an HMAC under the installation's secret
@@ -56,15 +56,42 @@ func (r *references) ofAttempt(p book.Payment, attempt int) string {
 // references of.
 const earlierAttempts = 3
 
-// References gives the ProviderReference of a client's request, whether the
-// request is known here or not, and then those that further attempts had in
-// earlier versions. An operator finds with them what a provider did for a request
-// that the database does not know.
-func (p *Payments) References(t tenant.Tenant, k book.Kind, reference string) []string {
-	pay := book.Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference}
+// all gives the ProviderReference of a payment, and then those that further attempts had in earlier versions.
+func (r *references) all(p book.Payment) []string {
 	list := make([]string, 1+earlierAttempts)
 	for i := range list {
-		list[i] = p.references.ofAttempt(pay, firstAttempt+i)
+		list[i] = r.ofAttempt(p, firstAttempt+i)
 	}
 	return list
+}
+
+// mint gives a new payment its ids and its first attempt.
+func (r *references) mint(pay *book.Payment, now time.Time) {
+	pay.ID, pay.CreatedAt = book.NewID(now), now
+	pay.Attempt, pay.Posts = 1, 1
+	pay.ProviderReference = r.make(*pay)
+	pay.AttemptReference = pay.ProviderReference
+}
+
+// mintReference gives a payment whose customer gave none a Reference. With an
+// Idempotency-Key it is the same for the same key on the same day, so that a
+// request that comes again after a restore makes the same ProviderReference; a
+// key is remembered for a whole day, so that one that may be used anew never
+// meets its old Reference.
+func (r *references) mintReference(pay *book.Payment, now time.Time) {
+	if pay.Reference != "" {
+		return
+	}
+	pay.Details.Minted = true
+	if pay.IdempotencyKey == "" {
+		pay.Reference = uuid.NewString()
+		return
+	}
+	pay.Reference = r.mintedOn(*pay, now)
+}
+
+// mintedOn is the Reference that a payment's Idempotency-Key makes on a day.
+func (r *references) mintedOn(pay book.Payment, day time.Time) string {
+	pay.Reference = day.Format(time.DateOnly) + " " + pay.IdempotencyKey
+	return r.ofAttempt(pay, 0)
 }

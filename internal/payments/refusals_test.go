@@ -38,7 +38,7 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 					dying := h.stopped("dying")
 					a, pay := dying.accepted(t, network, false)
 					for range 2 { // the POST, and the question in its own line
-						dying.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+						dying.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
 					}
 					row := dying.must(book.KindPayout, pay.ID)
 					if row.Refusal != book.RefusalClear || row.RefusalReason != rejected.Reason || row.Status != book.StatusPending {
@@ -71,10 +71,10 @@ func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 		dying := h.stopped("dying")
 		a, pay := dying.accepted(t, "TELECEL", false)
 		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked}
-		dying.runJob(t.Context(), job)
-		dying.runJob(t.Context(), job)
+		dying.follower.runJob(t.Context(), job)
+		dying.follower.runJob(t.Context(), job)
 		h.clock.Advance(time.Second)
-		dying.runJob(t.Context(), job)
+		dying.follower.runJob(t.Context(), job)
 		if row := dying.must(book.KindPayout, pay.ID); row.Refusal != book.RefusalNone {
 			t.Fatalf("the row says %q", row.Refusal)
 		}
@@ -104,7 +104,7 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 			ids = append(ids, pay.ID)
 		}
 		n.pass(2 * time.Hour)
-		if waits := n.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != held {
+		if waits := n.rails.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != held {
 			t.Errorf("%d payments wait for an answer, want %d", waits, held)
 		}
 		_, before := h.first.counts()
@@ -124,7 +124,7 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 				t.Errorf("%s is %s", id, is.Status)
 			}
 		}
-		if waits := n.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != 0 {
+		if waits := n.rails.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != 0 {
 			t.Errorf("%d payments wait for an answer", waits)
 		}
 		n.books()
@@ -192,7 +192,7 @@ func TestEveryContradictionIsKept(t *testing.T) {
 					last = provider.Success + provider.Failed - last
 					h.first.script(always(pending), always(words[last]))
 					for range 2 { // said twice, it is one contradiction
-						if _, err := n.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
+						if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -249,7 +249,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 				for _, word := range []provider.Outcome{second, first} {
 					n.clock.Advance(time.Second)
 					h.first.script(always(pending), always(word))
-					if _, err := n.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
+					if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 						t.Fatal(err)
 					}
 					if word.State == second.State {
@@ -292,7 +292,7 @@ func TestAirtimePaidLateIsTold(t *testing.T) {
 		}
 		n.pass(10 * time.Second)
 		h.first.script(always(pending), always(success))
-		if _, err := n.recheck(t.Context(), n.must(book.KindCollection, pay.ID)); err != nil {
+		if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindCollection, pay.ID)); err != nil {
 			t.Fatal(err)
 		}
 		n.quiet()

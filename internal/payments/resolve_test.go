@@ -90,7 +90,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				n.runJob(t.Context(), late)
+				n.follower.runJob(t.Context(), late)
 			}()
 			<-entered
 			other.refusesWord(t, late.ID)
@@ -110,7 +110,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			if _, err := other.Resolve(t.Context(), late.ID, false, "it was never sent", "ama"); err != nil {
 				t.Fatal(err)
 			}
-			n.runJob(t.Context(), late)
+			n.follower.runJob(t.Context(), late)
 			if posts, _ := h.first.counts(); posts != 0 || n.balance() != funds {
 				t.Errorf("%d POSTs, the wallet has %s", posts, n.balance())
 			}
@@ -159,7 +159,7 @@ func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 			posts  int
 		}{{leaveTime - time.Second, provider.Accepted, 1}, {leaveTime, provider.NotSent, 1}} {
 			pay.SendingAt = n.clock.Now().Add(-tt.marked)
-			o := n.submit(t.Context(), rail, pay)
+			o := n.rails.submit(t.Context(), rail, pay)
 			if posts, _ := h.first.counts(); o.Class != tt.class || posts != tt.posts {
 				t.Errorf("marked %v ago: %v after %d POSTs", tt.marked, o.Class, posts)
 			}

@@ -21,7 +21,7 @@ func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Paymen
 	case err != nil:
 		return book.Payment{}, err
 	case !found:
-		return book.Payment{}, p.unfound(ctx, "payment_not_found", "Payment not found")
+		return book.Payment{}, p.recovered.unfound(ctx, "payment_not_found", "Payment not found")
 	case pay.Kind == book.KindCollection:
 		return p.poll(ctx, pay)
 	}
@@ -37,7 +37,7 @@ func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (book.P
 	case err != nil:
 		return book.Payment{}, err
 	case !found:
-		return book.Payment{}, p.unfound(ctx, "airtime_not_found", "Airtime transaction not found")
+		return book.Payment{}, p.recovered.unfound(ctx, "airtime_not_found", "Airtime transaction not found")
 	case pay.Status == book.StatusWaiting:
 		return p.pollParent(ctx, pay)
 	}
@@ -53,7 +53,7 @@ func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (book.
 	case err != nil:
 		return book.Payment{}, err
 	case !found:
-		return book.Payment{}, p.unfound(ctx, "bundle_not_found", "Data bundle transaction not found")
+		return book.Payment{}, p.recovered.unfound(ctx, "bundle_not_found", "Data bundle transaction not found")
 	}
 	return p.poll(ctx, pay)
 }
@@ -76,6 +76,31 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 		return pay, err
 	}
 	return stored, nil
+}
+
+// requery asks for an open payment on behalf of a client that waits (checkstatus),
+// at most once in two seconds for one payment and within ctx, and settles what
+// the judge says is final. It answers the row as it is afterwards, or as it was.
+func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment, error) {
+	if pay.Status != book.StatusPending || !p.asked.may(pay.ID, p.clock.Now()) {
+		return pay, nil
+	}
+	rail, ok := p.rails.routes.Rail(pay.Rail, pay.Mode)
+	if !ok {
+		return pay, nil
+	}
+	o := p.rails.ask(ctx, rail, pay)
+	s := standingOf(pay, rail)
+	s.recovering = p.recovered.firstOfRecovery(ctx, rail)
+	_, v, reason := judge(s, report{fromQuestion, o, p.clock.Now()})
+	if v != verdictPaid && v != verdictRefund {
+		return pay, nil
+	}
+	done, err := p.book.Settle(ctx, final(pay, v, reason, o))
+	if err != nil {
+		return pay, err
+	}
+	return done.Payment, nil
 }
 
 // pollParent asks for the collection that an unpaid top-up waits for.

@@ -11,25 +11,30 @@ import (
 
 // submit sends a payment to its rail, for the first time or again. The call has a
 // time of its own: a client that goes does not cut it short. It begins
-// within leaveTime of the row's saying that it may, or not at all: see resolvable.
-func (p *Payments) submit(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
+// within leaveTime of the row's saying that it may, or not at all: see onItsWay.
+func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
-	if p.clock.Since(pay.MayLeaveSince()).Abs() >= leaveTime {
+	if r.clock.Since(pay.MayLeaveSince()).Abs() >= leaveTime {
 		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to send it was over"}
 	}
 	op, _ := operation(pay)
 	begun := time.Now()
-	o := p.callRail(provider.About(ctx, pay.ID), rail, pay)
-	p.routes.Report(rail, op, o, time.Since(begun))
+	o := r.call(provider.About(ctx, pay.ID), rail, pay)
+	r.routes.Report(rail, op, o, time.Since(begun))
 	if o.Echo != nil && provider.Mismatch(o, provider.Expect{Reference: pay.AttemptReference, Amount: pay.Gross(), Party: pay.Account}) {
 		o = provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message}
 	}
 	return o
 }
 
-func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
-	callback := p.callbackURL(rail)
+// detached gives a context that outlives the caller's.
+func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
+func (r *rails) call(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
+	callback := r.callbackURL(rail)
 	network := msisdn.Network(pay.Channel)
 	switch {
 	case pay.Kind == book.KindCollection && rail.Collector != nil:
@@ -38,19 +43,19 @@ func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay book.Pa
 			MSISDN: pay.MSISDN(), Network: network, Label: pay.Label, CallbackURL: callback,
 		})
 	case pay.Kind == book.KindPayout && rail.Disburser != nil:
-		r := provider.DisburseRequest{
+		d := provider.DisburseRequest{
 			ProviderReference: pay.AttemptReference, Reference: pay.Reference, Amount: pay.Gross(),
 			Name: pay.AccountName, AccountType: pay.Details.AccountType, Label: pay.Label, CallbackURL: callback,
 		}
 		if pay.Channel == book.ChannelBank {
-			r.BankCode, r.Account = rail.Banks[pay.BankID], pay.Account
-			if r.BankCode == "" {
+			d.BankCode, d.Account = rail.Banks[pay.BankID], pay.Account
+			if d.BankCode == "" {
 				return unserved("no code for the bank")
 			}
 		} else {
-			r.MSISDN, r.Network = pay.MSISDN(), network
+			d.MSISDN, d.Network = pay.MSISDN(), network
 		}
-		return rail.Disburser.Disburse(ctx, r)
+		return rail.Disburser.Disburse(ctx, d)
 	case pay.Kind == book.KindTopUp && rail.TopUpper != nil:
 		return rail.TopUpper.TopUp(ctx, provider.TopUpRequest{
 			ProviderReference: pay.AttemptReference, Amount: pay.Gross(), MSISDN: pay.MSISDN(), Network: network, CallbackURL: callback,
@@ -67,12 +72,4 @@ func (p *Payments) callRail(ctx context.Context, rail provider.Rail, pay book.Pa
 // unserved is a submission that could not even be tried.
 func unserved(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why}
-}
-
-// reasonOf is the reason of a refusal; a provider that gives none has one, too.
-func reasonOf(o provider.Outcome) string {
-	if o.Reason == "" {
-		return provider.ReasonUnknown
-	}
-	return o.Reason
 }

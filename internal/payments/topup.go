@@ -41,7 +41,7 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	checkNumber(&bad, "phone_number", r.MSISDN)
 	checkReference(&bad, "transaction_id", r.Reference)
 	p.checkCallback(&bad, r.CallbackURL)
-	network, found, err := p.routes.Network(ctx, r.NetworkID)
+	network, found, err := p.rails.routes.Network(ctx, r.NetworkID)
 	switch {
 	case err != nil:
 		return book.Payment{}, false, err
@@ -59,10 +59,4 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	pay.Details.NetworkID = r.NetworkID
 	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"})
 	return done.Payment, done.Replayed, err
-}
-
-func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {
-	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
-		bad.Add(field, msisdn.ErrNumber.Error())
-	}
 }

@@ -1,14 +1,17 @@
 package payments
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/payments/book"
+)
+
+const (
+	hintTime = 2 * time.Second // a callback moves a question forward at most this often
+	keptTime = 4 * time.Second // how long after its acceptance a payment's row is kept between runs
 )
 
 // A tracked is an open payment as this node remembers it between the runs of its
@@ -143,30 +146,11 @@ func (t *tracked) isAnswered() bool {
 	return r == nil || r.waiter.Load() == waiterGone
 }
 
-// opened begins to follow a payment that is committed.
-func (p *Payments) opened(memo any, row book.Payment) {
-	t := memo.(*tracked)
-	t.begins(row)
-	p.live.accepted(t)
-}
-
-// left forgets an open payment whose job is not in this node's memory any more. Its
-// next run begins with the row.
-func (p *Payments) left(job jobs.Job) {
-	t := p.live.byID(job.Subject)
-	if t == nil {
-		return
-	}
-	t.answer()
-	p.drop(t.id)
-}
-
 // live are the open payments that this node works on.
 type live struct {
 	mu          sync.Mutex
 	ids         map[string]*tracked
 	byReference map[string]string // ids
-	asked       clientQuestions
 }
 
 func (l *live) init() {
@@ -224,12 +208,6 @@ func (l *live) dropLocked(t *tracked) {
 	}
 }
 
-// drop forgets a payment that is final, or that another node follows now.
-func (p *Payments) drop(id string) {
-	p.live.drop(id)
-	p.questions.forget(id)
-}
-
 func (l *live) byID(id string) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,64 +220,4 @@ func (l *live) known(reference string) (id string, ok bool) {
 	defer l.mu.Unlock()
 	id, ok = l.byReference[reference]
 	return id, ok
-}
-
-// How many payments a node works on at once, and how many of one rail it sends
-// and asks about. A rail that does not answer leaves room for the others, and
-// questions that it does not answer leave room for what is to be sent.
-const (
-	workers      = 1024
-	sendsPerRail = 384
-	asksPerRail  = 128
-)
-
-// asking is what the line of a rail's questions has behind the rail's name.
-const asking = " asking"
-
-// perLine is how many jobs of one line run at once.
-func perLine(line string) int {
-	if strings.HasSuffix(line, asking) {
-		return asksPerRail
-	}
-	return sendsPerRail
-}
-
-// spareTurns is the part of what a rail is sent at once that one tenant leaves to the
-// others: a burst of one customer's airtime, however slow the rail, delays no other customer.
-const spareTurns = 8
-
-// perTurn is how many jobs of one line a tenant has at once.
-func perTurn(line string) int {
-	most := perLine(line)
-	if strings.HasSuffix(line, asking) {
-		return most // a question is short: taking turns is enough
-	}
-	return most - most/spareTurns
-}
-
-// jobTenant says whose a job is. The work of one that was adopted does not know it.
-func jobTenant(j jobs.Job) string {
-	if t, ok := j.Memo.(*tracked); ok {
-		return t.tenant
-	}
-	p, err := book.PayloadOf(j)
-	if err != nil {
-		return ""
-	}
-	return p.Tenant
-}
-
-// jobLine sorts jobs by rail, questions apart.
-func jobLine(j jobs.Job) string {
-	if t, ok := j.Memo.(*tracked); ok {
-		if t.asking.Load() {
-			return t.rail + asking
-		}
-		return t.rail
-	}
-	p, err := book.PayloadOf(j)
-	if err != nil {
-		return ""
-	}
-	return p.Rail
 }

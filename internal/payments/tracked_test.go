@@ -27,7 +27,7 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 		for range 90 {
 			n.crash(t, "MTN")
 		}
-		if open := n.live.open(); open > 20 {
+		if open := n.follower.live.open(); open > 20 {
 			t.Errorf("%d payments are remembered, the queue has room for 20", open)
 		}
 		h.first.script(always(pending), always(success))
@@ -35,7 +35,7 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 			h.clock.Advance(time.Second)
 			return n.jobsLeft() == 0
 		})
-		clocktest.Await(t, "the memory", func() bool { return n.live.open() == 0 })
+		clocktest.Await(t, "the memory", func() bool { return n.follower.live.open() == 0 })
 		n.books()
 	})
 }
@@ -83,17 +83,17 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 		n := h.stopped("a")
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
-		n.live.drop(pay.ID) // it has not been heard of
+		n.follower.live.drop(pay.ID) // it has not been heard of
 		job := openJob(pay, h.clock.Now(), jobs.Job{Fresh: true})
-		n.runJob(t.Context(), job)
-		n.live.accepted(a.tracked)
+		n.follower.runJob(t.Context(), job)
+		n.follower.live.accepted(a.tracked)
 		select {
 		case <-a.reply.given:
 		default:
 			t.Error("the request still waits")
 		}
 		job.Fresh = false
-		n.runJob(t.Context(), job)
+		n.follower.runJob(t.Context(), job)
 		if posts, asks := h.first.counts(); posts != 1 || asks != 1 {
 			t.Errorf("%d POSTs, %d questions", posts, asks)
 		}
@@ -118,7 +118,7 @@ func TestWhatAnotherNodeTookIsForgotten(t *testing.T) {
 			h.clock.Advance(time.Second)
 			return a.jobsLeft() == 0
 		})
-		clocktest.Await(t, "the memories", func() bool { return a.live.open()+b.live.open() == 0 })
+		clocktest.Await(t, "the memories", func() bool { return a.follower.live.open()+b.follower.live.open() == 0 })
 		b.books()
 	})
 }

@@ -55,11 +55,16 @@ type move struct {
 	posts   int // 0: any
 }
 
-// A mark changes the attempt of an open payment; row is what becomes of it.
+// A Mark changes the attempt of an open payment; row is what becomes of it.
 type Mark struct {
 	Row                  Payment
 	WasAttempt, WasPosts int
 	WasSending, WasHeld  time.Time
+}
+
+// MarkTo is the mark by which an open payment as it was read becomes row.
+func (p Payment) MarkTo(row Payment) *Mark {
+	return &Mark{Row: row, WasAttempt: p.Attempt, WasPosts: p.Posts, WasSending: p.SendingAt, WasHeld: p.HeldUntil}
 }
 
 // A contradiction notes that a provider contradicted its own final word: for the first
@@ -70,14 +75,14 @@ type contradiction struct {
 	was   string
 }
 
-// A abandonedAttempt is an attempt that gave way to another.
+// An abandonedAttempt is an attempt that gave way to another.
 type abandonedAttempt struct {
 	row    Payment // as it was
 	reason string
 	at     time.Time
 }
 
-// settle takes a payment along an arrow: the guarded transition, its postings,
+// Settle takes a payment along an arrow: the guarded transition, its postings,
 // the customer's event, the counters, and the end of the job where the payment
 // is final, in one transaction with whatever else is waiting. Arrows that post
 // to a wallet go through the wallet's lane, the others through the lanes by

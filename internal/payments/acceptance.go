@@ -1,0 +1,35 @@
+package payments
+
+import (
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// An acceptance is a request to accept a payment, as this node has it. The caller
+// fills in what the request says; prepare adds to the payment its ID, CreatedAt, Status,
+// ProviderReference and Rail.
+type acceptance struct {
+	book.Acceptance
+	// field is the request's field that a channel without a provider is
+	// blamed on, childField the one of the child.
+	field, childField string
+	// waits: the request waits for the answer to the submission (payouts).
+	waits bool
+	// asker is who asks for a payout that the account's own people may have to approve.
+	asker *Asker
+	// claimed: an operator's claim, adopted where a provider has it, and nothing else.
+	claimed bool
+	probe   *route.Probe // of the rail that prepare chose; nil unless its breaker is half-open
+	tracked *tracked     // made by prepare; nil for what has no job
+	reply   *reply       // nil where no request waits
+}
+
+// asked begins a payment with what every kind takes from the request's caller.
+func asked(c idempotency.Caller, t tenant.Tenant, k book.Kind) book.Payment {
+	return book.Payment{
+		Tenant: t.ID, Kind: k, Mode: string(t.Mode), FeeBearer: string(t.FeeBearer), Key: c.Key,
+		IdempotencyKey: c.IdempotencyKey, IdempotencyHash: c.BodyHash,
+	}
+}

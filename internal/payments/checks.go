@@ -1,0 +1,83 @@
+package payments
+
+import (
+	"context"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// customer reads the tenant of a caller and refuses one that is blocked.
+func (p *Payments) customer(ctx context.Context, c idempotency.Caller) (tenant.Tenant, error) {
+	t, err := p.tenants.Get(ctx, c.Tenant)
+	if err == nil && t.Blocked {
+		err = tenant.Blocked()
+	}
+	return t, err
+}
+
+func mayCollect(t tenant.Tenant) error {
+	if !t.CollectionsEnabled {
+		return tenant.NoCollections()
+	}
+	return nil
+}
+
+// labelLength is the longest label in characters.
+const labelLength = 64
+
+// nameLength is the longest recipient's name in characters.
+const nameLength = 100
+
+// referencePattern is what a client's reference looks like.
+var referencePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
+
+const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' and '-'"
+
+func checkParty(bad *problem.Fields, numberField string, number msisdn.MSISDN, networkField string, network msisdn.Network) {
+	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
+		bad.Add(numberField, msisdn.ErrNumber.Error())
+	}
+	if n, ok := msisdn.ParseNetwork(string(network)); !ok || n != network {
+		bad.Add(networkField, msisdn.ErrNetwork.Error())
+	}
+}
+
+func checkNumber(bad *problem.Fields, field string, number msisdn.MSISDN) {
+	if m, err := msisdn.Parse(string(number)); err != nil || m != number {
+		bad.Add(field, msisdn.ErrNumber.Error())
+	}
+}
+
+func checkReference(bad *problem.Fields, field, reference string) {
+	if !referencePattern.MatchString(reference) {
+		bad.Add(field, referenceText)
+	}
+}
+
+// callbackLength is the longest callback_url in bytes.
+const callbackLength = 2000
+
+func (p *Payments) checkCallback(bad *problem.Fields, url string) {
+	if url == "" {
+		return
+	}
+	if len(url) > callbackLength {
+		bad.Add("callback_url", "is too long")
+	} else if err := webhook.CheckURL(url, p.development); err != nil {
+		bad.Add("callback_url", err.Error())
+	}
+}
+
+// cut shortens a text to at most n characters.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n])
+}

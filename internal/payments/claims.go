@@ -1,0 +1,58 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// claims looks for what operators claim that providers have done. It runs with the
+// sweep, on one node, and does nothing unless a recovery is open.
+func (p *Payments) claims(ctx context.Context) error {
+	s, err := p.recovered.state(ctx)
+	if err != nil || !s.Lasts() || s.Closed() {
+		return err
+	}
+	waiting, err := p.recovered.recovery.Waiting(ctx)
+	for _, c := range waiting {
+		if err == nil {
+			err = p.claim(ctx, c)
+		}
+	}
+	return err
+}
+
+// claim adopts one payment, or says why not. What a provider does not answer, or
+// not yet, waits on.
+func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
+	t, err := p.tenants.Get(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	pay := asked(idempotency.Caller{Tenant: c.Tenant}, t, book.Kind(c.Kind))
+	pay.Reference, pay.Amount, pay.Channel, pay.Account, pay.BankID = c.Reference, money.Pesewas(c.Amount), c.Channel, c.Party, c.Bank
+	products := map[book.Kind]tenant.Product{book.KindPayout: tenant.Payout, book.KindCollection: tenant.Collection}
+	if product, charged := products[pay.Kind]; charged {
+		if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, product, pay.Channel, pay.Amount, p.clock.Now()); err != nil {
+			return err
+		}
+	}
+	_, err = p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true})
+	if err == nil {
+		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimAdopted, "")
+	}
+	switch e := problem.From(err); e.Kind {
+	case problem.Duplicate:
+		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimRefused, "it is in the books")
+	case problem.NotFound, problem.Invalid:
+		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimRefused, e.Message)
+	case problem.Unavailable: // not yet, no answer, or a conflict that an operator ends
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package payments
+
+import (
+	"strings"
+
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+// How many payments a node works on at once, and how many of one rail it sends
+// and asks about. A rail that does not answer leaves room for the others, and
+// questions that it does not answer leave room for what is to be sent.
+const (
+	workers      = 1024
+	sendsPerRail = 384
+	asksPerRail  = 128
+)
+
+// asking is what the line of a rail's questions has behind the rail's name.
+const asking = " asking"
+
+// perLine is how many jobs of one line run at once.
+func perLine(line string) int {
+	if strings.HasSuffix(line, asking) {
+		return asksPerRail
+	}
+	return sendsPerRail
+}
+
+// spareTurns is the part of what a rail is sent at once that one tenant leaves to the
+// others: a burst of one customer's airtime, however slow the rail, delays no other customer.
+const spareTurns = 8
+
+// perTurn is how many jobs of one line a tenant has at once.
+func perTurn(line string) int {
+	most := perLine(line)
+	if strings.HasSuffix(line, asking) {
+		return most // a question is short: taking turns is enough
+	}
+	return most - most/spareTurns
+}
+
+// jobTenant says whose a job is. The work of one that was adopted does not know it.
+func jobTenant(j jobs.Job) string {
+	if t, ok := j.Memo.(*tracked); ok {
+		return t.tenant
+	}
+	p, err := book.PayloadOf(j)
+	if err != nil {
+		return ""
+	}
+	return p.Tenant
+}
+
+// jobLine sorts jobs by rail, questions apart.
+func jobLine(j jobs.Job) string {
+	if t, ok := j.Memo.(*tracked); ok {
+		if t.asking.Load() {
+			return t.rail + asking
+		}
+		return t.rail
+	}
+	p, err := book.PayloadOf(j)
+	if err != nil {
+		return ""
+	}
+	return p.Rail
+}

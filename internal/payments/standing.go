@@ -1,0 +1,100 @@
+package payments
+
+import (
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
+)
+
+// A standing is what is known of the current attempt of a payment: everything
+// that the judge goes by. It is rebuilt from the row when a node takes a payment
+// over; what the row does not say then counts as unknown.
+type standing struct {
+	kind   book.Kind
+	status book.Status
+	// said is a final payment's last word: of its status, or of the provider's
+	// latest contradiction. turned: it was contradicted before.
+	said   provider.State
+	turned bool
+
+	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
+	visibleAfter time.Duration // of the rail: V
+	unpaidAfter  time.Duration // of the rail
+	recovering   bool          // the database went back in time less than V ago
+
+	arrived    int       // submissions not proven unsent, the one just answered included
+	turnedAway bool      // each of them was answered 401, 403 or 429
+	stage      stage     // how far the attempt is
+	openedAt   time.Time // when this node began with it
+	sentAt     time.Time // when its submission may have left first
+	lastPost   time.Time // when the last one may have left
+	acceptedAt time.Time // when the provider first said that it has it
+	doubtAt    time.Time // since when it is unknown
+	unpaidAt   time.Time // the first Unpaid that was old enough
+
+	refusal       book.Refusal
+	refusalReason string
+	refusedAt     time.Time // the first refusal that stands
+	refusedLast   time.Time // the last one
+	reads         int       // questions that the provider did not know, since it was last accepted
+
+	mayLeave  time.Time // when the row last said that a submission may begin
+	escalated time.Time // when operators were called
+}
+
+// A stage is how far the current attempt is.
+type stage uint8
+
+const (
+	stageUnsent stage = iota // nothing says that a submission arrived: submit it
+	stageUnsure              // it may have been sent by another process: ask, and submit only what may be repeated
+	stageSent                // the provider said that it has it: ask
+)
+
+// submitTime is what a provider may take to answer a submission, and leaveTime how long after the row said so a
+// submission may begin.
+const (
+	submitTime = 30 * time.Second
+	leaveTime  = 30 * time.Second
+)
+
+// onItsWay is how long after the row said that a submission may begin it may be under way,
+// by the clock of any node.
+const onItsWay = leaveTime + submitTime + clock.Skew
+
+// standingOf is what the row alone tells of an attempt. A submission that it does not
+// speak of may have been made.
+func standingOf(row book.Payment, rail provider.Rail) standing {
+	s := standing{
+		stage: stageUnsure, arrived: row.Posts - row.Unsent, openedAt: row.CreatedAt,
+		lastPost: row.MayLeaveSince().Add(leaveTime + submitTime),
+		refusal:  row.Refusal, refusalReason: row.RefusalReason, refusedAt: row.RefusedAt, refusedLast: row.RefusedAt,
+	}
+	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == book.RefusalNone {
+		// Every submission on such a rail is marked first, and the mark is taken back when the
+		// submission has not got through.
+		s.stage, s.turnedAway = stageUnsent, row.Classed && row.Class == provider.Barred
+		if !s.turnedAway {
+			s.arrived = 0
+		}
+	}
+	s.row(row, rail)
+	return s
+}
+
+// row fills in what the judge reads from the row and the rail alone.
+func (s *standing) row(row book.Payment, rail provider.Rail) {
+	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.ProviderState(), !row.ContradictedAt.IsZero()
+	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
+	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.MayLeaveSince(), row.EscalatedAt
+}
+
+// sentSince is when a payment may first have left for its rail.
+func sentSince(pay book.Payment, rail provider.Rail) time.Time {
+	if !pay.SendingAt.IsZero() && !rail.MayRepeat { // it may have waited long for its provider
+		return pay.SendingAt
+	}
+	return pay.CreatedAt
+}
