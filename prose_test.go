@@ -13,8 +13,8 @@ import (
 
 // Rules of names and comments that a machine can hold. Each is shown to fail on a sample in its test.
 
-// misplaced gives the doc comments of a package that open with the name of another of its declarations: the declaration was
-// moved, renamed or split, and its comment stayed.
+// misplaced gives the doc comments of a package that open with the name of another of its declarations, or with that of
+// their own in other letters: the declaration was moved, renamed or split, and its comment stayed.
 func misplaced(files []source) (wrong []string) {
 	declared := map[string]bool{}
 	for _, s := range files {
@@ -32,6 +32,10 @@ func misplaced(files []source) (wrong []string) {
 			for _, doc := range docsOf(d) {
 				first, _, _ := strings.Cut(doc.text, " ")
 				first = strings.TrimRight(strings.TrimSuffix(first, "'s"), ",.:")
+				same := func(name string) bool { return strings.EqualFold(name, first) }
+				if mixedCase(first) && slices.ContainsFunc(doc.names, same) && !slices.Contains(doc.names, first) {
+					wrong = append(wrong, s.dir+"/"+s.name+": the comment over "+doc.names[0]+" spells it "+first)
+				}
 				if mixedCase(first) && declared[first] && !slices.Contains(doc.names, first) {
 					wrong = append(wrong, s.dir+"/"+s.name+": the comment over "+doc.names[0]+" opens with "+first)
 				}
@@ -117,9 +121,9 @@ func docsOf(d ast.Decl) (docs []doc) {
 }
 
 func TestACommentStandsOverWhatItNames(t *testing.T) {
-	sample := parsed(t, "// readRows reads.\nfunc writeRows() {}\n\n// writeRows writes.\nfunc readRows() {}\n\n// rows are many.\nvar someRows int")
-	if got := misplaced(sample); len(got) != 2 {
-		t.Fatalf("of a sample with two misplaced comments the rule finds %q", got)
+	sample := parsed(t, "// readRows reads.\nfunc writeRows() {}\n\n// writeRows writes.\nfunc readRows() {}\n\n// rows are many.\nvar someRows int\n\n// lateRows are late.\nvar LateRows int")
+	if got := misplaced(sample); len(got) != 3 {
+		t.Fatalf("of a sample with three misplaced comments the rule finds %q", got)
 	}
 	for _, files := range byPackage(sources(t)) {
 		for _, wrong := range misplaced(files) {

@@ -4,6 +4,7 @@ const (
 	stateTable = "internal/payments/book/states.go"
 	jobOfOne   = "internal/payments/job.go"
 	settling   = "internal/payments/book/settle.go"
+	rowChanges = "internal/payments/book/row_changes.go"
 	accepting  = "internal/payments/accept.go"
 	judging    = "internal/payments/judge.go"
 	standing   = "internal/payments/standing.go"
@@ -171,7 +172,7 @@ func outcomeRules() []mutant {
 			`		s.Posts = pay.Posts
 `, ``,
 			byTest("payments", "TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts/SQLite")},
-		{"refusal-of-its-posts-unread", "also where it is written without a look at the row", settling,
+		{"refusal-of-its-posts-unread", "also where it is written without a look at the row", rowChanges,
 			`(m.posts = 0 OR payments.posts = m.posts`, `(m.posts >= 0 OR payments.posts = m.posts`,
 			byTest("payments", "TestARefusalIsOfItsPosts/SQLite")},
 		{"mark-first", "what must not be sent twice is marked in the database before it is sent", jobOfOne,
@@ -183,7 +184,7 @@ func outcomeRules() []mutant {
 		{"posts-first", "posts is raised before each POST after the first", jobOfOne,
 			"\trow.Posts++\n", "",
 			byTest("payments", "TestTheMarkComesFirst/SQLite")},
-		{"mark-once", "a mark that another node has made is not made again", settling,
+		{"mark-once", "a mark that another node has made is not made again", rowChanges,
 			"AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`", "AND payments.posts = m.was_posts`",
 			byTest("payments", "TestAMarkIsMadeOnce/SQLite")},
 		{"takeover-asks-first", "who takes a payment over asks before it sends", standing,
@@ -288,7 +289,7 @@ func settleRules() []mutant {
 		{"success-to-fees", "and its fee to the fees", stateTable,
 			`{LegFinalFee, PlaceClearing, PlaceFees, SumCharges}`, `{LegFinalFee, PlaceClearing, PlaceFloat, SumCharges}`,
 			byScenario("send-mobilemoney", "A payout is accepted, settles")},
-		{"provider-fee", "what a provider takes for itself is booked", settling,
+		{"provider-fee", "what a provider takes for itself is booked", "internal/payments/book/provider_costs.go",
 			"\tadd(LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.Outcome.Fee)\n", "",
 			byTest("payments", "TestFloatAgreesWithTheProvidersBook/SQLite")},
 		{"collection-net", "a collection brings its amount less the charges", stateTable,
@@ -303,7 +304,7 @@ func settleRules() []mutant {
 		{"payer-bears-net", "and then the merchant gets the whole amount", "internal/payments/book/payment.go",
 			`if p.FeeBearer == BearerCustomer {`, `if p.FeeBearer == "nobody" {`,
 			byScenario("momopay", "The customer bears the fee")},
-		{"settle-once", "a payment that is final is not settled again", settling,
+		{"settle-once", "a payment that is final is not settled again", rowChanges,
 			`WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt`, `WHERE payments.id IN (m.id) AND payments.attempt = m.attempt`,
 			byTest("payments", "TestABlindBatchThatIsWrongIsJudgedAnew/SQLite")},
 		{"settle-current-attempt", "a word about an attempt that was left settles nothing", settling,
@@ -346,13 +347,13 @@ func settleRules() []mutant {
 		{"found-paid-from-suspense", "one that was refunded and found paid is missing there", stateTable,
 			`{LegTurned, PlaceSuspense, PlaceFloat, SumAmount}`, `{LegTurned, PlaceFees, PlaceFloat, SumAmount}`,
 			byTest("payments", "TestALaterWordOfAProviderGoesThroughSuspense/SQLite")},
-		{"found-paid-costs", "and what the provider took for it is booked", "internal/payments/book/contradictions.go",
+		{"found-paid-costs", "and what the provider took for it is booked", "internal/payments/book/provider_costs.go",
 			`return b.providerCosts(p, s)`, `return nil`,
 			byTest("payments", "TestWhatIsFoundPaidHasItsCosts/SQLite")},
 		{"reversed-stops-payouts", "a collection that was taken back stops the payouts of its tenant", settling,
 			`b.stopped = append(b.stopped, row.Tenant)`, `_ = row.Tenant`,
 			byScenario("operators", "A collection that is taken back leaves the wallet")},
-		{"reversed-covered", "and takes from the wallet what that covers", settling,
+		{"reversed-covered", "and takes from the wallet what that covers", "internal/payments/book/batch.go",
 			`return max(0, min(int64(p.Net()), b.page.Available(walletOf(p))))`, `return 0`,
 			byScenario("operators", "A collection that is taken back leaves the wallet")},
 		{"reversed-rest", "and the rest is owed", stateTable,

@@ -10,31 +10,32 @@
 // setting (Deps.Resend) has such a message sent again, and a one-time password never is. One owner at a time delivers
 // a chunk, because every step names the turn that the step before it left.
 //
-// Files, from the transport down:
+// Files, each standing on those below it alone; no two of them need each other:
 //
-//	campaign.go, otp.go               Send, SendOTP and VerifyOTP: checks, the text
-//	recipients.go                     the numbers and groups of a send
+//	otp.go, stopped_campaigns.go      SendOTP and VerifyOTP; campaigns that an operator stopped
+//	campaign.go, campaign_report.go   Send: checks, the text; campaigns and their messages, for tenants and operators
+//	recipients.go, quota.go           the numbers and groups of a send; quotas
+//	credits.go, credits_report.go     sales of credits; credits and costs
+//	otp_tap_operator.go, binds.go     closed ranges of numbers, for operators; connections with message centres
+//	check.go, erasure.go              the books of messages; a person's number, found and erased
+//	messaging.go                      the domain, and how its parts are put together
 //	admission.go                      the transaction that charges and stores campaigns
-//	otp_code.go, otp_limits.go        codes, and their limits for each number
-//	otp_tap.go, otp_tap_operator.go   ranges of numbers that are closed: too few codes are verified
-//	chunk_delivery.go, volley.go      the jobs: one chunk, or several small campaigns
-//	sending_marks.go                  how many campaigns may be marked with their charge
+//	volley.go, chunk_delivery.go      the jobs: several small campaigns, or one chunk
 //	chunk_takeover.go                 a chunk whose owner is gone
-//	in_flight.go, submission.go       messages at the operator, and the judge of its answers
-//	chunk_step*.go                    one commit of a delivery, many in one transaction
-//	chunk_turn.go                     the turn of the owner: how it is locked, moved and ended
-//	chunk.go, chunk_work.go           a chunk's row and jobs; its delivery in memory
-//	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
+//	chunk_step_lane.go, chunk_step_writes.go, chunk_step.go
+//	                                  many commits of deliveries in one transaction, what they write, and one of them
+//	sweep.go                          retention
+//	in_flight.go                      messages at the operator
 //	unknown_messages.go               messages without an answer, receipts without a message
-//	stopped_campaigns.go              campaigns that an operator stopped
+//	chunk_turn.go, sending_marks.go   the turn of the owner; how many campaigns may be marked with their charge
+//	otp_limits.go, otp_tap.go         limits of codes for each number; ranges that are closed: too few are verified
+//	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
+//	chunk_work.go, chunk.go           a chunk's delivery in memory; its row and jobs
+//	submission.go, otp_code.go        the judge of an operator's answers; codes
+//	credit_transfers.go, metrics.go   charges and refunds; what a node counts
 //	campaign_recovery.go              campaigns that a recovery keeps back
-//	credit_transfers.go, credits.go   charges and refunds; sales
-//	campaign_report.go                campaigns and their messages, for tenants and operators
-//	credits_report.go, check.go       credits and costs; the books of messages
-//	binds.go, metrics.go              connections with message centres; what a node counts
 //	campaign_row.go, message.go       the rows
-//	sweep.go, erasure.go              retention; a person's number, found and erased
-//	quota.go, deps.go                 quotas; what New needs
+//	deps.go                           what New needs
 package messaging
 
 import (

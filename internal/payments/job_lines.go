@@ -7,13 +7,11 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// How many payments a node works on at once, and how many of one rail it sends
-// and asks about. A rail that does not answer leaves room for the others, and
-// questions that it does not answer leave room for what is to be sent.
+// How many payments a node works on at once, and how many of one rail it sends.
+// A rail that does not answer leaves room for the others.
 const (
 	workers      = 1024
 	sendsPerRail = 384
-	asksPerRail  = 128
 )
 
 // asking is what the line of a rail's questions has behind the rail's name.

@@ -11,24 +11,24 @@
 // Files, each standing on those below it alone; no two of them need each other:
 //
 //	build.go                             how the parts are put together
-//	operator.go, claims.go               what operators decide, and what they claim that a provider did
-//	collection.go, payout.go, airtime.go, topup.go, bundle.go
-//	                                     what each product asks for
-//	held.go                              payouts that wait for the approval of their account's own people
-//	accept.go, accept_in_recovery.go     what comes before the book: rail, ids, a look at every rail in a recovery
+//	operator.go, claims.go, held.go      what operators decide; what they claim that a provider did; payouts that
+//	                                     wait for the approval of their account's own people
+//	collection.go, payout.go, airtime.go, bundle.go
+//	topup.go                             what each product asks for
+//	accept.go                            what comes before the book: rail and ids
+//	accept_in_recovery.go                a look at every rail first, while a recovery lasts
 //	acceptance.go, checks.go             a request as this node has it; what products check alike
-//	status.go, client_questions.go       the state of a payment for a client that asks, and how often one may
-//	callbacks.go                         callbacks, which move the next question forward
+//	status.go, callbacks.go              clients that ask for a payment, and callbacks that move the next question forward
 //	scrape.go                            what is counted in the database for a scrape
 //	payments.go                          the domain, and what it stands on
-//	recheck.go, recheck_queue.go, recheck_sweep.go
-//	                                     final payments that are asked about again: one, after callbacks, and all
 //	job.go                               one run of an open payment's job: submit, ask, resend, escalate, adopt
 //	follower.go, job_lines.go            open payments between their runs, to their settlement; the queue's lines
-//	tracked.go                           what is in memory of one, and the request that waits for it
+//	recheck_sweep.go, recheck.go         final payments that are asked about again: all in turn, and one
+//	recheck_queue.go                     those that a callback spoke of
+//	tracked.go, client_questions.go      what is in memory of an open payment; how often clients may ask about one
 //	recovery_search.go                   a reference looked for at every rail after the database went back in time
-//	rails.go, submission.go, status_questions.go, question_lines.go
-//	                                     calls to a rail: submit, and ask for a status
+//	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
+//	rails.go, question_lines.go          the rails, and how many questions each is asked at once
 //	judge.go, standing.go                what an outcome may do to the money, and what that is judged by
 //	reference.go                         references of our own
 //	metrics.go                           what a node counts of its providers

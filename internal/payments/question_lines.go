@@ -17,6 +17,10 @@ type railKind struct {
 
 func railKindOf(p book.Payment) railKind { return railKind{p.Rail, p.Mode, p.Kind} }
 
+// asksPerRail is how many questions of one rail a node asks at once. Those that the
+// rail does not answer leave room for what is to be sent.
+const asksPerRail = 128
+
 // questionLines bound how many status questions one rail is asked at once,
 // of every caller, and know which open payments wait for a rail that is silent.
 type questionLines struct {

@@ -276,7 +276,7 @@ func (h hit) of(k FaultKind) Fault {
 	return Fault{}
 }
 
-// Next takes the faults that strike the next request of this operation, one of
+// next takes the faults that strike the next request of this operation, one of
 // each kind.
 func (f *faults) next(provider, op string) hit {
 	var h hit

@@ -1,44 +1,19 @@
 package book
 
 import (
-	"github.com/makola/makola/internal/db"
+	"context"
+
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
-// An Acceptance is one request to accept a payment. Everything in it is made
-// before the first try, ids included, so that a second run after a lost answer
-// to COMMIT recognises its own rows.
-type Acceptance struct {
-	// payment is the row to be, with its ids.
-	Payment Payment
-	// child is a second payment that rides along: unpaid (EventReserved), the
-	// top-up of airtime paid by mobile money; or the side of a transfer between
-	// wallets that is in the taker's list (EventReceived). Nil for every other.
-	Child *Payment
-	// memo is the memory of the payment's job (jobs.Job.Memo), where it is open.
-	Memo any
-	// repeats: the same request hears what became of it (tenant.RepeatDuplicates).
-	Repeats bool
-	// daily is what its key may spend in a day; 0: all that is there.
-	Daily money.Pesewas
-	// adopted: in a recovery a provider has it already, it is not sent.
-	Adopted bool
-	// also runs in the same transaction: an operator's audit row.
-	Also func(*db.Tx) error
-}
-
-// An Accepted is the answer to an acceptance.
-type Accepted struct {
-	Payment  Payment
-	Replayed bool // an earlier request made it; with an error: was refused so
-}
-
-// Shortfall is the Data of an InsufficientFunds refusal.
-type Shortfall struct {
-	Balance money.Pesewas
-	Amount  money.Pesewas
-	Charges money.Pesewas
+// Accept takes a payment in through the lane of its wallet: row, place in its
+// list, holds and job in one transaction with whatever else is waiting. The
+// refusals are *problem.Error: InsufficientFunds, Duplicate (Data is the existing
+// Payment), InProgress. None of them leaves a row.
+func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
+	r, err := bk.lanes.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
+	return Accepted{Payment: r.Payment, Replayed: r.Replayed}, err
 }
 
 // acceptOne judges an acceptance inside the transaction, under the locks, and

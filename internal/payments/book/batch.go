@@ -1,8 +1,6 @@
 package book
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,8 +10,6 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/problem"
-	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -58,33 +54,6 @@ type batch struct {
 	also           []func(*db.Tx) error
 }
 
-// The locks are taken in the order of the key.
-const paymentsLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1)) ORDER BY id FOR UPDATE`
-
-// runBatch commits a batch. Settlements that touch no wallet are first tried
-// without reading: a lone owner knows its rows, and where it does not, a guard
-// refuses and the batch is judged by what is read.
-func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]lane.Verdict[Result], error) {
-	b := &batch{book: bk, shard: shard, ops: ops, blind: blind(ops)}
-	err := bk.db.WriteRecognising(ctx, b.landed, b.run)
-	if b.blind && errors.Is(err, db.ErrGuard) {
-		b.blind = false
-		err = bk.db.WriteRecognising(ctx, b.landed, b.run)
-	}
-	return b.verdicts, err
-}
-
-// blind says whether a batch is of settlements alone whose writes say by their
-// guards whether memory was right.
-func blind(ops []*Op) bool {
-	for _, o := range ops {
-		if o.Settle == nil || !o.Settle.Known || o.Settle.byWallet() || o.Settle.Payment.Child != "" || o.Settle.Also != nil {
-			return false
-		}
-	}
-	return true
-}
-
 func (b *batch) reset() {
 	n := len(b.ops)
 	*b = batch{book: b.book, shard: b.shard, ops: b.ops, blind: b.blind,
@@ -100,114 +69,6 @@ func (b *batch) reset() {
 	}
 }
 
-// run is the transaction. It may run more than once.
-func (b *batch) run(tx *db.Tx) error {
-	b.reset()
-	if err := b.gather(tx); err != nil {
-		return err
-	}
-	for i, o := range b.ops {
-		var r Result
-		var err error
-		if o.Accept != nil {
-			r, err = b.acceptOne(o.Accept)
-		} else {
-			r, err = b.settleOne(o.Settle)
-		}
-		var refusal *problem.Error
-		if err != nil && !errors.As(err, &refusal) {
-			return err // a fault of the program: the lane finds out whose
-		}
-		b.verdicts[i] = lane.Verdict[Result]{Value: r, Err: err}
-	}
-	return b.write(tx)
-}
-
-// gather reads, in one exchange: the wallets' locks first, then the ends of the
-// lists, then the rows.
-func (b *batch) gather(tx *db.Tx) error {
-	wallets := map[ledger.Key]bool{}
-	references := map[string]bool{}
-	keys := map[idempotencyKey]bool{}
-	rows := map[string]bool{}
-	for _, o := range b.ops {
-		if a := o.Accept; a != nil {
-			b.note(a.Payment, wallets, references, keys)
-			if a.Child != nil {
-				b.note(*a.Child, wallets, references, keys)
-			}
-			if a.limited() {
-				b.spending[spenderOf(a.Payment)] = &spent{}
-			}
-			continue
-		}
-		pay := o.Settle.Payment
-		if b.blind {
-			if b.rows[pay.ID] == nil {
-				b.rows[pay.ID] = &pay
-			}
-			continue
-		}
-		rows[pay.ID] = true
-		if pay.Child != "" {
-			rows[pay.Child] = true
-		}
-		if o.Settle.byWallet() {
-			wallets[walletOf(pay)] = true
-		}
-	}
-	var queries []db.Query
-	b.page = &ledger.Page{}
-	if lock := b.book.ledger.OpenQuery(tx, keysOf(wallets), b.page); lock.SQL != "" {
-		queries = append(queries, lock)
-	}
-	if len(b.ends) > 0 {
-		queries = append(queries, b.ends.LockQuery())
-	}
-	if len(b.spending) > 0 {
-		queries = append(queries, b.spending.query(b.today))
-	}
-	if len(references) > 0 {
-		queries = append(queries, db.Query{SQL: byOwnReference, Args: []any{keysOf(references)}, Each: b.scan(func(p *Payment) {
-			b.byReference[referenceOf(*p)] = p
-		})})
-	}
-	if len(keys) > 0 {
-		queries = append(queries, db.Query{SQL: paymentsByKey, Args: []any{db.RowsOf(idempotencyColumns, keysOf(keys))}, Each: b.scan(func(p *Payment) {
-			b.byKey[idempotencyOf(*p)] = p
-		})})
-	}
-	if len(rows) > 0 {
-		queries = append(queries, db.Query{SQL: paymentsLocked, Args: []any{keysOf(rows)}, Each: b.scan(func(p *Payment) {
-			b.rows[p.ID] = p
-		})})
-	}
-	return tx.Gather(queries...)
-}
-
-// note says what must be read before a payment can be accepted.
-func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[string]bool, keys map[idempotencyKey]bool) {
-	if p.debit() > 0 {
-		wallets[walletOf(p)] = true
-	}
-	if p.Channel == ChannelWallet && !p.Received() {
-		wallets[ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Details.To)}] = true
-	}
-	b.ends.Add(listOf(p))
-	references[p.ProviderReference] = true
-	if p.IdempotencyKey != "" {
-		keys[idempotencyOf(p)] = true
-	}
-}
-
-func keysOf[K comparable](set map[K]bool) []K {
-	keys := make([]K, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
 func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 	return func(r *db.Row) error {
 		p, err := scanPayment(r)
@@ -219,88 +80,16 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 	}
 }
 
-// write defers everything, in the order in which it may lock: the wallets (the
-// ledger's page), the ends and the rows of payments, then the jobs.
-func (b *batch) write(tx *db.Tx) error {
-	b.ends.Defer(tx)
-	b.spending.deferWrites(tx, b.today)
-	if len(b.released) > 0 {
-		tx.Defer(keyRelease, int64(len(b.released)), db.RowsOf(releaseColumns, b.released))
-	}
-	db.Insert(tx, "payments", insertColumns, b.inserts)
-	b.deferMoves(tx)
-	b.page.Post()
-	b.tally.Defer(tx, b.shard)
-	db.Insert(tx, "payment_looks", recheckColumns, b.looks)
-	inserts, moves := b.inserts, b.moves
-	tx.AfterCommit(func() { b.book.counts.committed(inserts, moves) })
-	if n := len(inserts); n > 0 {
-		b.book.watch.Commits(tx, b.shard, recovery.Payment, inserts[n-1].Tenant, inserts[n-1].ID)
-	}
-	if err := b.book.webhooks.Queue(tx, b.events...); err != nil {
-		return err
-	}
-	// Before the jobs become visible to their handlers.
-	if len(b.opened) > 0 || len(b.closed) > 0 {
-		opened, closed := b.opened, b.closed
-		tx.AfterCommit(func() {
-			for _, o := range opened {
-				b.book.hooks.Opened(o.memo, o.row)
-			}
-			for _, id := range closed {
-				b.book.hooks.Closed(id)
-			}
-		})
-	}
-	b.book.jobs.Finish(tx, b.finished...)
-	b.book.jobs.Add(tx, b.jobs...)
-	if len(b.stopped) > 0 {
-		b.book.tenants.StopPayouts(tx, b.stopped...)
-	}
-	for _, also := range b.also {
-		if err := also(tx); err != nil {
-			return err
-		}
-	}
-	return nil
+// An openPayment is one that the transaction opened, with its memory.
+type openPayment struct {
+	memo any
+	row  Payment
 }
 
-// landed says, after an answer to COMMIT was lost, whether the batch is in the
-// database: all of it is or nothing, so that one row of it is proof. The rows
-// are locked first, which waits for the transaction in doubt.
-func (b *batch) landed(tx *db.Tx) (bool, error) {
-	switch {
-	case len(b.inserts) > 0:
-		pay := *b.inserts[0]
-		end := history.Ends{}
-		end.Add(listOf(pay))
-		there := false
-		err := tx.Gather(end.LockQuery(), db.Query{SQL: paymentByID, Args: []any{pay.ID, pay.Tenant, pay.Kind}, Each: func(*db.Row) error {
-			there = true
-			return nil
-		}})
-		return there, err
-	case len(b.moves) > 0:
-		m := b.moves[0]
-		return b.stands(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
-	case len(b.turns) > 0:
-		m := b.turns[0]
-		return b.stands(tx, m.row, func(is Payment) bool {
-			return is.ContradictedAt.Equal(m.row.ContradictedAt) && is.LastWord == m.row.LastWord
-		})
-	case len(b.marks) > 0:
-		m := b.marks[0]
-		return b.stands(tx, m.Row, func(is Payment) bool {
-			return is.Attempt == m.Row.Attempt && is.Posts == m.Row.Posts && is.SendingAt.Equal(m.Row.SendingAt) && is.EscalatedAt.Equal(m.Row.EscalatedAt) && is.HeldUntil.Equal(m.Row.HeldUntil) &&
-				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt)
-		})
-	}
-	return false, nil // nothing was written
-}
-
-func (b *batch) stands(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {
-	err = tx.Query(paymentsLocked, []any{[]string{row.ID}}, b.scan(func(is *Payment) { there = same(*is) }))
-	return there, err
+// job adds the job of an open payment.
+func (b *batch) job(memo any, p Payment) {
+	b.opened = append(b.opened, openPayment{memo, p})
+	b.jobs = append(b.jobs, JobOf(p, b.book.clock.Now(), memo))
 }
 
 // postings adds the transfers of an arrow to the page: all or none.
@@ -345,6 +134,11 @@ func (b *batch) sum(s Sum, p Payment) int64 {
 		return int64(p.Net()) - b.covered(p)
 	}
 	panic("book: a posting of " + string(s))
+}
+
+// covered is how much of a reversed collection its wallet can give back.
+func (b *batch) covered(p Payment) int64 {
+	return max(0, min(int64(p.Net()), b.page.Available(walletOf(p))))
 }
 
 // account is the ledger account behind a place.

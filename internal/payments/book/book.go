@@ -7,31 +7,35 @@
 // calls no provider, and does not know what is under way: package payments does,
 // above it, and hears of what was committed through Hooks.
 //
-// Files, from a request down to a row:
+// Files, each standing on those below it alone; no two of them need each other:
 //
-//	book.go, reader.go          the book with its hooks, and what only reads it
-//	payment.go, states.go       one payment, and the table of its states
-//	acceptance.go               a request to accept a payment, judged under the locks
+//	build.go                    how the parts are put together
+//	commit.go                   one transaction for many requests: what it reads, and what it writes
+//	acceptance.go, settle.go    requests to accept and to settle a payment, judged under the locks
 //	repeated_requests.go        what a repeated request is answered
-//	spending.go                 what a key may spend in a day
-//	settle.go                   final states, marks of attempts and contradictions
-//	contradictions.go           words of providers against their own final words
-//	batch.go, write_lanes.go    one transaction for many payments, and the lanes that gather them
-//	read_lane.go                the statement that reads the rows of many runs
-//	payment_row.go, ids.go      reading and writing one row; ids of our own
-//	open_job.go                 the job of an open payment
+//	provider_costs.go           what providers took and gave
+//	batch.go                    what a transaction has read and will write; its postings
 //	rechecks.go                 final payments that are to be asked about again
-//	find.go, history.go, latest_payments.go, search.go, payee.go, unknown.go
-//	                            reading, for clients and for operators
-//	erasure.go                  a person's number and name, found and erased
-//	check.go                    whether the book agrees with the ledger
+//	book.go                     the book with its hooks
+//	write_lanes.go, read_lane.go
+//	                            the lanes that gather requests for one transaction, and those that read rows
 //	counts.go                   what a node counts of its commits
+//	row_changes.go              changes of rows, with the guards that hold them to where they begin
+//	spending.go                 what a key may spend in a day
+//	requests.go, request_keys.go
+//	                            what is asked of the book and what it answers; by what a repeated request is known
+//	erasure.go                  a person's number and name, found and erased
+//	history.go, latest_payments.go, search.go, payee.go, unknown.go, contradictions.go
+//	find.go                     reading, for clients and for operators
+//	check.go                    whether the book agrees with the ledger
+//	payment_row.go, reader.go   reading and writing one row
+//	open_job.go                 the job of an open payment
+//	payment.go, states.go       one payment, and the table of its states
+//	ids.go                      ids of our own
 package book
 
 import (
 	"context"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
@@ -84,30 +88,12 @@ type Book struct {
 	counts   counts
 }
 
-// New opens the book. Close ends it.
-func New(d Deps, h Hooks) *Book {
-	bk := &Book{Reader: NewReader(d.DB, d.Ledger, d.Clock), jobs: d.Jobs, webhooks: d.Webhooks, tenants: d.Tenants, watch: d.Watch, hooks: h, counts: newCounts()}
-	bk.lanes = bk.newLanes()
-	bk.reads = bk.newReadLane()
-	return bk
-}
-
-// Close waits for the transactions that are under way.
-func (bk *Book) Close() {
-	bk.lanes.close()
-	bk.reads.Close()
-}
-
-// Collectors gives the counters of what was committed, for a registry.
-func (bk *Book) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{bk.counts.payments, bk.counts.cedis, bk.counts.seconds}
-}
-
-// Accept takes a payment in through the lane of its wallet: row, place in its
-// list, holds and job in one transaction with whatever else is waiting. The
-// refusals are *problem.Error: InsufficientFunds, Duplicate (Data is the existing
-// Payment), InProgress. None of them leaves a row.
-func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
-	r, err := bk.lanes.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
-	return Accepted{Payment: r.Payment, Replayed: r.Replayed}, err
+// Row reads the row of a payment whose job runs on this node; found is false where
+// there is none. It sees everything that was committed before the call.
+func (bk *Book) Row(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
+	row, err := bk.reads.Do(ctx, tenant, 1, id)
+	if row == nil || err != nil || row.Tenant != tenant {
+		return Payment{}, false, err
+	}
+	return *row, true, nil
 }

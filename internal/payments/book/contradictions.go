@@ -2,12 +2,9 @@ package book
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -23,10 +20,9 @@ type Contradiction struct {
 	At      time.Time
 }
 
-// contradicts keeps a word against the last one.
-func (b *batch) contradicts(row Payment, s *Settlement) {
-	b.contradictions = append(b.contradictions, contradicted{NewID(s.At), Contradiction{
-		Payment: row, Event: s.Event, Said: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})
+type contradicted struct {
+	id string
+	Contradiction
 }
 
 var contradictionColumns = []db.Column[contradicted]{
@@ -65,86 +61,4 @@ func (rd *Reader) Contradictions(ctx context.Context) (list []Contradiction, err
 		})
 	})
 	return list, err
-}
-
-// The legs by which a reversal takes back what the provider took or gave.
-const (
-	LegTurnedProviderFee = "turned_provider_fee"
-	LegTurnedCommission  = "turned_commission"
-)
-
-// contradictedCosts posts the provider's own part of a contradiction, so that the
-// float agrees with the provider's book: taken back with a reversal, booked with
-// what is found paid.
-func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
-	if s.Event != EventReversed {
-		return b.providerCosts(p, s)
-	}
-	var transfers []ledger.Transfer
-	add := func(leg string, from, to ledger.AccountID, amount money.Pesewas) {
-		if amount > 0 {
-			transfers = append(transfers, transfer(p, s.Event, leg, from, to, int64(amount), s.At))
-		}
-	}
-	add(LegTurnedProviderFee, ledger.Float(p.Rail), ledger.ProviderFees(p.Rail), s.Outcome.Fee)
-	add(LegTurnedCommission, ledger.Commission(p.Rail), ledger.Float(p.Rail), s.Outcome.Commission)
-	return b.add(p, transfers...)
-}
-
-// costs reads what a provider took and gave for a payment, as it is booked.
-func (bk *Book) Costs(ctx context.Context, pay Payment) (fee, commission money.Pesewas, err error) {
-	transfers, err := bk.ledger.OfSubject(ctx, pay.ID)
-	for _, t := range transfers {
-		switch t.Leg {
-		case LegProviderFee:
-			fee = money.Pesewas(t.Amount)
-		case LegCommission:
-			commission = money.Pesewas(t.Amount)
-		}
-	}
-	return fee, commission, err
-}
-
-const paymentLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 FOR UPDATE`
-
-// bookCosts books a provider's fee and commission of a success where that is
-// not done yet: an operator who resolves a payment may not know them.
-func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission money.Pesewas) error {
-	if fee <= 0 && commission <= 0 {
-		return nil
-	}
-	there, gave, err := bk.Costs(ctx, pay)
-	if err != nil || there > 0 || gave > 0 {
-		return err
-	}
-	at := bk.clock.Now()
-	err = bk.db.Write(ctx, func(tx *db.Tx) error {
-		var rows []Payment
-		if err := tx.Query(paymentLocked, []any{pay.ID}, appendPayment(&rows)); err != nil {
-			return err
-		}
-		if len(rows) == 0 || rows[0].Status != StatusSuccess || !rows[0].ContradictedAt.IsZero() {
-			return nil
-		}
-		page, err := bk.ledger.Open(tx)
-		if err != nil {
-			return err
-		}
-		b := &batch{book: bk, page: page}
-		s := Settlement{Event: EventSucceeded, At: at, Outcome: provider.Outcome{Fee: fee, Commission: commission, FeeKnown: true}}
-		if err := b.providerCosts(rows[0], &s); err != nil {
-			return err
-		}
-		page.Post()
-		return nil
-	})
-	if errors.Is(err, db.ErrUnique) || errors.Is(err, db.ErrAmbiguous) {
-		return nil // booked before, or the next look books it
-	}
-	return err
-}
-
-type contradicted struct {
-	id string
-	Contradiction
 }

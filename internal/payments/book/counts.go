@@ -1,8 +1,6 @@
 package book
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // counts count what becomes of payments on this node. The labels are few and
 // fixed: never a tenant, never a reference.

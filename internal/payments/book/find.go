@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -18,14 +19,6 @@ const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalat
 // outcome is unknown, or they have been open for too long.
 func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
 	return rd.list(ctx, stuckPayments, MaxStuck)
-}
-
-func (rd *Reader) list(ctx context.Context, sql string, args ...any) (rows []Payment, err error) {
-	err = rd.db.Read(ctx, func(tx *db.Tx) error {
-		rows = nil
-		return tx.Query(sql, args, appendPayment(&rows))
-	})
-	return rows, err
 }
 
 // Those gives the payments among ids by their ids, of any tenant.
@@ -64,7 +57,7 @@ const (
 	lookupReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND reference = $4`
 )
 
-// lookup finds a payment of one of two kinds by what a customer may call it.
+// Lookup finds a payment of one of two kinds by what a customer may call it.
 func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second Kind) (Payment, bool, error) {
 	var found []Payment
 	ours := strings.ToLower(id) // a UUID in capitals is the same one; a Reference is not

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// newID makes a UUIDv7 of a moment of our clock, in the order of moments to the
+// NewID makes a UUIDv7 of a moment of our clock, in the order of moments to the
 // microsecond (the twelve bits after the version hold its fraction of the
 // millisecond). It names things; it is no secret.
 func NewID(at time.Time) string {

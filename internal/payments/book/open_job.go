@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// jobKind is the kind of the one job that an open payment has. Its id and its
+// JobKind is the kind of the one job that an open payment has. Its id and its
 // subject are the payment's.
 const JobKind = "payment"
 
@@ -21,7 +21,7 @@ type JobPayload struct {
 	At      int64  `json:"at"` // microseconds: when the payment opened
 }
 
-// jobOf is the job of a payment that opens at a moment, with its memory.
+// JobOf is the job of a payment that opens at a moment, with its memory.
 func JobOf(p Payment, at time.Time, memo any) jobs.Job {
 	b, err := json.Marshal(JobPayload{Version: 1, Tenant: p.Tenant, Kind: p.Kind, Rail: p.Rail, At: db.Micros(at)})
 	if err != nil {
@@ -30,7 +30,7 @@ func JobOf(p Payment, at time.Time, memo any) jobs.Job {
 	return jobs.Job{ID: p.ID, Kind: JobKind, Subject: p.ID, Payload: b, Memo: memo}
 }
 
-// payloadOf reads what a job's row says.
+// PayloadOf reads what a job's row says.
 func PayloadOf(j jobs.Job) (p JobPayload, err error) {
 	err = json.Unmarshal(j.Payload, &p)
 	return p, err

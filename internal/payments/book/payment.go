@@ -124,7 +124,7 @@ type Payment struct {
 // Waits says whether the payment waits for the approval of its account's people.
 func (p Payment) Waits() bool { return !p.HeldUntil.IsZero() }
 
-// providerState is the last word about a final payment, its provider's or its status's.
+// ProviderState is the last word about a final payment, its provider's or its status's.
 func (p Payment) ProviderState() provider.State {
 	if (p.Status == StatusSuccess) != (!p.ContradictedAt.IsZero() && p.LastWord != string(p.Status)) {
 		return provider.Success
@@ -222,7 +222,7 @@ const (
 	RefusalBarred Refusal = "barred" // 401, 403 or 429 until the time to send was over
 )
 
-// mayLeaveSince is when the row last said that a submission may begin: at the acceptance,
+// MayLeaveSince is when the row last said that a submission may begin: at the acceptance,
 // or at the mark that comes before every other submission and before a first one that is
 // late.
 func (p Payment) MayLeaveSince() time.Time {

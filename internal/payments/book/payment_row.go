@@ -90,7 +90,10 @@ const paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (S
 
 const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`
 
-// get reads one payment; found is false where there is none.
+// The locks are taken in the order of the key.
+const paymentsLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1)) ORDER BY id FOR UPDATE`
+
+// Get reads one payment; found is false where there is none.
 func (rd *Reader) Get(ctx context.Context, tenant string, kind Kind, id string) (pay Payment, found bool, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = false
@@ -110,7 +113,7 @@ UNION ALL SELECT ` + paymentColumns + ` FROM payments WHERE attempt_reference = 
 UNION ALL SELECT ` + paymentColumns + ` FROM attempts JOIN payments ON payments.id = attempts.payment
 WHERE attempts.provider_reference = $1`
 
-// byProviderReference finds the payment that a provider knows by this reference,
+// ByProviderReference finds the payment that a provider knows by this reference,
 // whosever it is.
 func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pay Payment, found bool, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
@@ -137,6 +140,14 @@ func (rd *Reader) Locked(tx *db.Tx, id string) (pay Payment, err error) {
 		err = problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	}
 	return pay, err
+}
+
+func (rd *Reader) list(ctx context.Context, sql string, args ...any) (rows []Payment, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		rows = nil
+		return tx.Query(sql, args, appendPayment(&rows))
+	})
+	return rows, err
 }
 
 func appendPayment(rows *[]Payment) func(*db.Row) error {

@@ -12,10 +12,10 @@ import (
 // statement, which costs a fraction of one transaction each.
 type readLane = lane.Lane[string, *Payment]
 
-func (bk *Book) newReadLane() *readLane {
+func newReadLane(d *db.DB) *readLane {
 	return lane.New(lane.Options{Systemic: Systemic}, func(ctx context.Context, ids []string) ([]lane.Verdict[*Payment], error) {
 		rows := make(map[string]*Payment, len(ids))
-		err := bk.db.Read(ctx, func(tx *db.Tx) error {
+		err := d.Read(ctx, func(tx *db.Tx) error {
 			return tx.Query(paymentsByID, []any{ids}, func(r *db.Row) error {
 				pay, err := scanPayment(r)
 				rows[pay.ID] = &pay
@@ -28,14 +28,4 @@ func (bk *Book) newReadLane() *readLane {
 		}
 		return verdicts, err
 	})
-}
-
-// Row reads the row of a payment whose job runs on this node; found is false where
-// there is none. It sees everything that was committed before the call.
-func (bk *Book) Row(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
-	row, err := bk.reads.Do(ctx, tenant, 1, id)
-	if row == nil || err != nil || row.Tenant != tenant {
-		return Payment{}, false, err
-	}
-	return *row, true, nil
 }

@@ -2,6 +2,8 @@ package book
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -14,7 +16,7 @@ const (
 	RecheckSlack = time.Hour      // after acceptance; what is final later has a recheck of its own
 )
 
-// A recheckRow is a recheck that has a time of its own: at a payment that became
+// A Recheck is one that has a time of its own: at a payment that became
 // final long after it was accepted, or that could not be asked about in its turn.
 // A payment that came back may have two.
 type Recheck struct {
@@ -25,13 +27,6 @@ type Recheck struct {
 var recheckColumns = []db.Column[Recheck]{
 	{Name: "due_at", Time: func(l Recheck) time.Time { return l.Due }},
 	{Name: "payment", Text: func(l Recheck) string { return l.ID }},
-}
-
-// recheckLater plans the second look at a payment that the sweep will have passed.
-func (b *batch) recheckLater(p Payment, at time.Time) {
-	if p.Rail != "" && p.SettledLate() {
-		b.looks = append(b.looks, Recheck{ID: p.ID, Due: at.Add(RecheckAfter)})
-	}
 }
 
 const (
@@ -104,7 +99,7 @@ func (bk *Book) Due(ctx context.Context, at time.Time, limit int) (due []Recheck
 		for _, l := range due {
 			ids[l.ID] = true
 		}
-		return tx.Query(paymentsByID, []any{keysOf(ids)}, appendPayment(&rows))
+		return tx.Query(paymentsByID, []any{slices.Collect(maps.Keys(ids))}, appendPayment(&rows))
 	})
 	return due, rows, err
 }

@@ -14,57 +14,6 @@ import (
 // A request may have come before: with the same Idempotency-Key, or with the same Reference. Both are kept on the row
 // of the payment that the first one made. This file finds that payment and says what the later request is answered.
 
-// A referenceKey is unique: a client's reference within a tenant and a kind.
-type referenceKey struct {
-	tenant    string
-	kind      Kind
-	reference string
-}
-
-func referenceOf(p Payment) referenceKey { return referenceKey{p.Tenant, p.Kind, p.Reference} }
-
-// An idempotencyKey is unique within a tenant, whatever the operation.
-type idempotencyKey struct{ tenant, key string }
-
-func idempotencyOf(p Payment) idempotencyKey { return idempotencyKey{p.Tenant, p.IdempotencyKey} }
-
-var referenceColumns = []db.Column[referenceKey]{
-	{Name: "tenant", Text: func(k referenceKey) string { return k.tenant }},
-	{Name: "kind", Text: func(k referenceKey) string { return string(k.kind) }},
-	{Name: "reference", Text: func(k referenceKey) string { return k.reference }},
-}
-
-var idempotencyColumns = []db.Column[idempotencyKey]{
-	{Name: "tenant", Text: func(k idempotencyKey) string { return k.tenant }},
-	{Name: "key", Text: func(k idempotencyKey) string { return k.key }},
-}
-
-var releaseColumns = []db.Column[*Payment]{
-	{Name: "id", Text: func(p *Payment) string { return p.ID }},
-	{Name: "key", Text: func(p *Payment) string { return p.IdempotencyKey }},
-}
-
-const (
-	// For one payment. Batches use byOwnReference.
-	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
-ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.reference = k.reference`
-
-	// The ProviderReference is made of mode, tenant, kind and Reference, so the same request has the same one. Where
-	// the secret under which it is made has changed, the unique index on the Reference itself refuses the second row.
-	byOwnReference = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.provider_reference IN (SELECT value FROM texts($1))`
-
-	// Each key is searched by itself: the index holds only rows with a key, and a join would read all of it when the
-	// plan was made while they were few. BETWEEN keeps the planner from a full join where no payment was found.
-	paymentsByKey = `WITH found AS MATERIALIZED (
-	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
-SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
-
-	// A key that is older than a day may be used again, so its row gives it up. COALESCE keeps PostgreSQL from the
-	// index on the key.
-	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
-WHERE payments.id IN (k.id) AND COALESCE(payments.idempotency_key, '') = k.key`
-)
-
 // byIdempotency finds the payment that an earlier request with the same
 // Idempotency-Key made within the last day.
 func (b *batch) byIdempotency(p Payment) *Payment {
@@ -97,7 +46,7 @@ func (bk *Book) replay(old, asked Payment) (Result, error) {
 	return Result{Payment: old, Replayed: true}, nil
 }
 
-// earlier answers a request that came before, by its Idempotency-Key or its Reference. It comes before the other checks
+// Earlier answers a request that came before, by its Idempotency-Key or its Reference. It comes before the other checks
 // of the request, because what the request names may be gone since (a package expires). accept looks again, under the
 // lock.
 func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
@@ -182,7 +131,7 @@ func duplicate(old Payment) error {
 	return e
 }
 
-// refused is the answer of a payment that failed.
+// Refused is the answer of a payment that failed.
 func Refused(pay Payment) error {
 	e := problem.New(problem.Refused, "payment_failed", "The payment failed. "+provider.Sentence(pay.Reason))
 	if pay.Kind == KindPayout {

@@ -25,10 +25,6 @@ type spending map[spender]*spent
 
 func spenderOf(p Payment) spender { return spender{p.Tenant, p.Key} }
 
-// limited says whether an acceptance counts. What a provider has done already,
-// in a life of the database that was lost, is taken over whatever the limit.
-func (a *Acceptance) limited() bool { return a.Daily > 0 && !a.Adopted && a.Payment.debit() > 0 }
-
 // A day that a node's clock began a little early counts as today, too.
 const keySpending = `SELECT tenant, access_key, spent FROM key_spending
 WHERE (tenant, access_key) IN (SELECT k.tenant, k.access_key FROM rows($1) AS k) AND day BETWEEN $2 AND $2 + 1`

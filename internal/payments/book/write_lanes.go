@@ -18,19 +18,6 @@ const (
 	nodesApart  = 64 // nodes that count in shards of their own, most likely
 )
 
-// An op is one request to a lane: one of the two is set.
-type Op struct {
-	Accept *Acceptance
-	Settle *Settlement
-}
-
-// A result answers an op.
-type Result struct {
-	Payment  Payment
-	Replayed bool // accept: an earlier request made it
-	Changed  bool // settle: this request moved it
-}
-
 type opLane = lane.Lane[*Op, Result]
 
 // lanes are the group commits of this node: by wallet for what locks a wallet,
@@ -40,19 +27,20 @@ type lanes struct {
 	payments []*opLane
 }
 
-func (bk *Book) newLanes() lanes {
+// newLanes makes the lanes of a node; commit is one transaction for many requests, in a shard of the counters.
+func newLanes(node string, engine db.Engine, commit func(ctx context.Context, shard int, ops []*Op) ([]lane.Verdict[Result], error)) lanes {
 	var l lanes
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(bk.jobs.Node()))
+	_, _ = h.Write([]byte(node))
 	shard := int(h.Sum32()%nodesApart) * (walletLanes + settleLanes)
 	add := func() *opLane {
 		n := shard
 		shard++
 		return lane.New(lane.Options{Systemic: Systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*Op) ([]lane.Verdict[Result], error) {
-			return bk.Commit(ctx, n, ops)
+			return commit(ctx, n, ops)
 		})
 	}
-	if bk.db.Engine() == db.SQLite {
+	if engine == db.SQLite {
 		l.wallets = []*opLane{add()}
 		l.payments = l.wallets
 		return l
@@ -66,7 +54,7 @@ func (bk *Book) newLanes() lanes {
 	return l
 }
 
-// systemic errors are no single request's fault.
+// Systemic errors are no single request's fault.
 func Systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }

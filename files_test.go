@@ -1,0 +1,141 @@
+package makola
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The large packages in which money moves. None of their files needs one that needs it: each can be read, and changed, with
+// those alone on which it stands.
+var oneWay = []string{"internal/payments", "internal/payments/book", "internal/messaging"}
+
+// fileGraph says of each file of a package which others declare what it uses.
+func fileGraph(set *token.FileSet, files []*ast.File) map[string]map[string]bool {
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	check := types.Config{Importer: empty{}, Error: func(error) {}} // what other packages declare is unknown here, and not asked
+	pkg, _ := check.Check("sample", set, files, info)
+	name := func(at token.Pos) string { return filepath.Base(set.Position(at).Filename) }
+	graph := map[string]map[string]bool{}
+	for _, f := range files {
+		graph[name(f.Package)] = map[string]bool{}
+	}
+	for id, used := range info.Uses {
+		if used.Pkg() != pkg || !used.Pos().IsValid() {
+			continue
+		}
+		_, method := used.(*types.Func)
+		if from, to := name(id.Pos()), name(used.Pos()); from != to && (method || used.Parent() == pkg.Scope()) {
+			graph[from][to] = true
+		}
+	}
+	return graph
+}
+
+// empty imports every package as one that declares nothing.
+type empty struct{}
+
+func (empty) Import(path string) (*types.Package, error) {
+	p := types.NewPackage(path, filepath.Base(path))
+	p.MarkComplete()
+	return p, nil
+}
+
+// knot gives files that need each other: what is left when those are taken away, again and again, that need none of the rest,
+// and those that none of the rest needs.
+func knot(graph map[string]map[string]bool) []string {
+	left := maps.Clone(graph)
+	for gone := true; gone; {
+		gone = false
+		for file := range left {
+			needs := slices.ContainsFunc(slices.Collect(maps.Keys(graph[file])), func(other string) bool { return left[other] != nil })
+			needed := false
+			for other := range left {
+				needed = needed || graph[other][file]
+			}
+			if !needs || !needed {
+				delete(left, file)
+				gone = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(left))
+}
+
+// proseOf is the text with which a package opens.
+func proseOf(p *ast.Package) (prose string) {
+	for _, f := range p.Files {
+		prose += f.Doc.Text()
+	}
+	return prose
+}
+
+var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go`)
+
+// upward gives the uses that go up in the prose, which lists files from the top down, those of one line side by side.
+func upward(graph map[string]map[string]bool, prose string) (wrong []string) {
+	line := map[string]int{}
+	for i, text := range strings.Split(prose, "\n") {
+		for _, pattern := range fileName.FindAllString(text, -1) {
+			for file := range graph {
+				if match, _ := filepath.Match(pattern, file); match && strings.HasPrefix(text, "\t") {
+					line[file] = i
+				}
+			}
+		}
+	}
+	for file, uses := range graph {
+		for other := range uses {
+			if line[other] < line[file] {
+				wrong = append(wrong, file+" stands below "+other+", which it needs")
+			}
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+func TestTheFilesOfALargePackageStandOnEachOtherOneWay(t *testing.T) {
+	set := token.NewFileSet()
+	var sample []*ast.File
+	for name, code := range map[string]string{
+		"a.go": "func (s *S) A() { s.B() }", "b.go": "func (s *S) B() { c() }", "c.go": "type S struct{}\n\nfunc c() { new(S).A() }", "d.go": "func d() { c() }",
+	} {
+		f, err := parser.ParseFile(set, name, "package sample\n\n"+code, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample = append(sample, f)
+	}
+	if got := fmt.Sprint(knot(fileGraph(set, sample))); got != "[a.go b.go c.go]" {
+		t.Fatalf("of a sample in which three files need each other the rule finds %s", got)
+	}
+	if wrong := upward(fileGraph(set, sample), "Files:\n\n\tc.go  the ground\n\td.go, a.go, b.go  on it\n"); len(wrong) != 3 {
+		t.Fatalf("of a list in which three files stand below one that they need the rule finds %q", wrong)
+	}
+	for _, dir := range oneWay {
+		set := token.NewFileSet()
+		packages, err := parser.ParseDir(set, dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range packages {
+			graph := fileGraph(set, slices.Collect(maps.Values(p.Files)))
+			if files := knot(graph); len(files) > 0 {
+				t.Errorf("%s: these files need each other: %s", dir, strings.Join(files, " "))
+			}
+			for _, wrong := range upward(graph, proseOf(p)) {
+				t.Errorf("%s: by the opening prose %s", dir, wrong)
+			}
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package book
+
+import "github.com/makola/makola/internal/db"
+
+// A referenceKey is unique: a client's reference within a tenant and a kind.
+type referenceKey struct {
+	tenant    string
+	kind      Kind
+	reference string
+}
+
+func referenceOf(p Payment) referenceKey { return referenceKey{p.Tenant, p.Kind, p.Reference} }
+
+// An idempotencyKey is unique within a tenant, whatever the operation.
+type idempotencyKey struct{ tenant, key string }
+
+func idempotencyOf(p Payment) idempotencyKey { return idempotencyKey{p.Tenant, p.IdempotencyKey} }
+
+var referenceColumns = []db.Column[referenceKey]{
+	{Name: "tenant", Text: func(k referenceKey) string { return k.tenant }},
+	{Name: "kind", Text: func(k referenceKey) string { return string(k.kind) }},
+	{Name: "reference", Text: func(k referenceKey) string { return k.reference }},
+}
+
+var idempotencyColumns = []db.Column[idempotencyKey]{
+	{Name: "tenant", Text: func(k idempotencyKey) string { return k.tenant }},
+	{Name: "key", Text: func(k idempotencyKey) string { return k.key }},
+}
+
+var releaseColumns = []db.Column[*Payment]{
+	{Name: "id", Text: func(p *Payment) string { return p.ID }},
+	{Name: "key", Text: func(p *Payment) string { return p.IdempotencyKey }},
+}
+
+const (
+	// For one payment. Batches use byOwnReference.
+	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
+ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.reference = k.reference`
+
+	// The ProviderReference is made of mode, tenant, kind and Reference, so the same request has the same one. Where
+	// the secret under which it is made has changed, the unique index on the Reference itself refuses the second row.
+	byOwnReference = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.provider_reference IN (SELECT value FROM texts($1))`
+
+	// Each key is searched by itself: the index holds only rows with a key, and a join would read all of it when the
+	// plan was made while they were few. BETWEEN keeps the planner from a full join where no payment was found.
+	paymentsByKey = `WITH found AS MATERIALIZED (
+	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
+SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
+
+	// A key that is older than a day may be used again, so its row gives it up. COALESCE keeps PostgreSQL from the
+	// index on the key.
+	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
+WHERE payments.id IN (k.id) AND COALESCE(payments.idempotency_key, '') = k.key`
+)

@@ -1,0 +1,131 @@
+package book
+
+import (
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/provider"
+)
+
+// A move is a change of status as it is written, row being what becomes of it.
+type move struct {
+	row     Payment
+	was     Status
+	wasHeld time.Time
+	posts   int // 0: any
+}
+
+// A contradiction notes that a provider contradicted its own final word: for the first
+// time, or again, after the word that was.
+type contradiction struct {
+	row   Payment
+	again bool
+	was   string
+}
+
+// An abandonedAttempt is an attempt that gave way to another.
+type abandonedAttempt struct {
+	row    Payment // as it was
+	reason string
+	at     time.Time
+}
+
+var moveColumns = []db.Column[move]{
+	{Name: "id", Text: func(m move) string { return m.row.ID }},
+	{Name: "was", Text: func(m move) string { return string(m.was) }},
+	{Name: "attempt", Int: func(m move) int64 { return int64(m.row.Attempt) }},
+	{Name: "posts", Int: func(m move) int64 { return int64(m.posts) }},
+	{Name: "sending_at", Int: func(m move) int64 { return db.Micros(m.row.SendingAt) }},
+	{Name: "status", Text: func(m move) string { return string(m.row.Status) }},
+	{Name: "settled_at", Int: func(m move) int64 { return db.Micros(m.row.SettledAt) }},
+	{Name: "reason", Text: func(m move) string { return m.row.Reason }},
+	{Name: "refused", Bool: func(m move) bool { return m.row.Refused }},
+	{Name: "note", Text: func(m move) string { return m.row.Note }},
+	{Name: "class", Text: func(m move) string { return classWord(m.row) }},
+	{Name: "upstream_id", Text: func(m move) string { return m.row.UpstreamID }},
+	{Name: "account_name", Text: func(m move) string { return m.row.AccountName }},
+	{Name: "was_held", Int: func(m move) int64 { return db.Micros(m.wasHeld) }},
+}
+
+var markColumns = []db.Column[Mark]{
+	{Name: "id", Text: func(m Mark) string { return m.Row.ID }},
+	{Name: "was_attempt", Int: func(m Mark) int64 { return int64(m.WasAttempt) }},
+	{Name: "was_posts", Int: func(m Mark) int64 { return int64(m.WasPosts) }},
+	{Name: "was_sending", Int: func(m Mark) int64 { return db.Micros(m.WasSending) }},
+	{Name: "rail", Text: func(m Mark) string { return m.Row.Rail }},
+	{Name: "attempt", Int: func(m Mark) int64 { return int64(m.Row.Attempt) }},
+	{Name: "attempt_reference", Text: func(m Mark) string { return m.Row.AttemptReference }},
+	{Name: "posts", Int: func(m Mark) int64 { return int64(m.Row.Posts) }},
+	{Name: "unsent", Int: func(m Mark) int64 { return int64(m.Row.Unsent) }},
+	{Name: "sending_at", Int: func(m Mark) int64 { return db.Micros(m.Row.SendingAt) }},
+	{Name: "class", Text: func(m Mark) string { return classWord(m.Row) }},
+	{Name: "reason", Text: func(m Mark) string { return m.Row.Reason }},
+	{Name: "escalated_at", NullInt: func(m Mark) *int64 { return nullTime(m.Row.EscalatedAt) }},
+	{Name: "refusal", Text: func(m Mark) string { return string(m.Row.Refusal) }},
+	{Name: "refusal_reason", Text: func(m Mark) string { return m.Row.RefusalReason }},
+	{Name: "refused_at", Int: func(m Mark) int64 { return db.Micros(m.Row.RefusedAt) }},
+	{Name: "held_until", Int: func(m Mark) int64 { return db.Micros(m.Row.HeldUntil) }},
+	{Name: "was_held", Int: func(m Mark) int64 { return db.Micros(m.WasHeld) }},
+}
+
+var turnColumns = []db.Column[contradiction]{
+	{Name: "id", Text: func(t contradiction) string { return t.row.ID }},
+	{Name: "status", Text: func(t contradiction) string { return string(t.row.Status) }},
+	{Name: "reason", Text: func(t contradiction) string { return t.row.Reason }},
+	{Name: "note", Text: func(t contradiction) string { return t.row.Note }},
+	{Name: "turned_at", Int: func(t contradiction) int64 { return db.Micros(t.row.ContradictedAt) }},
+	{Name: "again", Bool: func(t contradiction) bool { return t.again }},
+	{Name: "was", Text: func(t contradiction) string { return t.was }},
+	{Name: "last_word", Text: func(t contradiction) string { return t.row.LastWord }},
+}
+
+var leftColumns = []db.Column[abandonedAttempt]{
+	{Name: "tenant", Text: func(l abandonedAttempt) string { return l.row.Tenant }},
+	{Name: "kind", Text: func(l abandonedAttempt) string { return string(l.row.Kind) }},
+	{Name: "payment", Text: func(l abandonedAttempt) string { return l.row.ID }},
+	{Name: "number", Int: func(l abandonedAttempt) int64 { return int64(l.row.Attempt) }},
+	{Name: "rail", Text: func(l abandonedAttempt) string { return l.row.Rail }},
+	{Name: "provider_reference", Text: func(l abandonedAttempt) string { return l.row.AttemptReference }},
+	{Name: "posts", Int: func(l abandonedAttempt) int64 { return int64(l.row.Posts) }},
+	{Name: "class", Text: func(abandonedAttempt) string { return provider.NotSent.String() }},
+	{Name: "reason", Text: func(l abandonedAttempt) string { return l.reason }},
+	{Name: "ended_at", Int: func(l abandonedAttempt) int64 { return db.Micros(l.at) }},
+}
+
+func classWord(p Payment) string {
+	if !p.Classed {
+		return ""
+	}
+	return p.Class.String()
+}
+
+func nullTime(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	us := db.Micros(t)
+	return &us
+}
+
+// The guards: the row is still where the arrow begins, and the attempt is still
+// the current one. A row that is not there fails the whole transaction.
+const (
+	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
+refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,
+refusal = '', refusal_reason = '', refused_at = 0, held_until = 0
+FROM rows($1) AS m
+WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt AND payments.held_until = m.was_held
+AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
+
+	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
+unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at,
+refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until
+FROM rows($1) AS m
+WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
+AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
+
+	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word
+FROM rows($1) AS m
+WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.last_word = m.was
+AND CASE WHEN payments.turned_at IS NULL THEN 0 ELSE 1 END = m.again`
+)
