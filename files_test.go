@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -71,14 +70,6 @@ func knot(graph map[string]map[string]bool) []string {
 	return slices.Sorted(maps.Keys(left))
 }
 
-// proseOf is the text with which a package opens.
-func proseOf(p *ast.Package) (prose string) {
-	for _, f := range p.Files {
-		prose += f.Doc.Text()
-	}
-	return prose
-}
-
 var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go`)
 
 // upward gives the uses that go up in the prose, which lists files from the top down, those of one line side by side.
@@ -122,20 +113,22 @@ func TestTheFilesOfALargePackageStandOnEachOtherOneWay(t *testing.T) {
 	if wrong := upward(fileGraph(set, sample), "Files:\n\n\tc.go  the ground\n\td.go, a.go, b.go  on it\n"); len(wrong) != 3 {
 		t.Fatalf("of a list in which three files stand below one that they need the rule finds %q", wrong)
 	}
+	packages := byPackage(sources(t))
 	for _, dir := range oneWay {
-		set := token.NewFileSet()
-		packages, err := parser.ParseDir(set, dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
+		var files []*ast.File
+		var prose string
+		var set *token.FileSet
+		for _, s := range packages[dir] {
+			if !s.test {
+				files, set, prose = append(files, s.file), s.set, prose+s.file.Doc.Text()
+			}
 		}
-		for _, p := range packages {
-			graph := fileGraph(set, slices.Collect(maps.Values(p.Files)))
-			if files := knot(graph); len(files) > 0 {
-				t.Errorf("%s: these files need each other: %s", dir, strings.Join(files, " "))
-			}
-			for _, wrong := range upward(graph, proseOf(p)) {
-				t.Errorf("%s: by the opening prose %s", dir, wrong)
-			}
+		graph := fileGraph(set, files)
+		if files := knot(graph); len(files) > 0 {
+			t.Errorf("%s: these files need each other: %s", dir, strings.Join(files, " "))
+		}
+		for _, wrong := range upward(graph, prose) {
+			t.Errorf("%s: by the opening prose %s", dir, wrong)
 		}
 	}
 }

@@ -122,6 +122,7 @@ type source struct {
 func sources(t *testing.T) []source {
 	t.Helper()
 	var found []source
+	set := token.NewFileSet()
 	err := fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -136,7 +137,6 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, p, text, parser.ParseComments)
 		if err != nil {
 			return err
