@@ -212,7 +212,7 @@ func (q *queue) fine() {
 }
 
 // mappedFrom is how many files a package has from which on its opening prose names each.
-const mappedFrom = 11
+const mappedFrom = 8
 
 // unmapped gives the files of a package that its opening prose does not name. A name with a star stands for several.
 func unmapped(files []source) (missing []string) {

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -119,11 +120,10 @@ type source struct {
 	set       *token.FileSet
 }
 
-func sources(t *testing.T) []source {
-	t.Helper()
-	var found []source
+// readSources reads the tree once for all rules, which take most of their time in that.
+var readSources = sync.OnceValues(func() (found []source, err error) {
 	set := token.NewFileSet()
-	err := fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -145,6 +145,12 @@ func sources(t *testing.T) []source {
 			generated: ast.IsGenerated(file), lines: strings.Count(string(text), "\n"), file: file, set: set})
 		return nil
 	})
+	return found, err
+})
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	found, err := readSources()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,10 @@
 // A restore ends in a database with a row in the table restores, which is there before anybody can open the database:
 // on SQLite the file gets its name afterwards, on PostgreSQL everything is one transaction. LastRestore reads it. It
 // never touches a database that a server uses or that has tables.
+//
+// Files: backup.go (a backup, found and opened), manifest.go (what is in it), create.go, verify.go, restore.go (the three
+// verbs), marks.go (the rows that say when one was made or restored), files.go (names given when files are whole),
+// tools.go (pg_dump and its like).
 package backup
 
 import (

@@ -88,7 +88,7 @@ func (w where) owe(t *testing.T, tenantID string, pesewas int64) {
 		page, err := l.Open(tx)
 		if err == nil {
 			err = page.Add(ledger.Transfer{Asset: ledger.GHS, From: ledger.Receivable(tenantID), To: ledger.Float("mtn"), Amount: pesewas,
-				Subject: "reversal", Leg: book.LegTurnedRest, Kind: "reversed", At: clock.Real().Now()})
+				Subject: "reversal", Leg: book.LegContradictedRest, Kind: "reversed", At: clock.Real().Now()})
 			page.Post()
 		}
 		return err

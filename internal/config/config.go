@@ -3,6 +3,10 @@
 // credentials of each provider, and the installation's secret. It reads
 // nothing by itself and decides nothing; the command line fills it, package app
 // builds from it.
+//
+// Files: config.go (the server and where it stores), production.go (what production must have), providers.go (credentials
+// of MTN and Hubtel), smpp.go (of message centres), secret.go, ring.go (the secret, and master keys in a ring),
+// retention.go (how long what is kept), peers.go (proxies that are believed).
 package config
 
 import (

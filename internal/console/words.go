@@ -93,7 +93,7 @@ func providerName(name string) string {
 // legWords name the movements of a payment in the ledger.
 var legWords = map[string]string{
 	book.LegHold: "Amount held", book.LegFee: "Charges held", book.LegFinal: "Amount settled", book.LegFinalFee: "Charges settled",
-	book.LegTurned: "Amount corrected", book.LegTurnedFee: "Charges corrected", book.LegTurnedRest: "Rest corrected",
+	book.LegContradicted: "Amount corrected", book.LegContradictedFee: "Charges corrected", book.LegContradictedRest: "Rest corrected",
 	book.LegProviderFee: "Provider's fee", book.LegCommission: "Provider's commission",
 }
 

@@ -16,14 +16,15 @@
 //
 // Files:
 //
+//	db.go                          the database: settings, Open, the engine
 //	tx.go, write.go                a transaction; how it is run, again and recognised
 //	dialect.go, rows.go, arrays.go the words of statements, sets of rows, arrays on the wire
 //	postgres.go, pooler.go         connections of PostgreSQL; what a pooler must keep
 //	sqlite.go, sqlite_writer.go    connections of SQLite; its one writer and group commit
-//	class.go, gate.go              money, system and bulk, and how many connections each may have
-//	errors.go, faults.go           classes of errors; errors on purpose, for tests
-//	migrate.go                     migrations
-//	disk*.go                       room on the disk
+//	priority.go, gate.go           money, system and bulk, and how many connections each may have
+//	errors.go, faults.go           classes of the drivers' errors, a full disk among them; errors on purpose, for tests
+//	migrate.go, migrations/        how the schema is brought up to date, and its steps: one file each, by number
+//	disk*.go                       how much room the disk has
 //	lock*.go                       one server to a data folder
 //	place.go                       which database this is, and on which timeline
 //	snapshot.go, client.go         copies and counts for backups; PostgreSQL's own programs

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	keptConns   = 2   // for classSystem alone
+	keptConns   = 2   // for prioritySystem alone
 	bulkPart    = 4   // bulk work has at most one connection in so many
 	tenantConns = 2   // of a tenant's bulk work at once
 	tenantWaits = 256 // of a tenant's bulk transactions that may wait
@@ -19,7 +19,7 @@ const (
 // the connection itself.
 type gate struct {
 	mu      sync.Mutex
-	kept    int // free, for classSystem alone
+	kept    int // free, for prioritySystem alone
 	free    int // free, for everybody
 	bulk    int // of these, how many bulk work may take
 	tenants map[string]*bulkUse
@@ -58,7 +58,7 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 		g.mu.Unlock()
 		return w.pass, nil
 	}
-	if p.class == classBulk {
+	if p.priority == priorityBulk {
 		use := g.useLocked(p.tenant)
 		if use.waits >= tenantWaits {
 			g.mu.Unlock()
@@ -67,7 +67,7 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 		use.waits++
 	}
 	w.ready = make(chan struct{})
-	g.waiting[p.class] = append(g.waiting[p.class], &w)
+	g.waiting[p.priority] = append(g.waiting[p.priority], &w)
 	g.mu.Unlock()
 	select {
 	case <-w.ready:
@@ -76,8 +76,8 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(g.waiting[p.class], &w); i >= 0 {
-		g.removeLocked(p.class, i)
+	if i := slices.Index(g.waiting[p.priority], &w); i >= 0 {
+		g.removeLocked(p.priority, i)
 		return pass{}, ctx.Err()
 	}
 	return w.pass, nil // it came at the same moment
@@ -92,7 +92,7 @@ func (g *gate) leave(p pass) {
 	} else {
 		g.free++
 	}
-	if p.class == classBulk {
+	if p.priority == priorityBulk {
 		g.bulk++
 		use := g.useLocked(p.tenant)
 		use.conns--
@@ -105,13 +105,13 @@ func (g *gate) leave(p pass) {
 // takeLocked gives p a right if it may have one now. The rest runs under the lock.
 func (g *gate) takeLocked(p *pass) bool {
 	switch {
-	case p.class == classSystem && g.kept > 0:
+	case p.priority == prioritySystem && g.kept > 0:
 		g.kept--
 		p.kept = true
 		return true
 	case g.free == 0:
 		return false
-	case p.class == classBulk:
+	case p.priority == priorityBulk:
 		use := g.tenants[p.tenant]
 		if g.bulk == 0 || use != nil && use.conns >= g.most {
 			return false
@@ -125,23 +125,23 @@ func (g *gate) takeLocked(p *pass) bool {
 
 // nextLocked lets one waiter in and says whether there may be another.
 func (g *gate) nextLocked() bool {
-	order := [3]class{classSystem, classMoney, classBulk}
+	order := [3]priority{prioritySystem, priorityMoney, priorityBulk}
 	if g.turns >= bulkTurn-1 {
-		order = [3]class{classSystem, classBulk, classMoney}
+		order = [3]priority{prioritySystem, priorityBulk, priorityMoney}
 	}
 	for _, c := range order {
 		for i, w := range g.waiting[c] {
 			if !g.takeLocked(&w.pass) {
-				if c == classBulk {
+				if c == priorityBulk {
 					continue // another tenant's may be let in
 				}
 				break
 			}
 			g.removeLocked(c, i)
 			close(w.ready)
-			if c == classBulk {
+			if c == priorityBulk {
 				g.turns = 0
-			} else if len(g.waiting[classBulk]) > 0 {
+			} else if len(g.waiting[priorityBulk]) > 0 {
 				g.turns++
 			}
 			return true
@@ -150,10 +150,10 @@ func (g *gate) nextLocked() bool {
 	return false
 }
 
-func (g *gate) removeLocked(c class, i int) {
+func (g *gate) removeLocked(c priority, i int) {
 	w := g.waiting[c][i]
 	g.waiting[c] = slices.Delete(g.waiting[c], i, i+1)
-	if c == classBulk {
+	if c == priorityBulk {
 		use := g.useLocked(w.tenant)
 		use.waits--
 		g.sweepLocked(w.tenant, use)

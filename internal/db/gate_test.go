@@ -18,11 +18,11 @@ func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var order []class
+		var order []priority
 		for range 10 {
-			for _, c := range []class{classBulk, classMoney} {
+			for _, c := range []priority{priorityBulk, priorityMoney} {
 				go func() {
-					p, err := g.enter(t.Context(), purpose{class: c, tenant: "a"})
+					p, err := g.enter(t.Context(), purpose{priority: c, tenant: "a"})
 					if err != nil {
 						t.Error(err)
 					}
@@ -32,7 +32,7 @@ func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if p, err := g.enter(t.Context(), purpose{class: classSystem}); err != nil {
+		if p, err := g.enter(t.Context(), purpose{priority: prioritySystem}); err != nil {
 			t.Fatal(err)
 		} else {
 			g.leave(p)
@@ -42,7 +42,7 @@ func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 		}
 		g.leave(first)
 		synctest.Wait()
-		if i := slices.Index(order, classBulk); i != bulkTurn-1 || len(order) != 20 {
+		if i := slices.Index(order, priorityBulk); i != bulkTurn-1 || len(order) != 20 {
 			t.Errorf("bulk's first turn is number %d of %d", i+1, len(order))
 		}
 	})
@@ -59,7 +59,7 @@ func TestTheGateBoundsBulkWork(t *testing.T) {
 		for tenant := range 3 {
 			for range 10 {
 				go func() {
-					p, err := g.enter(ctx, purpose{class: classBulk, tenant: fmt.Sprint(tenant)})
+					p, err := g.enter(ctx, purpose{priority: priorityBulk, tenant: fmt.Sprint(tenant)})
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
@@ -96,13 +96,13 @@ func TestTheGateBoundsWhoWaits(t *testing.T) {
 		g := newGate(14, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range tenantConns + tenantWaits {
-			go func() { _, _ = g.enter(ctx, purpose{class: classBulk, tenant: "a"}) }()
+			go func() { _, _ = g.enter(ctx, purpose{priority: priorityBulk, tenant: "a"}) }()
 		}
 		synctest.Wait()
-		if _, err := g.enter(ctx, purpose{class: classBulk, tenant: "a"}); !errors.Is(err, ErrUnavailable) {
+		if _, err := g.enter(ctx, purpose{priority: priorityBulk, tenant: "a"}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("one too many: %v", err)
 		}
-		if _, err := g.enter(ctx, purpose{class: classBulk, tenant: "b"}); err != nil {
+		if _, err := g.enter(ctx, purpose{priority: priorityBulk, tenant: "b"}); err != nil {
 			t.Errorf("another tenant: %v", err)
 		}
 		cancel()
@@ -123,13 +123,13 @@ func TestTheWritersTwoLines(t *testing.T) {
 		names[turn] = name
 	}
 	for range 2 {
-		wait("a", purpose{class: classBulk, tenant: "a"})
+		wait("a", purpose{priority: priorityBulk, tenant: "a"})
 	}
-	wait("b", purpose{class: classBulk, tenant: "b"})
+	wait("b", purpose{priority: priorityBulk, tenant: "b"})
 	for range 9 {
 		wait("money", purpose{})
 	}
-	wait("system", purpose{class: classSystem})
+	wait("system", purpose{priority: prioritySystem})
 	var order []string
 	for w.next(c) {
 		for turn, name := range names {

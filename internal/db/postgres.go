@@ -240,7 +240,7 @@ func (d *postgresDB) session(ctx context.Context, m mode, p purpose) (session, e
 			return nil, err
 		}
 		if time.Now().UnixNano()-identityOf(c.Conn()).used < int64(pingAfter) || d.alive(ctx, c.Conn()) {
-			bounded := p.class == classBulk && p.tenant != "" && m != modeWhole
+			bounded := p.priority == priorityBulk && p.tenant != "" && m != modeWhole
 			return &postgresSession{db: d, conn: c, mode: m, begun: m == modeRead && !bounded, bounded: bounded, exchange: p.limits().exchange}, nil
 		}
 		conn := c.Hijack()

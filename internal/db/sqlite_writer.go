@@ -64,10 +64,10 @@ func (w *writer) take(p purpose) (*sqliteConn, chan *sqliteConn) {
 		return c, nil
 	}
 	turn := make(chan *sqliteConn, 1)
-	switch p.class {
-	case classSystem:
+	switch p.priority {
+	case prioritySystem:
 		w.line = slices.Insert(w.line, 0, turn)
-	case classBulk:
+	case priorityBulk:
 		w.bulk = append(w.bulk, bulkWriter{p.tenant, turn})
 	default:
 		w.line = append(w.line, turn)
@@ -160,7 +160,7 @@ func (d *sqliteDB) decline(c *sqliteConn) {
 
 // last waits for the connection when everybody else has had it.
 func (d *sqliteDB) last() *sqliteConn {
-	c, turn := d.writer.take(purpose{class: classBulk})
+	c, turn := d.writer.take(purpose{priority: priorityBulk})
 	if c == nil {
 		c = <-turn
 	}

@@ -55,7 +55,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	ctx, cancel := context.WithTimeout(ctx, p.limits().whole)
 	defer cancel()
 	m, conflicts, lost, doubts := modeWrite, 0, 0, 0
-	if p.class == classBulk {
+	if p.priority == priorityBulk {
 		m = modeAlone // its outcome must not depend on other transactions
 	}
 	defer func() {

@@ -14,6 +14,19 @@
 //
 // Memory is bounded. What does not fit stays in the table alone and is fetched
 // when there is room, nearest first.
+//
+// Files:
+//
+//	jobs.go        Job, Handler with its limits, Outcome: done, later, again or dead; the queue and how it starts
+//	store.go       the rows: added, read, finished, put off
+//	run.go         jobs taken from memory, the handler, and what comes of its Outcome (attempts, dead letters)
+//	memory.go      the jobs that a node holds, in the order in which they are due
+//	lines.go       lines within a kind, with their limits, and fair turns of tenants within a line
+//	lease.go       the lease of a node and its heartbeat
+//	adoption.go    jobs of dead nodes, jobs that did not fit, hints from other nodes; memory kept within bounds
+//	periodic.go    work that comes again by the clock, on one node
+//	watchdog.go    what should come again and does not, in the log
+//	operator.go    counts, lists, dead letters run again
 package jobs
 
 import (

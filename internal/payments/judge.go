@@ -229,7 +229,7 @@ func (s standing) contradicted(o provider.Outcome) verdict {
 	switch {
 	case !o.Final() || o.State == s.said:
 		return verdictNothing
-	case s.turned:
+	case s.wasContradicted:
 		return verdictOpposite // it stands in suspense, or stood there
 	case s.status == book.StatusSuccess:
 		return verdictReversed

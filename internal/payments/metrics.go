@@ -11,13 +11,13 @@ import (
 // metrics counts what providers say on this node. The labels are few and
 // fixed: never a tenant, never a reference.
 type metrics struct {
-	turned *prometheus.CounterVec
-	asks   *prometheus.CounterVec
+	contradictions *prometheus.CounterVec
+	asks           *prometheus.CounterVec
 }
 
 func newMetrics() metrics {
 	m := metrics{
-		turned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_contradictions_total",
+		contradictions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_contradictions_total",
 			Help: "Final words of providers that they contradicted later."}, []string{"product", "event"}),
 		asks: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_provider_questions_total",
 			Help: "Status questions to providers, by whether they were answered."}, []string{"provider", "mode", "product", "answered"}),
@@ -27,7 +27,7 @@ func newMetrics() metrics {
 		switch a.Event {
 		case book.EventPaidLate, book.EventFoundPaid, book.EventReversed, book.EventOpposite:
 			for _, k := range a.Kinds {
-				m.turned.WithLabelValues(string(k), string(a.Event))
+				m.contradictions.WithLabelValues(string(k), string(a.Event))
 			}
 		}
 	}
@@ -35,8 +35,8 @@ func newMetrics() metrics {
 }
 
 func (m metrics) contradicted(pay book.Payment, e book.Event) {
-	if m.turned != nil {
-		m.turned.WithLabelValues(string(pay.Kind), string(e)).Inc()
+	if m.contradictions != nil {
+		m.contradictions.WithLabelValues(string(pay.Kind), string(e)).Inc()
 	}
 }
 

@@ -12,7 +12,7 @@ func TestContradictionsBeginAtZero(t *testing.T) {
 	m := newMetrics()
 	series := func() int {
 		c := make(chan prometheus.Metric, 100)
-		m.turned.Collect(c)
+		m.contradictions.Collect(c)
 		return len(c)
 	}
 	before := series()

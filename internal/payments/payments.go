@@ -10,28 +10,39 @@
 //
 // Files, each standing on those below it alone; no two of them need each other:
 //
-//	build.go                             how the parts are put together
-//	operator.go, claims.go, held.go      what operators decide; what they claim that a provider did; payouts that
-//	                                     wait for the approval of their account's own people
-//	collection.go, payout.go, airtime.go, bundle.go
-//	topup.go                             what each product asks for
-//	accept.go                            what comes before the book: rail and ids
-//	accept_in_recovery.go                a look at every rail first, while a recovery lasts
-//	acceptance.go, checks.go             a request as this node has it; what products check alike
-//	status.go, callbacks.go              clients that ask for a payment, and callbacks that move the next question forward
-//	scrape.go                            what is counted in the database for a scrape
-//	payments.go                          the domain, and what it stands on
-//	job.go                               one run of an open payment's job: submit, ask, resend, escalate, adopt
-//	follower.go, job_lines.go            open payments between their runs, to their settlement; the queue's lines
-//	recheck_sweep.go, recheck.go         final payments that are asked about again: all in turn, and one
-//	recheck_queue.go                     those that a callback spoke of
-//	tracked.go, client_questions.go      what is in memory of an open payment; how often clients may ask about one
-//	recovery_search.go                   a reference looked for at every rail after the database went back in time
-//	submission.go, status_questions.go   calls to a rail: submit, and ask for a status
-//	rails.go, question_lines.go          the rails, and how many questions each is asked at once
-//	judge.go, standing.go                what an outcome may do to the money, and what that is judged by
-//	reference.go                         references of our own
-//	metrics.go                           what a node counts of its providers
+//	build.go                how the parts are put together
+//	operator.go             what operators decide: a payment ended by the provider's statement, transfers, suspense
+//	claims.go               payments that operators say a provider did, adopted in a recovery
+//	held.go                 payouts that wait for the approval of their account's own people
+//	collection.go, payout.go, bundle.go
+//	                        what each product asks for, with its limits
+//	airtime.go              airtime that mobile money pays for
+//	topup.go                airtime from the wallet
+//	accept.go               what comes before the book: rail and ids
+//	accept_in_recovery.go   a new request that must be looked for at every rail first
+//	acceptance.go           a request as this node has it
+//	checks.go               what products check alike
+//	status.go               clients that ask for a payment
+//	callbacks.go            providers that speak of one
+//	scrape.go               what is counted in the database for a scrape
+//	payments.go             the domain, and what it stands on
+//	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, escalate, adopt
+//	follower.go             open payments between their runs: taken over, put off (with the pauses of questions), settled
+//	job_lines.go            the queue's lines by rail, and how many of one may be under way
+//	recheck_sweep.go        final payments asked about again, all in turn
+//	recheck.go              one final payment asked about again, and what a contradiction does
+//	recheck_queue.go        final payments that a callback spoke of, until they are asked about
+//	client_questions.go     how often clients may ask about an open payment
+//	tracked.go              what is in memory of an open payment, and the request that waits for it
+//	recovery_search.go      one reference asked for at every rail, paused or not, after the database went back in time
+//	submission.go           the call that submits
+//	status_questions.go     the call that asks
+//	rails.go                the choice of a rail
+//	question_lines.go       how many questions a rail is asked at once
+//	judge.go                what an outcome may do to the money: the rules, with their counts and times
+//	standing.go             the facts that the judge goes by, and how a row gives them
+//	reference.go            references of our own
+//	metrics.go              what a node counts of its providers
 package payments
 
 import (

@@ -64,7 +64,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 // recheckNow is recheck for the queue: an error is logged.
 func (c *rechecker) recheckNow(ctx context.Context, pay book.Payment) {
 	if _, err := c.recheck(ctx, pay); err != nil && ctx.Err() == nil {
-		c.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
+		c.log.Error("a final payment could not be rechecked", "payment", pay.ID, "error", err)
 	}
 }
 

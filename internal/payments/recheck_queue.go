@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// rechecksKept bounds the final payments that wait for a look. More than that are
-// left to the sweep, which looks at every one.
+// rechecksKept bounds the final payments that wait for a recheck. More than that are
+// left to the sweep, which comes to every one.
 const rechecksKept = 1000
 
 // recheckers is how many final payments are asked about at once.
@@ -20,14 +20,14 @@ const recheckers = 8
 // (providers repeat themselves, and the callback of a payment that was just
 // settled is often the one that comes late), then it is asked about once.
 type recheckQueue struct {
-	clock *clock.Clock
-	look  func(context.Context, book.Payment)
+	clock   *clock.Clock
+	recheck func(context.Context, book.Payment)
 
 	mu      sync.Mutex
 	queue   []dueRecheck // in order of time
 	ids     map[string]bool
 	running bool
-	busy    int           // looks under way
+	busy    int           // rechecks under way
 	changed chan struct{} // closed at each change; for quiet
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -39,13 +39,13 @@ type dueRecheck struct {
 	at  time.Time
 }
 
-func newRecheckQueue(c *clock.Clock, look func(context.Context, book.Payment)) *recheckQueue {
-	l := &recheckQueue{clock: c, look: look, ids: map[string]bool{}, changed: make(chan struct{})}
+func newRecheckQueue(c *clock.Clock, recheck func(context.Context, book.Payment)) *recheckQueue {
+	l := &recheckQueue{clock: c, recheck: recheck, ids: map[string]bool{}, changed: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// soon has a payment looked at.
+// soon has a payment rechecked.
 func (l *recheckQueue) soon(pay book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *recheckQueue) soon(pay book.Payment) {
 	}
 }
 
-// run looks at what is due until nothing waits.
+// run rechecks what is due until nothing waits.
 func (l *recheckQueue) run() {
 	slots := make(chan struct{}, recheckers)
 	for {
@@ -82,7 +82,7 @@ func (l *recheckQueue) run() {
 		delete(l.ids, next.pay.ID) // a callback from here on is news
 		l.mu.Unlock()
 		l.group.Go(func() {
-			l.look(l.ctx, next.pay)
+			l.recheck(l.ctx, next.pay)
 			<-slots
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *recheckQueue) run() {
 	}
 }
 
-// quiet waits until no look is under way or due.
+// quiet waits until no recheck is under way or due.
 func (l *recheckQueue) quiet(ctx context.Context) error {
 	for {
 		l.mu.Lock()

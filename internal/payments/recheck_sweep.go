@@ -26,7 +26,7 @@ type round struct {
 	unanswered map[railKind]int // questions since the last answer
 }
 
-// sweep takes the second look at all that is due. It runs every ten minutes on
+// sweep rechecks all that is due. It runs every ten minutes on
 // one node.
 func (c *rechecker) sweep(ctx context.Context) error {
 	r := &round{c: c, began: c.clock.Now(), unanswered: map[railKind]int{}}
@@ -40,7 +40,7 @@ func (c *rechecker) sweep(ctx context.Context) error {
 	return err
 }
 
-// list looks at the next payments of a list that are old enough.
+// list rechecks the next payments of a list that are old enough.
 func (r *round) list(ctx context.Context, l book.SweptList) error {
 	for {
 		now := r.c.clock.Now()
@@ -90,7 +90,7 @@ func (r *round) planned(ctx context.Context) error {
 	}
 }
 
-// ask looks at payments, a few at once, and plans another look at what could not
+// ask rechecks payments, a few at once, and plans another recheck of what could not
 // be asked about, but not for ever. What was not asked now comes before what was.
 func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Payment) bool) (again []book.Recheck) {
 	answered := make([]bool, len(rows))
@@ -110,7 +110,7 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 			answered[i], err = r.c.recheck(ctx, pay)
 			if err != nil {
 				answered[i] = false
-				r.c.log.Error("a final payment could not be looked at again", "payment", pay.ID, "error", err)
+				r.c.log.Error("a final payment could not be rechecked", "payment", pay.ID, "error", err)
 			}
 		})
 	}

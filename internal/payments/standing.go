@@ -15,9 +15,9 @@ type standing struct {
 	kind   book.Kind
 	status book.Status
 	// said is a final payment's last word: of its status, or of the provider's
-	// latest contradiction. turned: it was contradicted before.
-	said   provider.State
-	turned bool
+	// latest contradiction. wasContradicted: it was contradicted before.
+	said            provider.State
+	wasContradicted bool
 
 	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
 	visibleAfter time.Duration // of the rail: V
@@ -86,7 +86,7 @@ func standingOf(row book.Payment, rail provider.Rail) standing {
 
 // row fills in what the judge reads from the row and the rail alone.
 func (s *standing) row(row book.Payment, rail provider.Rail) {
-	s.kind, s.status, s.said, s.turned = row.Kind, row.Status, row.ProviderState(), !row.ContradictedAt.IsZero()
+	s.kind, s.status, s.said, s.wasContradicted = row.Kind, row.Status, row.ProviderState(), !row.ContradictedAt.IsZero()
 	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
 	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.MayLeaveSince(), row.EscalatedAt
 }

@@ -10,6 +10,19 @@
 // the providers that may be tried now, in order. It never says what to do after
 // a failure: taking the next provider is safe only when nothing was sent, and
 // that is for the caller to know.
+//
+// Files:
+//
+//	route.go              the table, and the choice of a provider
+//	switches.go           routes and pauses, changed by operators
+//	breaker.go            the circuit breaker of each provider and operation
+//	catalogue.go          networks, services and banks; what a number's network is
+//	catalogue_change.go   an operator's change of them
+//	seeds.go              the routes and catalogues of the first start
+//	exchanges.go          what was said to each provider, redacted
+//	erasure.go            a person's number and name, erased from it
+//	notknown.go           whether a provider says "not known" as its adapter expects
+//	metrics.go            what a node counts of its providers
 package route
 
 import (

@@ -6,14 +6,14 @@
 // number (see PlanFor), and shares no code with what it stands in for.
 //
 // The parts: book.go holds every movement and what it will come to, journal.go
-// makes it durable, plan.go says what a number leads to, call.go carries one
-// provider request from its faults to its answer, schedule.go and callbacks.go
-// make later things happen without a goroutine or timer each, control.go is the
-// /sim/v1 interface and operate.go the same for Go, faults.go says what goes wrong
-// on request, handset.go keeps inboxes and prompts. A provider's wire side is a set
-// of files named after it (mtn.go and mtn_*.go, hubtel.go and hubtel_*.go) and is
-// mounted in New. The message centre (smsc*.go) speaks SMPP 3.4 on a listener of
-// its own; see ServeSMPP.
+// makes the book durable, plan.go says what a number leads to (smsc_plan.go: a text), call.go carries one
+// provider request from its faults to its answer, schedule.go has movements end later, by one timer for all,
+// callbacks.go sends providers' callbacks, control.go is the /sim/v1 interface and operate.go the same for Go, faults.go
+// says what goes wrong on request, handset.go keeps inboxes and asks for consent. A provider's wire side is a set of files
+// named after it and is mounted in New: mtn.go with mtn_money.go (payments), mtn_users.go (credentials), mtn_consent.go
+// (who a customer is); hubtel.go with hubtel_money.go and hubtel_services.go (airtime and packages). The message centre
+// speaks SMPP 3.4 on a listener of its own (ServeSMPP): smsc.go, smsc_session.go (a connection), smsc_submit.go (a
+// message taken), smsc_text.go (its parts joined), smsc_receipt.go, smsc_count.go (segments counted), smsc_control.go.
 package sim
 
 import (

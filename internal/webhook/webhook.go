@@ -14,6 +14,18 @@
 // answers are read in part and believed in nothing but their status. A slow
 // receiver has few connections, and a tenant whose receivers are slow has few, too,
 // however many there are: neither can hold up the others.
+//
+// Files:
+//
+//	webhook.go     events: queued with what they tell, and their bodies
+//	deliver.go     the job of an event: one attempt, its record, the next one
+//	send.go        one request to a receiver, and what its answer means
+//	traffic.go     how many requests a receiver and a tenant have at once
+//	url.go         which addresses may be spoken to
+//	secret.go      the secrets by which a tenant's events are signed
+//	reseal.go      secrets under another master key
+//	log.go         deliveries and attempts for people, and replays
+//	erasure.go     a person's number, erased from bodies and answers
 package webhook
 
 import (

@@ -35,13 +35,13 @@ type batch struct {
 	byReference map[referenceKey]*Payment
 	byKey       map[idempotencyKey]*Payment
 	// What is to be written.
-	inserts []*Payment
-	moves   []move
-	marks   []Mark
-	turns   []contradiction
-	left    []abandonedAttempt
+	inserts   []*Payment
+	moves     []move
+	marks     []Mark
+	lastWords []lastWordChange
+	abandoned []abandonedAttempt
 	// contradictions are words against a payment's last one.
-	contradictions []contradicted
+	contradictions []contradictionRow
 	released       []*Payment // that let go of their Idempotency-Keys
 	jobs           []jobs.Job
 	opened         []openPayment
@@ -49,7 +49,7 @@ type batch struct {
 	closed         []string
 	events         []webhook.Event
 	stopped        []string
-	looks          []Recheck
+	rechecks       []Recheck
 	tally          history.Tally
 	also           []func(*db.Tx) error
 }

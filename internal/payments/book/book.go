@@ -10,11 +10,11 @@
 // Files, each standing on those below it alone; no two of them need each other:
 //
 //	build.go                    how the parts are put together
-//	commit.go                   one transaction for many requests: what it reads, and what it writes
+//	commit.go                   one transaction for many requests: its locks in their order, what it reads, what it writes
 //	acceptance.go, settle.go    requests to accept and to settle a payment, judged under the locks
 //	repeated_requests.go        what a repeated request is answered
-//	provider_costs.go           what providers took and gave
-//	batch.go                    what a transaction has read and will write; its postings
+//	provider_costs.go           fees and commissions of providers, posted and read
+//	batch.go                    what a transaction has read and will write; the postings of an arrow
 //	rechecks.go                 final payments that are to be asked about again
 //	book.go                     the book with its hooks
 //	write_lanes.go, read_lane.go
@@ -28,7 +28,8 @@
 //	history.go, latest_payments.go, search.go, payee.go, unknown.go, contradictions.go
 //	find.go                     reading, for clients and for operators
 //	check.go                    whether the book agrees with the ledger
-//	payment_row.go, reader.go   reading and writing one row
+//	payment_row.go              the columns of a row: read and written
+//	reader.go                   what reads only
 //	open_job.go                 the job of an open payment
 //	payment.go, states.go       one payment, and the table of its states
 //	ids.go                      ids of our own

@@ -151,7 +151,7 @@ func (b *batch) write(tx *db.Tx) error {
 	b.deferMoves(tx)
 	b.page.Post()
 	b.tally.Defer(tx, b.shard)
-	db.Insert(tx, "payment_looks", recheckColumns, b.looks)
+	db.Insert(tx, "payment_looks", recheckColumns, b.rechecks)
 	inserts, moves := b.inserts, b.moves
 	tx.AfterCommit(func() { b.book.counts.committed(inserts, moves) })
 	if n := len(inserts); n > 0 {
@@ -195,11 +195,11 @@ func (b *batch) deferMoves(tx *db.Tx) {
 		slices.SortFunc(b.moves, func(x, y move) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsMove, int64(len(b.moves)), db.RowsOf(moveColumns, b.moves))
 	}
-	if len(b.turns) > 0 {
-		slices.SortFunc(b.turns, func(x, y contradiction) int { return cmp.Compare(x.row.ID, y.row.ID) })
-		tx.Defer(paymentsTurn, int64(len(b.turns)), db.RowsOf(turnColumns, b.turns))
+	if len(b.lastWords) > 0 {
+		slices.SortFunc(b.lastWords, func(x, y lastWordChange) int { return cmp.Compare(x.row.ID, y.row.ID) })
+		tx.Defer(paymentsLastWord, int64(len(b.lastWords)), db.RowsOf(lastWordColumns, b.lastWords))
 	}
-	db.Insert(tx, "attempts", leftColumns, b.left)
+	db.Insert(tx, "attempts", abandonedColumns, b.abandoned)
 	db.Insert(tx, "payment_contradictions", contradictionColumns, b.contradictions)
 }
 
@@ -221,8 +221,8 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 	case len(b.moves) > 0:
 		m := b.moves[0]
 		return b.stands(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
-	case len(b.turns) > 0:
-		m := b.turns[0]
+	case len(b.lastWords) > 0:
+		m := b.lastWords[0]
 		return b.stands(tx, m.row, func(is Payment) bool {
 			return is.ContradictedAt.Equal(m.row.ContradictedAt) && is.LastWord == m.row.LastWord
 		})

@@ -20,21 +20,21 @@ type Contradiction struct {
 	At      time.Time
 }
 
-type contradicted struct {
+type contradictionRow struct {
 	id string
 	Contradiction
 }
 
-var contradictionColumns = []db.Column[contradicted]{
-	{Name: "id", Text: func(c contradicted) string { return c.id }},
-	{Name: "payment", Text: func(c contradicted) string { return c.Payment.ID }},
-	{Name: "tenant", Text: func(c contradicted) string { return c.Payment.Tenant }},
-	{Name: "kind", Text: func(c contradicted) string { return string(c.Payment.Kind) }},
-	{Name: "event", Text: func(c contradicted) string { return string(c.Event) }},
-	{Name: "said", Text: func(c contradicted) string { return c.Said.String() }},
-	{Name: "code", Text: func(c contradicted) string { return c.Code }},
-	{Name: "message", Text: func(c contradicted) string { return c.Message }},
-	{Name: "at", Time: func(c contradicted) time.Time { return c.At }},
+var contradictionColumns = []db.Column[contradictionRow]{
+	{Name: "id", Text: func(c contradictionRow) string { return c.id }},
+	{Name: "payment", Text: func(c contradictionRow) string { return c.Payment.ID }},
+	{Name: "tenant", Text: func(c contradictionRow) string { return c.Payment.Tenant }},
+	{Name: "kind", Text: func(c contradictionRow) string { return string(c.Payment.Kind) }},
+	{Name: "event", Text: func(c contradictionRow) string { return string(c.Event) }},
+	{Name: "said", Text: func(c contradictionRow) string { return c.Said.String() }},
+	{Name: "code", Text: func(c contradictionRow) string { return c.Code }},
+	{Name: "message", Text: func(c contradictionRow) string { return c.Message }},
+	{Name: "at", Time: func(c contradictionRow) time.Time { return c.At }},
 }
 
 const contradictedPayments = `SELECT c.event, c.said, c.code, c.message, c.at, ` + paymentColumns + `

@@ -12,8 +12,8 @@ import (
 
 // The legs by which a reversal takes back what the provider took or gave.
 const (
-	LegTurnedProviderFee = "turned_provider_fee"
-	LegTurnedCommission  = "turned_commission"
+	LegContradictedProviderFee = "turned_provider_fee"
+	LegContradictedCommission  = "turned_commission"
 )
 
 // providerCosts posts what the provider took for itself or gave us, as far as it
@@ -46,8 +46,8 @@ func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 			transfers = append(transfers, transfer(p, s.Event, leg, from, to, int64(amount), s.At))
 		}
 	}
-	add(LegTurnedProviderFee, ledger.Float(p.Rail), ledger.ProviderFees(p.Rail), s.Outcome.Fee)
-	add(LegTurnedCommission, ledger.Commission(p.Rail), ledger.Float(p.Rail), s.Outcome.Commission)
+	add(LegContradictedProviderFee, ledger.Float(p.Rail), ledger.ProviderFees(p.Rail), s.Outcome.Fee)
+	add(LegContradictedCommission, ledger.Commission(p.Rail), ledger.Float(p.Rail), s.Outcome.Commission)
 	return b.add(p, transfers...)
 }
 

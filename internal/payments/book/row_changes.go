@@ -15,9 +15,9 @@ type move struct {
 	posts   int // 0: any
 }
 
-// A contradiction notes that a provider contradicted its own final word: for the first
+// A lastWordChange notes that a provider contradicted its own final word: for the first
 // time, or again, after the word that was.
-type contradiction struct {
+type lastWordChange struct {
 	row   Payment
 	again bool
 	was   string
@@ -68,18 +68,18 @@ var markColumns = []db.Column[Mark]{
 	{Name: "was_held", Int: func(m Mark) int64 { return db.Micros(m.WasHeld) }},
 }
 
-var turnColumns = []db.Column[contradiction]{
-	{Name: "id", Text: func(t contradiction) string { return t.row.ID }},
-	{Name: "status", Text: func(t contradiction) string { return string(t.row.Status) }},
-	{Name: "reason", Text: func(t contradiction) string { return t.row.Reason }},
-	{Name: "note", Text: func(t contradiction) string { return t.row.Note }},
-	{Name: "turned_at", Int: func(t contradiction) int64 { return db.Micros(t.row.ContradictedAt) }},
-	{Name: "again", Bool: func(t contradiction) bool { return t.again }},
-	{Name: "was", Text: func(t contradiction) string { return t.was }},
-	{Name: "last_word", Text: func(t contradiction) string { return t.row.LastWord }},
+var lastWordColumns = []db.Column[lastWordChange]{
+	{Name: "id", Text: func(t lastWordChange) string { return t.row.ID }},
+	{Name: "status", Text: func(t lastWordChange) string { return string(t.row.Status) }},
+	{Name: "reason", Text: func(t lastWordChange) string { return t.row.Reason }},
+	{Name: "note", Text: func(t lastWordChange) string { return t.row.Note }},
+	{Name: "turned_at", Int: func(t lastWordChange) int64 { return db.Micros(t.row.ContradictedAt) }},
+	{Name: "again", Bool: func(t lastWordChange) bool { return t.again }},
+	{Name: "was", Text: func(t lastWordChange) string { return t.was }},
+	{Name: "last_word", Text: func(t lastWordChange) string { return t.row.LastWord }},
 }
 
-var leftColumns = []db.Column[abandonedAttempt]{
+var abandonedColumns = []db.Column[abandonedAttempt]{
 	{Name: "tenant", Text: func(l abandonedAttempt) string { return l.row.Tenant }},
 	{Name: "kind", Text: func(l abandonedAttempt) string { return string(l.row.Kind) }},
 	{Name: "payment", Text: func(l abandonedAttempt) string { return l.row.ID }},
@@ -124,7 +124,7 @@ FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
 
-	paymentsTurn = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word
+	paymentsLastWord = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.last_word = m.was
 AND CASE WHEN payments.turned_at IS NULL THEN 0 ELSE 1 END = m.again`

@@ -176,7 +176,7 @@ func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
 	if s.Note != "" {
 		row.Note = s.Note
 	}
-	b.turns = append(b.turns, contradiction{row: *row})
+	b.lastWords = append(b.lastWords, lastWordChange{row: *row})
 	b.contradicts(*row, s)
 	return nil
 }
@@ -186,19 +186,19 @@ func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
 func (b *batch) opposeOne(row *Payment, s *Settlement) {
 	was := row.LastWord
 	row.LastWord = s.Outcome.State.String()
-	b.turns = append(b.turns, contradiction{row: *row, again: true, was: was})
+	b.lastWords = append(b.lastWords, lastWordChange{row: *row, again: true, was: was})
 	b.contradicts(*row, s)
 }
 
 // contradicts keeps a word against the last one.
 func (b *batch) contradicts(row Payment, s *Settlement) {
-	b.contradictions = append(b.contradictions, contradicted{NewID(s.At), Contradiction{
+	b.contradictions = append(b.contradictions, contradictionRow{NewID(s.At), Contradiction{
 		Payment: row, Event: s.Event, Said: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})
 }
 
 func (b *batch) markOne(row *Payment, s *Settlement) {
 	if s.Event == EventRerouted {
-		b.left = append(b.left, abandonedAttempt{row: *row, reason: s.Reason, at: s.At})
+		b.abandoned = append(b.abandoned, abandonedAttempt{row: *row, reason: s.Reason, at: s.At})
 	}
 	opens := row.Waits() && !s.Mark.Row.Waits()
 	*row = s.Mark.Row
@@ -208,10 +208,10 @@ func (b *batch) markOne(row *Payment, s *Settlement) {
 	}
 }
 
-// recheckLater plans the second look at a payment that the sweep will have passed.
+// recheckLater plans the recheck of a payment that the sweep will have passed.
 func (b *batch) recheckLater(p Payment, at time.Time) {
 	if p.Rail != "" && p.SettledLate() {
-		b.looks = append(b.looks, Recheck{ID: p.ID, Due: at.Add(RecheckAfter)})
+		b.rechecks = append(b.rechecks, Recheck{ID: p.ID, Due: at.Add(RecheckAfter)})
 	}
 }
 

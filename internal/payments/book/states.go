@@ -71,13 +71,13 @@ type Posting struct {
 
 // The legs.
 const (
-	LegHold       = "hold"
-	LegFee        = "fee"
-	LegFinal      = "final"
-	LegFinalFee   = "final_fee"
-	LegTurned     = "turned"
-	LegTurnedFee  = "turned_fee"
-	LegTurnedRest = "turned_rest"
+	LegHold             = "hold"
+	LegFee              = "fee"
+	LegFinal            = "final"
+	LegFinalFee         = "final_fee"
+	LegContradicted     = "turned"
+	LegContradictedFee  = "turned_fee"
+	LegContradictedRest = "turned_rest"
 
 	// Beside final, where the provider says what it took or gave.
 	LegProviderFee = "provider_fee"
@@ -138,12 +138,12 @@ var Arrows = []Arrow{
 	{Event: EventPaidLate, Kinds: []Kind{KindCollection}, From: StatusInvalid, To: []Status{StatusSuccess}, Postings: credit, Callback: true, Note: "buys nothing"},
 
 	{Event: EventFoundPaid, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed}, Postings: []Posting{
-		{LegTurned, PlaceSuspense, PlaceFloat, SumAmount}}, Note: "alarm; an operator decides"},
+		{LegContradicted, PlaceSuspense, PlaceFloat, SumAmount}}, Note: "alarm; an operator decides"},
 	{Event: EventReversed, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusSuccess, To: []Status{StatusSuccess}, Postings: []Posting{
-		{LegTurned, PlaceFloat, PlaceSuspense, SumAmount}}, Note: "alarm; an operator decides"},
+		{LegContradicted, PlaceFloat, PlaceSuspense, SumAmount}}, Note: "alarm; an operator decides"},
 	{Event: EventReversed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess}, Postings: []Posting{
-		{LegTurned, PlaceWallet, PlaceFloat, SumCovered}, {LegTurnedRest, PlaceReceivable, PlaceFloat, SumRest},
-		{LegTurnedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
+		{LegContradicted, PlaceWallet, PlaceFloat, SumCovered}, {LegContradictedRest, PlaceReceivable, PlaceFloat, SumRest},
+		{LegContradictedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
 	{Event: EventOpposite, Kinds: sent, From: StatusSuccess, To: []Status{StatusSuccess}, Note: "alarm; kept for the operator who decides"},
 	{Event: EventOpposite, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed},
 		Note: "alarm; kept for the operator who decides"},

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A class says how much a transaction matters to others: it decides when it gets
+// A priority says how much a transaction matters to others: it decides when it gets
 // a connection, and how long it may take.
-type class uint8
+type priority uint8
 
 const (
-	classMoney  class = iota // payments and messages under way, and questions about them
-	classSystem              // what keeps a node alive
-	classBulk                // what can wait
+	priorityMoney  priority = iota // payments and messages under way, and questions about them
+	prioritySystem                 // what keeps a node alive
+	priorityBulk                   // what can wait
 )
 
 // A purpose is whose work a transaction is.
 type purpose struct {
-	class  class
-	tenant string // of bulk work; empty: the installation's own
+	priority priority
+	tenant   string // of bulk work; empty: the installation's own
 }
 
 type purposeKey struct{}
@@ -26,7 +26,7 @@ type purposeKey struct{}
 // System marks the work that keeps a node alive, its leases and its probes. Two
 // connections are for it alone. Work that is not marked is the money's.
 func System(ctx context.Context) context.Context {
-	return context.WithValue(ctx, purposeKey{}, purpose{class: classSystem})
+	return context.WithValue(ctx, purposeKey{}, purpose{priority: prioritySystem})
 }
 
 // Bulk marks work that can wait, such as lists, contacts and checks: it has at most
@@ -34,15 +34,15 @@ func System(ctx context.Context) context.Context {
 // money. tenant is whose it is, empty the installation's own. What takes too long
 // or finds too many of its tenant waiting fails with ErrUnavailable.
 func Bulk(ctx context.Context, tenant string) context.Context {
-	return context.WithValue(ctx, purposeKey{}, purpose{class: classBulk, tenant: tenant})
+	return context.WithValue(ctx, purposeKey{}, purpose{priority: priorityBulk, tenant: tenant})
 }
 
 // purposeOf reads the mark of ctx. A look at the whole database is bulk work
 // for every caller.
 func purposeOf(ctx context.Context, m mode) purpose {
 	p, _ := ctx.Value(purposeKey{}).(purpose)
-	if m == modeWhole && p.class != classBulk {
-		p = purpose{class: classBulk}
+	if m == modeWhole && p.priority != priorityBulk {
+		p = purpose{priority: priorityBulk}
 	}
 	return p
 }
@@ -57,11 +57,11 @@ type limits struct {
 
 func (p purpose) limits() limits {
 	switch {
-	case p.class == classSystem:
+	case p.priority == prioritySystem:
 		return limits{acquire: 2 * time.Second, exchange: 3 * time.Second, whole: 5 * time.Second}
-	case p.class == classBulk && p.tenant == "":
+	case p.priority == priorityBulk && p.tenant == "":
 		return limits{acquire: time.Minute, exchange: time.Minute, whole: 3 * time.Minute}
-	case p.class == classBulk:
+	case p.priority == priorityBulk:
 		return limits{acquire: 5 * time.Second, exchange: 12 * time.Second, whole: 20 * time.Second}
 	}
 	return limits{acquire: 3 * time.Second, exchange: 5 * time.Second, whole: 8 * time.Second}
