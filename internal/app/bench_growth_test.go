@@ -192,7 +192,7 @@ func (g *grown) paced(rate float64) time.Duration {
 }
 
 // groupsOfGrowth are the tables whose bytes are reported apart; the others stay for ever.
-var groupsOfGrowth = map[string]string{"provider_exchanges": "exchanges", "webhook_events": "webhooks", "webhook_attempts": "webhooks"}
+var groupsOfGrowth = map[string]string{"exchanges": "exchanges", "webhook_events": "webhooks", "webhook_attempts": "webhooks"}
 
 // bytes gives the bytes on disk of each table with its indexes.
 func (g *grown) bytes() map[string]int64 {

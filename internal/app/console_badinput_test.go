@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/provider"
 )
 
 // This suite makes bad requests of the console's own table of routes: a route that is added there is tried here without a
@@ -491,15 +492,14 @@ func TestATenantWithoutAnythingHasPagesInWords(t *testing.T) {
 // planted are columns that others fill: a customer, a payer, a provider, a receiver, a browser, a colleague. The
 // text of each names it, and has to be found on some page or in some file.
 var planted = map[string][]string{
-	"payments":           {"account_name", "label", "callback_url", "reason", "upstream_id"},
-	"provider_exchanges": {"request", "answer"},
-	"provider_pauses":    {"reason", "actor"},
-	"webhook_events":     {"url", "body"},
-	"webhook_attempts":   {"error"},
-	"campaigns":          {"sender", "message"},
-	"messages":           {"error"},
-	"people":             {"name"},
-	"tenants":            {"name"},
+	"payments":         {"account_name", "label", "callback_url", "reason", "upstream_id"},
+	"provider_pauses":  {"reason", "actor"},
+	"webhook_events":   {"url", "body"},
+	"webhook_attempts": {"error"},
+	"campaigns":        {"sender", "message"},
+	"messages":         {"error"},
+	"people":           {"name"},
+	"tenants":          {"name"},
 }
 
 // Markup, a formula and a turned direction in every field that others can fill: they are text on every page and in
@@ -512,7 +512,13 @@ func TestPlantedTextIsTextOnEveryPage(t *testing.T) {
 		if err := b.routes.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.plant(b.the("handset-0000000001"))
+		payment := b.the("handset-0000000001")
+		b.plant(payment)
+		b.routes.Record(provider.Exchange{At: b.clock.Now(), Provider: "mtn", Mode: "test", Operation: "transfer", Payment: payment,
+			Request: hostile + "planted-request", Answer: hostile + "planted-answer"})
+		if err := b.routes.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		b.do(http.MethodPost, "/sim/hooks/"+demoTenant, url.Values{hostile: {"planted-hook"}}, "webhook-id", hostile[:40], "webhook-signature", hostile[:40])
 		b.forget()
 		b.signIn(b.nextLink()) // by a browser that says who it is
@@ -532,7 +538,7 @@ func TestPlantedTextIsTextOnEveryPage(t *testing.T) {
 				}
 			}
 		}
-		for _, marker := range []string{"planted-hook", "planted-agent", "planted-actor", "planted-reason", "planted-action", "planted-details"} {
+		for _, marker := range []string{"planted-hook", "planted-agent", "planted-actor", "planted-reason", "planted-action", "planted-details", "planted-request", "planted-answer"} {
 			if !strings.Contains(all.String(), marker) {
 				t.Errorf("%s is on no page", marker)
 			}

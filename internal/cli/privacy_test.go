@@ -96,6 +96,9 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 			if found := naming(t, w.db, number, local); len(found) > 0 {
 				t.Errorf("the number still stands in %v", found)
 			}
+			if said, _ := w.run(exitOK, "providers", "exchanges", "--limit", "1000", "-o", "json"); strings.Contains(said, number) || strings.Contains(said, local) || !strings.Contains(said, "request") {
+				t.Error("the number still stands in what was said to providers")
+			}
 			if now, _ := w.run(exitOK, "ledger", "balance", "-o", "csv"); now != balance {
 				t.Errorf("the balances were\n%s\nand are\n%s", balance, now)
 			}

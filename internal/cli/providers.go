@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -336,18 +337,18 @@ type providersExchanges struct {
 	Limit count  `name:"limit" default:"50" help:"List at most so many of the newest."`
 }
 
-func exchangeColumns() []column[route.Exchange] {
-	return []column[route.Exchange]{
-		{"at", func(x route.Exchange) any { return x.At }},
-		{"provider", func(x route.Exchange) any { return x.Provider }},
-		{"mode", func(x route.Exchange) any { return x.Mode }},
-		{"operation", func(x route.Exchange) any { return x.Operation }},
-		{"reference", func(x route.Exchange) any { return x.Reference }},
-		{"method", func(x route.Exchange) any { return x.Method }},
-		{"status", func(x route.Exchange) any { return int64(x.Status) }},
-		{"took_ms", func(x route.Exchange) any { return x.Took.Round(time.Millisecond).Milliseconds() }},
-		{"sent", func(x route.Exchange) any { return x.Written }},
-		{"error", func(x route.Exchange) any { return x.Err }},
+func exchangeColumns() []column[provider.Exchange] {
+	return []column[provider.Exchange]{
+		{"at", func(x provider.Exchange) any { return x.At }},
+		{"provider", func(x provider.Exchange) any { return x.Provider }},
+		{"mode", func(x provider.Exchange) any { return x.Mode }},
+		{"operation", func(x provider.Exchange) any { return x.Operation }},
+		{"reference", func(x provider.Exchange) any { return x.Reference }},
+		{"method", func(x provider.Exchange) any { return x.Method }},
+		{"status", func(x provider.Exchange) any { return int64(x.Status) }},
+		{"took_ms", func(x provider.Exchange) any { return x.Took.Round(time.Millisecond).Milliseconds() }},
+		{"sent", func(x provider.Exchange) any { return x.Written }},
+		{"error", func(x provider.Exchange) any { return x.Err }},
 	}
 }
 
@@ -376,14 +377,14 @@ func (c *providersExchanges) Run(e *env) error {
 }
 
 // print leaves the bodies out of a table: they are too wide for it.
-func (c *providersExchanges) print(e *env, list []route.Exchange) error {
+func (c *providersExchanges) print(e *env, list []provider.Exchange) error {
 	columns := exchangeColumns()
 	if c.Output != "table" {
 		columns = append(columns,
-			column[route.Exchange]{"payment", func(x route.Exchange) any { return x.Payment }},
-			column[route.Exchange]{"url", func(x route.Exchange) any { return x.URL }},
-			column[route.Exchange]{"request", func(x route.Exchange) any { return x.Request }},
-			column[route.Exchange]{"answer", func(x route.Exchange) any { return x.Answer }},
+			column[provider.Exchange]{"payment", func(x provider.Exchange) any { return x.Payment }},
+			column[provider.Exchange]{"url", func(x provider.Exchange) any { return x.URL }},
+			column[provider.Exchange]{"request", func(x provider.Exchange) any { return x.Request }},
+			column[provider.Exchange]{"answer", func(x provider.Exchange) any { return x.Answer }},
 		)
 	}
 	return printAll(e.stdout, c.Output, columns, list)

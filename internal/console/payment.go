@@ -18,7 +18,6 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -27,7 +26,7 @@ type story struct {
 	payment   book.Payment
 	tenant    string // its name
 	base      string // of the site, such as /ops
-	exchanges []route.Exchange
+	exchanges []provider.Exchange
 	transfers []ledger.Transfer
 	hooks     []delivered
 	audit     []audit.Entry
@@ -290,7 +289,7 @@ func (s story) steps(v *visit) []page.Step {
 }
 
 // exchangeStep is what was said to a provider, and what it answered.
-func exchangeStep(x route.Exchange, whole bool, masks *strings.Replacer) page.Step {
+func exchangeStep(x provider.Exchange, whole bool, masks *strings.Replacer) page.Step {
 	step := page.Step{At: x.At, What: providerName(x.Provider) + ": " + exchangeWord(x.Operation)}
 	took := fmt.Sprintf("%d ms", max(x.Took.Milliseconds(), 1))
 	switch {

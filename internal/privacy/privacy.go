@@ -110,8 +110,7 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 			return err
 		}
 		book.EraseParty(tx, p.ID)
-		route.EraseExchanges(tx, p.ID)
-		return nil
+		return d.Routes.EraseExchanges(tx, p.ID)
 	})
 	if pending {
 		e.Left++

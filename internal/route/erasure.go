@@ -6,53 +6,116 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/provider"
 )
 
 // erasureWindow is how many exchanges one statement looks at.
 const erasureWindow = 1_000
 
 const (
-	eraseOfPayment = `UPDATE provider_exchanges SET request = '', answer = '' WHERE payment = $1`
-	eraseExchange  = `UPDATE provider_exchanges SET request = '', answer = '', url = $3 WHERE at = $1 AND id = $2`
-	exchangesAfter = `SELECT at, id, url, request, answer FROM provider_exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
+	repackExchange = `UPDATE exchanges SET packed = $3 WHERE at = $1 AND id = $2`
+	exchangesAfter = `SELECT at, id, payment, packed FROM exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
+
+	// As earlier versions wrote them.
+	eraseUnpackedOfPayment = `UPDATE provider_exchanges SET request = '', answer = '' WHERE payment = $1`
+	eraseUnpacked          = `UPDATE provider_exchanges SET request = '', answer = '', url = $3 WHERE at = $1 AND id = $2`
+	unpackedAfter          = `SELECT at, id, url, request, answer FROM provider_exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
 )
 
 // EraseExchanges empties what was said to and by providers about a payment; that something was said, when and with which status stays.
-func EraseExchanges(tx *db.Tx, payment string) { tx.Defer(eraseOfPayment, -1, payment) }
-
-// place is where an exchange stands in the log.
-type place struct {
-	at int64
-	id string
+func (t *Table) EraseExchanges(tx *db.Tx, payment string) error {
+	var found []foundExchange
+	err := tx.Query(exchangesOfPayment, []any{payment}, func(r *db.Row) error {
+		k, e, err := t.scanPacked(r)
+		found = append(found, foundExchange{k, e})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		t.repack(tx, one.exchangeKey, one.Exchange, one.URL)
+	}
+	tx.Defer(eraseUnpackedOfPayment, -1, payment)
+	return nil
 }
 
-// named is an exchange that names what is looked for.
-type named struct {
-	place
-	url string
+// A foundExchange is one that names what is looked for.
+type foundExchange struct {
+	exchangeKey
+	provider.Exchange
+}
+
+// repack writes an exchange without what was said. One that was pruned meanwhile is gone.
+func (t *Table) repack(tx *db.Tx, k exchangeKey, e provider.Exchange, url string) {
+	e.Request, e.Answer, e.URL = "", "", url
+	tx.Defer(repackExchange, -1, k.at, k.id, t.packer.pack(e))
+}
+
+// words are what is erased, such as the spellings of a number, and what stands there instead.
+type words struct {
+	instead string
+	list    []string
+}
+
+func (w words) in(texts ...string) bool {
+	return slices.ContainsFunc(w.list, func(word string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, word) })
+	})
+}
+
+func (w words) outOf(text string) string {
+	for _, word := range w.list {
+		text = strings.ReplaceAll(text, word, w.instead)
+	}
+	return text
 }
 
 // EraseWords empties the exchanges that name one of the words anywhere, such as questions about a number, and takes the words out of
 // their addresses. It reads all exchanges, in bounded parts.
-func (t *Table) EraseWords(ctx context.Context, instead string, words ...string) (erased int, err error) {
-	has := func(text string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+func (t *Table) EraseWords(ctx context.Context, instead string, list ...string) (erased int, err error) {
+	w := words{instead, list}
+	after := func(k exchangeKey) []any { return []any{k.at, k.id} }
+	scan := func(r *db.Row, k *exchangeKey) (foundExchange, bool, error) {
+		key, e, err := t.scanPacked(r)
+		*k = key
+		return foundExchange{key, e}, w.in(e.URL, e.Request, e.Answer), err
 	}
-	after := func(p place) []any { return []any{p.at, p.id} }
-	scan := func(r *db.Row, p *place) (named, bool, error) {
-		var url, request, answer string
-		err := r.Scan(&p.at, &p.id, &url, &request, &answer)
-		return named{*p, url}, has(url) || has(request) || has(answer), err
-	}
-	err = db.Walk(ctx, t.db, exchangesAfter, erasureWindow, after, scan, func(found []named) error {
+	err = db.Walk(ctx, t.db, exchangesAfter, erasureWindow, after, scan, func(found []foundExchange) error {
 		erased += len(found)
 		return t.db.Write(ctx, func(tx *db.Tx) error {
 			for _, one := range found {
-				url := one.url
-				for _, word := range words {
-					url = strings.ReplaceAll(url, word, instead)
-				}
-				tx.Defer(eraseExchange, -1, one.at, one.id, url) // one that was pruned meanwhile is gone
+				t.repack(tx, one.exchangeKey, one.Exchange, w.outOf(one.URL))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return erased, err
+	}
+	unpacked, err := t.eraseUnpacked(ctx, w)
+	return erased + unpacked, err
+}
+
+// An unpackedPlace is where an exchange of an earlier version stands, and its address.
+type unpackedPlace struct {
+	at  int64
+	id  string
+	url string
+}
+
+func (t *Table) eraseUnpacked(ctx context.Context, w words) (erased int, err error) {
+	after := func(p unpackedPlace) []any { return []any{p.at, p.id} }
+	scan := func(r *db.Row, p *unpackedPlace) (unpackedPlace, bool, error) {
+		var request, answer string
+		err := r.Scan(&p.at, &p.id, &p.url, &request, &answer)
+		return *p, w.in(p.url, request, answer), err
+	}
+	err = db.Walk(ctx, t.db, unpackedAfter, erasureWindow, after, scan, func(found []unpackedPlace) error {
+		erased += len(found)
+		return t.db.Write(ctx, func(tx *db.Tx) error {
+			for _, one := range found {
+				tx.Defer(eraseUnpacked, -1, one.at, one.id, w.outOf(one.url))
 			}
 			return nil
 		})

@@ -2,10 +2,9 @@ package route
 
 import (
 	"context"
-	"strings"
+	"math/rand/v2"
+	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/provider"
@@ -16,7 +15,6 @@ const (
 	batchExchanges  = 256  // rows in one transaction
 	gatherFor       = 250 * time.Millisecond
 	writeWithin     = 10 * time.Second
-	keptText        = 8192 // bytes of a body, URL or error
 )
 
 // Record takes an exchange for the operators' log. It never waits: when the
@@ -118,16 +116,12 @@ func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
-	rows := make([]Exchange, len(batch))
+	rows := make([]exchangeRow, len(batch))
 	for i, e := range batch {
-		id, err := uuid.NewV7()
-		if err != nil {
-			id = uuid.New()
-		}
-		rows[i] = Exchange{ID: id.String(), Exchange: e}
+		rows[i] = exchangeRow{exchangeKey{db.Micros(e.At), rand.Int64N(exchangeIDs)}, e.Payment, t.packer.pack(e)}
 	}
 	err := t.db.Write(ctx, func(tx *db.Tx) error {
-		db.Insert(tx, "provider_exchanges", exchangeColumns, rows)
+		db.Insert(tx, "exchanges", exchangeColumns, rows)
 		return nil
 	})
 	if err != nil {
@@ -137,91 +131,107 @@ func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	return batch[:0]
 }
 
-// Exchange is one row of the log.
-type Exchange struct {
-	ID string
-	provider.Exchange
+// exchangeIDs is how many ids there are for the exchanges of one microsecond.
+const exchangeIDs = 1 << 48
+
+// An exchangeKey is where an exchange stands in the log.
+type exchangeKey struct {
+	at int64 // microseconds
+	id int64
 }
 
-var exchangeColumns = []db.Column[Exchange]{
-	{Name: "id", Text: func(e Exchange) string { return e.ID }},
-	{Name: "payment", Text: func(e Exchange) string { return e.Payment }},
-	{Name: "reference", Text: func(e Exchange) string { return clip(provider.PlainReference(e.Reference)) }},
-	{Name: "at", Time: func(e Exchange) time.Time { return e.At }},
-	{Name: "took", Int: func(e Exchange) int64 { return e.Took.Microseconds() }},
-	{Name: "provider", Text: func(e Exchange) string { return e.Provider }},
-	{Name: "mode", Text: func(e Exchange) string { return e.Mode }},
-	{Name: "operation", Text: func(e Exchange) string { return e.Operation }},
-	{Name: "method", Text: func(e Exchange) string { return e.Method }},
-	{Name: "url", Text: func(e Exchange) string { return clip(e.URL) }},
-	{Name: "status", Int: func(e Exchange) int64 { return int64(e.Status) }},
-	{Name: "request", Text: func(e Exchange) string { return clip(e.Request) }},
-	{Name: "answer", Text: func(e Exchange) string { return clip(e.Answer) }},
-	{Name: "written", Bool: func(e Exchange) bool { return e.Written }},
-	{Name: "error", Text: func(e Exchange) string { return clip(e.Err) }},
+// An exchangeRow is an exchange as it is stored.
+type exchangeRow struct {
+	exchangeKey
+	payment string
+	packed  []byte
 }
 
-// clip makes text fit to store: bounded, valid and without NUL on both engines.
-func clip(s string) string {
-	if len(s) > keptText {
-		s = s[:keptText]
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "")
+var exchangeColumns = []db.Column[exchangeRow]{
+	{Name: "at", Int: func(e exchangeRow) int64 { return e.at }},
+	{Name: "id", Int: func(e exchangeRow) int64 { return e.id }},
+	{Name: "payment", Text: func(e exchangeRow) string { return e.payment }},
+	{Name: "packed", Blob: func(e exchangeRow) []byte { return e.packed }},
 }
 
-const sqlExchanges = `SELECT id, payment, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error
-	FROM provider_exchanges WHERE payment = $1 ORDER BY at, id LIMIT 1000`
-
-const sqlLatestExchanges = `SELECT id, payment, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error
-	FROM provider_exchanges ORDER BY at DESC, id DESC LIMIT $1`
+// Exchanges of a payment, and the latest: packed, and as earlier versions wrote them.
+const (
+	exchangesOfPayment = `SELECT at, id, payment, packed FROM exchanges WHERE payment = $1 ORDER BY at, id LIMIT 1000`
+	latestExchanges    = `SELECT at, id, payment, packed FROM exchanges ORDER BY at DESC, id DESC LIMIT $1`
+	unpackedColumns    = `payment, reference, at, took, provider, mode, operation, method, url, status, request, answer, written, error`
+	unpackedOfPayment  = `SELECT ` + unpackedColumns + ` FROM provider_exchanges WHERE payment = $1 ORDER BY at, id LIMIT 1000`
+	latestUnpacked     = `SELECT ` + unpackedColumns + ` FROM provider_exchanges ORDER BY at DESC, id DESC LIMIT $1`
+	mostExchanges      = 1000
+)
 
 // Exchanges gives what was said about one payment, named by our id, oldest
 // first, at most 1,000.
-func (t *Table) Exchanges(ctx context.Context, payment string) ([]Exchange, error) {
-	return t.readExchanges(ctx, sqlExchanges, payment)
+func (t *Table) Exchanges(ctx context.Context, payment string) ([]provider.Exchange, error) {
+	list, err := t.readExchanges(ctx, exchangesOfPayment, unpackedOfPayment, payment)
+	slices.SortStableFunc(list, func(a, b provider.Exchange) int { return a.At.Compare(b.At) })
+	return list[:min(len(list), mostExchanges)], err
 }
 
 // LatestExchanges gives the newest n of the log, newest first, at most 1,000.
-func (t *Table) LatestExchanges(ctx context.Context, n int) ([]Exchange, error) {
-	return t.readExchanges(ctx, sqlLatestExchanges, min(max(n, 1), 1000))
+func (t *Table) LatestExchanges(ctx context.Context, n int) ([]provider.Exchange, error) {
+	n = min(max(n, 1), mostExchanges)
+	list, err := t.readExchanges(ctx, latestExchanges, latestUnpacked, n)
+	slices.SortStableFunc(list, func(a, b provider.Exchange) int { return b.At.Compare(a.At) })
+	return list[:min(len(list), n)], err
 }
 
-func (t *Table) readExchanges(ctx context.Context, sql string, arg any) ([]Exchange, error) {
-	var list []Exchange
-	err := t.db.Read(ctx, func(tx *db.Tx) error {
+// readExchanges reads from both tables.
+func (t *Table) readExchanges(ctx context.Context, packed, unpacked string, arg any) (list []provider.Exchange, err error) {
+	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
-		return tx.Query(sql, []any{arg}, func(row *db.Row) error {
-			var e Exchange
-			var took int64
-			err := row.Scan(&e.ID, &e.Payment, &e.Reference, &e.At, &took, &e.Provider, &e.Mode, &e.Operation, &e.Method, &e.URL,
-				&e.Status, &e.Request, &e.Answer, &e.Written, &e.Err)
-			e.Took = time.Duration(took) * time.Microsecond
-			list = append(list, e)
-			return err
-		})
+		return tx.Gather(
+			db.Query{SQL: packed, Args: []any{arg}, Each: func(r *db.Row) error {
+				_, e, err := t.scanPacked(r)
+				list = append(list, e)
+				return err
+			}},
+			db.Query{SQL: unpacked, Args: []any{arg}, Each: func(r *db.Row) error {
+				var e provider.Exchange
+				var took int64
+				err := r.Scan(&e.Payment, &e.Reference, &e.At, &took, &e.Provider, &e.Mode, &e.Operation, &e.Method, &e.URL,
+					&e.Status, &e.Request, &e.Answer, &e.Written, &e.Err)
+				e.Took = time.Duration(took) * time.Microsecond
+				list = append(list, e)
+				return err
+			}})
 	})
 	return list, err
 }
 
-const sqlPrune = `DELETE FROM provider_exchanges WHERE (at, id) IN
-	(SELECT at, id FROM provider_exchanges WHERE at < $1 ORDER BY at, id LIMIT $2)`
+// scanPacked reads at, id, payment and packed.
+func (t *Table) scanPacked(r *db.Row) (k exchangeKey, e provider.Exchange, err error) {
+	var packed []byte
+	if err := r.Scan(&k.at, &k.id, &e.Payment, &packed); err != nil {
+		return k, e, err
+	}
+	e.At = db.FromMicros(k.at)
+	return k, e, t.packer.unpack(packed, &e)
+}
+
+var pruneExchanges = []string{
+	`DELETE FROM exchanges WHERE (at, id) IN (SELECT at, id FROM exchanges WHERE at < $1 ORDER BY at, id LIMIT $2)`,
+	`DELETE FROM provider_exchanges WHERE (at, id) IN (SELECT at, id FROM provider_exchanges WHERE at < $1 ORDER BY at, id LIMIT $2)`,
+}
 
 // Prune removes exchanges from before the given time, a thousand rows in a
 // transaction, and answers how many went. Package app calls it periodically.
-func (t *Table) Prune(ctx context.Context, before time.Time) (int64, error) {
+func (t *Table) Prune(ctx context.Context, before time.Time) (total int64, err error) {
 	const atOnce = 1000
-	var total int64
-	for {
-		var n int64
-		err := t.db.Write(ctx, func(tx *db.Tx) (err error) {
-			n, err = tx.Exec(sqlPrune, db.Micros(before), atOnce)
-			return err
-		})
-		if err != nil {
-			return total, err
-		}
-		if total += n; n < atOnce {
-			return total, nil
+	for _, prune := range pruneExchanges {
+		for n := int64(atOnce); n == atOnce; total += n {
+			err := t.db.Write(ctx, func(tx *db.Tx) (err error) {
+				n, err = tx.Exec(prune, db.Micros(before), atOnce)
+				return err
+			})
+			if err != nil {
+				return total, err
+			}
 		}
 	}
+	return total, nil
 }

@@ -20,6 +20,7 @@
 //	catalogue_change.go   an operator's change of them
 //	seeds.go              the routes and catalogues of the first start
 //	exchanges.go          what was said to each provider, redacted
+//	exchange_packing.go   how an exchange is stored
 //	erasure.go            a person's number and name, erased from it
 //	notknown.go           whether a provider says "not known" as its adapter expects
 //	metrics.go            what a node counts of its providers
@@ -102,13 +103,14 @@ type Table struct {
 
 	breakers breakers
 	log2db   writer
+	packer   *packer
 	metrics  metrics
 }
 
 // New makes the table over the rails that exist. names are those of all providers that there are adapters for: what
 // operators may pause, route to and book money at, also before an account for it is configured. New reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []provider.Rail) *Table {
-	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics()}
+	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics(), packer: newPacker()}
 	t.switches = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
 	t.catalogue = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*catalogue, error) { return t.loadCatalogue(ctx) })
 	t.breakers.init()
