@@ -110,6 +110,17 @@ func (l *life) peace() {
 	}
 }
 
+// resume closes the breakers, as an operator does who has looked: one that has met several faults holds a channel closed for
+// five minutes. What turn has paused stays so.
+func (l *life) resume() {
+	l.t.Helper()
+	for provider, operations := range map[string][]string{"mtn": {"collect"}, "hubtel": {"collect", "disburse_wallet", "disburse_bank", "topup", "bundle"}} {
+		for _, operation := range operations {
+			l.where.command(l.t, "providers", "resume", provider, "--mode", "test", "--operation", operation, "--reason", "a test")
+		}
+	}
+}
+
 // turn chooses another route or pauses, so that what one rail had the other one would get.
 func (l *life) turn() {
 	l.t.Helper()
@@ -209,8 +220,14 @@ func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part
 	crowd := startEverything(t, fmt.Sprintf("lives-%d", seed), everyProduct(t, l.server), api)
 	grows := func() {
 		t.Helper()
-		before := crowd.sent.Load()
-		clocktest.Await(t, "the load to get answers", func() bool { return crowd.sent.Load() >= before+answersOfPart })
+		before, since := crowd.sent.Load(), time.Now()
+		clocktest.Await(t, "the load to get answers", func() bool {
+			if time.Since(since) > 2*peaceAfter {
+				l.resume()
+				since = time.Now()
+			}
+			return crowd.sent.Load() >= before+answersOfPart
+		})
 	}
 	calm := l.turmoil(&crowd.sent)
 	for part := range partsOfALife + 1 {
@@ -241,11 +258,15 @@ func twoLives(t *testing.T, where site, seed uint64, partOver func(l *life, part
 		errands[i] = errand{one.product, one.reference, one.n}
 	}
 	l.random.Shuffle(len(errands), func(i, j int) { errands[i], errands[j] = errands[j], errands[i] })
+	calm()
+	l.resume()
 	for range 3 { // there is no load any more that they could follow
 		l.trouble()
 	}
+	unmet := time.AfterFunc(peaceAfter, l.peace)
 	sendAll(t, api, errands)
-	calm()
+	unmet.Stop()
+	l.peace()
 	decide(t, l.where, l.sim, l.server)
 	judge(t, l.sim, api, all, opening)
 	if now := floats(t, l.where, l.sim, api); !maps.Equal(now, gap) {

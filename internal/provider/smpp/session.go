@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -316,7 +317,11 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 		defer s.stores.Done()
 		defer func() { <-s.link.receipts }()
 		if err := s.link.receipt(ctx, receipt); err != nil {
-			s.link.log.ErrorContext(ctx, "a receipt could not be stored", "bind", s.link.bind.Name, "error", err)
+			level := slog.LevelError
+			if ctx.Err() != nil { // the connection ends: the operator gets no answer, and sends the receipt again
+				level = slog.LevelDebug
+			}
+			s.link.log.Log(ctx, level, "a receipt could not be stored", "bind", s.link.bind.Name, "error", err)
 			s.send(p.answer(statusTryLater))
 			return
 		}
