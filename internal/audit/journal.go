@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/config"
@@ -44,11 +45,18 @@ type Noted struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// fullNumber is what may be a phone or account number.
-var fullNumber = regexp.MustCompile(`\b(\d{5})\d{2,8}(\d{2})\b`)
+// fullNumber is what may be a phone or account number, or an id, whose last part can be digits alone.
+var fullNumber = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{9,15}\b`)
 
-// unnumbered hides the middle of numbers.
-func unnumbered(text string) string { return fullNumber.ReplaceAllString(text, "$1***$2") }
+// unnumbered hides the middle of numbers. By its ids an act must be found again.
+func unnumbered(text string) string {
+	return fullNumber.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.Contains(found, "-") {
+			return found
+		}
+		return found[:5] + "***" + found[len(found)-2:]
+	})
+}
 
 // Add appends an act that is committed. A failure is told, and nothing else: the act is done.
 func (j Journal) Add(e Entry) {
