@@ -7,7 +7,7 @@
 // for its maker (secret.go). What only takes something away is light: it needs no check where no line says otherwise.
 //
 // Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
-// (unknown and contradicted payments), payout.go (payouts that wait for approval), policy.go, tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
+// (unknown and contradicted payments), payout.go (payouts that wait for approval), policy.go (changes of the lines that say who checks what), tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
 // webhooks), sender.go, people.go, fees.go, provider.go (pauses), route.go, catalogue.go, campaign.go, transfer.go (between two wallets, and
 // what is owed), job.go (dead letters), reopen.go (closed ranges of numbers).
 package acts

@@ -10,7 +10,7 @@
 // Files, along the way of a request:
 //
 //	routes.go                      the table: where an endpoint is, who may call it, what it does
-//	serve.go                       one call: its checks in order, its answer, its log line
+//	serve.go                       one call: its checks in order (the size of its body first), its answer, its log line
 //	room.go                        how much of bodies is in memory at once
 //	decode.go                      JSON as clients send it
 //	form.go, form_lists.go         the fields of a request; lists of them

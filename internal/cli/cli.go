@@ -5,7 +5,7 @@
 // not. Apart from serve, migrate up and migrate copy none of them changes the schema. What an
 // operator does is written into the audit log in the same transaction.
 //
-// Files that are no noun: cli.go parses and runs, model.go describes the commands for documents and help.go for people,
+// Files that are no noun: cli.go parses, runs and has the exit codes, model.go describes the commands for documents and help.go for people,
 // flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
 // money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
 // catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, health.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate*.go, otp.go,

@@ -21,7 +21,8 @@
 //	dialect.go, rows.go, arrays.go the words of statements, sets of rows, arrays on the wire
 //	postgres.go, pooler.go         connections of PostgreSQL; what a pooler must keep
 //	sqlite.go, sqlite_writer.go    connections of SQLite; its one writer and group commit
-//	priority.go, gate.go           money, system and bulk, and how many connections each may have
+//	priority.go                    transactions are money, system or bulk; how long bulk may run
+//	gate.go                        who gets a connection next, and how many each priority may have
 //	errors.go, faults.go           classes of the drivers' errors, a full disk among them; errors on purpose, for tests
 //	migrate.go, migrations/        how the schema is brought up to date, and its steps: one file each, by number
 //	disk*.go                       how much room the disk has

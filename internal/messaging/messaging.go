@@ -13,7 +13,7 @@
 // Files, each standing on those below it alone; no two of them need each other:
 //
 //	otp.go, stopped_campaigns.go      SendOTP and VerifyOTP; campaigns that an operator stopped
-//	campaign.go, campaign_report.go   Send: checks, the text; campaigns and their messages, for tenants and operators
+//	campaign.go, campaign_report.go   Send: checks, the text and its price (package smstext counts); campaigns and their messages, for tenants and operators
 //	recipients.go, quota.go           the numbers and groups of a send; quotas
 //	credits.go, credits_report.go     sales of credits; credits and costs
 //	otp_tap_operator.go, binds.go     closed ranges of numbers, for operators; connections with message centres

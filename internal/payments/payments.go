@@ -27,20 +27,20 @@
 //	scrape.go               what is counted in the database for a scrape
 //	payments.go             the domain, and what it stands on
 //	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, escalate, adopt
-//	follower.go             open payments between their runs: taken over, put off (with the pauses of questions), settled
+//	follower.go             what becomes of open payments between runs: taken over, put off (with the pauses of questions), settled
 //	job_lines.go            the queue's lines by rail, and how many of one may be under way
 //	recheck_sweep.go        final payments asked about again, all in turn
 //	recheck.go              one final payment asked about again, and what a contradiction does
 //	recheck_queue.go        final payments that a callback spoke of, until they are asked about
 //	client_questions.go     how often clients may ask about an open payment
-//	tracked.go              what is in memory of an open payment, and the request that waits for it
+//	tracked.go              one open payment in memory: its row in its first seconds, the request that waits for it
 //	recovery_search.go      one reference asked for at every rail, paused or not, after the database went back in time
 //	submission.go           the call that submits
 //	status_questions.go     the call that asks
 //	rails.go                the choice of a rail
 //	question_lines.go       how many questions a rail is asked at once
 //	judge.go                what an outcome may do to the money: the rules, with their counts and times
-//	standing.go             the facts that the judge goes by, and how a row gives them
+//	standing.go             the facts that the judge goes by, and how a row gives them; for how long a submission may be on its way
 //	reference.go            references of our own
 //	metrics.go              what a node counts of its providers
 package payments

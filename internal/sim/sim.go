@@ -10,10 +10,11 @@
 // provider request from its faults to its answer, schedule.go has movements end later, by one timer for all,
 // callbacks.go sends providers' callbacks, control.go is the /sim/v1 interface and operate.go the same for Go, faults.go
 // says what goes wrong on request, handset.go keeps inboxes and asks for consent. A provider's wire side is a set of files
-// named after it and is mounted in New: mtn.go with mtn_money.go (payments), mtn_users.go (credentials), mtn_consent.go
+// named after it and is mounted in New: mtn.go with mtn_money.go (payments, their callbacks), mtn_users.go (credentials, tokens), mtn_consent.go
 // (who a customer is); hubtel.go with hubtel_money.go and hubtel_services.go (airtime and packages). The message centre
 // speaks SMPP 3.4 on a listener of its own (ServeSMPP): smsc.go, smsc_session.go (a connection), smsc_submit.go (a
-// message taken), smsc_text.go (its parts joined), smsc_receipt.go, smsc_count.go (segments counted), smsc_control.go.
+// message taken), smsc_text.go (its parts joined), smsc_receipt.go, smsc_count.go (segments counted), smsc_control.go (its part of
+// /sim/v1).
 package sim
 
 import (

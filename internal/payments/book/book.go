@@ -20,15 +20,20 @@
 //	write_lanes.go, read_lane.go
 //	                            the lanes that gather requests for one transaction, and those that read rows
 //	counts.go                   what a node counts of its commits
-//	row_changes.go              changes of rows, with the guards that hold them to where they begin
+//	row_changes.go              the UPDATEs of rows, with the guards that hold them to where they begin
 //	spending.go                 what a key may spend in a day
-//	requests.go, request_keys.go
-//	                            what is asked of the book and what it answers; by what a repeated request is known
+//	requests.go                 what is asked of the book and what it answers
+//	request_keys.go             by what a repeated request is found; a key's day is package idempotency's
 //	erasure.go                  a person's number and name, found and erased
-//	history.go, latest_payments.go, search.go, payee.go, unknown.go, contradictions.go
-//	find.go                     reading, for clients and for operators
+//	latest_payments.go          the newest of all tenants, narrowed by operators
+//	search.go                   what operators search for among all payments
+//	payee.go                    what a tenant paid to one account
+//	history.go                  a tenant's list of one kind, by page and filter
+//	unknown.go                  sums of what needs an operator
+//	contradictions.go           words of providers against their own last ones
+//	find.go                     one payment, by whatever names it
 //	check.go                    whether the book agrees with the ledger
-//	payment_row.go              the columns of a row: read and written
+//	payment_row.go              the columns of a row: read, and inserted
 //	reader.go                   what reads only
 //	open_job.go                 the job of an open payment
 //	payment.go, states.go       one payment, and the table of its states
