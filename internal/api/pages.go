@@ -67,7 +67,7 @@ func (c *call) page(path string) error {
 	return nil
 }
 
-// What browsers of the configured origins may send and read.
+// Methods and headers that browsers of the configured origins may send and read.
 const (
 	corsMethods = "GET, POST, PATCH, DELETE"
 	corsHeaders = "x-api-key, content-type, accept, idempotency-key, x-request-id"

@@ -1,7 +1,7 @@
 // Package audit keeps what people did: who, from where, why, and what was before and after. An entry is written in the
 // transaction of its act, so that there is never one without the other.
 //
-// What is in the log can be proven later. One node links the committed entries into a chain: a link has a number and a
+// The log can be proven later. One node links the committed entries into a chain: a link has a number and a
 // hash over its entry and over the link before it. Verify finds an entry that was changed, removed, put in or moved since
 // it was linked. It cannot see that somebody with the database made the whole chain anew, or cut off its end: the head
 // (the last link) is therefore logged once a day, and Verify compares the chain with a head that was kept elsewhere.

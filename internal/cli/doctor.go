@@ -51,7 +51,7 @@ var findingColumns = []column[finding]{
 	{"fix", func(f finding) any { return f.fix }},
 }
 
-// What is too much, or too little.
+// Limits beyond which a finding is a warning or a failure.
 const (
 	skewWarn      = time.Second
 	skewFail      = 5 * time.Second // a lease of the queue lasts 15 s

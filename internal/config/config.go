@@ -115,7 +115,7 @@ type OTPTap struct {
 	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long it stays closed, unless an operator opens it."`
 }
 
-// What production has when nothing was said.
+// Defaults of production.
 const (
 	productionPerMinute = 60_000
 	productionNotice    = 10 * time.Second // a check every 2 s that fails three times has noticed

@@ -37,7 +37,7 @@ func (v *visit) names(list []book.Payment) (map[string]string, error) {
 	return names, nil
 }
 
-// What else a list of payments says of each, beside its own facts.
+// Further columns of a list of payments.
 const (
 	ofOneKind    = iota
 	ofOneAccount // its kind

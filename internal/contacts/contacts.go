@@ -2,7 +2,7 @@
 // campaign. Contacts come one at a time, in lists and from files; a number is in a group once, and a bad row never stops
 // the rest. How many a tenant may have is a quota.
 //
-// Whatever is long is done in transactions of 1,000 rows, so that others go between them: a list or a file is added set
+// Long changes are made in transactions of 1,000 rows, so that others go between them: a list or a file is added set
 // by set, and a deleted group is gone at once and emptied set by set.
 //
 // Files: contacts.go (the store; one contact), add.go (one, or a list), import.go (a file), groups.go, delete.go (a group

@@ -45,7 +45,7 @@ func (d *DB) Place(ctx context.Context) (p Place, err error) {
 			_, err := tx.One(sql, nil, to...)
 			return err
 		})
-		// What only speaks PostgreSQL's protocol may not have the function, and a host of databases may forbid it.
+		// An engine that only speaks PostgreSQL's protocol may not have the function, and a host of databases may forbid it.
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000") {
 			return nil

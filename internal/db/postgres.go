@@ -170,7 +170,7 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 	if err != nil || !behind || strings.Contains(url, "default_query_exec_mode") {
 		return d, err
 	}
-	// What is prepared on one of a pooler's connections is not on the next.
+	// A statement that is prepared on one of a pooler's connections is not on the next.
 	d.pool.Close()
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	d, _, err = connectPostgres(ctx, config)

@@ -68,7 +68,7 @@ type operation struct {
 	}
 	Responses members[json.RawMessage]
 
-	// What follows is not in the document.
+	// The fields below are not in the document.
 	Method, Path string      `json:"-"`
 	Example      string      `json:"-"` // of the body, indented
 	Fields       []field     `json:"-"` // of the body

@@ -20,7 +20,7 @@ type Pesewas int64
 // Cedi is one Ghana cedi.
 const Cedi Pesewas = 100
 
-// What can be wrong with a written amount. The texts fit behind a field's name.
+// Errors of a written amount. Their texts fit behind a field's name.
 var (
 	ErrFormat   = errors.New("must be an amount such as 12.50")
 	ErrDecimals = errors.New("must have at most two decimals")

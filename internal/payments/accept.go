@@ -22,7 +22,7 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepte
 	}()
 	for _, step := range []func(context.Context, *acceptance) error{p.prepare, p.beforeDebit, p.hold} {
 		if err := step(ctx, a); err != nil {
-			// What was asked before has its answer even while nothing is served.
+			// A request that came before gets its answer even while nothing is served.
 			if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
 				return book.Accepted{Payment: old, Replayed: replayed}, known
 			}

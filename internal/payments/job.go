@@ -113,7 +113,7 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 
 // call makes the submission that the row speaks of.
 func (r *run) call(ctx context.Context) jobs.Outcome {
-	// Whatever becomes of this goroutine from here on, it may have been sent.
+	// From here on the payment may have been sent, even if this goroutine ends.
 	r.t.stage = stageUnsure
 	r.t.arrived++
 	if r.probe.Of(r.rail) {

@@ -176,7 +176,7 @@ func (s standing) unheard(w report) (standing, verdict, string) {
 		s.refusal == book.RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= knownReads:
 		return s, verdictRefund, s.refusalReason
 	case s.mayRepeat && (s.refusal == book.RefusalNone || s.refusal == book.RefusalBare) &&
-		// What was accepted a moment ago may not be readable yet.
+		// A payment that was accepted a moment ago may not be readable yet.
 		(s.stage == stageUnsure || w.at.Sub(s.acceptedAt) >= s.visibleAfter):
 		return s, verdictRepeat, ""
 	case s.refusal == book.RefusalBare && settled, s.overdue(w.at):

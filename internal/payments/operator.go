@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// What operators do. Each verb takes a reason, which is kept, and functions that
+// The verbs of operators. Each takes a reason, which is kept, and functions that
 // run in the transaction that does it: the caller writes the audit log there.
 
 // Resolve ends an open payment on an operator's word: paid says that the

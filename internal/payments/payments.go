@@ -4,7 +4,7 @@
 // ledger's holds and a job in one transaction), submitted to a provider by that
 // job, and settled in the book in one more. This package decides what is asked of
 // the book and of the providers, and when; it holds no rows and no transfers.
-// What a provider answers is a value, and judge.go alone says what it may do to
+// A provider's answer is a value, and judge.go alone says what it may do to
 // the money; what cannot be proven either way holds the money until the provider
 // or an operator has spoken.
 //

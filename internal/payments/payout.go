@@ -55,7 +55,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 		return book.Payment{}, false, err
 	}
 	if t.PayoutsStopped {
-		// What was sent before is still told: a replay moves no money.
+		// A request that came before is still answered: a replay moves no money.
 		if old, again, err := p.book.Earlier(ctx, &book.Acceptance{Payment: asked(c, t, book.KindPayout)}); err != nil || again {
 			return p.replayed(old, again, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 // A provider's final word is not always its last. Every final payment is asked
 // about once more when it is a day old, and whenever a callback speaks of it.
-// What contradicts the stored word never changes it silently: money that comes
+// An answer that contradicts the stored word never changes it silently: money that comes
 // late to a collection is credited, and everything else goes through suspense to
 // an operator.
 

@@ -218,7 +218,7 @@ func (now standing) over(was standing) standing {
 func (w *Watch) known(s standing) {
 	w.installation.Store(&s.installation)
 	w.life.Store(&s.life)
-	// What was read before the look is of another time, perhaps.
+	// A state that was read before this look may be of another time.
 	w.r.state.Forget(struct{}{})
 }
 

@@ -4,7 +4,7 @@
 // events, and asks it as customers do: over the JSON interface, on handsets of the simulator, with a receiver for the
 // webhooks. What operators do (accounts, funding, sender IDs) it does with the verbs that commands call.
 //
-// What happens, and when, is drawn from a seed before anything is asked (plan.go), so that the same seed and the same
+// Events and their times are drawn from a seed before anything is asked (plan.go), so that the same seed and the same
 // last day make the same history; ids and what the machine's own clock measures differ. It knows no table.
 package sample
 

@@ -47,7 +47,7 @@ const (
 // Listed says what a caller's address must be on the allow-list for.
 type Listed string
 
-// What is asked for from listed addresses alone: payouts, which is the contract, or airtime, data and messages, too.
+// Requests that are taken from listed addresses alone: payouts, which is the contract, or airtime, data and messages, too.
 const (
 	ListedPayouts  Listed = "payouts"
 	ListedSpending Listed = "spending"
@@ -56,7 +56,7 @@ const (
 // Duplicates says what a request is answered whose reference was used before.
 type Duplicates string
 
-// What becomes of duplicates: they are refused, which is the contract, or the same
+// Answers to duplicates: they are refused, which is the contract, or the same
 // request hears for a day what became of it.
 const (
 	RefuseDuplicates Duplicates = "refuse"
@@ -69,7 +69,7 @@ const (
 	DefaultBankLimit   = 50_000 * money.Cedi
 )
 
-// What an id may hold, and its greatest length.
+// Limits of an id: its characters and its greatest length.
 const (
 	maxID     = 64
 	idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"

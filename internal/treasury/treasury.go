@@ -123,7 +123,7 @@ func (t *Treasury) adjust(ctx context.Context, tenantID string, amount money.Pes
 // AddFloat books money that was paid in at a provider (or, with a negative
 // amount, taken out there).
 //
-// What we have at a provider is the negative of the float's balance: a
+// Our money at a provider is the negative of the float's balance: a
 // collection that succeeds goes from float to wallet, so that the provider's
 // having taken 1.00 for us reads -1.00, and a payout's success brings it back to
 // zero. Money paid in therefore leaves the float, too: float -> funding.

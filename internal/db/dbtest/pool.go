@@ -52,7 +52,7 @@ const (
 	endOthers = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
 	madeWith  = `SELECT coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database WHERE datname = current_database()`
 
-	// What a test may have changed beside rows.
+	// The schema, which a test may have changed beside rows.
 	fingerprint = `SELECT md5(string_agg(line, ';' ORDER BY line)) FROM (
 SELECT concat_ws(' ', 'column', attrelid::regclass, attname, atttypid::regtype, attnotnull) AS line FROM pg_attribute
 	WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND attnum > 0

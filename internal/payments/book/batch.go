@@ -29,12 +29,12 @@ type batch struct {
 	ends     history.Ends
 	today    int64
 	spending spending
-	// What was read, or is about to be written.
+	// Rows that were read, or that are about to be written.
 	rows        map[string]*Payment
 	touched     map[string]bool
 	byReference map[referenceKey]*Payment
 	byKey       map[idempotencyKey]*Payment
-	// What is to be written.
+	// Writes of this transaction.
 	inserts   []*Payment
 	moves     []move
 	marks     []Mark

@@ -204,7 +204,7 @@ func read(a provider.Answer) (envelope, bool) {
 
 // submitted reads the answer to a request that moves money. Below HTTP 500 a
 // documented code is a clear no, and whatever else comes with 4xx a bare one.
-// What is neither a no nor an acceptance is Unknown: the request may have been
+// An answer that is neither a refusal nor an acceptance is Unknown: the request may have been
 // taken.
 func submitted(a provider.Answer, want order) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {

@@ -103,7 +103,7 @@ func (h *Adapter) Rail() provider.Rail {
 	if h.account.Prepaid != "" {
 		r.Disburser = h
 	}
-	// What is sold is asked about at the POS sales id.
+	// Status questions about sales go to the POS sales id.
 	if h.account.Commission != "" && h.account.POSSales != "" {
 		r.TopUpper, r.Bundles = h, h
 	}

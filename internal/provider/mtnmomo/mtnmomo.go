@@ -1,7 +1,7 @@
 // Package mtnmomo speaks MTN's MoMo Open API: requests to pay, transfers,
 // their status queries, name lookups, balances and callbacks.
 //
-// What matters most about it: MTN takes our ProviderReference as its own key
+// Its most important trait: MTN takes our ProviderReference as its own key
 // (X-Reference-Id) and answers a second one with a distinct 409, so the same
 // request may be posted again; MTN documents that 404 on the status query
 // means that the request was not accepted; a failed payment is HTTP 200; and a
