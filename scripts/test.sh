@@ -105,7 +105,7 @@ case " $* " in
 	}
 	cat "$checked"
 	step "what measures its own time"
-	go test -count=1 -timeout 10m -run "$timed" ./internal/app
+	go test -count=1 -timeout 10m -parallel 1 -run "$timed" ./internal/app
 	;;
 *)
 	step "tests"
