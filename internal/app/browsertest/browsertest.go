@@ -30,8 +30,8 @@ const Environment = "MAKOLA_TEST_CHROMIUM"
 //go:embed axe/axe.min.js
 var axe string
 
-// browserTime bounds one test with a browser.
-const browserTime = 120 * time.Second
+// browserTime bounds one test with a browser. The longest takes 50 s alone on two cores, and three times that beside others.
+const browserTime = 6 * time.Minute
 
 // Tab is one tab of a real browser.
 type Tab struct {
