@@ -14,6 +14,7 @@ const erasureWindow = 1_000
 
 const (
 	repackExchange = `UPDATE exchanges SET packed = $3 WHERE at = $1 AND id = $2`
+	allOfPayment   = `SELECT at, id, payment, packed FROM exchanges WHERE payment = $1`
 	exchangesAfter = `SELECT at, id, payment, packed FROM exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
 
 	// As earlier versions wrote them.
@@ -24,17 +25,15 @@ const (
 
 // EraseExchanges empties what was said to and by providers about a payment; that something was said, when and with which status stays.
 func (t *Table) EraseExchanges(tx *db.Tx, payment string) error {
-	var found []foundExchange
-	err := tx.Query(exchangesOfPayment, []any{payment}, func(r *db.Row) error {
+	err := tx.Query(allOfPayment, []any{payment}, func(r *db.Row) error {
 		k, e, err := t.scanPacked(r)
-		found = append(found, foundExchange{k, e})
+		if err == nil {
+			t.repack(tx, k, e, e.URL)
+		}
 		return err
 	})
 	if err != nil {
 		return err
-	}
-	for _, one := range found {
-		t.repack(tx, one.exchangeKey, one.Exchange, one.URL)
 	}
 	tx.Defer(eraseUnpackedOfPayment, -1, payment)
 	return nil

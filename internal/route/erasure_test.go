@@ -85,3 +85,24 @@ func TestExchangesOfEarlierVersionsAreReadErasedAndPruned(t *testing.T) {
 		}
 	})
 }
+
+// A payment that was asked about for long is erased whole, however many exchanges a list shows.
+func TestAllExchangesOfAPaymentAreErased(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		table := node(t, d, clock.NewManual(start))
+		const payment, shown = "019a0000-0000-7000-8000-000000000001", 1000
+		for i := range shown + 1 {
+			table.Record(provider.Exchange{At: start.Add(time.Duration(i) * time.Second), Payment: payment, Answer: "said"})
+		}
+		if err := table.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return table.EraseExchanges(tx, payment) }); err != nil {
+			t.Fatal(err)
+		}
+		list, err := table.LatestExchanges(t.Context(), 1)
+		if err != nil || len(list) != 1 || list[0].Answer != "" || !list[0].At.Equal(start.Add(shown*time.Second)) {
+			t.Errorf("the last one is %+v: %v", list, err)
+		}
+	})
+}
