@@ -34,7 +34,7 @@ func New(d Deps) *Payments {
 		if err := p.claims(ctx); err != nil {
 			return err
 		}
-		return again.sweep(ctx)
+		return p.rechecker.sweep(ctx)
 	})
 	return p
 }

@@ -22,14 +22,26 @@ func (b *batch) providerCosts(p Payment, s *Settlement) error {
 	if !s.Outcome.FeeKnown {
 		return nil
 	}
+	return b.addCosts(p, s,
+		cost{LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.Outcome.Fee},
+		cost{LegCommission, ledger.Float(p.Rail), ledger.Commission(p.Rail), s.Outcome.Commission})
+}
+
+// A cost is one posting of what a provider took or gave.
+type cost struct {
+	leg      string
+	from, to ledger.AccountID
+	amount   money.Pesewas
+}
+
+// addCosts posts the costs that are above zero.
+func (b *batch) addCosts(p Payment, s *Settlement, costs ...cost) error {
 	var transfers []ledger.Transfer
-	add := func(leg string, from, to ledger.AccountID, amount money.Pesewas) {
-		if amount > 0 {
-			transfers = append(transfers, transfer(p, s.Event, leg, from, to, int64(amount), s.At))
+	for _, c := range costs {
+		if c.amount > 0 {
+			transfers = append(transfers, transfer(p, s.Event, c.leg, c.from, c.to, int64(c.amount), s.At))
 		}
 	}
-	add(LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.Outcome.Fee)
-	add(LegCommission, ledger.Float(p.Rail), ledger.Commission(p.Rail), s.Outcome.Commission)
 	return b.add(p, transfers...)
 }
 
@@ -40,15 +52,9 @@ func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 	if s.Event != EventReversed {
 		return b.providerCosts(p, s)
 	}
-	var transfers []ledger.Transfer
-	add := func(leg string, from, to ledger.AccountID, amount money.Pesewas) {
-		if amount > 0 {
-			transfers = append(transfers, transfer(p, s.Event, leg, from, to, int64(amount), s.At))
-		}
-	}
-	add(LegContradictedProviderFee, ledger.Float(p.Rail), ledger.ProviderFees(p.Rail), s.Outcome.Fee)
-	add(LegContradictedCommission, ledger.Commission(p.Rail), ledger.Float(p.Rail), s.Outcome.Commission)
-	return b.add(p, transfers...)
+	return b.addCosts(p, s,
+		cost{LegContradictedProviderFee, ledger.Float(p.Rail), ledger.ProviderFees(p.Rail), s.Outcome.Fee},
+		cost{LegContradictedCommission, ledger.Commission(p.Rail), ledger.Float(p.Rail), s.Outcome.Commission})
 }
 
 // Costs reads what a provider took and gave for a payment, as it is booked.
