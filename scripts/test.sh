@@ -57,10 +57,22 @@ case " $* " in *" -short "*)
 	exec go test -p 4 -timeout 10m "$@" -skip "$slow|$timed|$languages|^TestSimulation" ./...
 esac
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# tests is go test. When something fails, the gate's last lines say what and where: the logs of the programs that were under
+# test fill pages, and whoever sees the end of a log alone must see this.
+tests() {
+	{ go test -count=1 "$@" 2>&1 || echo $? >"$scratch/code"; } | tee "$scratch/tests"
+	if [ -e "$scratch/code" ]; then
+		step "what failed"
+		grep -E -e '^ *--- FAIL' -e '^(FAIL|panic:)' -e '_test\.go:[0-9]+: ' "$scratch/tests" | grep -v -e ' was ready after ' -e ': the end of what ' | cut -c1-300 | tail -40
+		exit "$(cat "$scratch/code")"
+	fi
+}
+
 # Staticcheck computes while the next steps wait for downloads.
-checked=$(mktemp)
-trap 'rm -f "$checked"' EXIT
-go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./... >"$checked" 2>&1 &
+go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./... >"$scratch/staticcheck" 2>&1 &
 staticcheck=$!
 
 step "PostgreSQL"
@@ -79,7 +91,7 @@ echo "$MAKOLA_TEST_CHROMIUM"
 
 step "staticcheck"
 wait $staticcheck || {
-	cat "$checked" >&2
+	cat "$scratch/staticcheck" >&2
 	exit 1
 }
 
@@ -92,23 +104,23 @@ case " $* " in
 	step "tests with the race detector"
 	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
 	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).
-	go test -p 4 -count=1 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $(go list ./... | grep -v -e '/makola$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$')
+	tests -p 4 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $(go list ./... | grep -v -e '/makola$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$')
 	step "the simulations and the built program, and what else is too slow for the race detector"
 	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
 	# which do one thing after another, run beside them.
-	go test -count=1 -timeout 40m . ./docs ./internal/cli ./internal/sample >"$checked" 2>&1 &
+	go test -count=1 -timeout 40m . ./docs ./internal/cli ./internal/sample >"$scratch/commands" 2>&1 &
 	commands=$!
-	go test -count=1 -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/acts ./internal/app ./internal/messaging ./internal/payments/...
+	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/acts ./internal/app ./internal/messaging ./internal/payments/...
 	wait $commands || {
-		cat "$checked" >&2
+		cat "$scratch/commands" >&2
 		exit 1
 	}
-	cat "$checked"
+	cat "$scratch/commands"
 	step "what measures its own time"
-	go test -count=1 -timeout 10m -parallel 1 -run "$timed" ./internal/app
+	tests -timeout 10m -parallel 1 -run "$timed" ./internal/app
 	;;
 *)
 	step "tests"
-	go test -count=1 -timeout 40m "$@" ./...
+	tests -timeout 40m "$@" ./...
 	;;
 esac
