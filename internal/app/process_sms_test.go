@@ -49,8 +49,13 @@ func farAway(t testing.TB, address string, delay time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
+	over := make(chan struct{})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-over
+	})
 	go func() {
+		defer close(over)
 		for {
 			near, err := listener.Accept()
 			if err != nil {
@@ -58,6 +63,7 @@ func farAway(t testing.TB, address string, delay time.Duration) string {
 			}
 			far, err := net.Dial("tcp", address)
 			if err != nil {
+				t.Errorf("the way to %s: %v", address, err)
 				_ = near.Close()
 				continue
 			}

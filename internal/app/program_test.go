@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -83,6 +84,7 @@ type process struct {
 	log    *tail
 	exited chan struct{}
 	state  *os.ProcessState
+	ended  atomic.Bool // by the test: it has sent a signal, or waits for the end
 }
 
 // ready is what the ready file says.
@@ -147,6 +149,13 @@ func startIn(t testing.TB, name, path string, environment []string, args ...stri
 		close(p.exited)
 	}()
 	t.Cleanup(func() {
+		select {
+		case <-p.exited:
+			if !p.ended.Load() {
+				t.Errorf("%s ended by itself: %v", name, p.state)
+			}
+		default:
+		}
 		p.kill()
 		if t.Failed() {
 			t.Logf("the end of what %s printed:\n%s", name, lastLines(p.log.String(), 60))
@@ -172,6 +181,7 @@ func lastLines(text string, n int) string {
 
 // kill is SIGKILL; it returns when the process is gone.
 func (p *process) kill() {
+	p.ended.Store(true)
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	_ = p.cmd.Process.Kill()
 	<-p.exited
@@ -180,6 +190,7 @@ func (p *process) kill() {
 // signal sends a signal to a process that runs.
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
+	p.ended.Store(true)
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatalf("%s: %v", p.name, err)
 	}
@@ -188,6 +199,7 @@ func (p *process) signal(s syscall.Signal) {
 // wait waits for the process to end by itself and gives its exit code.
 func (p *process) wait() int {
 	p.t.Helper()
+	p.ended.Store(true)
 	select {
 	case <-p.exited:
 		return p.state.ExitCode()

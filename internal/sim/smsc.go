@@ -147,6 +147,9 @@ func newSMSC(s *Sim, o SMSCOptions) *smsc {
 	return c
 }
 
+// firstAcceptPause comes after an accept that failed, as for want of file descriptors; each one more doubles it.
+const firstAcceptPause = 5 * time.Millisecond
+
 // ServeSMPP takes connections of SMPP clients until the simulator or the
 // listener is closed. The account is that of SMPP.
 func (s *Sim) ServeSMPP(l net.Listener) error {
@@ -161,9 +164,10 @@ func (s *Sim) ServeSMPP(l net.Listener) error {
 		c.address = l.Addr().String()
 	}
 	c.mu.Unlock()
-	for {
+	for pause := firstAcceptPause; ; {
 		conn, err := l.Accept()
 		if err == nil {
+			pause = firstAcceptPause
 			c.start(conn)
 			continue
 		}
@@ -173,10 +177,9 @@ func (s *Sim) ServeSMPP(l net.Listener) error {
 		if closed || errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		if temporary, ok := err.(net.Error); ok && temporary.Timeout() {
-			continue
-		}
-		return err
+		s.log.Warn("the message centre accepts no connection now", "error", err)
+		time.Sleep(pause)
+		pause = min(2*pause, time.Second)
 	}
 }
 

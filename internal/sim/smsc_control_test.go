@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,6 +135,32 @@ func TestAClosedMessageCentreUnbinds(t *testing.T) {
 	if s.ServeSMPP(other) == nil {
 		t.Error("a closed simulator serves")
 	}
+}
+
+// exhausted is a listener whose process has no file descriptor for the first connections.
+type exhausted struct {
+	net.Listener
+	failures atomic.Int64
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.failures.Add(-1) >= 0 {
+		return nil, syscall.EMFILE
+	}
+	return l.Listener.Accept()
+}
+
+// TestAMessageCentreOutlivesFailedAccepts: an accept that fails does not end the message centre.
+func TestAMessageCentreOutlivesFailedAccepts(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := &exhausted{Listener: l}
+	few.failures.Store(3)
+	serve(t, s, few)
+	bound(t, s, pdu.Transceiver)
 }
 
 // BenchmarkSMSC is a submit and its answer over TCP, and its receipt, with as many under way as the

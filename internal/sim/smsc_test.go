@@ -33,6 +33,11 @@ func listen(t testing.TB, s *Sim) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serve(t, s, l)
+}
+
+func serve(t testing.TB, s *Sim, l net.Listener) {
+	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- s.ServeSMPP(l) }()
 	t.Cleanup(func() {
