@@ -6,10 +6,28 @@
 // an act makes that is shown once, the text of a key or the link of an invitation, is made when it is done and waits, sealed,
 // for its maker (secret.go). What only takes something away is light: it needs no check where no line says otherwise.
 //
-// Files: acts.go makes and does acts, secret.go keeps what they make. The kinds: wallet.go, float.go, credits.go, payment.go
-// (unknown and contradicted payments), payout.go (payouts that wait for approval), policy.go (changes of the lines that say who checks what), tenant.go (accounts, settings, addresses), key.go (API keys, the secret of
-// webhooks), sender.go, people.go, fees.go, provider.go (pauses), route.go, catalogue.go, campaign.go, transfer.go (between two wallets, and
-// what is owed), job.go (dead letters), reopen.go (closed ranges of numbers).
+// Files:
+//
+//	acts.go        an act made, checked and done, whatever its kind
+//	secret.go      what an act makes that is shown once, sealed until then
+//	wallet.go      money funded to a wallet or adjusted in it
+//	transfer.go    between two wallets, and what a wallet owes
+//	float.go       money at a provider
+//	credits.go     SMS credits sold and refunded
+//	payment.go     what an unknown or contradicted payment came to
+//	payout.go      a payout that waits for approval
+//	policy.go      the lines that say which acts and payouts are checked, and by whom
+//	tenant.go      accounts: settings, limits, payout addresses
+//	key.go         API keys and the secret of webhooks
+//	people.go      invitations, roles, persons disabled
+//	sender.go      sender IDs reviewed or brought over
+//	fees.go        what a payment costs
+//	provider.go    an operation of a provider paused or resumed
+//	route.go       which provider serves what
+//	catalogue.go   networks, services, banks and prefixes
+//	campaign.go    a campaign stopped
+//	job.go         a dead letter run again
+//	reopen.go      a range of numbers that guessing has closed, opened
 package acts
 
 import (

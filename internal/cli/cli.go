@@ -5,12 +5,35 @@
 // not. Apart from serve, migrate up and migrate copy none of them changes the schema. What an
 // operator does is written into the audit log in the same transaction.
 //
-// Files that are no noun: cli.go parses, runs and has the exit codes, model.go describes the commands for documents and help.go for people,
-// flags.go reads values, open.go opens the database, authority.go knows who gives a command, order.go asks before
-// money moves, output.go and progress.go print. The nouns: approvals.go (acts), audit.go, backup.go, campaigns.go,
-// catalogue.go, claims.go, contacts.go, credits.go, doctor*.go, fees.go, health.go, jobs.go, key.go (API keys), keys.go (master keys), ledger.go, messaging.go, migrate*.go, otp.go,
-// payouts.go, people.go, privacy.go, providers.go, recovery.go, sample.go, senders.go, serve.go, statement.go, tenant.go, wallet.go,
-// webhooks.go.
+// Files:
+//
+//	cli.go                     the command line parsed and run, and exit codes
+//	model.go                   the commands described for documents
+//	help.go                    help for people, versions, completion
+//	flags.go                   values of flags: amounts, quotas, switches
+//	open.go                    the database opened, and what a command needs of it
+//	authority.go               who gives a command, and whether they may
+//	order.go                   an order about money: checked, asked about, done
+//	output.go, progress.go     tables, JSON and CSV; how far a long command is
+//	serve.go                   the server: limits of memory, master key, log
+//	doctor.go, health.go       what is wrong with an installation (doctor_scrape.go: by its metrics); whether a server is well
+//	migrate.go                 the schema; migrate_copy.go: a move to PostgreSQL
+//	backup.go                  backups made, checked and restored
+//	recovery.go, claims.go     after a restore: the steps, and what customers claim
+//	ledger.go, statement.go    books checked; statements, and one payment explained
+//	wallet.go, credits.go      money of wallets and floats; SMS credits
+//	payouts.go                 payments found, listed and resolved
+//	fees.go, catalogue.go      prices; networks, services, banks and prefixes
+//	providers.go               providers: state, pauses, routes, exchanges
+//	webhooks.go, jobs.go       deliveries; the queue and its dead letters
+//	tenant.go, key.go          accounts; API keys
+//	people.go, approvals.go    persons and their roles; acts that wait
+//	keys.go, audit.go          master keys; the audit log
+//	privacy.go                 one person's data, shown and erased
+//	messaging.go               what commands of texts share
+//	campaigns.go, senders.go   campaigns and messages; sender IDs
+//	contacts.go, otp.go        groups and imports; closed ranges of numbers
+//	sample.go                  an installation filled with samples
 package cli
 
 import (

@@ -6,9 +6,22 @@
 // hash. A request reads the session, the person and the memberships at most once a second on each node: what was ended
 // or taken away is in force everywhere within one second.
 //
-// Files: people.go has persons and memberships, manage.go what one person does about another, links.go links that work
-// once. signin.go proves who somebody is, with password.go, totp.go and factors.go (reseal.go: under another master key), and tries.go bounds how often it may
-// be tried. sessions.go is who is signed in, tokens.go whom a command names, standing.go what a person may do now, inside a transaction.
+// Files:
+//
+//	identity.go   the service, its options, and what is pruned
+//	policy.go     which role may do what
+//	people.go     a person and their memberships, stored
+//	manage.go     what one person does about another: invite, give a role, disable, reset
+//	links.go      links that work once: to accept an invitation, to sign in
+//	signin.go     proof of who somebody is: the password, then the code
+//	password.go   passwords, hashed
+//	totp.go       codes of an authenticator
+//	factors.go    the second factor enrolled, and recovery codes
+//	reseal.go     second factors under another master key
+//	tries.go      how often a password or a code may be tried
+//	sessions.go   who is signed in, and where
+//	tokens.go     personal tokens, by which commands know a person
+//	standing.go   what a person may do at this moment, read inside the transaction that does it
 package identity
 
 import (

@@ -5,16 +5,28 @@
 // the book has the movement, misbehaves on request (see Faults) and by magic
 // number (see PlanFor), and shares no code with what it stands in for.
 //
-// The parts: book.go holds every movement and what it will come to, journal.go
-// makes the book durable, plan.go says what a number leads to (smsc_plan.go: a text), call.go carries one
-// provider request from its faults to its answer, schedule.go has movements end later, by one timer for all,
-// callbacks.go sends providers' callbacks, control.go is the /sim/v1 interface and operate.go the same for Go, faults.go
-// says what goes wrong on request, handset.go keeps inboxes and asks for consent. A provider's wire side is a set of files
-// named after it and is mounted in New: mtn.go with mtn_money.go (payments, their callbacks), mtn_users.go (credentials, tokens), mtn_consent.go
-// (who a customer is); hubtel.go with hubtel_money.go and hubtel_services.go (airtime and packages). The message centre
-// speaks SMPP 3.4 on a listener of its own (ServeSMPP): smsc.go, smsc_session.go (a connection), smsc_submit.go (a
-// message taken), smsc_text.go (its parts joined), smsc_receipt.go, smsc_count.go (segments counted), smsc_control.go (its part of
-// /sim/v1).
+// Files; a provider's are named after it and mounted in New:
+//
+//	sim.go                   the simulator, started and stopped
+//	book.go                  every movement and what it will come to
+//	journal.go               the book made durable
+//	plan.go                  what a number leads to
+//	faults.go                what goes wrong on request
+//	call.go                  one provider request, from its faults to its answer
+//	schedule.go              what happens later, by one timer for all
+//	callbacks.go             callbacks of providers
+//	handset.go               inboxes of customers, and their consent
+//	control.go, operate.go   the /sim/v1 interface, and the same for Go
+//	mtn.go                   MTN's wire: mtn_money.go (payments and callbacks), mtn_users.go (credentials, tokens), mtn_consent.go (who a customer is)
+//	hubtel.go                Hubtel's wire: hubtel_money.go (payments), hubtel_services.go (airtime and packages)
+//	smsc.go                  the message centre, which speaks SMPP 3.4 on a listener of its own (ServeSMPP)
+//	smsc_session.go          one connection of it
+//	smsc_submit.go           a message taken
+//	smsc_plan.go             what a number leads to, for a text
+//	smsc_text.go             parts of a message joined
+//	smsc_receipt.go          delivery receipts
+//	smsc_count.go            segments counted
+//	smsc_control.go          its part of /sim/v1
 package sim
 
 import (
