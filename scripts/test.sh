@@ -104,7 +104,9 @@ case " $* " in
 	step "tests with the race detector"
 	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
 	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).
-	tests -p 4 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $(go list ./... | grep -v -e '/makola$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$')
+	# The longest begin first: at the end, one alone would leave cores idle.
+	longest='./internal/app ./internal/payments ./internal/acts ./internal/messaging ./internal/db ./internal/relocation'
+	tests -p 4 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $(go list ./... | grep -v -e '/makola$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$')
 	step "the simulations and the built program, and what else is too slow for the race detector"
 	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
 	# which do one thing after another, run beside them.

@@ -9,6 +9,7 @@ import (
 
 // A part of a page follows what happens, without a click, and says when the server is gone.
 func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
+	t.Parallel()
 	b, tab := visitor(t)
 	b.signIn(b.nextLink())
 	tab.Goto("/sim")
@@ -31,6 +32,7 @@ func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
 }
 
 func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
+	t.Parallel()
 	b, tab := visitor(t)
 	b.signIn(b.nextLink())
 	b.ask("12.50", "0240000001", "handset-0000000001")
@@ -77,6 +79,7 @@ func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
 
 // A visitor's choice of colours holds over all pages, also where no script runs.
 func TestInABrowserTheThemeIsChosen(t *testing.T) {
+	t.Parallel()
 	_, tab := visitor(t)
 	tab.Goto("/ops")
 	tab.Ready()
@@ -91,6 +94,7 @@ func TestInABrowserTheThemeIsChosen(t *testing.T) {
 
 // A double click asks once, and a tab that was signed out in another one says so.
 func TestInABrowserADoubleClickAsksOnceAndATabKnowsItsSessionIsOver(t *testing.T) {
+	t.Parallel()
 	b, tab := visitor(t)
 	tab.Goto("/sim")
 	tab.Run(chromedp.DoubleClick("#collect button", chromedp.ByQuery))

@@ -216,6 +216,7 @@ func (b *browsed) good() map[string]string {
 
 // Every route with every parameter spoiled, of the path and of the form: absent, repeated, huge, of the wrong sort, no text.
 func TestBadInputToTheConsole(t *testing.T) {
+	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		again := func() { b.forget(); b.signIn(b.nextLink()) }
 		ids := b.good()
@@ -243,6 +244,7 @@ func TestBadInputToTheConsole(t *testing.T) {
 
 // A method that a route does not have is no page; neither is anything of a form that is no form.
 func TestWrongMethodsAndFormsThatAreNoneAreAnsweredWithAPage(t *testing.T) {
+	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		ids := b.good()
 		has := map[string]bool{}
@@ -313,6 +315,7 @@ func TestAFormThatIsSentAgainIsAnsweredWithAPage(t *testing.T) {
 
 // A browser without a session, with one that is over, or with that of another server, sees no page that asks for one.
 func TestABrowserWithoutASessionSeesNothing(t *testing.T) {
+	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		ids := b.good()
 		other := browse(t)
@@ -415,6 +418,7 @@ func (b *browsed) crawl(ids map[string]string, from ...string) map[string]page {
 
 // The owner of one tenant tries every id that the owner of another one sees, in every place of every route.
 func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
+	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		other := "11111111-1111-7111-8111-111111111111"
 		b.become("owner@adom.example", identity.Membership{Tenant: demoTenant, Role: identity.Owner})
@@ -505,6 +509,7 @@ var planted = map[string][]string{
 // Markup, a formula and a turned direction in every field that others can fill: they are text on every page and in
 // every file.
 func TestPlantedTextIsTextOnEveryPage(t *testing.T) {
+	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		if err := b.Quiet(t.Context()); err != nil {
 			t.Fatal(err)

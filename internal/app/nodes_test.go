@@ -29,11 +29,8 @@ func TestKilledNodeIsTakenOver(t *testing.T) {
 	clocktest.Await(t, "the load to get answers", func() bool { return l.sent.Load() >= 10*callers })
 	l.target.Store(api)
 	first.kill()
-	killed := time.Now()
 	payouts := l.end()
-	clocktest.Await(t, "the other node to end the work", func() bool { return openTransfers(t, api) == 0 })
-	t.Logf("everything was settled %v after the kill (a lease is 9 s)", time.Since(killed).Round(time.Millisecond))
-	verify(t, verification{site: where, sim: sim, api: api, inbox: in, opening: opening, payouts: payouts})
+	verify(t, verification{site: where, sim: sim, servers: []*process{second}, api: api, inbox: in, opening: opening, payouts: payouts})
 }
 
 // A paused node loses its lease and its work; when it wakes up it must do no harm and go on.
@@ -58,7 +55,7 @@ func TestPausedNodeDoesNoHarm(t *testing.T) {
 	before := l.sent.Load()
 	clocktest.Await(t, "the woken node to answer", func() bool { return l.sent.Load() >= before+3*callers })
 	payouts := append(l.end(), l2.end()...)
-	verify(t, verification{site: where, sim: sim, api: api, inbox: in, opening: opening, payouts: payouts})
+	verify(t, verification{site: where, sim: sim, servers: []*process{first, second}, api: api, inbox: in, opening: opening, payouts: payouts})
 }
 
 // adopted says whether a node has taken over jobs, by its metric.

@@ -115,7 +115,7 @@ func TestAnInstallationMovesToPostgreSQLUnderKills(t *testing.T) {
 	l.target.Store(newClient(server.ready.APIURL, key))
 	before := l.sent.Load()
 	clocktest.Await(t, "the load to go on", func() bool { return l.sent.Load() >= before+5*callers })
-	verify(t, verification{site: there, sim: sim, api: newClient(server.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()})
+	verify(t, verification{site: there, sim: sim, servers: []*process{server}, api: newClient(server.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()})
 	there.command(t, "audit", "verify")
 	if said := string(there.command(t, "audit", "list", "--action", "database.move", "-o", "csv")); strings.Count(said, "database.move") != 1 {
 		t.Errorf("the log says of the move: %s", said)

@@ -156,8 +156,8 @@ func TestKilledWhilePeopleDecideAboutPayouts(t *testing.T) {
 				l.target.Store(newClient(server.ready.APIURL, key))
 			}
 			payouts := l.end()
-			v := verification{site: where, sim: sim, api: newClient(server.ready.APIURL, key), inbox: in}
-			clocktest.Await(t, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
+			v := verification{site: where, sim: sim, servers: []*process{server}, api: newClient(server.ready.APIURL, key), inbox: in}
+			hasten(t, v.servers, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
 			want := opening
 			for _, p := range payouts {
 				var seen struct {

@@ -168,5 +168,5 @@ func stoppedBehind(t *testing.T, before proxy) {
 	grows()
 	payouts := l.end()
 	t.Logf("%d payouts over two restarts, %d failed, p99 %v", len(payouts), failed.Load(), times.p99().Round(time.Millisecond))
-	verify(t, verification{site: where, sim: sim, api: newClient("http://"+addresses[0]+"/api/v1", first.APIKey), inbox: in, opening: opening, payouts: payouts})
+	verify(t, verification{site: where, sim: sim, servers: nodes[:], api: newClient("http://"+addresses[0]+"/api/v1", first.APIKey), inbox: in, opening: opening, payouts: payouts})
 }

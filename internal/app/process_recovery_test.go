@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -175,7 +174,7 @@ func TestTheRunbookOfARestorePaysNothingTwice(t *testing.T) {
 			random := rand.New(rand.NewPCG(4, uint64(engine)))
 			random.Shuffle(len(errands), func(i, j int) { errands[i], errands[j] = errands[j], errands[i] })
 			sendAll(t, api, errands)
-			clocktest.Await(t, "every payment to be settled", func() bool {
+			hasten(t, []*process{server}, "every payment to be settled", func() bool {
 				pause(100 * time.Millisecond) // each look is a process
 				return alive(t, after) == 0
 			})

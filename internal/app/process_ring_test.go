@@ -95,7 +95,7 @@ func TestAMasterKeyIsRotatedUnderLoadAndKills(t *testing.T) {
 			t.Fatalf("the secret of %s is another one after the rotation", tenant)
 		}
 	}
-	verify(t, verification{site: where, sim: sim, api: newClient(servers[0].ready.APIURL, first.APIKey), inbox: in, opening: opening, payouts: l.end()})
+	verify(t, verification{site: where, sim: sim, servers: servers, api: newClient(servers[0].ready.APIURL, first.APIKey), inbox: in, opening: opening, payouts: l.end()})
 	var shown map[string]any
 	decode(t, where.command(t, "webhooks", "secret", first.TenantID, "-o", "json"), &shown)
 	if text, _ := json.Marshal(shown); !bytes.Contains(text, []byte(first.WebhookSecret)) {

@@ -204,7 +204,7 @@ func TestKilledUnderLoad(t *testing.T) {
 				l.target.Store(newClient(server.ready.APIURL, key))
 			}
 			payouts := l.end()
-			verify(t, verification{site: where, sim: sim, api: newClient(server.ready.APIURL, key), inbox: in, opening: opening, payouts: payouts})
+			verify(t, verification{site: where, sim: sim, servers: []*process{server}, api: newClient(server.ready.APIURL, key), inbox: in, opening: opening, payouts: payouts})
 		})
 	}
 }
@@ -227,7 +227,7 @@ func TestStoppedUnderLoad(t *testing.T) {
 	}
 	before := l.sent.Load()
 	clocktest.Await(t, "the other node to answer", func() bool { return l.sent.Load() >= before+2*callers })
-	v := verification{site: where, sim: sim, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()}
+	v := verification{site: where, sim: sim, servers: []*process{second}, api: newClient(second.ready.APIURL, key), inbox: in, opening: opening, payouts: l.end()}
 	verify(t, v)
 	// What was said of a payout is found by what the customer knows of it.
 	_, external := v.status(t, v.payouts[0])
@@ -244,6 +244,7 @@ func TestStoppedUnderLoad(t *testing.T) {
 type verification struct {
 	site    site
 	sim     *process
+	servers []*process // those that run
 	api     *client
 	inbox   *inbox
 	opening float64
@@ -257,7 +258,7 @@ func verify(t *testing.T, v verification) {
 	if len(v.payouts) < kills {
 		t.Fatalf("only %d payouts were answered", len(v.payouts))
 	}
-	clocktest.Await(t, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
+	hasten(t, v.servers, "every payout to be settled", func() bool { return openTransfers(t, v.api) == 0 })
 	want := v.opening
 	counts := map[string]int{}
 	for _, p := range v.payouts {
@@ -276,13 +277,36 @@ func verify(t *testing.T, v verification) {
 	v.site.command(t, "ledger", "check")
 }
 
+// hasten waits as Await does, while the clocks of servers and their simulator run twentyfold: a question that comes a minute
+// after the one before comes in seconds. No step is longer than an exchange with a provider may last, and no load goes on.
+func hasten(t testing.TB, servers []*process, what string, so func() bool) {
+	t.Helper()
+	const step, every = 2.0, 100 * time.Millisecond // seconds, and how often
+	last := time.Now()
+	clocktest.Await(t, what, func() bool {
+		if so() {
+			return true
+		}
+		if time.Since(last) < every {
+			return false
+		}
+		last = time.Now()
+		for _, server := range servers {
+			if a, err := newClient(server.ready.SimURL, "").call(http.MethodPost, "/clock", map[string]any{"advance_s": step}); err != nil || a.status != http.StatusOK {
+				t.Fatalf("the clock: %v %+v", err, a)
+			}
+		}
+		return false
+	})
+}
+
 // told waits for the webhook of each payout. One that was refused outright says so in its answer and has no
 // webhook, also when a kill took the answer away.
 func (v verification) told(t *testing.T, payouts []payout) {
 	t.Helper()
 	for _, p := range payouts {
 		if !p.refused && !strings.HasSuffix(p.payee, "030") {
-			clocktest.Await(t, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
+			hasten(t, v.servers, "the webhook of "+p.reference, func() bool { return len(v.inbox.statuses(p.reference)) > 0 })
 		}
 	}
 }
