@@ -20,6 +20,7 @@ type Examples struct {
 	GroupID  string
 	BankID   string
 	SimURL   string // base of the simulator's control
+	MTNURL   string // base of what stands in for MTN's sandbox
 }
 
 // public is what is read without a key.
@@ -32,7 +33,7 @@ type public struct {
 func (a *API) Exemplify(e Examples) {
 	document := openapi.For(a.PublicURL, e.SenderID, e.GroupID)
 	a.public.Store(&public{document, guides.New(guides.Values{
-		URL: a.PublicURL, Document: document, Key: e.Key, Sender: e.SenderID, Bank: e.BankID, Sim: e.SimURL,
+		URL: a.PublicURL, Document: document, Key: e.Key, Sender: e.SenderID, Bank: e.BankID, Sim: e.SimURL, MTN: e.MTNURL,
 	})})
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // greet prints what a newcomer needs on the first screen of a development server, and logs the same
@@ -52,7 +54,11 @@ func (a *App) greet(ctx context.Context) error {
 	line("Sign in", "%s        (works once, 30 minutes)", a.ready.SignInURL)
 	key := a.ready.APIKey
 	if key != "" {
-		line("Test key", "%s        (demo account %q, GHS %s, %s SMS)", key, demoName, grouped(demoMoney.String()), grouped(fmt.Sprint(demoCredits)))
+		holds, err := a.demoHolds(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		line("Test key", "%s        (demo account %q, %s)", key, demoName, holds)
 		line("Webhooks", "signed with %s", a.ready.WebhookSecret)
 	} else {
 		line("Test key", "none that can be shown; make one: %s key create --tenant %s%s", program(), a.ready.TenantID, a.storageFlags())
@@ -68,6 +74,17 @@ func (a *App) greet(ctx context.Context) error {
 `, key, a.ready.APIURL, a.ready.APIURL, fresh, a.ready.APIURL, fresh)
 	_, _ = a.opts.Out.Write([]byte(text.String())) // a closed output is no fault
 	return nil
+}
+
+// demoHolds is what the demo account has: money and credits.
+func (a *App) demoHolds(ctx context.Context) (string, error) {
+	demo := tenant.Tenant{ID: demoTenant, Mode: tenant.Test}
+	wallet, err := a.ledger.Balance(ctx, demo.Wallet())
+	if err != nil {
+		return "", err
+	}
+	credits, err := a.ledger.Balance(ctx, demo.SMSCredits())
+	return fmt.Sprintf("GHS %s, %s SMS", grouped(money.Pesewas(wallet).String()), grouped(fmt.Sprint(credits))), err
 }
 
 // mtnSandbox says, in lines, what a client of MTN's needs to take the simulator at base for MTN's sandbox.

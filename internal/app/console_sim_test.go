@@ -127,6 +127,22 @@ func TestAForgedWebhookIsNotCalledValid(t *testing.T) {
 	}
 }
 
+// A webhook is shown to the account that signed it, whatever name its address has.
+func TestAWebhookUnderAFreeNameIsShownToItsSigner(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.ready.SignInURL)
+	if p := b.do(http.MethodPost, "/sim/hooks/shop", url.Values{"signed": {"by nobody"}}); p.StatusCode != http.StatusOK || !strings.Contains(p.text, "shown nowhere") {
+		t.Errorf("%d %s", p.StatusCode, p.text)
+	}
+	b.call("payment-api/momopay", `{"amount":"2.00","network":"MTN","phone_number":"0240000001","transaction_id":"free-name-0001","callback_url":"`+b.base+`/sim/hooks/shop"}`)
+	b.until("/sim", "Signature valid")
+	p := b.want(http.StatusOK, "/sim", "signed by Adom Stores", "free-name-0001")
+	if strings.Contains(p.text, "by nobody") {
+		t.Errorf("a webhook that no account has signed is shown: %s", p.text)
+	}
+}
+
 func TestFaultsAndTheClockAreSwitchesOfThePage(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

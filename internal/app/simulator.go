@@ -46,6 +46,14 @@ type simulator struct {
 	local   *sim.Sim     // nil when it is another process
 }
 
+// mtnURL is where clients of MTN's sandbox find what stands in for it; empty where there is no simulator.
+func (a *App) mtnURL() string {
+	if a.sim == nil {
+		return ""
+	}
+	return a.sim.url + "/mtn"
+}
+
 // startSimulator starts one in development, or uses the one that the configuration names. Production
 // has none unless it is named: then only test tenants are served.
 func (a *App) startSimulator(context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -30,13 +31,13 @@ func TestThePageExplainsEveryFault(t *testing.T) {
 // A reader of the page, or of the first screen, can point a client of MTN's sandbox at the simulator.
 func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../guides/pages/testing.md")
+	page, err := guides.New(guides.Values{MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")
 	if err != nil {
 		t.Fatal(err)
 	}
-	screen := strings.Join(mtnSandbox("http://127.0.0.1:8090"), "\n")
-	for where, text := range map[string]string{"the page": string(page), "the screen": screen} {
-		if !strings.Contains(text, "http://127.0.0.1:8090/mtn") {
+	screen := strings.Join(mtnSandbox("http://127.0.0.1:8191"), "\n")
+	for where, text := range map[string]string{"the page": string(page.Text), "the screen": screen} {
+		if !strings.Contains(text, "http://127.0.0.1:8191/mtn") {
 			t.Errorf("%s does not name the base URL", where)
 		}
 		for _, c := range sim.MTNCredentials() {

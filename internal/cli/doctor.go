@@ -248,7 +248,7 @@ func (d *doctor) schema(ctx context.Context, opened *db.DB) bool {
 		}
 	}
 	if pending > 0 {
-		d.fail("schema", fmt.Sprintf("%d migrations of this program are missing; it has %d", pending, newest), "make a backup, then run makola migrate up")
+		d.fail("schema", fmt.Sprintf("the database lacks %d of the %d migrations of this program", pending, newest), "make a backup, then run makola migrate up")
 		return false
 	}
 	d.ok("schema", "%d, as this program has", newest)

@@ -113,7 +113,7 @@ func TestADoctorFindsADatabaseThatIsNotThereOrBehind(t *testing.T) {
 	d.says(t, "database", stateFail, "cannot be opened")
 	d.Database = dbtest.EmptyURL(t)
 	d.stored(t.Context())
-	d.says(t, "schema", stateFail, "missing")
+	d.says(t, "schema", stateFail, "lacks")
 }
 
 func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// hooks is the receiver of webhooks of a development server, in memory: the last ones under each name.
+// hooks is the receiver of webhooks of a development server, in memory: the last ones of each account.
 type hooks struct {
-	mu     sync.Mutex
-	byName map[string][]hook
-	names  []string // the oldest first
+	mu        sync.Mutex
+	byAccount map[string][]hook // ids of test accounts
+	accounts  []string          // the oldest first
 }
 
 // hook is a webhook that arrived.
@@ -31,42 +31,42 @@ type hook struct {
 }
 
 const (
-	hooksKept = 20
-	hookNames = 50
-	hookBytes = 64 << 10
+	hooksKept    = 20
+	hookAccounts = 50
+	hookBytes    = 64 << 10
+	hookSigners  = 100 // test accounts whose secrets are tried on a webhook under a free name
 )
 
-// put keeps a webhook, and drops the oldest of its name and the oldest name.
-func (h *hooks) put(name string, arrived hook) {
+// put keeps a webhook, and drops the oldest of its account and the oldest account.
+func (h *hooks) put(account string, arrived hook) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.byName == nil {
-		h.byName = map[string][]hook{}
+	if h.byAccount == nil {
+		h.byAccount = map[string][]hook{}
 	}
-	if _, known := h.byName[name]; !known {
-		if len(h.names) >= hookNames {
-			delete(h.byName, h.names[0])
-			h.names = h.names[1:]
+	if _, known := h.byAccount[account]; !known {
+		if len(h.accounts) >= hookAccounts {
+			delete(h.byAccount, h.accounts[0])
+			h.accounts = h.accounts[1:]
 		}
-		h.names = append(h.names, name)
+		h.accounts = append(h.accounts, account)
 	}
-	list := append(h.byName[name], arrived)
-	h.byName[name] = list[max(0, len(list)-hooksKept):]
+	list := append(h.byAccount[account], arrived)
+	h.byAccount[account] = list[max(0, len(list)-hooksKept):]
 }
 
-// latest gives the webhooks of a name, the last one first.
-func (h *hooks) latest(name string) []hook {
+// latest gives the webhooks of an account, the last one first.
+func (h *hooks) latest(account string) []hook {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := slices.Clone(h.byName[name])
+	list := slices.Clone(h.byAccount[account])
 	slices.Reverse(list)
 	return list
 }
 
-// receiveHook takes a webhook as a customer's server would: it checks the signature and answers 2xx. The name is the id of
-// the tenant whose secret signs.
+// receiveHook takes a webhook as a customer's server would: it checks the signature and answers 2xx. A name that is the id of a
+// test account shows the webhook to that account, whoever signed it; under any other name it is shown to the account that signed it.
 func receiveHook(v *visit) (answer, error) {
-	name := v.r.PathValue("name")
 	body, err := io.ReadAll(v.r.Body)
 	if err != nil {
 		return answer{}, err
@@ -75,34 +75,59 @@ func receiveHook(v *visit) (answer, error) {
 	for _, header := range []string{"webhook-id", "webhook-timestamp", "webhook-signature", "content-type"} {
 		h.Headers = append(h.Headers, header+": "+v.r.Header.Get(header))
 	}
-	h.Signature, h.Valid = v.checkSignature(name, body)
-	v.console.hooks.put(name, h)
+	of, named, err := v.receiver(v.r.PathValue("name"), body)
+	says := "received\n"
+	switch {
+	case err != nil:
+		return answer{}, err
+	case of.ID == "":
+		says = "received, and shown nowhere: no test account has this id or has signed this\n"
+	case named && !v.signed(of, body):
+		h.Signature = "the signature is not one of " + of.Name
+		v.console.hooks.put(of.ID, h)
+	default:
+		h.Signature, h.Valid = "signed by "+of.Name, true
+		v.console.hooks.put(of.ID, h)
+	}
 	return answer{raw: func(w http.ResponseWriter, status int) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, "received\n") // the sender looks at the status
+		_, _ = io.WriteString(w, says) // the sender looks at the status
 	}}, nil
 }
 
-// checkSignature holds a webhook against the secrets of a test tenant.
-func (v *visit) checkSignature(name string, body []byte) (says string, valid bool) {
-	t, err := v.console.Tenants.Get(v.ctx, name)
-	if err != nil || t.Mode != tenant.Test {
-		return "not checked: this address does not end in the id of a test account", false
+// receiver is the test account that a webhook is shown to, and whether its name says so; the zero account is none.
+func (v *visit) receiver(name string, body []byte) (of tenant.Tenant, named bool, err error) {
+	if t, err := v.console.Tenants.Get(v.ctx, name); err == nil && t.Mode == tenant.Test {
+		return t, true, nil
 	}
+	all, err := v.console.Tenants.List(v.ctx, "", hookSigners)
+	if err != nil {
+		return tenant.Tenant{}, false, err
+	}
+	for _, t := range all {
+		if t.Mode == tenant.Test && v.signed(t, body) {
+			return t, false, nil
+		}
+	}
+	return tenant.Tenant{}, false, nil
+}
+
+// signed reports whether a test account's secret signed the webhook; one whose secret cannot be read did not.
+func (v *visit) signed(t tenant.Tenant, body []byte) bool {
 	secret, err := v.console.Webhooks.Secret(v.ctx, t.ID)
 	if err != nil {
-		return "not checked: the secret could not be read", false
+		return false
 	}
 	for _, s := range []string{secret.Current, secret.Former} {
 		if s == "" {
 			continue
 		}
 		if w, err := standardwebhooks.NewWebhook(s); err == nil && w.Verify(body, v.r.Header) == nil {
-			return "signed by " + t.Name, true
+			return true
 		}
 	}
-	return "the signature is not one of " + t.Name, false
+	return false
 }
 
 // indented lays a JSON body out; anything else stays as it is.

@@ -52,6 +52,7 @@ type Values struct {
 	Sender   string // id of an approved sender ID
 	Bank     string // id of a bank
 	Sim      string // base of the simulator's control; empty where there is none
+	MTN      string // base of what stands in for MTN's sandbox; empty where there is none
 }
 
 // Page is the answer to one path.
@@ -218,7 +219,7 @@ func (v Values) fill(text string) string {
 	}
 	return strings.NewReplacer(
 		"@url@", v.URL, "@api@", v.URL+"/api/v1", "@docs@", v.URL+Prefix, "@key@", or(v.Key, "mk_test_..."),
-		"@sender@", or(v.Sender, "ID_OF_A_SENDER_ID"), "@bank@", or(v.Bank, "ID_OF_A_BANK"), "@sim@", or(v.Sim, v.URL+"/sim/v1"),
+		"@sender@", or(v.Sender, "ID_OF_A_SENDER_ID"), "@bank@", or(v.Bank, "ID_OF_A_BANK"), "@sim@", or(v.Sim, v.URL+"/sim/v1"), "@mtn@", or(v.MTN, "http://127.0.0.1:8090/mtn"),
 		"@codes@", codeTable(), "@reasons@", reasonTable(),
 	).Replace(text)
 }
