@@ -185,7 +185,7 @@ func (a *Acts) Approve(ctx context.Context, by approval.By, id, digest string) (
 		return act, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
 	}
 	act.Digest = digest
-	last := len(act.Checks)+1 >= act.Needs
+	last := act.Approvals()+1 >= act.Needs
 	for range 2 { // somebody else may check at the same moment
 		if !last {
 			if err = a.Approval.Approve(ctx, by, k.rule, act); !errors.Is(err, approval.ErrLast) {
@@ -205,9 +205,16 @@ func (a *Acts) Approve(ctx context.Context, by approval.By, id, digest string) (
 func (a *Acts) Get(ctx context.Context, place, id string) (approval.Act, error) {
 	act, err := a.Approval.Get(ctx, id)
 	if err == nil && act.Place != place {
-		return approval.Act{}, problem.New(problem.NotFound, "act_not_found", "There is no such act")
+		err = problem.New(problem.NotFound, "act_not_found", "There is no such act")
 	}
-	return act, err
+	if err != nil {
+		return approval.Act{}, err
+	}
+	k, known := kinds()[act.Kind]
+	if !known {
+		return act, nil
+	}
+	return a.Approval.Counted(ctx, k.rule, act)
 }
 
 // after reads an act anew.

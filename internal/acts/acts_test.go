@@ -362,6 +362,53 @@ func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
 	})
 }
 
+// An approval counts while who gave it may check: where two are needed, one of somebody who was disabled, reset or lost the
+// role since needs another person beside the second.
+func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
+	for name, fall := range map[string]func(f *fixture, tx *db.Tx) error{
+		"disabled": func(f *fixture, tx *db.Tx) error { _, err := f.people.Disable(tx, "kofi@example.com"); return err },
+		"reset": func(f *fixture, tx *db.Tx) error {
+			_, err := f.people.Reset(tx, identity.NewInvitation(), "kofi@example.com")
+			return err
+		},
+		"another role": func(f *fixture, tx *db.Tx) error {
+			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support})
+			return err
+		},
+		"the role again": func(f *fixture, tx *db.Tx) error {
+			if _, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support}); err != nil {
+				return err
+			}
+			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Approver})
+			return err
+		},
+	} {
+		each(t, func(f *fixture) {
+			third := f.join("abena@example.com", identity.Approver)
+			f.clock.Advance(time.Second)
+			f.line(approval.Line{Kind: KindFund, Checkers: 2})
+			act := f.fund()
+			if after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || after.State != approval.Waiting {
+				f.t.Fatalf("%s: %+v, %v", name, after, err)
+			}
+			f.clock.Advance(time.Second)
+			f.tx(func(tx *db.Tx) error { return fall(f, tx) })
+			if after, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest); err != nil || after.State != approval.Waiting {
+				f.t.Errorf("%s: by the second it is %s, %v", name, after.State, err)
+			}
+			f.has(0)
+			shown, err := f.Get(f.t.Context(), identity.Installation, act.ID)
+			if err != nil || shown.Approvals() != 1 || len(shown.Checks) != 2 || !shown.Checks[0].Lapsed || shown.Checks[1].Lapsed {
+				f.t.Errorf("%s: %+v, %v", name, shown.Checks, err)
+			}
+			if after, err := f.Approve(f.t.Context(), third, act.ID, act.Digest); err != nil || after.State != approval.Done {
+				f.t.Errorf("%s: by the third it is %s, %v", name, after.State, err)
+			}
+			f.has(1)
+		})
+	}
+}
+
 // A maker who lost the right since does not have it done either.
 func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
 	each(t, func(f *fixture) {

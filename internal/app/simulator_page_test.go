@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/openapi"
 )
 
 // A reader of the page can make the simulator misbehave in every way that it knows.
@@ -31,7 +32,7 @@ func TestThePageExplainsEveryFault(t *testing.T) {
 // A reader of the page, or of the first screen, can point a client of MTN's sandbox at the simulator.
 func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
 	t.Parallel()
-	page, err := guides.New(guides.Values{MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")
+	page, err := guides.New(guides.Values{Document: openapi.For("", "", ""), MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,6 +78,19 @@ type Act struct {
 type Check struct {
 	Person, Name string
 	At           time.Time
+	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the act was made.
+	// Counted fills it in, while the act waits.
+	Lapsed bool
+}
+
+// Approvals is how many of an act's checks count.
+func (a Act) Approvals() (n int) {
+	for _, c := range a.Checks {
+		if !c.Lapsed {
+			n++
+		}
+	}
+	return n
 }
 
 // Rule says who may make and who may check acts of a kind.

@@ -3,10 +3,12 @@ package approval
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -43,22 +45,32 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Act) (Act, error) {
 	return a, nil
 }
 
-// mayCheck refuses a person who is not another one than the maker and than those who checked before, with the right to check
-// since before the act was made.
-func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
-	checker, err := s.people.Standing(tx, by.Visitor.Person.ID, a.Place)
-	if err != nil {
-		return err
+// standings are the people whose standing decides about an act, by id. They stay as they are until tx ends, and are locked in the
+// order of their ids.
+type standings map[string]identity.Standing
+
+func (s *Store) lockPeople(tx *db.Tx, by By, a Act) (standings, error) {
+	ids := []string{by.Visitor.Person.ID}
+	if a.Key == "" {
+		ids = append(ids, a.Maker)
 	}
-	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
-		return err
+	for _, c := range a.Checks {
+		ids = append(ids, c.Person)
 	}
-	if by.Visitor.ByToken() {
-		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
+	slices.Sort(ids)
+	all := standings{}
+	for _, id := range slices.Compact(ids) {
+		who, err := s.people.Standing(tx, id, a.Place)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = who
 	}
-	if by.Visitor.Person.ID == a.Maker || a.Member != "" && strings.EqualFold(a.Member, by.Visitor.Person.Email) {
-		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
-	}
+	return all, nil
+}
+
+// stands refuses a checker who has not had the right to check since before the act was made.
+func (s *Store) stands(checker identity.Standing, rule Rule, a Act) error {
 	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
 		return err
 	}
@@ -68,8 +80,54 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
 	if !checker.ResetAt.Before(a.MadeAt) {
 		return problem.New(problem.Forbidden, "reset_since", "Your account was reset since this act was made. Somebody else must check it.")
 	}
+	return nil
+}
+
+// lapse marks the checks that count no longer.
+func (s *Store) lapse(people standings, rule Rule, a *Act) {
+	a.Checks = slices.Clone(a.Checks)
+	for i, c := range a.Checks {
+		a.Checks[i].Lapsed = s.stands(people[c.Person], rule, *a) != nil
+	}
+}
+
+// Counted tells of an act that waits which of its checks count at this moment.
+func (s *Store) Counted(ctx context.Context, rule Rule, a Act) (Act, error) {
+	if a.State != Waiting || len(a.Checks) == 0 {
+		return a, nil
+	}
+	people := standings{}
+	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		for _, c := range a.Checks {
+			if people[c.Person], err = s.people.StandingNow(tx, c.Person, a.Place); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.lapse(people, rule, &a)
+	}
+	return a, err
+}
+
+// mayCheck refuses a person who is not another one than the maker and than those who checked before, with the right to check
+// since before the act was made.
+func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Act) error {
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+		return err
+	}
+	if by.Visitor.ByToken() {
+		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
+	}
+	if by.Visitor.Person.ID == a.Maker || a.Member != "" && strings.EqualFold(a.Member, by.Visitor.Person.Email) {
+		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
+	}
+	if err := s.stands(people[by.Visitor.Person.ID], rule, a); err != nil {
+		return err
+	}
 	for _, c := range a.Checks {
-		if c.Person == checker.Person.ID {
+		if c.Person == by.Visitor.Person.ID {
 			return problem.New(problem.Duplicate, "checked_before", "You have approved this act already")
 		}
 	}
@@ -79,14 +137,14 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, a Act) error {
 // Approve takes an approval that is not the last one; ErrLast where it is.
 func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Act) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.waiting(tx, by, seen)
+		a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 		if err != nil {
 			return err
 		}
-		if err := s.mayCheck(tx, by, rule, a); err != nil {
+		if err := s.mayCheck(tx, by, rule, people, a); err != nil {
 			return err
 		}
-		if len(a.Checks)+1 >= a.Needs {
+		if a.Approvals()+1 >= a.Needs {
 			return ErrLast
 		}
 		s.check(tx, by, a)
@@ -94,14 +152,27 @@ func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Act) error {
 	})
 }
 
+// waitingWithPeople is waiting, with those who decide about the act and which of its checks count.
+func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Act) (Act, standings, error) {
+	a, err := s.waiting(tx, by, seen)
+	if err != nil {
+		return a, nil, err
+	}
+	people, err := s.lockPeople(tx, by, a)
+	if err == nil {
+		s.lapse(people, rule, &a)
+	}
+	return a, people, err
+}
+
 func (s *Store) check(tx *db.Tx, by By, a Act) {
 	p := by.Visitor.Person
 	tx.Defer(insertCheck, 1, a.ID, p.ID, p.Email, s.clock.Now())
 }
 
-// mayDo refuses a person who cannot do an act: its maker where it needs no check, else one of its checkers while its maker may
-// still make it. What a key asked for is looked at where the key is known.
-func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
+// mayDo refuses a person who cannot do an act: its maker where it needs no check, else the last of its checkers while its maker
+// may still make it; ErrMore where it needs more of them. What a key asked for is looked at where the key is known.
+func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Act) error {
 	if a.Needs == 0 {
 		if by.Visitor.Person.ID != a.Maker {
 			return problem.New(problem.Forbidden, "not_your_act", "Only its maker can do an act that needs no check")
@@ -109,31 +180,30 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, a Act) error {
 		return s.mayMake(tx, by, rule)
 	}
 	if a.Key == "" {
-		maker, err := s.people.Standing(tx, a.Maker, a.Place)
-		if err != nil {
-			return err
-		}
-		if err := s.allowed(maker, a.Place, rule.Make); err != nil {
+		if err := s.allowed(people[a.Maker], a.Place, rule.Make); err != nil {
 			return err
 		}
 	}
-	return s.mayCheck(tx, by, rule, a)
+	if err := s.mayCheck(tx, by, rule, people, a); err != nil {
+		return err
+	}
+	if a.Approvals()+1 < a.Needs {
+		return ErrMore
+	}
+	return nil
 }
 
 // Finish makes an act done in tx, which does it: by the last of its checkers, or by its maker where it needs none. ErrMore
 // where it needs more.
 func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Act, changes []audit.Change) error {
-	a, err := s.waiting(tx, by, seen)
+	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 	if err != nil {
 		return err
 	}
-	if err := s.mayDo(tx, by, rule, a); err != nil {
+	if err := s.mayDo(tx, by, rule, people, a); err != nil {
 		return err
 	}
 	if a.Needs > 0 {
-		if len(a.Checks)+1 < a.Needs {
-			return ErrMore
-		}
 		s.check(tx, by, a)
 	}
 	tx.Defer(endAct, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
@@ -152,11 +222,11 @@ func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Act, why string) error 
 	if strings.TrimSpace(why) == "" || len(why) > 500 {
 		return problem.Field("note", "is required, with at most 500 characters")
 	}
-	a, err := s.waiting(tx, by, seen)
+	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 	if err != nil {
 		return err
 	}
-	if err := s.mayCheck(tx, by, rule, a); err != nil {
+	if err := s.mayCheck(tx, by, rule, people, a); err != nil {
 		return err
 	}
 	return s.end(tx, by, a, Rejected, why)
@@ -180,11 +250,11 @@ func (s *Store) Withdraw(tx *db.Tx, by By, seen Act) error {
 // Fail ends an act in tx that was refused by what it is about, when somebody who may do it tried. One that has ended
 // meanwhile stays what it is.
 func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Act, why string) error {
-	a, err := s.waiting(tx, by, seen)
+	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 	if err != nil {
 		return err
 	}
-	if err := s.mayDo(tx, by, rule, a); err != nil {
+	if err := s.mayDo(tx, by, rule, people, a); err != nil {
 		return err
 	}
 	return s.end(tx, by, a, Failed, why)

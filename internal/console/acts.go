@@ -248,9 +248,13 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	}
 	reject.Fields[0].Value = a.Digest
 	facts := []page.Fact{{Name: "State", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Made by", Value: page.Text(a.MakerName)}, {Name: "From", Value: page.Text(a.Origin)},
-		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(len(a.Checks)) + " of " + strconv.Itoa(a.Needs))}}
+		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
 	for _, c := range a.Checks {
-		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Text(c.Name + ", " + page.When(c.At))})
+		by := c.Name + ", " + page.When(c.At)
+		if c.Lapsed {
+			by += " (counts no longer: this person may not check it now)"
+		}
+		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Text(by)})
 	}
 	if a.State == approval.Waiting {
 		facts = append(facts, page.Fact{Name: "Waits until", Value: page.Time(a.ExpiresAt)})

@@ -22,21 +22,32 @@ func (s Standing) Can(at Site, p Permission) bool {
 }
 
 const (
-	lockStanding = `SELECT id, email, name, created_at, disabled_at, reset_at FROM people WHERE id = $1 FOR UPDATE`
-	lockRole     = `SELECT role, changed_at FROM memberships WHERE person = $1 AND tenant = $2 FOR UPDATE`
-	selectFactor = `SELECT person FROM factors WHERE person = $1 AND sealed <> ''`
+	selectStanding = `SELECT id, email, name, created_at, disabled_at, reset_at FROM people WHERE id = $1`
+	lockStanding   = selectStanding + ` FOR UPDATE`
+	selectRoleAt   = `SELECT role, changed_at FROM memberships WHERE person = $1 AND tenant = $2`
+	lockRole       = selectRoleAt + ` FOR UPDATE`
+	selectFactor   = `SELECT person FROM factors WHERE person = $1 AND sealed <> ''`
 )
 
 // Standing reads what a person is at a tenant or at the Installation, and keeps it as it is until tx ends.
-func (i *Identity) Standing(tx *db.Tx, person, tenant string) (s Standing, err error) {
-	found, err := tx.One(lockStanding, []any{person}, &s.Person.ID, &s.Person.Email, &s.Person.Name, &s.Person.CreatedAt, &s.Person.DisabledAt, &s.ResetAt)
+func (i *Identity) Standing(tx *db.Tx, person, tenant string) (Standing, error) {
+	return standing(tx, lockStanding, lockRole, person, tenant)
+}
+
+// StandingNow is Standing at this moment, for people to read: it locks nothing.
+func (i *Identity) StandingNow(tx *db.Tx, person, tenant string) (Standing, error) {
+	return standing(tx, selectStanding, selectRoleAt, person, tenant)
+}
+
+func standing(tx *db.Tx, ofPerson, ofRole, person, tenant string) (s Standing, err error) {
+	found, err := tx.One(ofPerson, []any{person}, &s.Person.ID, &s.Person.Email, &s.Person.Name, &s.Person.CreatedAt, &s.Person.DisabledAt, &s.ResetAt)
 	if err == nil && !found {
 		err = problem.New(problem.NotFound, "person_not_found", "There is no such person")
 	}
 	if err != nil {
 		return s, err
 	}
-	if _, err = tx.One(lockRole, []any{person, tenant}, &s.Role, &s.RoleAt); err != nil {
+	if _, err = tx.One(ofRole, []any{person, tenant}, &s.Role, &s.RoleAt); err != nil {
 		return s, err
 	}
 	var id string
