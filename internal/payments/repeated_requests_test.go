@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -85,6 +86,67 @@ func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
 		_, replayed, err := n.Payout(t.Context(), h.caller(), r)
 		if wantKind(t, err, problem.Refused); !replayed {
 			t.Error("the refusal was not marked as replayed")
+		}
+		n.books()
+	})
+}
+
+// A request that was answered by its reference keeps its Idempotency-Key: another request under it is refused, and the same one
+// is answered again, whichever product it is.
+func TestAKeyOfARepeatedReferenceTakesNoOtherRequest(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		n := h.node("a")
+		n.setDuplicates(tenant.RepeatDuplicates)
+		keyed := func(key string) idempotency.Caller {
+			return idempotency.Caller{Tenant: h.tenant.ID, IdempotencyKey: key, BodyHash: "hash"}
+		}
+		payout, refused, collection := h.payout(), h.payout(), h.collect()
+		for name, ask := range map[string]func(c idempotency.Caller, other bool) (replayed bool, err error){
+			"payout": func(c idempotency.Caller, other bool) (replayed bool, err error) {
+				r := payout
+				if other {
+					r = h.payout()
+				}
+				h.first.script(always(pending), always(pending))
+				_, replayed, err = n.Payout(t.Context(), c, r)
+				return replayed, err
+			},
+			"refused payout": func(c idempotency.Caller, other bool) (replayed bool, err error) {
+				r := refused
+				if other {
+					r = h.payout()
+				}
+				h.first.script(always(rejected), always(notFound))
+				if _, replayed, err = n.Payout(t.Context(), c, r); problem.Is(err, problem.Refused) {
+					err = nil
+				}
+				return replayed, err
+			},
+			"collection": func(c idempotency.Caller, other bool) (replayed bool, err error) {
+				r := collection
+				if other {
+					r = h.collect()
+				}
+				h.first.script(always(pending), always(pending))
+				_, replayed, err = n.Collect(t.Context(), c, r)
+				return replayed, err
+			},
+		} {
+			key := keyed("key of a " + name)
+			if replayed, err := ask(h.caller(), false); err != nil || replayed {
+				t.Fatalf("%s: replayed %v, %v", name, replayed, err)
+			}
+			for range 2 {
+				if replayed, err := ask(key, false); err != nil || !replayed {
+					t.Errorf("%s: the same with a key is replayed %v, %v", name, replayed, err)
+				}
+			}
+			mismatch := key
+			mismatch.BodyHash = "another"
+			if _, err := ask(mismatch, true); err == nil || problem.From(err).Code != "idempotency_key_mismatch" {
+				t.Errorf("%s: another request under its key: %v", name, err)
+			}
 		}
 		n.books()
 	})

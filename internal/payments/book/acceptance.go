@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/makola/makola/internal/money"
@@ -13,6 +14,9 @@ import (
 // Payment), InProgress. None of them leaves a row.
 func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
 	r, err := bk.lanes.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
+	if r.Replayed {
+		err = cmp.Or(bk.remember(ctx, r.Payment, a.Payment), err)
+	}
 	return Accepted{Payment: r.Payment, Replayed: r.Replayed}, err
 }
 

@@ -3,6 +3,7 @@ package book
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -77,6 +78,9 @@ func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replay
 		return r.Payment, r.Replayed, err
 	case byReference != nil:
 		r, err := bk.again(a, *byReference, topUp)
+		if r.Replayed {
+			err = cmp.Or(bk.remember(ctx, r.Payment, pay), err)
+		}
 		return r.Payment, r.Replayed, err
 	}
 	return Payment{}, false, nil
@@ -101,9 +105,25 @@ func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error
 		e.RetryAfter = time.Second
 		return Result{}, e
 	case !old.Status.Open() && old.Status != StatusSuccess:
-		return Result{Replayed: true}, Refused(old)
+		return Result{Payment: old, Replayed: true}, Refused(old)
 	}
 	return Result{Payment: old, Replayed: true}, nil
+}
+
+// remember has old keep the Idempotency-Key of a request that was answered by its Reference, so that the key takes no other
+// request. A row has one key: one that has another keeps it.
+func (bk *Book) remember(ctx context.Context, old, asked Payment) error {
+	if asked.IdempotencyKey == "" || old.IdempotencyKey != "" {
+		return nil
+	}
+	err := bk.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(keyKeep, old.ID, asked.IdempotencyKey, asked.IdempotencyHash)
+		return err
+	})
+	if errors.Is(err, db.ErrUnique) { // a payment of more than a day ago has it yet
+		return nil
+	}
+	return err
 }
 
 // like says whether the request is the one that made old.

@@ -47,6 +47,8 @@ ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.referen
 	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
 SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
 
+	keyKeep = `UPDATE payments SET idempotency_key = $2, idempotency_hash = $3 WHERE id = $1 AND idempotency_key IS NULL`
+
 	// A key that is older than a day may be used again, so its row gives it up. COALESCE keeps PostgreSQL from the
 	// index on the key.
 	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
