@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -85,7 +84,7 @@ func (b *badRow) Error() string { return b.why }
 
 // contactReader reads rows and knows what the columns are.
 type contactReader struct {
-	csv     *csv.Reader
+	records *recordReader
 	columns map[string]int // by the keys of headings
 	first   []string       // the first row, when it was no heading
 }
@@ -96,23 +95,25 @@ func newContactReader(file io.Reader) (*contactReader, error) {
 		_, _ = buffered.Discard(3) // what spreadsheets begin with
 	}
 	start, _ := buffered.Peek(4096)
-	if line, _, found := bytes.Cut(start, []byte("\n")); found {
-		start = line
+	if end := bytes.IndexAny(start, "\r\n"); end >= 0 {
+		start = start[:end]
 	}
-	r := &contactReader{csv: csv.NewReader(buffered)}
-	r.csv.FieldsPerRecord = -1
-	r.csv.TrimLeadingSpace = true
+	r := &contactReader{records: &recordReader{file: buffered, comma: ','}}
+	r.records.alone = r.hasNumber
 	for _, separator := range []rune{';', '\t'} {
 		if bytes.ContainsRune(start, separator) && !bytes.ContainsRune(start, ',') {
-			r.csv.Comma = separator
+			r.records.comma = separator
 		}
 	}
-	row, err := r.csv.Read()
-	if errors.Is(err, io.EOF) {
+	row, _, err := r.records.read()
+	var bad *badRow
+	switch {
+	case errors.Is(err, io.EOF):
 		return nil, problem.Field("file", "has no rows")
-	}
-	if err != nil {
-		return nil, problem.Field("file", "cannot be read as CSV: "+err.Error())
+	case errors.As(err, &bad):
+		return nil, problem.Field("file", fmt.Sprintf("begins with a line that %s", bad.why))
+	case err != nil:
+		return nil, err
 	}
 	r.columns = headingOf(row)
 	if _, there := r.columns["phone"]; there {
@@ -124,6 +125,17 @@ func newContactReader(file io.Reader) (*contactReader, error) {
 	r.columns = map[string]int{"phone": 0, "first": 1, "last": 2, "e-mail": 3}
 	r.first = row
 	return r, nil
+}
+
+// hasNumber says whether a phone number stands where one belongs.
+func (r *contactReader) hasNumber(cells []string) bool {
+	if i, known := r.columns["phone"]; known {
+		cells = cells[min(i, len(cells)):min(i+1, len(cells))]
+	}
+	return slices.ContainsFunc(cells, func(cell string) bool {
+		_, err := msisdn.Parse(strings.Trim(cell, `" `))
+		return err == nil
+	})
 }
 
 // set reads at most atOnce contacts with the lines of each, and counts every row in done, bad ones included. more says
@@ -167,15 +179,9 @@ func (r *contactReader) next() (NewContact, int, error) {
 	row, line := r.first, 1
 	if r.first = nil; row == nil {
 		var err error
-		row, err = r.csv.Read()
-		var parse *csv.ParseError
-		if errors.As(err, &parse) {
-			return NewContact{}, 0, &badRow{parse.StartLine, "cannot be read: " + parse.Err.Error()}
-		}
-		if err != nil {
+		if row, line, err = r.records.read(); err != nil {
 			return NewContact{}, 0, err
 		}
-		line, _ = r.csv.FieldPos(0)
 	}
 	if !utf8.ValidString(strings.Join(row, "")) {
 		return NewContact{}, 0, &badRow{line, "is not UTF-8 text"}

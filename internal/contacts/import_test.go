@@ -24,6 +24,12 @@ func TestAFileIsReadWhateverItsFormAndItsBadRowsAreReported(t *testing.T) {
 			"semicolons":        {"\xef\xbb\xbfphone_number;first_name\r\n0241000001;Ama\r\n", 1, ""},
 			"tabs":              {"phone\tname\n0241000001\tAma, the first\n", 1, ""},
 			"bad rows":          {"phone,name\n0241000001,Ama\nnobody,Kofi\n0241000002,\xff\n\"broken\"x,y\n0241000003,Yaa\n,\n", 2, "3 4 5 7"},
+			"a quote left open": {"phone,name\n0241000001,Ama\n0241000002,\"Kofi\n" + strings.Join(numbers(1_100)[10:], "\n") + "\n", 1_091, "3"},
+			"two left open":     {"phone,name\n0241000001,\"Ama\n0241000002,Kofi\n0241000003,Yaa\"\n0241000004\n", 2, "2 4"},
+			"open at its end":   {"0241000001,Ama\n0241000002,\"Kofi", 1, "2"},
+			"a field of lines":  {"phone,address,name\n0241000001,\"12 Ring Road,\n\nAccra \"\"North\"\"\",Ama\n0241000002,,Kofi\n", 2, ""},
+			"ends of CR":        {"phone,name\r0241000001,Ama\r0241000002,Kofi\r", 2, ""},
+			"a line too long":   {"0241000001\n0241000002," + strings.Repeat("x", maxLine) + "\n0241000003\n", 2, "2"},
 			"duplicates":        {"phone\n0241000001\n233241000001\n", 1, ""},
 			"more than one set": {"phone\n" + strings.Join(numbers(1_100), "\n") + "\nnobody\n", 1_100, "1102"},
 		} {
