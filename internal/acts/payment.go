@@ -253,14 +253,27 @@ func (a *Acts) Decide(ctx context.Context, by approval.By, id, payment string, s
 	if act, was := sent(ctx, a, by, id, KindDecide, reason, func(o decision) bool { return o.Payment.ID == p.ID && o.For == side }); was {
 		return act, nil
 	}
-	if !d.Payment.Contradicted || p.Kind == book.KindCollection {
-		return approval.Act{}, problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
-	}
 	sentence := fmt.Sprintf("Give %s that {payment} left in suspense to the %s", worth(p, p.Amount), side)
-	if p.Status == book.StatusFailed {
+	switch {
+	case !d.Payment.Contradicted, p.Kind == book.KindCollection && side != Provider:
+		return approval.Act{}, problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
+	case p.Kind == book.KindCollection:
+		sentence = fmt.Sprintf("Credit %s again that {payment} had brought: its provider took it back, and then said that it was paid", worth(p, p.Net()))
+	case p.Status == book.StatusFailed:
 		sentence = fmt.Sprintf("Let the %s bear %s that {payment} lacks in suspense", side, worth(p, p.Amount))
 	}
 	return a.askPayment(ctx, by, draft{id: id, kind: KindDecide, reason: reason}, p, sentence, d)
+}
+
+// Decided is what the audit log says of a decision.
+func Decided(p book.Payment, side Side) audit.Change {
+	switch {
+	case p.Kind == book.KindCollection:
+		return audit.Change{What: "taken back", Before: worth(p, p.Net()), After: "credited again"}
+	case p.Status == book.StatusFailed:
+		return audit.Change{What: "missing in suspense", Before: worth(p, p.Amount), After: "borne by the " + string(side)}
+	}
+	return audit.Change{What: "in suspense", Before: worth(p, p.Amount), After: "with the " + string(side)}
 }
 
 func decideKind() kind {
@@ -270,11 +283,7 @@ func decideKind() kind {
 			if err != nil {
 				return err
 			}
-			change := audit.Change{What: "in suspense", Before: worth(p, p.Amount), After: "with the " + string(d.For)}
-			if p.Status == book.StatusFailed {
-				change = audit.Change{What: "missing in suspense", Before: worth(p, p.Amount), After: "borne by the " + string(d.For)}
-			}
-			return end(tx, []audit.Change{change})
+			return end(tx, []audit.Change{Decided(p, d.For)})
 		}
 		if d.For == Provider {
 			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, actor, also)

@@ -14,7 +14,6 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -491,11 +490,8 @@ func (c *payoutsDecide) Run(e *env) error {
 				return err
 			}
 		}
-		hangs := worth(tenant.Tenant{Mode: tenant.Mode(pay.Mode)}.Money(), int64(pay.Amount))
-		list := []change{{"in suspense", hangs, "with the " + c.For}}
-		if pay.Status == book.StatusFailed {
-			list = []change{{"missing in suspense", hangs, "borne by the " + c.For}}
-		}
+		what := acts.Decided(pay, acts.Side(c.For))
+		list := []change{{what.What, what.Before, what.After}}
 		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
 		if c.For == "provider" {
 			err = p.Uphold(e.ctx, pay.ID, c.Reason, o.actor, o.audited(entry))

@@ -239,7 +239,11 @@ func (v *visit) paymentLinks(p book.Payment) (links []page.Link) {
 	}
 	base := "/ops/payments/" + p.ID
 	switch {
-	case !p.ContradictedAt.IsZero() && p.Kind != book.KindCollection:
+	case !p.ContradictedAt.IsZero() && p.Kind == book.KindCollection:
+		if p.LastWord == string(book.StatusSuccess) {
+			links = append(links, page.Link{Href: base + "/decide", Text: "Credit it again"})
+		}
+	case !p.ContradictedAt.IsZero():
 		links = append(links, page.Link{Href: base + "/decide", Text: "Decide about suspense"})
 	case p.ContradictedAt.IsZero() && p.Note != "" && !p.SettledAt.IsZero():
 		links = append(links, page.Link{Href: base + "/contradict", Text: "Take the word back"})

@@ -231,53 +231,72 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 }
 
 // The legs by which what a provider took and gave is booked again when its first
-// word holds after all.
+// word holds after all, and our charges of a collection.
 const (
 	LegUpheldProviderFee = "upheld_provider_fee"
 	LegUpheldCommission  = "upheld_commission"
+	LegUpheldFee         = "upheld_fee"
 )
 
-// Uphold ends what hangs in suspense of a payout, top-up or bundle whose provider
-// has come back to the word that the status is: success, failed and success again;
-// or failed, paid and failed again. The amount goes back to the float, or out of
-// it, with what the provider took and gave: no side gains or loses. Like Decide it
-// happens once.
+// Uphold ends what is left of a contradiction whose provider has come back to the
+// word that the status is: success, failed and success again; or failed, paid and
+// failed again. What is in suspense of a payout, top-up or bundle goes back to the
+// float, or out of it. What a collection had credited is credited once more; what
+// the tenant still owes of the reversal is for Recover. What the provider took and
+// gave is booked again: no side gains or loses. Like Decide it happens once.
 func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
 		return err
 	}
-	paid := pay.Status == book.StatusSuccess
-	if pay.ContradictedAt.IsZero() || pay.Kind == book.KindCollection || (pay.ProviderState() == provider.Success) != paid {
-		return problem.New(problem.Invalid, "not_upheld", "The provider's last word about this payment is not its status")
-	}
-	fee, commission, err := p.book.Costs(ctx, pay)
-	if err != nil {
+	if err := upholdable(pay); err != nil {
 		return err
 	}
-	m := treasury.Movement{Asset: pay.Money(), From: ledger.Suspense, To: ledger.Float(pay.Rail), Amount: pay.Amount, Kind: "uphold", Subject: pay.ID, Leg: LegDecided}
-	costs := []treasury.Movement{
-		{Asset: m.Asset, From: ledger.ProviderFees(pay.Rail), To: ledger.Float(pay.Rail), Amount: fee, Kind: m.Kind, Subject: pay.ID, Leg: LegUpheldProviderFee},
-		{Asset: m.Asset, From: ledger.Float(pay.Rail), To: ledger.Commission(pay.Rail), Amount: commission, Kind: m.Kind, Subject: pay.ID, Leg: LegUpheldCommission},
-	}
-	at := p.clock.Now()
-	if !paid {
-		m.Amount = -m.Amount
-	}
-	for _, c := range costs {
-		if c.Amount == 0 {
-			continue
-		}
-		if !paid {
-			c.Amount = -c.Amount
-		}
-		m.Beside = append(m.Beside, c.Transfer(at))
+	m, err := p.upheld(ctx, pay)
+	if err != nil {
+		return err
 	}
 	err = p.treasury.Move(ctx, m, reason, actor, also...)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "decided_before", "This was decided before")
 	}
 	return err
+}
+
+// upholdable refuses a payment whose provider has not come back to its first word.
+func upholdable(pay book.Payment) error {
+	if pay.ContradictedAt.IsZero() || (pay.ProviderState() == provider.Success) != (pay.Status == book.StatusSuccess) {
+		return problem.New(problem.Invalid, "not_upheld", "The provider's last word about this payment is not its status")
+	}
+	return nil
+}
+
+// upheld is what puts the money back where it was before the contradiction.
+func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movement, error) {
+	fee, commission, err := p.book.Costs(ctx, pay)
+	float := ledger.Float(pay.Rail)
+	m := treasury.Movement{Asset: pay.Money(), From: ledger.Suspense, To: float, Amount: pay.Amount, Kind: "uphold", Subject: pay.ID, Leg: LegDecided}
+	beside := []treasury.Movement{
+		{From: ledger.ProviderFees(pay.Rail), To: float, Amount: fee, Leg: LegUpheldProviderFee},
+		{From: float, To: ledger.Commission(pay.Rail), Amount: commission, Leg: LegUpheldCommission},
+	}
+	if pay.Kind == book.KindCollection {
+		m.From, m.To, m.Amount = float, ledger.Wallet(pay.Tenant), pay.Net()
+		beside = append(beside, treasury.Movement{From: float, To: ledger.Fees, Amount: pay.Charges, Leg: LegUpheldFee})
+	}
+	at, sign := p.clock.Now(), money.Pesewas(1)
+	if pay.Status != book.StatusSuccess {
+		sign = -1
+	}
+	m.Amount *= sign
+	for _, b := range beside {
+		if b.Amount == 0 {
+			continue
+		}
+		b.Asset, b.Kind, b.Subject, b.Amount = m.Asset, m.Kind, m.Subject, b.Amount*sign
+		m.Beside = append(m.Beside, b.Transfer(at))
+	}
+	return m, err
 }
 
 // References gives the ProviderReference of a client's request, whether the

@@ -273,6 +273,67 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 	}
 }
 
+// TestACollectionThatWasPaidAfterAllIsCreditedAgain: the provider takes a collection back and then says that it was paid. What
+// the wallet did not cover meanwhile is still owed, and with that taken back no side has gained or lost.
+func TestACollectionThatWasPaidAfterAllIsCreditedAgain(t *testing.T) {
+	for name, spent := range map[string]bool{"the wallet covered it": false, "the wallet was empty": true} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				n := h.node("a")
+				paid := costly(7, 3)
+				h.first.script(always(pending), always(paid))
+				pay, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(2 * time.Second)
+				out := money.Pesewas(0)
+				if spent {
+					out = n.balance() - 1*money.Cedi
+					if err := n.Adjust(t.Context(), pay.Tenant, -out, "spent elsewhere", "ama"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				float, wallet, fees := n.account(ledger.Float("mtn")), n.balance(), n.account(ledger.Fees)
+				uphold := func() error { return n.Uphold(t.Context(), pay.ID, "the statement of the month", "ama") }
+				for _, word := range []provider.Outcome{failed, paid} {
+					if err := uphold(); !problem.Is(err, problem.Invalid) {
+						t.Errorf("before the provider has come back: %v", err)
+					}
+					n.clock.Advance(time.Second)
+					h.first.script(always(pending), always(word))
+					if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindCollection, pay.ID)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if spent == (n.account(ledger.Receivable(pay.Tenant)) == 0) {
+					t.Errorf("it owes %s", -n.account(ledger.Receivable(pay.Tenant)))
+				}
+				if err := n.Decide(t.Context(), pay.ID, true, "the statement of the month", "ama"); !problem.Is(err, problem.Invalid) {
+					t.Errorf("nothing of a collection is in suspense: %v", err)
+				}
+				if err := uphold(); err != nil {
+					t.Fatal(err)
+				}
+				if err := uphold(); !problem.Is(err, problem.Duplicate) {
+					t.Errorf("again: %v", err)
+				}
+				if spent {
+					if _, err := n.Recover(t.Context(), pay.Tenant, "agreed", "ama", func(*db.Tx, money.Pesewas) error { return nil }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n.account(ledger.Float("mtn")) != float || n.balance() != wallet || n.account(ledger.Fees) != fees || n.account(ledger.Receivable(pay.Tenant)) != 0 {
+					t.Errorf("float %s, was %s; wallet %s, was %s; fees %s, were %s; owed %s", n.account(ledger.Float("mtn")), float, n.balance(), wallet,
+						n.account(ledger.Fees), fees, -n.account(ledger.Receivable(pay.Tenant)))
+				}
+				n.sound()
+			})
+		})
+	}
+}
+
 // TestAirtimePaidLateIsTold: the payer pays after the purchase has failed. The wallet
 // is credited, the customer's callback hears of the collection, and operators see it.
 func TestAirtimePaidLateIsTold(t *testing.T) {
