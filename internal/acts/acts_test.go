@@ -72,7 +72,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	c, quiet := clock.NewManual(start), slog.New(slog.DiscardHandler)
 	f := &fixture{t: t, db: d, faults: faults, clock: c, journal: audit.Journal{Folder: t.TempDir(), Failed: func(_ string, err error) { t.Error(err) }}, ledger: ledger.New(d, c, "test")}
 	f.log = audit.New(d, c).Keeping(f.journal)
-	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret})
+	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret, HashMemory: identitytest.HashMemory})
 	tenants := tenant.New(d, f.ledger, c)
 	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
 	answers, hooks := idempotency.NewAnswers(d, c), webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret})

@@ -51,7 +51,7 @@ type standings map[string]identity.Standing
 
 func (s *Store) lockPeople(tx *db.Tx, by By, a Act) (standings, error) {
 	ids := []string{by.Visitor.Person.ID}
-	if a.Key == "" {
+	if a.Key == "" && a.Needs > 0 {
 		ids = append(ids, a.Maker)
 	}
 	for _, c := range a.Checks {

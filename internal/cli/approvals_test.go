@@ -22,7 +22,7 @@ func TestActsAreListedAndShown(t *testing.T) {
 		}
 		c := clock.Real()
 		log := audit.New(w.db, c)
-		people := identity.New(w.db, c, log, identity.Options{Secret: key})
+		people := identity.New(w.db, c, log, identity.Options{Secret: key, HashMemory: identitytest.HashMemory})
 		maker := identitytest.Join(t, w.db, c, people, "ama@example.com", identity.Membership{Role: identity.Operations})
 		identitytest.Join(t, w.db, c, people, "kofi@example.com", identity.Membership{Role: identity.Approver})
 		if list := w.list("acts", "list"); len(list) != 0 {

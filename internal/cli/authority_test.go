@@ -108,7 +108,7 @@ func produce(w where) *house {
 	}
 	c := clock.Real()
 	h := &house{where: w, log: audit.New(w.db, c)}
-	h.people = identity.New(w.db, c, h.log, identity.Options{Secret: secret})
+	h.people = identity.New(w.db, c, h.log, identity.Options{Secret: secret, HashMemory: identitytest.HashMemory})
 	a := access.New(w.db, c)
 	if err := a.CheckInstallation(w.t.Context(), secret); err != nil {
 		w.t.Fatal(err)

@@ -77,11 +77,14 @@ type Identity struct {
 type Options struct {
 	Secret      config.Secret // empty: factors cannot be used, only taken away
 	Development bool          // links of the first screen work
+	// HashMemory is what the hash of a password takes, in KiB; 0: what protects real people. Tests of what people do take little.
+	// Passwords that were stored under another one are not readable.
+	HashMemory uint32
 }
 
 // New makes an Identity.
 func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
-	i := &Identity{db: d, clock: c, audit: log, sealer: o.Secret.Sealer(sealLabel), development: o.Development, hasher: newHasher()}
+	i := &Identity{db: d, clock: c, audit: log, sealer: o.Secret.Sealer(sealLabel), development: o.Development, hasher: newHasher(o.HashMemory)}
 	i.sessions = fresh.New(c, Freshness, cachedSessions, i.loadSession)
 	return i
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -36,8 +37,8 @@ type hasher struct {
 	memory, time uint32
 }
 
-func newHasher() hasher {
-	return hasher{line: make(chan struct{}, hashesAtOnce+hashesWaiting), turn: make(chan struct{}, hashesAtOnce), memory: hashMemory, time: hashTime}
+func newHasher(memory uint32) hasher {
+	return hasher{line: make(chan struct{}, hashesAtOnce+hashesWaiting), turn: make(chan struct{}, hashesAtOnce), memory: cmp.Or(memory, hashMemory), time: hashTime}
 }
 
 // form begins what is stored of a password.

@@ -40,7 +40,7 @@ func TestACodeCountsOneStepToEitherSide(t *testing.T) {
 }
 
 func TestPasswordsMatchThemselvesAlone(t *testing.T) {
-	h := newHasher()
+	h := newHasher(0)
 	one, err := h.seal(t.Context(), password)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestPasswordsMatchThemselvesAlone(t *testing.T) {
 }
 
 func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
-	h := newHasher()
+	h := newHasher(0)
 	for range hashesAtOnce {
 		h.turn <- struct{}{} // taken
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/makola/makola/internal/identity"
 )
 
+// HashMemory is for identity.Options: what passwords cost is not what these tests are about.
+const HashMemory = 64
+
 // Password is that of everybody.
 const Password = "correct horse battery"
 
