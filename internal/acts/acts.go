@@ -9,6 +9,7 @@
 // Files:
 //
 //	acts.go        an act made, checked and done, whatever its kind
+//	bookings.go    an order about money booked once under its reference: of wallets, floats, credits and transfers
 //	secret.go      what an act makes that is shown once, sealed until then
 //	wallet.go      money funded to a wallet or adjusted in it
 //	transfer.go    between two wallets, and what a wallet owes

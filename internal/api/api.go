@@ -20,7 +20,8 @@
 //	requests.go                    requests that were refused
 //	webhooks.go, addresses.go      deliveries and replays; the secret's fingerprint; who may pay out from where
 //	history.go                     pages of payments
-//	render.go, write.go            what answers share; one JSON value
+//	render.go                      what answers of several endpoints share: a payment, and the words for its state
+//	write.go                       how a JSON value is written: texts, amounts, times
 //	refusal.go                     the status and the body of an error
 //	callbacks.go                   what providers send
 //	pages.go                       what is served without a key: the guides, preflights

@@ -171,7 +171,7 @@ func peopleRules() []mutant {
 		{"command-nobody", "in production a command has a person", "internal/cli/authority.go",
 			`if err == nil && people && o.production {`, `if err == nil && people && !o.production {`,
 			byTest("cli", "TestInProductionACommandThatChangesSomethingNeedsAPerson/SQLite")},
-		{"command-once", "a reference is taken once by tokens and without", "internal/acts/wallet.go",
+		{"command-once", "a reference is taken once by tokens and without", "internal/acts/bookings.go",
 			`Reference: cmp.Or(reference, act.ID)`, `Reference: cmp.Or(act.ID, reference)`,
 			byTest("cli", "TestAReferenceIsTakenOnceByTokenAndByBreakGlass/SQLite")},
 		{"chain-before", "a link holds the one before it", "internal/audit/chain.go",

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
@@ -203,4 +206,24 @@ func (o *opened) asked(e *env, output string, act approval.Act, err error, done 
 		return problem.New(problem.Refused, "act_failed", act.Note)
 	}
 	return problem.New(problem.Duplicate, approval.CodeEnded, fmt.Sprintf("The act %s is %s already", act.ID, act.State))
+}
+
+// loggedIn is the user of this machine that runs the command.
+func loggedIn() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "uid " + strconv.Itoa(os.Getuid())
+}
+
+// origin is from where the operator runs the command: this machine, and the address from which they came to it.
+func origin() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
+	if from, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " "); from != "" {
+		host += ", from " + from
+	}
+	return host
 }

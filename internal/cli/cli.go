@@ -12,7 +12,7 @@
 //	help.go                    help for people, versions, completion
 //	flags.go                   values of flags: amounts, quotas, switches
 //	open.go                    the database opened, and what a command needs of it
-//	authority.go               who gives a command, and whether they may
+//	authority.go               who gives a command (a person, or a user of the machine), and whether they may
 //	order.go                   an order about money: checked, asked about, done
 //	output.go, progress.go     tables, JSON and CSV; how far a long command is
 //	serve.go                   the server: limits of memory, master key, log

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
-	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/approval"
@@ -256,23 +254,3 @@ func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
-
-// loggedIn is the user of this machine that runs the command.
-func loggedIn() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return "uid " + strconv.Itoa(os.Getuid())
-}
-
-// origin is from where the operator runs the command: this machine, and the address from which they came to it.
-func origin() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "an unknown machine"
-	}
-	if from, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " "); from != "" {
-		host += ", from " + from
-	}
-	return host
-}

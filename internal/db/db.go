@@ -28,7 +28,8 @@
 //	disk*.go                       how much room the disk has
 //	lock*.go                       one server to a data folder
 //	place.go                       which database this is, and on which timeline
-//	snapshot.go, client.go         copies and counts for backups; PostgreSQL's own programs
+//	snapshot.go                    copies and counts for backups
+//	client.go                      PostgreSQL's own programs, and the databases in which backups are tried
 //	walk.go                        large tables in sets of rows
 //	carry.go                       rows from SQLite to PostgreSQL in the order of their keys, and digests of both
 package db

@@ -8,7 +8,7 @@
 //
 // Files:
 //
-//	identity.go   the service, its options, and what is pruned
+//	identity.go   the service; what ended sessions and links are pruned after
 //	policy.go     which role may do what
 //	people.go     a person and their memberships, stored
 //	manage.go     what one person does about another: invite, give a role, disable, reset
@@ -19,7 +19,7 @@
 //	factors.go    the second factor enrolled, and recovery codes
 //	reseal.go     second factors under another master key
 //	tries.go      how often a password or a code may be tried
-//	sessions.go   who is signed in, and where
+//	sessions.go   who is signed in, and for how long they may be idle
 //	tokens.go     personal tokens, by which commands know a person
 //	standing.go   what a person may do at this moment, read inside the transaction that does it
 package identity
@@ -43,12 +43,6 @@ import (
 const (
 	// Freshness is how old the session may be that a request is judged by.
 	Freshness = time.Second
-	// IdleOperator and IdleMember are how long a session lasts without a request: that of a person with a role at the
-	// installation, and everybody else's.
-	IdleOperator = 15 * time.Minute
-	IdleMember   = 8 * time.Hour
-	// Longest is how long a session lasts at most.
-	Longest = 12 * time.Hour
 	// LinkLasts is how long a sign-in link of a development server works, and InvitationLasts one that an operator makes.
 	LinkLasts       = 30 * time.Minute
 	InvitationLasts = 24 * time.Hour

@@ -9,6 +9,16 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
+// How long sessions last.
+const (
+	// IdleOperator and IdleMember are how long a session lasts without a request: that of a person with a role at the
+	// installation, and everybody else's.
+	IdleOperator = 15 * time.Minute
+	IdleMember   = 8 * time.Hour
+	// Longest is how long a session lasts at most.
+	Longest = 12 * time.Hour
+)
+
 // Session is one browser in which a person is signed in.
 type Session struct {
 	ID        string

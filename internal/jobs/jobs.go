@@ -18,10 +18,10 @@
 // Files:
 //
 //	jobs.go        Job, Handler with its limits, Outcome: done, later, again or dead; the queue and how it starts
-//	store.go       the rows: added, read, finished, put off
+//	store.go       the rows: added, read, finished with an error's beginning, put off
 //	run.go         jobs taken from memory, the handler, and what comes of its Outcome (attempts, dead letters)
 //	memory.go      the jobs that a node holds, in the order in which they are due
-//	lines.go       lines within a kind, with their limits, and fair turns of tenants within a line
+//	lines.go       lines within a kind, with their limits, fair turns of tenants within a line, and what a crowded tenant waits
 //	lease.go       the lease of a node and its heartbeat
 //	adoption.go    jobs of dead nodes, jobs that did not fit, hints from other nodes; memory kept within bounds
 //	periodic.go    work that comes again by the clock, on one node

@@ -24,7 +24,7 @@
 //	chunk_takeover.go                 a chunk whose owner is gone
 //	chunk_step_lane.go, chunk_step_writes.go, chunk_step.go
 //	                                  many commits of deliveries in one transaction, what they write, and one of them
-//	sweep.go                          retention
+//	sweep.go                          what is deleted, and after how long
 //	in_flight.go                      messages at the operator
 //	unknown_messages.go               messages without an answer, receipts without a message
 //	chunk_turn.go, sending_marks.go   the turn of the owner; how many campaigns may be marked with their charge

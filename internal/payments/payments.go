@@ -26,7 +26,7 @@
 //	callbacks.go            providers that speak of one
 //	scrape.go               what is counted in the database for a scrape
 //	payments.go             the domain, and what it stands on
-//	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, escalate, adopt
+//	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, tell operators, adopt; what could never be sent is given up
 //	follower.go             what becomes of open payments between runs: taken over, put off (with the pauses of questions), settled
 //	job_lines.go            the queue's lines by rail, and how many of one may be under way
 //	recheck_sweep.go        final payments asked about again, all in turn
@@ -39,7 +39,7 @@
 //	status_questions.go     the call that asks
 //	rails.go                the choice of a rail
 //	question_lines.go       how many questions a rail is asked at once
-//	judge.go                what an outcome may do to the money: the rules, with their counts and times
+//	judge.go                what an outcome may do to the money: the rules, with their counts and times; when a payment is for operators
 //	standing.go             the facts that the judge goes by, and how a row gives them; for how long a submission may be on its way
 //	reference.go            references of our own
 //	metrics.go              what a node counts of its providers

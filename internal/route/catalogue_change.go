@@ -2,6 +2,9 @@ package route
 
 import (
 	"context"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
@@ -76,4 +79,68 @@ func (t *Table) ChangeEntry(tx *db.Tx, c CatalogueChange) error {
 		return t.SetPrefix(tx, c.Key, msisdn.Network(c.Value))
 	}
 	return problem.Field("kind", "is not one of the catalogues")
+}
+
+// Edit is a change of a catalogue entry; what is empty stays as it is.
+type Edit struct {
+	ID     string // what clients send from now on
+	Name   string
+	Status string // Active or Inactive
+}
+
+func (e Edit) check() error {
+	var f problem.Fields
+	if len(e.ID) > 36 || strings.ContainsAny(e.ID, "/?#% \x00") {
+		f.Add("id", "must have at most 36 characters and none of / ? # % and space")
+	}
+	if len(e.Name) > 100 {
+		f.Add("name", "must have at most 100 characters")
+	}
+	if e.Status != "" && e.Status != Active && e.Status != Inactive {
+		f.Add("status", "must be active or inactive")
+	}
+	return f.Err()
+}
+
+const (
+	sqlEditNetwork = `UPDATE airtime_networks SET id = CASE WHEN $1 = '' THEN id ELSE $1 END,
+		name = CASE WHEN $2 = '' THEN name ELSE $2 END, status = CASE WHEN $3 = '' THEN status ELSE $3 END WHERE network = $4`
+	sqlEditService = `UPDATE data_services SET id = CASE WHEN $1 = '' THEN id ELSE $1 END,
+		name = CASE WHEN $2 = '' THEN name ELSE $2 END, status = CASE WHEN $3 = '' THEN status ELSE $3 END WHERE service = $4`
+	sqlEditBank = `UPDATE banks SET id = CASE WHEN $1 = '' THEN id ELSE $1 END,
+		name = CASE WHEN $2 = '' THEN name ELSE $2 END, status = CASE WHEN $3 = '' THEN status ELSE $3 END WHERE code = $4`
+)
+
+// EditNetwork changes the catalogue entry of a network.
+func (t *Table) EditNetwork(tx *db.Tx, n msisdn.Network, e Edit) error {
+	return t.edit(tx, sqlEditNetwork, string(n), e)
+}
+
+// EditService changes the catalogue entry of a data service, named by its key.
+func (t *Table) EditService(tx *db.Tx, key string, e Edit) error {
+	return t.edit(tx, sqlEditService, key, e)
+}
+
+// EditBank changes the catalogue entry of a bank, named by its sort code.
+func (t *Table) EditBank(tx *db.Tx, code string, e Edit) error {
+	return t.edit(tx, sqlEditBank, code, e)
+}
+
+func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if id, err := uuid.Parse(e.ID); err == nil && len(e.ID) == len(id.String()) {
+		e.ID = id.String() // in small letters, as clients' ids are read
+	}
+	t.forget(tx)
+	n, err := tx.Exec(sql, e.ID, e.Name, e.Status, key)
+	if err == nil && n == 0 {
+		return noEntry(key)
+	}
+	return err
+}
+
+func noEntry(key string) error {
+	return problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+key+" in the catalogue")
 }

@@ -17,7 +17,7 @@
 //	switches.go           routes and pauses, changed by operators
 //	breaker.go            the circuit breaker of each provider and operation
 //	catalogue.go          networks, services and banks; what a number's network is
-//	catalogue_change.go   an operator's change of them
+//	catalogue_change.go   an operator's change of them, checked and stored
 //	seeds.go              the routes and catalogues of the first start
 //	exchanges.go          what was said to each provider, redacted
 //	exchange_packing.go   how an exchange is stored

@@ -24,7 +24,7 @@
 //	smsc_submit.go           a message taken
 //	smsc_plan.go             what a number leads to, for a text
 //	smsc_text.go             parts of a message joined
-//	smsc_receipt.go          delivery receipts
+//	smsc_receipt.go          delivery receipts: what they say, and how often they are offered
 //	smsc_count.go            segments counted
 //	smsc_control.go          its part of /sim/v1
 package sim

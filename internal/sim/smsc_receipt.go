@@ -175,3 +175,84 @@ func setAddress(a *pdu.Address, address string) {
 	a.SetNpi(npi)
 	_ = a.SetAddress(address) // came in over the wire, so it fits
 }
+
+// offer sends receipts out, or lets them wait for a connection that takes them.
+func (c *smsc) offer(receipts ...receipt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.dropped.Add(c.queue.push(receipts...))
+	c.pumpLocked()
+}
+
+// pumpLocked gives waiting receipts to the connections in turn. c.mu is held.
+func (c *smsc) pumpLocked() {
+	window := c.options.Load().ReceiptWindow
+	for c.queue.len() > 0 {
+		session := c.nextReceiverLocked(window)
+		if session == nil {
+			break
+		}
+		session.deliver(c.queue.pop())
+		c.underWay++
+	}
+	for _, session := range c.receivers {
+		session.flush()
+	}
+	if c.quietLocked() {
+		c.still.Broadcast()
+	}
+}
+
+// nextReceiverLocked gives a connection with room in its window, in turn.
+func (c *smsc) nextReceiverLocked(window int) *smscSession {
+	for range c.receivers {
+		c.turn++
+		if s := c.receivers[c.turn%len(c.receivers)]; len(s.owed) < window {
+			return s
+		}
+	}
+	return nil
+}
+
+// retryReceipt is when a receipt is sent again that the client refused for now,
+// and receiptTries how often.
+const (
+	retryReceipt = time.Second
+	receiptTries = 100
+)
+
+// confirmed treats the client's answer to a receipt.
+func (c *smsc) confirm(session *smscSession, sequence int32, status data.CommandStatusType) {
+	c.mu.Lock()
+	r, known := session.owed[sequence]
+	if !known {
+		c.mu.Unlock()
+		return
+	}
+	delete(session.owed, sequence)
+	c.underWay--
+	again := false
+	switch status {
+	case data.ESME_ROK:
+		c.confirmed.Add(1)
+	case data.ESME_RX_T_APPN, data.ESME_RMSGQFUL, data.ESME_RTHROTTLED, data.ESME_RSYSERR:
+		if r.tries < receiptTries {
+			again = true
+			break
+		}
+		fallthrough
+	default:
+		c.dropped.Add(1)
+	}
+	if c.queue.len() > 0 || c.underWay == 0 {
+		c.pumpLocked()
+	}
+	c.mu.Unlock()
+	if again {
+		c.repeated.Add(1)
+		c.later(retryReceipt, func() { c.offer(r) })
+	}
+}

@@ -11,7 +11,8 @@
 //
 //	build.go                    how the parts are put together
 //	commit.go                   one transaction for many requests: its locks in their order, what it reads, what it writes
-//	acceptance.go, settle.go    requests to accept and to settle a payment, judged under the locks
+//	acceptance.go               requests to accept a payment, judged under the locks
+//	settle.go                   requests to settle one, the same, and whether the customer hears of it
 //	repeated_requests.go        what a repeated request is answered
 //	provider_costs.go           fees and commissions of providers, posted and read
 //	batch.go                    what a transaction has read and will write; the postings of an arrow

@@ -1,0 +1,41 @@
+package acts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+)
+
+// MaxReference is the longest reference of an act, in characters.
+const MaxReference = 64
+
+// book takes the reference of an act's maker, or else the act's id, once for its kind.
+func (a *Acts) book(tx *db.Tx, act approval.Act, reference string, key ledger.Key, amount int64) error {
+	err := a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: cmp.Or(reference, act.ID), Account: key, Amount: amount, Act: act.ID})
+	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
+		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %s was taken before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
+	}
+	return err
+}
+
+// checkReference refuses a reference that is too long.
+func checkReference(reference string) error {
+	if len(reference) > MaxReference {
+		return problem.Field("reference", fmt.Sprintf("must have at most %d characters", MaxReference))
+	}
+	return nil
+}
+
+// under says a reference in an act's sentence.
+func under(reference string) string {
+	if reference == "" {
+		return ""
+	}
+	return fmt.Sprintf(", reference %q", reference)
+}
