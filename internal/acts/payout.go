@@ -1,7 +1,6 @@
 package acts
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -51,7 +50,8 @@ func (a *Acts) HoldPayout(ctx context.Context, by payments.Asker, pay book.Payme
 	}
 	act := approval.Act{ID: pay.ID, Kind: KindSendPayout, Tenant: pay.Tenant, Place: pay.Tenant, Amount: pay.Amount,
 		Maker: by.Person, MakerName: by.Email, Origin: by.Origin, Reason: "Reference " + pay.Reference}
-	act.Sentence = fmt.Sprintf("Send %s to %s (%s), with a fee of %s", worth(pay, pay.Amount), masked(pay), cmp.Or(pay.AccountName, "no name was given"), worth(pay, pay.Charges))
+	// No name: who may see it finds it on the page of the payment, and there it is erased when the payee asks.
+	act.Sentence = fmt.Sprintf("Send %s to %s, with a fee of %s", worth(pay, pay.Amount), masked(pay), worth(pay, pay.Charges))
 	if by.Person == "" {
 		if err := a.byKey(ctx, &act, pay.Key); err != nil {
 			return nil, err

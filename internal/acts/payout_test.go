@@ -79,7 +79,7 @@ func TestAHeldPayoutIsApprovedOnceByAnotherPerson(t *testing.T) {
 		had := f.wallet()
 		act, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))
 		if err != nil || act.Kind != KindSendPayout || act.State != approval.Waiting || act.Needs != 1 || act.Amount != 10*money.Cedi || act.Place != f.tenant.ID || act.Maker != f.owner.Visitor.Person.ID ||
-			!strings.HasPrefix(act.MakerName, "key mk_live_") || act.Sentence != "Send GHS 10.00 to TELECEL 233****4567 (Kofi Boateng), with a fee of GHS 0.10" {
+			!strings.HasPrefix(act.MakerName, "key mk_live_") || act.Sentence != "Send GHS 10.00 to TELECEL 233****4567, with a fee of GHS 0.10" {
 			t.Fatalf("%+v, %v", act, err)
 		}
 		if strings.Contains(string(act.Payload), "233201234567") {

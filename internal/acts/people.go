@@ -59,12 +59,16 @@ func (a *Acts) other(tx *db.Tx, act approval.Act, email string) (identity.Person
 		return p, nil, err
 	}
 	if p.ID == act.Maker {
-		return p, nil, problem.New(problem.Forbidden, "yourself", "Somebody else must do this to you")
+		return p, nil, errYourself()
 	}
 	if act.Place != identity.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == act.Place }) {
 		return p, nil, problem.New(problem.NotFound, "person_not_found", "There is no such person here")
 	}
 	return p, all, nil
+}
+
+func errYourself() error {
+	return problem.New(problem.Forbidden, "yourself", "Somebody else must do this to you")
 }
 
 // where names the place of a membership.
@@ -78,7 +82,7 @@ func (a *Acts) where(ctx context.Context, tenantID string) (string, error) {
 
 // askPerson makes an act about a person; the sentence gets the address, the place, the name, the role and the one before.
 func (a *Acts) askPerson(ctx context.Context, by approval.By, id, kind, sentence string, p person, reason string) (approval.Act, error) {
-	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); p.Email == "" || len(p.Email) > 254 {
+	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !identity.IsEmail(p.Email) {
 		return approval.Act{}, problem.Field("email", "must be an e-mail address")
 	}
 	if p.Role != "" && !slices.Contains(identity.Roles(identity.SiteOf(p.Tenant)), p.Role) {
@@ -123,7 +127,24 @@ func inviteKind() kind {
 		if err := a.mayGive(tx, act, m); err != nil {
 			return nil, "", err
 		}
+		person, all, err := a.People.Locked(tx, p.Email)
+		if problem.Is(err, problem.NotFound) {
+			err = nil
+		}
+		switch {
+		case err != nil:
+		case person.ID == act.Maker:
+			err = errYourself()
+		case act.Place != identity.Installation:
+			err = a.mayGive(tx, act, all...)
+		}
+		if err != nil {
+			return nil, "", err
+		}
 		made, invited, err := a.People.Invite(tx, by, p.Email, p.Name, m)
+		if err == nil && invited { // whoever has the link is all that the person is
+			err = a.mayGive(tx, act, all...)
+		}
 		secret := ""
 		if invited {
 			secret = by.Token

@@ -187,3 +187,70 @@ func (f *fixture) again(link string) approval.By {
 	}
 	return approval.By{Visitor: identitytest.Visit(f.t, f.people, token), Origin: "192.0.2.7"}
 }
+
+// Whoever is given the link of an invitation becomes the person, with all that they are: a customer's people get none for
+// somebody who is anything elsewhere, nor do they put such a person on their own list. And nobody invites themselves.
+func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
+	eachAlone(t, func(f *fixture) {
+		other := f.shop("Other Shop")
+		mallory := f.member("mallory@other.example", other.ID, identity.Owner)
+		boss := f.join("boss@example.com", identity.Owner)
+		support := identity.Membership{Tenant: other.ID, Role: identity.Support}
+
+		pending, err := f.invite(boss, "pending@example.com", identity.Membership{Role: identity.Owner})
+		f.asked(pending, err, KindInvite, 0)
+		f.failed(f.invite(mallory, "pending@example.com", support))
+		f.failed(f.invite(f.maker, "pending@example.com", support)) // an operator lacks rights of an owner
+		link, err := f.Reveal(t.Context(), boss, pending.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.people.Accept(t.Context(), link, identitytest.Password, "a test", netip.Addr{}); err != nil {
+			t.Fatalf("the person's own link: %v", err)
+		}
+
+		f.tx(func(tx *db.Tx) error {
+			_, err := f.people.Reset(tx, identity.NewInvitation(), "pending@example.com")
+			return err
+		})
+		f.failed(f.invite(mallory, "pending@example.com", support))
+		f.member("finance@adom.example", f.tenant.ID, identity.Finance)
+		f.failed(f.invite(mallory, "finance@adom.example", support))
+		members, err := f.people.Members(t.Context(), other.ID, "", 10)
+		if err != nil || len(members) != 1 {
+			t.Errorf("on the other customer's list are %+v, %v", members, err)
+		}
+
+		// An address that a customer has taken before its owner was invited.
+		act, err := f.invite(mallory, "ceo@example.com", support)
+		f.asked(act, err, KindInvite, 0)
+		if link, err = f.Reveal(t.Context(), mallory, act.ID); err != nil {
+			t.Fatal(err)
+		}
+		taken, err := f.people.Accept(t.Context(), link, identitytest.Password, "a test", netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.invite(boss, "ceo@example.com", identity.Membership{Role: identity.Owner})
+		f.refused(err, problem.InProgress, "account_elsewhere")
+		if v := identitytest.Visit(t, f.people, taken); v.Operator() {
+			t.Errorf("who took the address is %+v", v.Memberships)
+		}
+
+		f.failed(f.invite(f.maker, "ama@example.com", identity.Membership{Tenant: other.ID, Role: identity.Owner}))
+	})
+}
+
+// A person who was invited and never came checks nothing, and so no act waits for them.
+func TestWhoNeverCameIsNotWaitedFor(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := install(t, d, nil, true)
+		shop := f.shop("Other Shop")
+		owner := f.member("owner@other.example", shop.ID, identity.Owner)
+		act, err := f.invite(owner, "never@other.example", identity.Membership{Tenant: shop.ID, Role: identity.Owner})
+		f.asked(act, err, KindInvite, 0)
+		act, err = f.Reset(t.Context(), owner, newID(), "never@other.example", "the link was lost")
+		f.asked(act, err, KindReset, 0)
+		f.failed(f.own(owner, 1)) // a line that nobody could satisfy
+	})
+}

@@ -63,6 +63,7 @@ func payoutToWallet(c *call) error {
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 		AccountType: f.choice("carriermomo_account_type", false, "subscriber", "agent"),
 		Gone:        c.r.Context().Done(),
+		Asker:       payments.Asker{Origin: c.origin()},
 	}
 	who := c.asker(f)
 	if err := f.err(); err != nil {
@@ -85,6 +86,7 @@ func payoutToBank(c *call) error {
 		Reference:     f.reference("client_reference", true),
 		CallbackURL:   f.url("callback_url", webhook.CheckURL),
 		Gone:          c.r.Context().Done(),
+		Asker:         payments.Asker{Origin: c.origin()},
 	}
 	who := c.asker(f)
 	unlisted(c, f, "bank_id", in.BankID, "banks", c.api.Routes.Bank)

@@ -402,6 +402,14 @@ func notListed(from netip.Addr) error {
 	return problem.New(problem.Forbidden, "ip_not_whitelisted", "Access denied. Your IP address("+seen+") is not whitelisted.")
 }
 
+// origin is address as it is written down; empty: unknown.
+func (c *call) origin() string {
+	if from := c.address(); from.IsValid() {
+		return from.String()
+	}
+	return ""
+}
+
 // address is the client's own, seen through the trusted proxies only.
 func (c *call) address() netip.Addr {
 	return access.ClientIP(c.r.RemoteAddr, c.r.Header.Values("X-Forwarded-For"), c.api.TrustedProxies)

@@ -109,19 +109,20 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 		return before, err
 	}
 	for _, h := range holders {
-		if identity.Can(identity.SiteOf(place), h.Role, rule.Make) && others(holders, place, h.Person, rule) < l.Checkers {
+		if identity.Can(identity.SiteOf(place), h.Role, rule.Make) && s.others(holders, place, h.Person, rule) < l.Checkers {
 			return before, problem.New(problem.Forbidden, "policy_locks_out",
-				fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, others(holders, place, h.Person, rule), Checkers(l.Checkers)))
+				fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, s.others(holders, place, h.Person, rule), Checkers(l.Checkers)))
 		}
 	}
 	tx.Defer(set, 1, l.Kind, l.Tenant, int64(l.From), l.Checkers)
 	return before, nil
 }
 
-// others counts who may check at a place what a maker makes there.
-func others(holders []identity.Holder, place, maker string, rule Rule) (n int) {
+// others counts who may check at a place what a maker makes there. In production who has not enrolled a factor cannot check:
+// an invited person who never came locks nobody out.
+func (s *Store) others(holders []identity.Holder, place, maker string, rule Rule) (n int) {
 	for _, h := range holders {
-		if h.Person != maker && identity.Can(identity.SiteOf(place), h.Role, rule.Check) {
+		if h.Person != maker && (h.HasFactor || !s.production) && identity.Can(identity.SiteOf(place), h.Role, rule.Check) {
 			n++
 		}
 	}
@@ -189,7 +190,7 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Act) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	there, n, line := others(holders, a.Place, a.Maker, rule), 0, selectLine
+	there, n, line := s.others(holders, a.Place, a.Maker, rule), 0, selectLine
 	if a.Place != identity.Installation {
 		line = selectOwnLine
 	}

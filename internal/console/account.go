@@ -166,7 +166,7 @@ func endSession(v *visit) (answer, error) {
 	if id := v.r.PostFormValue("id"); id != "" {
 		err = v.console.Identity.End(v.ctx, v.who, id)
 	} else {
-		err = v.console.Identity.EndOthers(v.ctx, v.who)
+		err = v.console.Identity.EndOthers(v.ctx, v.who, v.from())
 	}
 	return answer{to: "/account"}, err
 }

@@ -207,12 +207,14 @@ func tenantPage(v *visit) (answer, error) {
 		{Name: "Limit of a payout to a wallet", Value: page.Money(t.PayoutLimitWallet)}, {Name: "Limit of a payout to a bank", Value: page.Money(t.PayoutLimitBank)},
 		{Name: "Fees of collections", Value: page.Text("borne by the " + string(t.FeeBearer))}, {Name: "Duplicate references", Value: page.Text(string(t.Duplicates))},
 		{Name: "Addresses are asked for", Value: page.Text(string(t.Listed))}, {Name: "Made", Value: page.Time(t.CreatedAt)}}
-	ips, err := v.console.Access.PayoutIPs(v.ctx, t.ID)
-	if err != nil {
-		return answer{}, err
-	}
-	for _, ip := range ips {
-		facts = append(facts, page.Fact{Name: "Payouts from", Value: page.ID(ip.String())})
+	if v.can(identity.ReadAccess) {
+		ips, err := v.console.Access.PayoutIPs(v.ctx, t.ID)
+		if err != nil {
+			return answer{}, err
+		}
+		for _, ip := range ips {
+			facts = append(facts, page.Fact{Name: "Payouts from", Value: page.ID(ip.String())})
+		}
 	}
 	var balances []page.Fact
 	if v.can(identity.ReadBalances) {

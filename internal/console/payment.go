@@ -136,16 +136,23 @@ func (v *visit) deliveries(p book.Payment) (all []delivered, err error) {
 	return all, err
 }
 
-// replay has a webhook of a payment delivered again.
+// replay has a webhook of a payment delivered again, after it is written down who asks.
 func replay(v *visit) (answer, error) {
 	p, err := v.payment()
 	if err != nil {
 		return answer{}, err
 	}
 	event := v.r.PathValue("event")
-	_, err = v.console.Webhooks.Replay(v.ctx, p.Tenant, p.ID, event)
-	if problem.Is(err, problem.NotFound) {
+	list, err := v.console.Webhooks.List(v.ctx, webhook.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownDeliveries})
+	if err == nil && !slices.ContainsFunc(list, func(d webhook.Delivery) bool { return d.ID == event }) {
 		err = errNoPage()
+	}
+	if err == nil {
+		err = v.console.Audit.Record(v.ctx, audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "webhook.replay", Tenant: p.Tenant, Subject: p.ID,
+			Details: map[string]any{"events": []string{event}}})
+	}
+	if err == nil {
+		_, err = v.console.Webhooks.Replay(v.ctx, p.Tenant, p.ID, event)
 	}
 	if err != nil {
 		return answer{}, err

@@ -32,6 +32,7 @@ type Route struct {
 	Method, Path string // the path as net/http matches it
 	Site         site
 	Permission   identity.Permission // empty where the site asks for none
+	Also         identity.Permission // one more that it asks for; empty: none
 	Inputs       []Input
 	Development  bool  // there in development mode alone
 	File         bool  // the answer is a file, which may take its time
@@ -104,21 +105,21 @@ func opsRoutes() []Route {
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, handle: overview},
 		{Method: http.MethodGet, Path: "/ops/payments", Permission: identity.ReadPayments, Inputs: filters, handle: allPayments},
-		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: allPaymentsFile},
+		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: filters, File: true, handle: allPaymentsFile},
 		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: identity.ReadPayments, handle: opsPayment},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/number", Permission: identity.RevealNumbers, handle: revealNumber},
 		{Method: http.MethodGet, Path: "/ops/search", Permission: identity.ReadPayments, Inputs: []Input{before, {"q", 200}}, handle: search},
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, handle: stuck},
 		{Method: http.MethodGet, Path: "/ops/messages", Permission: identity.ReadMessages, Inputs: []Input{before, ofTenant}, handle: allCampaigns},
-		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: identity.ExportPayments, Inputs: []Input{ofTenant}, File: true, handle: campaignsFile},
+		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: identity.ReadMessages, Also: identity.ExportPayments, Inputs: []Input{ofTenant}, File: true, handle: campaignsFile},
 		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: opsCampaign},
 		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []Input{{"after", 36}}, handle: tenantList},
 		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, handle: tenantPage},
 		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []Input{before, {"actor", 254}, {"action", 60}, {"tenant", 36}}, handle: auditList},
-		{Method: http.MethodGet, Path: "/ops/audit.csv", Permission: identity.ExportPayments, Inputs: []Input{{"actor", 254}, {"action", 60}, {"tenant", 36}}, File: true, handle: auditFile},
+		{Method: http.MethodGet, Path: "/ops/audit.csv", Permission: identity.ReadAudit, Also: identity.ExportPayments, Inputs: []Input{{"actor", 254}, {"action", 60}, {"tenant", 36}}, File: true, handle: auditFile},
 		{Method: http.MethodGet, Path: "/ops/requests", Permission: identity.ReadRequests, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), handle: requestList},
-		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: identity.ExportPayments, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), File: true, handle: requestsFile},
+		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: identity.ReadRequests, Also: identity.ExportPayments, Inputs: append([]Input{{"tenant", 36}}, requestFilters...), File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, handle: providerList},
 		{Method: http.MethodGet, Path: "/ops/routes", Permission: identity.ReadProviders, handle: routeList},
@@ -201,17 +202,17 @@ func appRoutes() []Route {
 		{Method: http.MethodPost, Path: base + "/payouts/new", Permission: identity.MakePayouts, Inputs: payoutInputs, handle: confirmPayout},
 		{Method: http.MethodPost, Path: base + "/payouts/new/confirm", Permission: identity.MakePayouts, Inputs: append([]Input{{"fee", 20}, {"shown", 40}}, payoutInputs...), handle: pay},
 		{Method: http.MethodGet, Path: base + "/requests", Permission: identity.ReadRequests, Inputs: requestFilters, handle: requestList},
-		{Method: http.MethodGet, Path: base + "/requests.csv", Permission: identity.ExportPayments, Inputs: requestFilters, File: true, handle: requestsFile},
+		{Method: http.MethodGet, Path: base + "/requests.csv", Permission: identity.ReadRequests, Also: identity.ExportPayments, Inputs: requestFilters, File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: base + "/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},
 		{Method: http.MethodGet, Path: base + "/messages", Permission: identity.ReadMessages, Inputs: []Input{{"before", 36}}, handle: campaigns},
-		{Method: http.MethodGet, Path: base + "/messages.csv", Permission: identity.ExportPayments, File: true, handle: campaignsFile},
+		{Method: http.MethodGet, Path: base + "/messages.csv", Permission: identity.ReadMessages, Also: identity.ExportPayments, File: true, handle: campaignsFile},
 		{Method: http.MethodGet, Path: base + "/messages/{id}", Permission: identity.ReadMessages, Inputs: []Input{{"page", 9}}, handle: campaign},
 	}
 	filters := []Input{{"status", 12}, {"from", 10}, {"to", 10}, {"page", 9}, {"newer", 20}, {"seen", 20}}
 	for n, kind := range tenantLists {
 		routes = append(routes,
 			Route{Method: http.MethodGet, Path: base + kind.path, Permission: identity.ReadPayments, Inputs: filters, handle: tenantPayments(n)},
-			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
+			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
 	}
 	routes = append(routes, actRoutes(base)...)
 	routes = append(routes, policyRoutes(base)...)
@@ -276,11 +277,16 @@ func (r Route) Guarded() bool { return r.Site == operators || r.Site == tenants 
 func (r Route) Allows(s identity.Site, role identity.Role) bool {
 	switch {
 	case r.Site == operators:
-		return s == identity.InstallationSite && identity.Can(s, role, r.Permission)
+		return s == identity.InstallationSite && r.can(s, role)
 	case r.Site == tenants && s == identity.InstallationSite:
-		return r.Method == http.MethodGet && identity.Can(s, role, identity.ViewAs) && identity.Can(identity.TenantSite, identity.Auditor, r.Permission)
+		return r.Method == http.MethodGet && identity.Can(s, role, identity.ViewAs) && r.can(identity.TenantSite, identity.Auditor)
 	case r.Site == tenants:
-		return identity.Can(s, role, r.Permission)
+		return r.can(s, role)
 	}
 	return true
+}
+
+// can says whether a role has what the route asks for.
+func (r Route) can(s identity.Site, role identity.Role) bool {
+	return identity.Can(s, role, r.Permission) && (r.Also == "" || identity.Can(s, role, r.Also))
 }

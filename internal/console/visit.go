@@ -99,11 +99,10 @@ func (v *visit) run() {
 		v.refuse(err)
 		return
 	}
-	if err := v.record(); err != nil {
-		v.refuse(err)
-		return
-	}
 	a, err := v.route.handle(v)
+	if err == nil {
+		err = v.record()
+	}
 	if err != nil {
 		v.refuse(err)
 		return
@@ -136,8 +135,10 @@ func (v *visit) admit() error {
 			return err
 		}
 	}
-	if !v.can(v.route.Permission) {
-		return errNotAllowed(v.route.Permission)
+	for _, p := range []identity.Permission{v.route.Permission, v.route.Also} {
+		if p != "" && !v.can(p) {
+			return errNotAllowed(p)
+		}
 	}
 	return nil
 }
@@ -149,10 +150,10 @@ const viewedEvery = time.Hour
 func (v *visit) record() error {
 	e := audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Tenant: v.tenant.ID, Subject: v.tenant.ID}
 	switch {
-	case v.route.File:
+	case v.route.File && v.r.Method == http.MethodGet:
 		e.Action, e.Subject, e.Details = "payments.export", v.route.Path, map[string]any{"filter": v.r.URL.RawQuery, "viewing": v.viewing}
 		return v.console.Audit.Record(v.ctx, e)
-	case !v.viewing:
+	case v.route.File, !v.viewing:
 		return nil
 	}
 	key := v.who.Session.ID + " " + v.tenant.ID
@@ -208,7 +209,7 @@ func (v *visit) ready() error {
 // answered like one that does not exist.
 func (v *visit) enter(id string) error {
 	v.role = v.who.Role(id)
-	if v.role == "" && v.r.Method == http.MethodGet && v.who.Can(identity.Installation, identity.ViewAs) {
+	if v.role == "" && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) && v.who.Can(identity.Installation, identity.ViewAs) {
 		v.role, v.viewing = identity.Auditor, true
 	}
 	if id == identity.Installation || v.role == "" {

@@ -31,7 +31,7 @@ const (
 		ON CONFLICT (tenant, person) DO UPDATE SET role = excluded.role, changed_at = excluded.changed_at`
 	dropRole   = `DELETE FROM memberships WHERE tenant = $1 AND person = $2`
 	lockOwners = `SELECT p.id FROM memberships m JOIN people p ON p.id = m.person
-		WHERE m.tenant = '' AND m.role = 'owner' AND p.disabled_at = 0 ORDER BY p.id FOR UPDATE`
+		WHERE m.tenant = '' AND m.role = 'owner' AND p.disabled_at = 0 AND (p.password <> '' OR $1 = 1) ORDER BY p.id FOR UPDATE`
 	disable     = `UPDATE people SET disabled_at = $2 WHERE id = $1`
 	endSessions = `UPDATE sessions SET ended_at = $2 WHERE person = $1 AND ended_at = 0`
 	endLinks    = `UPDATE sign_in_links SET used_at = $2 WHERE person = $1 AND used_at = 0`
@@ -50,8 +50,12 @@ func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err
 }
 
 // Invite gives a person a role in tx, where the caller also writes the audit entry; a person who is not there is made.
-// invited says whether the link of the invitation works: it is for a person without a password. A role that the person has
-// there is left as it is, and is a Duplicate.
+// invited says whether the link of the invitation works: whoever has it becomes the person, with every role. Older links end.
+// A role that the person has there is left as it is, and is a Duplicate.
+//
+// An address proves nothing: anybody who may invite people could have chosen the password of an account with it. So an account
+// without a role loses its password and second factor and begins anew, and one whose roles are all at tenants is refused until
+// it was reset. One with a role at the installation has been given its link there.
 func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Membership) (p Person, invited bool, err error) {
 	p, password, err := i.locked(tx, email)
 	if problem.Is(err, problem.NotFound) {
@@ -70,24 +74,27 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 	if !p.DisabledAt.IsZero() {
 		return Person{}, false, problem.New(problem.InProgress, "person_disabled", p.Email+" is disabled: enable the person first")
 	}
-	var role Role
-	if found, err := tx.One(selectRole, []any{p.ID, m.Tenant}, &role); err != nil || found {
-		if err == nil {
-			err = problem.New(problem.Duplicate, "has_role", p.Email+" is "+string(role)+" there already")
-		}
+	roles, err := rolesOf(tx, p.ID)
+	if err != nil {
 		return Person{}, false, err
 	}
-	now := i.clock.Now()
-	tx.Defer(setRole, 1, m.Tenant, p.ID, string(m.Role), now)
-	if !password {
-		i.invite(tx, by, p, now)
+	operator := false
+	for _, r := range roles {
+		if r.Tenant == m.Tenant {
+			return Person{}, false, problem.New(problem.Duplicate, "has_role", p.Email+" is "+string(r.Role)+" there already")
+		}
+		operator = operator || r.Tenant == Installation
 	}
-	return p, !password, nil
-}
-
-// invite stores the link of an invitation.
-func (i *Identity) invite(tx *db.Tx, by Invitation, p Person, now time.Time) {
-	tx.Defer(insertLink, 1, hashToken(by.Token), p.ID, now, now.Add(InvitationLasts), kindInvitation)
+	now := i.clock.Now()
+	switch {
+	case password && operator:
+	case password && len(roles) > 0:
+		return Person{}, false, problem.New(problem.InProgress, "account_elsewhere", p.Email+" has an account that was made for a customer. Reset the person first: who is meant then chooses a new password by the link")
+	default:
+		i.reset(tx, by, p, now)
+	}
+	tx.Defer(setRole, 1, m.Tenant, p.ID, string(m.Role), now)
+	return p, !(password && operator), nil
 }
 
 // SetRole changes the role of a person at one place in tx, where the caller also writes the audit entry; an empty role takes
@@ -122,7 +129,11 @@ func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, bef
 // keepOwner refuses what would leave the installation without an owner who may sign in.
 func (i *Identity) keepOwner(tx *db.Tx, without Person) error {
 	others, own := 0, false
-	err := tx.Query(lockOwners, nil, func(r *db.Row) error {
+	link := 0 // in development an owner may have no password: the first screen has a link
+	if i.development {
+		link = 1
+	}
+	err := tx.Query(lockOwners, []any{link}, func(r *db.Row) error {
 		var id string
 		err := r.Scan(&id)
 		if id == without.ID {
@@ -180,15 +191,19 @@ func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error)
 	if err != nil {
 		return p, err
 	}
-	now := i.clock.Now()
+	i.reset(tx, by, p, i.clock.Now())
+	return p, nil
+}
+
+// reset makes whoever has the link of the invitation the only one who can sign in as a person.
+func (i *Identity) reset(tx *db.Tx, by Invitation, p Person, now time.Time) {
 	tx.Defer(resetPerson, 1, p.ID, now)
 	tx.Defer(dropFactor, -1, p.ID)
 	tx.Defer(dropCodes, -1, p.ID)
 	tx.Defer(endSessions, -1, p.ID, now)
 	tx.Defer(endTokens, -1, p.ID, now)
 	tx.Defer(endLinks, -1, p.ID, now)
-	i.invite(tx, by, p, now)
-	return p, nil
+	tx.Defer(insertLink, 1, hashToken(by.Token), p.ID, now, now.Add(InvitationLasts), kindInvitation)
 }
 
 // Listed is a person with what they have.

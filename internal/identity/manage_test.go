@@ -54,10 +54,6 @@ func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 		if won.Load() != 1 {
 			f.t.Fatalf("%d browsers used one invitation", won.Load())
 		}
-		other, invited := f.invited("kofi@example.com", Membership{"t2", Admin}) // a person with a password gets the role alone
-		if _, err := f.Link(f.t.Context(), other.Token); invited || !problem.Is(err, problem.Unauthenticated) {
-			f.t.Fatal(invited, err)
-		}
 		f.refused(problem.Duplicate, func(tx *db.Tx) error {
 			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t1", Owner})
 			return err
@@ -66,6 +62,78 @@ func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t3", SRE})
 			return err
 		})
+	})
+}
+
+// Whoever may invite people could have made an account with the address of another, and chosen its password. A role is given
+// with it only where the installation has given a link to it before.
+func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		accept := func(by Invitation) string {
+			f.t.Helper()
+			token, err := f.Accept(f.t.Context(), by.Token, password, "", home)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return token
+		}
+		const email = "kofi@example.com"
+		first, _ := f.invited(email, Membership{"t1", Finance})
+		session := accept(first)
+		for _, m := range []Membership{{"t2", Admin}, {Installation, Owner}} {
+			f.refused(problem.InProgress, func(tx *db.Tx) error {
+				_, _, err := f.Invite(tx, NewInvitation(), email, "Kofi", m)
+				return err
+			})
+		}
+		again := NewInvitation()
+		f.tx(func(tx *db.Tx) error { _, err := f.Reset(tx, again, email); return err })
+		operators, invited := f.invited(email, Membership{Installation, Owner}) // the link of this place is the only one then
+		if !invited {
+			f.t.Fatal("there is no link for an account without a password")
+		}
+		for _, old := range []Invitation{first, again} {
+			if _, err := f.Link(f.t.Context(), old.Token); !problem.Is(err, problem.Unauthenticated) {
+				f.t.Fatalf("an older link: %v", err)
+			}
+		}
+		if _, err := f.Visit(f.t.Context(), session, true); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatalf("the session of who made the account: %v", err)
+		}
+		session = accept(operators)
+		if _, invited := f.invited(email, Membership{"t2", Admin}); invited {
+			f.t.Fatal("an operator who has a password was given a link")
+		}
+		f.clock.Advance(Freshness)
+		if v := f.visit(session); v.Role("t2") != Admin || v.Role(Installation) != Owner {
+			f.t.Fatalf("%+v", v.Memberships)
+		}
+	})
+}
+
+// An account that has lost its last role is nobody's: who is invited begins anew.
+func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		by, _ := f.invited("kofi@example.com", Membership{"t1", Finance})
+		session, err := f.Accept(f.t.Context(), by.Token, password, "", home)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.SetRole(tx, "kofi@example.com", Membership{Tenant: "t1"})
+			return err
+		})
+		next, invited := f.invited("kofi@example.com", Membership{"t2", Owner})
+		if !invited {
+			f.t.Fatal("there is no link")
+		}
+		f.clock.Advance(Freshness)
+		if _, err := f.Visit(f.t.Context(), session, true); !problem.Is(err, problem.Unauthenticated) {
+			f.t.Fatalf("the session of before: %v", err)
+		}
+		if _, err := f.Accept(f.t.Context(), next.Token, password, "", home); err != nil {
+			f.t.Fatal(err)
+		}
 	})
 }
 

@@ -79,7 +79,7 @@ func (i *Identity) Ensure(ctx context.Context, email, name string, memberships [
 func checkPerson(email, name string, memberships []Membership) (string, error) {
 	var bad problem.Fields
 	email = strings.ToLower(strings.TrimSpace(email))
-	if at := strings.LastIndexByte(email, '@'); at < 1 || at == len(email)-1 || len(email) > 254 || !plain(email) || strings.Contains(email, " ") {
+	if !IsEmail(email) {
 		bad.Add("email", "must be an e-mail address")
 	}
 	if name == "" || utf8.RuneCountInString(name) > 120 || !plain(name) || strings.TrimSpace(name) != name {
@@ -91,6 +91,12 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 		}
 	}
 	return email, bad.Err()
+}
+
+// IsEmail says whether a text in small letters has the form of an e-mail address.
+func IsEmail(text string) bool {
+	at := strings.LastIndexByte(text, '@')
+	return at >= 1 && at < len(text)-1 && len(text) <= 254 && plain(text) && !strings.Contains(text, " ")
 }
 
 // plain says that a text is valid and has no control characters.

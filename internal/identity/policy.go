@@ -51,10 +51,10 @@ func Roles(s Site) []Role {
 
 func (r Role) at(s Site) bool { return slices.Contains(Roles(s), r) }
 
-// strong are the roles that move money, keys or roles, or decide about who may.
+// strong are the roles that move money, keys or roles, decide about who may, or stop what moves it: what they make is an act.
 var strong = map[Site][]Role{
 	TenantSite:       {Owner, Admin, Finance, Signatory, Developer},
-	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury},
+	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury, SRE},
 }
 
 // NeedsFactor says whether the people of a role must have a second factor in production.
@@ -244,7 +244,7 @@ var policy = []Grant{
 	{MakeAddresses, "change from which addresses payouts are taken",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
-	{MakeKeys, "make, rotate and revoke API keys as far as their own rights go, and change the secret of webhooks",
+	{MakeKeys, "make and rotate API keys as far as their own rights go, revoke any, and change the secret of webhooks",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
 	{CheckAccess, "approve or reject what others made of accounts, settings, addresses, keys, secrets and sender IDs",

@@ -2,9 +2,11 @@ package identity
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -141,11 +143,15 @@ func (i *Identity) Visit(ctx context.Context, token string, used bool) (Visitor,
 const endSession = `UPDATE sessions SET ended_at = $2 WHERE hash = $1 AND ended_at = 0`
 
 // EndOthers ends every session of the visitor's but this one, and every personal token, in force everywhere within Freshness.
-func (i *Identity) EndOthers(ctx context.Context, v Visitor) error {
+func (i *Identity) EndOthers(ctx context.Context, v Visitor, from netip.Addr) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
-		tx.Defer(endOthers, -1, v.Person.ID, v.hash, i.clock.Now())
-		tx.Defer(endTokens, -1, v.Person.ID, i.clock.Now())
-		return nil
+		now := i.clock.Now()
+		tx.Defer(endOthers, -1, v.Person.ID, v.hash, now)
+		n, err := tx.Exec(endTokens, v.Person.ID, now)
+		if err != nil || n == 0 {
+			return err
+		}
+		return i.note(tx, v.Person, from, audit.Entry{Action: "person.token_end", Details: changesOf("all personal tokens", "work", "ended")})
 	})
 }
 

@@ -59,16 +59,17 @@ func standing(tx *db.Tx, ofPerson, ofRole, person, tenant string) (s Standing, e
 type Holder struct {
 	Person, Email string
 	Role          Role
+	HasFactor     bool // who has none cannot check in production
 }
 
-const selectHolders = `SELECT m.person, p.email, m.role FROM memberships m JOIN people p ON p.id = m.person
-	WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
+const selectHolders = `SELECT m.person, p.email, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '' FROM memberships m JOIN people p ON p.id = m.person
+	LEFT JOIN factors f ON f.person = m.person WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
 
 // Holders lists who has a role at a tenant or at the Installation and is not disabled.
 func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) {
 	err = tx.Query(selectHolders, []any{tenant}, func(r *db.Row) error {
 		var h Holder
-		err := r.Scan(&h.Person, &h.Email, &h.Role)
+		err := r.Scan(&h.Person, &h.Email, &h.Role, &h.HasFactor)
 		list = append(list, h)
 		return err
 	})
@@ -82,13 +83,19 @@ func (i *Identity) Locked(tx *db.Tx, email string) (p Person, all []Membership, 
 	if p, _, err = i.locked(tx, email); err != nil {
 		return p, nil, err
 	}
-	err = tx.Query(selectRolesOf, []any{p.ID}, func(r *db.Row) error {
+	all, err = rolesOf(tx, p.ID)
+	return p, all, err
+}
+
+// rolesOf lists what a person is, and where.
+func rolesOf(tx *db.Tx, person string) (all []Membership, err error) {
+	err = tx.Query(selectRolesOf, []any{person}, func(r *db.Row) error {
 		var m Membership
 		err := r.Scan(&m.Tenant, &m.Role)
 		all = append(all, m)
 		return err
 	})
-	return p, all, err
+	return all, err
 }
 
 // InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the

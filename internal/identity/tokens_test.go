@@ -47,7 +47,7 @@ func TestAPersonalTokenEnds(t *testing.T) {
 		"by its person": func(f *fixture, v Visitor, t PersonalToken) error {
 			return f.EndPersonalToken(f.t.Context(), v, t.ID, home)
 		},
-		"with all other sessions": func(f *fixture, v Visitor, _ PersonalToken) error { return f.EndOthers(f.t.Context(), v) },
+		"with all other sessions": func(f *fixture, v Visitor, _ PersonalToken) error { return f.EndOthers(f.t.Context(), v, home) },
 		"with another password": func(f *fixture, v Visitor, _ PersonalToken) error {
 			return f.SetPassword(f.t.Context(), v, password, "another long password", home)
 		},
