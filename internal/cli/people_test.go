@@ -37,10 +37,14 @@ func TestPeopleAreMadeInvitedAndTakenAway(t *testing.T) {
 		if made := w.object("people", "invite", "ama@example.com", "--role", "finance", "--tenant", "Adom", "--reason", "helps out"); made["link"] != "" {
 			t.Fatalf("a person with a password got a link: %v", made)
 		}
-		token(w.object("people", "invite", "kofi@example.com", "--role", "support", "--reason", "new", at))
+		kofi := token(w.object("people", "invite", "kofi@example.com", "--role", "support", "--reason", "new", at))
 		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "x")
 		w.run(exitForbidden, "people", "role", "ama@example.com", "--role", "none", "--reason", "x")
 		w.run(exitOK, "people", "role", "kofi@example.com", "--role", "owner", "--reason", "promoted")
+		w.run(exitForbidden, "people", "disable", "ama@example.com", "--reason", "x") // the other owner has not come yet
+		if _, err := people.Accept(t.Context(), kofi, "correct horse battery", "", netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
 		w.run(exitOK, "people", "disable", "ama@example.com", "--reason", "left")
 		if _, errs := w.run(exitForbidden, "people", "disable", "kofi@example.com", "--reason", "x"); !strings.Contains(errs, "last owner") {
 			t.Fatal(errs)

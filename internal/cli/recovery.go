@@ -16,14 +16,15 @@ import (
 )
 
 type recoveryCommands struct {
-	Status recoveryStatus `cmd:"" help:"Whether a recovery lasts, what it waits for, and which acts of operators the database has forgotten."`
-	Begin  recoveryBegin  `cmd:"" help:"Begin a recovery: the database went back in time in a way that servers cannot see, such as a snapshot of the whole machine."`
-	Open   recoveryOpen   `cmd:"" help:"Let customers in: what operators had done is done again."`
-	Skip   recoverySkip   `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
-	Allow  recoveryAllow  `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
-	Claim  recoveryClaim  `cmd:"" help:"Have a server look for what a provider's statement has and no client sends again: it is adopted where the provider knows it, and never sent."`
-	Claims recoveryClaims `cmd:"" help:"List the claims and what became of each."`
-	End    recoveryEnd    `cmd:"" help:"End the recovery, when nothing of it is left."`
+	Status  recoveryStatus  `cmd:"" help:"Whether a recovery lasts, what it waits for, and which acts of operators the database has forgotten."`
+	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery: the database went back in time in a way that servers cannot see, such as a snapshot of the whole machine."`
+	Open    recoveryOpen    `cmd:"" help:"Let customers in: what operators had done is done again."`
+	Skip    recoverySkip    `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
+	Allow   recoveryAllow   `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
+	Dismiss recoveryDismiss `cmd:"" help:"Take a conflict off the list: what the provider has done is booked by hand, such as a data package whose price is forgotten."`
+	Claim   recoveryClaim   `cmd:"" help:"Have a server look for what a provider's statement has and no client sends again: it is adopted where the provider knows it, and never sent."`
+	Claims  recoveryClaims  `cmd:"" help:"List the claims and what became of each."`
+	End     recoveryEnd     `cmd:"" help:"End the recovery, when nothing of it is left."`
 }
 
 // recovery is the store of the recovery.
@@ -218,6 +219,24 @@ func (c *recoveryAllow) Run(e *env) error {
 			return err
 		}
 		return r.Allow(e.ctx, t.ID, c.Reason, o.actor, o.audited(audit.Entry{Action: "recovery.allow", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
+	})
+}
+
+type recoveryDismiss struct {
+	recoveryStep
+	Tenant    string `arg:"" help:"Id or unique name of the customer."`
+	Reference string `arg:"" help:"The customer's reference, as the list of conflicts has it."`
+}
+
+// Run takes a conflict off the list.
+func (c *recoveryDismiss) Run(e *env) error {
+	return c.run(e, audit.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
+		t, err := o.tenant(e.ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		_, err = r.Dismiss(e.ctx, t.ID, c.Reference, o.audited(audit.Entry{Action: "recovery.dismiss", Tenant: t.ID, Subject: c.Reference, Reason: c.Reason}))
+		return err
 	})
 }
 

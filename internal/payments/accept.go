@@ -43,6 +43,9 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepte
 	if a.Adopted && problem.Is(err, problem.InsufficientFunds) {
 		err = p.recovered.conflict(ctx, a.Payment, a.Payment.Rail, "the provider has done it, and the wallet does not cover it")
 	}
+	if a.unsure && problem.Is(err, problem.InsufficientFunds) {
+		err = errRecovering("The service is being recovered, and a provider may have done this. Nothing was sent; try again shortly, with the same reference.", recoveryPause)
+	}
 	return done, err
 }
 

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 )
@@ -69,6 +70,12 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	if a.claimed && !a.Adopted {
 		return errUnclaimed
 	}
+	if a.Adopted { // a conflict about it, from before the wallet covered it, is over
+		a.Also = all(present(a.Also, func(tx *db.Tx) error {
+			return p.recovered.recovery.Settled(tx, pay.Tenant, string(pay.Kind), pay.Reference)
+		}))
+	}
+	a.unsure = found.unsure
 	a.tracked.searched = true
 	return nil
 }

@@ -1,6 +1,9 @@
 package payments
 
 import (
+	"slices"
+
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/route"
@@ -21,6 +24,8 @@ type acceptance struct {
 	asker *Asker
 	// claimed: an operator's claim, adopted where a provider has it, and nothing else.
 	claimed bool
+	// unsure: while a recovery lasts, the one rail that serves it may have it yet.
+	unsure  bool
 	probe   *route.Probe // of the rail that prepare chose; nil unless its breaker is half-open
 	tracked *tracked     // made by prepare; nil for what has no job
 	reply   *reply       // nil where no request waits
@@ -31,5 +36,25 @@ func asked(c idempotency.Caller, t tenant.Tenant, k book.Kind) book.Payment {
 	return book.Payment{
 		Tenant: t.ID, Kind: k, Mode: string(t.Mode), FeeBearer: string(t.FeeBearer), Key: c.Key,
 		IdempotencyKey: c.IdempotencyKey, IdempotencyHash: c.BodyHash,
+	}
+}
+
+// present leaves out what is nil.
+func present(functions ...func(*db.Tx) error) []func(*db.Tx) error {
+	return slices.DeleteFunc(functions, func(fn func(*db.Tx) error) bool { return fn == nil })
+}
+
+// all joins functions into one; nil when there are none.
+func all(functions []func(*db.Tx) error) func(*db.Tx) error {
+	if len(functions) == 0 {
+		return nil
+	}
+	return func(tx *db.Tx) error {
+		for _, fn := range functions {
+			if err := fn(tx); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }

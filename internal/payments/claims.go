@@ -18,10 +18,30 @@ func (p *Payments) claims(ctx context.Context) error {
 	if err != nil || !s.Lasts() || s.Closed() {
 		return err
 	}
+	if err := p.settleConflicts(ctx, s); err != nil {
+		return err
+	}
 	waiting, err := p.recovered.recovery.Waiting(ctx)
 	for _, c := range waiting {
 		if err == nil {
 			err = p.claim(ctx, c)
+		}
+	}
+	return err
+}
+
+// settleConflicts takes conflicts off the list whose payment has come into the books since the recovery began: a client's own
+// request was adopted once the wallet covered it, or with a package that is offered now. One about a payment that waits for its
+// approval stays.
+func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error {
+	list, err := p.recovered.recovery.Conflicts(ctx)
+	for _, c := range list {
+		if err != nil {
+			break
+		}
+		pay, found, known := p.book.ByProviderReference(ctx, c.ProviderReference)
+		if err = known; err == nil && found && !pay.Waits() && !pay.CreatedAt.Before(s.BegunAt) {
+			_, err = p.recovered.recovery.Dismiss(ctx, c.Tenant, c.Reference)
 		}
 	}
 	return err

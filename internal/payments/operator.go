@@ -97,21 +97,6 @@ func (p *Payments) Resolvable(pay book.Payment, paid bool) error {
 	return p.resolvable(pay, o)
 }
 
-// all joins functions into one; nil when there are none.
-func all(functions []func(*db.Tx) error) func(*db.Tx) error {
-	if len(functions) == 0 {
-		return nil
-	}
-	return func(tx *db.Tx) error {
-		for _, fn := range functions {
-			if err := fn(tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // Transfer moves money between the wallets of two tenants of one mode. It is a
 // payout of the first with channel WALLET, final at once, and free of charge, and
 // by the same Reference in the list of the second.

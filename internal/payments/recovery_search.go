@@ -57,11 +57,14 @@ type searchResult struct {
 	differs bool             // a rail has something else under the reference
 	wait    time.Duration    // until a "not known" counts at all rails; zero: it counts
 	silent  string           // a rail that did not answer, or that cannot be asked
+	unsure  bool             // the one rail there is may have it yet, and gets the same reference again
 }
 
 // askAllRails asks every rail that could have a payment, whatever routes, pauses
-// and breakers say of it now. Where there is only one, its own answer to the same
-// reference is enough, unless it is a claim, which is never sent.
+// and breakers say of it now. Where there is only one, its silence holds nothing up
+// unless it is a claim, which is never sent: it gets the same reference again, and
+// refuses it where it has it. What it says counts all the same: it may have another
+// amount, or what the wallet does not cover.
 func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
 	op, _ := operation(pay)
 	var rails []provider.Rail
@@ -71,10 +74,7 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 		}
 	}
 	gone := s.Gone(pay.Mode)
-	if len(rails) < 2 && len(gone) == 0 && !claimed {
-		// The one rail that can have it gets the same reference again, which it refuses.
-		return searchResult{}
-	}
+	alone := len(rails) < 2 && len(gone) == 0 && !claimed
 	outcomes := make([]provider.Outcome, len(rails))
 	var group sync.WaitGroup
 	for i, rail := range rails {
@@ -96,6 +96,10 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 		case !s.Skips(rails[i].Name, rails[i].Mode):
 			found.silent = rails[i].Name
 		}
+	}
+	if alone {
+		found.unsure = found.wait > 0 || found.silent != ""
+		found.wait, found.silent = 0, ""
 	}
 	return found
 }

@@ -245,6 +245,101 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 			t.Fatalf("%+v, %v, the wallet has %s", list, err, n.balance())
 		}
 		n.sound()
+
+		// What comes again as it was, once the wallet covers it, is adopted, and its conflict is over.
+		if err := n.Fund(t.Context(), h.tenant.ID, 2*funds, "funded again", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		other.Amount = 5 * money.Cedi
+		if _, _, err := n.Payout(t.Context(), h.caller(), other); err != nil {
+			t.Fatal(err)
+		}
+		h.first.knows(n.References(h.tenant, book.KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
+		if _, _, err := n.Payout(t.Context(), h.caller(), dear); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := n.lost.Conflicts(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("%+v, %v", list, err)
+		}
+		// One that an earlier version left on the list goes with the next sweep.
+		gone := recovery.Conflict{Tenant: h.tenant.ID, Kind: "payout", Reference: dear.Reference, ProviderReference: n.References(h.tenant, book.KindPayout, dear.Reference)[0], Rail: "mtn"}
+		open := recovery.Conflict{Tenant: h.tenant.ID, Kind: "payout", Reference: "never-came-again", ProviderReference: n.References(h.tenant, book.KindPayout, "never-came-again")[0], Rail: "mtn"}
+		for _, c := range []recovery.Conflict{gone, open} {
+			if err := n.lost.Note(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.pass(2 * recheckEvery)
+		if list, err := n.lost.Conflicts(t.Context()); err != nil || len(list) != 1 || list[0].Reference != open.Reference {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if _, err := n.lost.Dismiss(t.Context(), h.tenant.ID, open.Reference); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.lost.Dismiss(t.Context(), h.tenant.ID, open.Reference); !problem.Is(err, problem.NotFound) {
+			t.Errorf("again: %v", err)
+		}
+		n.sound()
+	})
+}
+
+// TestTheOneRailOfAPurchaseIsHeard: airtime is served by one rail, which refuses its reference when it comes again. What it says
+// of it in a recovery counts all the same: an amount that the wallet does not cover is no 400, and another amount is not debited.
+func TestTheOneRailOfAPurchaseIsHeard(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.recovers = true
+		h.rails = []provider.Rail{
+			{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first},
+			{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, UnpaidAfter: 5 * time.Minute, TopUpper: h.second},
+		}
+		n := h.node("a")
+		n.lostTime(t, true)
+		h.second.script(always(pending), always(notFound))
+		dear := n.topUp()
+		dear.Amount = 50 * money.Cedi
+		if err := n.Adjust(t.Context(), h.tenant.ID, -(n.balance() - 10*money.Cedi), "it was funded in the time that is lost", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := n.TopUp(t.Context(), h.caller(), dear)
+		wantKind(t, err, problem.Unavailable) // "not known" does not count yet
+		n.clock.Advance(10 * time.Minute)
+		_, _, err = n.TopUp(t.Context(), h.caller(), dear)
+		wantKind(t, err, problem.InsufficientFunds)
+		h.second.knows(n.References(h.tenant, book.KindTopUp, dear.Reference)[0], dear.Amount, string(dear.MSISDN), success)
+		_, _, err = n.TopUp(t.Context(), h.caller(), dear)
+		wantKind(t, err, problem.Unavailable)
+
+		wrong := n.topUp()
+		wrong.Amount = 6 * money.Cedi
+		reference := n.References(h.tenant, book.KindTopUp, wrong.Reference)[0]
+		h.second.knows(reference, 5*money.Cedi, string(wrong.MSISDN), success)
+		_, _, err = n.TopUp(t.Context(), h.caller(), wrong)
+		wantKind(t, err, problem.Unavailable)
+		if list, err := n.lost.Conflicts(t.Context()); err != nil || len(list) != 2 || n.balance() != 10*money.Cedi {
+			t.Errorf("%+v, %v; the wallet has %s", list, err, n.balance())
+		}
+		wrong.Amount = 5 * money.Cedi
+		pay, _, err := n.TopUp(t.Context(), h.caller(), wrong)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(2 * time.Second)
+		if is := n.must(book.KindTopUp, pay.ID); is.Status != book.StatusSuccess || h.second.posted(reference) != 0 || n.balance() != 5*money.Cedi {
+			t.Errorf("it is %s after %d POSTs, the wallet has %s", is.Status, h.second.posted(reference), n.balance())
+		}
+
+		// Its silence holds nothing up.
+		h.second.script(always(pending), inTurn(unknown, success))
+		quiet := n.topUp()
+		if pay, _, err = n.TopUp(t.Context(), h.caller(), quiet); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		if is := n.must(book.KindTopUp, pay.ID); is.Status != book.StatusSuccess || h.second.posted(pay.ProviderReference) != 1 {
+			t.Errorf("it is %s after %d POSTs", is.Status, h.second.posted(pay.ProviderReference))
+		}
+		n.sound()
 	})
 }
 

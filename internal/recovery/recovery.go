@@ -265,6 +265,8 @@ ON CONFLICT (tenant, kind, reference) DO UPDATE SET rail = excluded.rail, amount
 
 	sqlConflicts = `SELECT tenant, kind, reference, provider_reference, rail, amount, why, at FROM recovery_conflicts ORDER BY at, tenant, kind, reference LIMIT $1`
 
+	sqlDismissed = `DELETE FROM recovery_conflicts WHERE tenant = $1 AND reference = $2`
+
 	sqlSettled = `DELETE FROM recovery_conflicts WHERE tenant = $1 AND kind = $2 AND reference = $3`
 )
 
@@ -283,6 +285,19 @@ func (r *Recovery) Note(ctx context.Context, c Conflict) error {
 func (r *Recovery) Settled(tx *db.Tx, tenant, kind, reference string) error {
 	_, err := tx.Exec(sqlSettled, tenant, kind, reference)
 	return err
+}
+
+// Dismiss takes the conflicts about a tenant's reference off the list, and says how many: what an operator has booked by hand,
+// as a data package whose price is forgotten, and what is in the books by now.
+func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also ...func(*db.Tx) error) (dismissed int64, err error) {
+	err = r.write(ctx, also, func(tx *db.Tx) (err error) {
+		dismissed, err = tx.Exec(sqlDismissed, tenant, reference)
+		if err == nil && dismissed == 0 {
+			err = problem.New(problem.NotFound, "conflict_not_found", "There is no conflict about "+reference+" of this customer")
+		}
+		return err
+	})
+	return dismissed, err
 }
 
 // Conflicts lists what waits for an operator, oldest first.
