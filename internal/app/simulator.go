@@ -97,6 +97,7 @@ func (a *App) startSimulator(context.Context) error {
 	if err != nil {
 		return err
 	}
+	local.AnnounceSMPP(centre.net)
 	go func() {
 		if err := local.ServeSMPP(centre.net); err != nil { // ends when the simulator is closed
 			a.failed <- err
@@ -165,6 +166,7 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 	if err != nil {
 		return errors.Join(err, l.net.Close())
 	}
+	s.AnnounceSMPP(centre.net)
 	served := make(chan error, 2)
 	go func() { served <- l.serve() }()
 	go func() { served <- s.ServeSMPP(centre.net) }()

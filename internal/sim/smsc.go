@@ -74,7 +74,7 @@ func (o SMSCOptions) withDefaults() SMSCOptions {
 
 // SMPPAccount is what an SMPP client needs to bind with the message centre.
 type SMPPAccount struct {
-	Address  string `json:"address"` // host:port of the first listener; empty before ServeSMPP
+	Address  string `json:"address"` // host:port of the first listener; empty before it is announced
 	SystemID string `json:"system_id"`
 	Password string `json:"password"`
 }
@@ -148,6 +148,16 @@ func newSMSC(s *Sim, o SMSCOptions) *smsc {
 // firstAcceptPause comes after an accept that failed, as for want of file descriptors; each one more doubles it.
 const firstAcceptPause = 5 * time.Millisecond
 
+// AnnounceSMPP says where the message centre will be served, before whoever asks for its account can: ServeSMPP runs beside
+// the interface that tells it.
+func (s *Sim) AnnounceSMPP(l net.Listener) {
+	s.smsc.mu.Lock()
+	defer s.smsc.mu.Unlock()
+	if s.smsc.address == "" {
+		s.smsc.address = l.Addr().String()
+	}
+}
+
 // ServeSMPP takes connections of SMPP clients until the simulator or the
 // listener is closed. The account is that of SMPP.
 func (s *Sim) ServeSMPP(l net.Listener) error {
@@ -158,10 +168,8 @@ func (s *Sim) ServeSMPP(l net.Listener) error {
 		return errors.Join(errSMSCClosed, l.Close())
 	}
 	c.listeners = append(c.listeners, l)
-	if c.address == "" {
-		c.address = l.Addr().String()
-	}
 	c.mu.Unlock()
+	s.AnnounceSMPP(l)
 	for pause := firstAcceptPause; ; {
 		conn, err := l.Accept()
 		if err == nil {

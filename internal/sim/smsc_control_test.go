@@ -163,6 +163,21 @@ func TestAMessageCentreOutlivesFailedAccepts(t *testing.T) {
 	bound(t, s, pdu.Transceiver)
 }
 
+// TestTheMessageCentreIsToldBeforeItServes: whoever asks for the account at the start is not told an empty address.
+func TestTheMessageCentreIsToldBeforeItServes(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AnnounceSMPP(l)
+	if is := s.SMPP().Address; is != l.Addr().String() {
+		t.Errorf("the account is at %q", is)
+	}
+	serve(t, s, l)
+	bound(t, s, pdu.Transceiver)
+}
+
 // BenchmarkSMSC is a submit and its answer over TCP, and its receipt, with as many under way as the
 // client likes.
 func BenchmarkSMSC(b *testing.B) {
