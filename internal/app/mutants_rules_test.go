@@ -283,6 +283,9 @@ func outcomeRules() []mutant {
 // settleRules: what a final word books, once, and what a later one does.
 func settleRules() []mutant {
 	return []mutant{
+		{"uphold-collection", "a collection that was paid after all is credited its net amount", "internal/payments/operator.go",
+			`ledger.Wallet(pay.Tenant), pay.Net()`, `ledger.Wallet(pay.Tenant), pay.Gross()`,
+			byTest("payments", "TestACollectionThatWasPaidAfterAllIsCreditedAgain/the_wallet_covered_it/SQLite")},
 		{"success-to-float", "a payout's amount goes to the provider's float", stateTable,
 			`{LegFinal, PlaceClearing, PlaceFloat, SumAmount}, {LegFinalFee,`, `{LegFinal, PlaceClearing, PlaceSuspense, SumAmount}, {LegFinalFee,`,
 			byScenario("send-mobilemoney", "A payout is accepted, settles")},
