@@ -42,6 +42,9 @@ func FuzzParseReceipt(f *testing.F) {
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x11id:7 stat:DELIVRD"), byte(0))
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x04\x00i\x00d"), byte(1))
 	f.Add([]byte("\x00\x01\x01x\x00\x01\x01K\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x1e\x00\x03ab\x00"), byte(2))
+	longer := bytes.Repeat([]byte{0x02, 0x3a}, 60) // Ⱥ, which is longer in lower case
+	longer = append(longer, "\x00t\x00e\x00x\x00t\x00:"...)
+	f.Add(append([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x82"), longer...), byte(0))
 	f.Fuzz(func(t *testing.T, body []byte, form byte) {
 		b := Bind{ReceiptIDs: []IDForm{IDText, IDHex, IDDecimal}[form%3]}
 		r, kind := parseReceipt(body, b, noon)

@@ -100,8 +100,7 @@ func decodeText(octets []byte, coding byte) string {
 // receiptWords reads "id:… sub:… stat:…" up to the text of the message, which may hold anything.
 func receiptWords(text string) map[string]string {
 	words := map[string]string{}
-	lower := strings.ToLower(text)
-	if i := strings.Index(lower, "text:"); i >= 0 {
+	if i := indexFold(text, "text:"); i >= 0 {
 		text = text[:i]
 	}
 	for _, part := range strings.Fields(text) {
@@ -111,6 +110,17 @@ func receiptWords(text string) map[string]string {
 		}
 	}
 	return words
+}
+
+// indexFold finds a word of ASCII in any case, or gives -1. An index into the text in lower case would not fit: some
+// letters are longer there.
+func indexFold(text, word string) int {
+	for i := range len(text) - len(word) + 1 {
+		if strings.EqualFold(text[i:i+len(word)], word) {
+			return i
+		}
+	}
+	return -1
 }
 
 // canonicalID writes an id in the one form under which submits and receipts are matched: numbers in

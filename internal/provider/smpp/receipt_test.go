@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -235,6 +236,7 @@ func TestReceiptsInAllShapes(t *testing.T) {
 	}
 	ucs2 := smstext.Message{}
 	ucs2, _ = smstext.EncodeAs("id:u1 stat:UNDELIV err:0A1", smstext.UCS2)
+	longer, _ := smstext.EncodeAs("id:u2 "+strings.Repeat("Ⱥ", 50)+"Text: id:u3", smstext.UCS2) // Ⱥ is longer in lower case
 	for name, each := range map[string]struct {
 		body []byte
 		want provider.Receipt
@@ -248,6 +250,7 @@ func TestReceiptsInAllShapes(t *testing.T) {
 		"parameters":      {body("233241234567", "K", 0, 0, nil, append(tlv(0x1e, 'z', '9', 0), append(tlv(0x427, 5), tlv(0x423, 3, 1, 2)...)...)...), provider.Receipt{UpstreamID: "z9", State: provider.DeliveryFailed, Code: "258", To: "233241234567"}, matchable},
 		"payload":         {body("233241234567", "K", 4, 0, nil, tlv(0x424, []byte("id:7 stat:EXPIRED")...)...), provider.Receipt{UpstreamID: "7", State: provider.DeliveryExpired, To: "233241234567"}, matchable},
 		"two octets":      {body("233241234567", "K", 4, 8, ucs2.Segments[0]), provider.Receipt{UpstreamID: "u1", State: provider.DeliveryFailed, Code: "0A1", To: "233241234567"}, matchable},
+		"longer in lower": {body("233241234567", "K", 4, 8, longer.Segments[0]), provider.Receipt{UpstreamID: "u2", State: provider.DeliveryUnknown, To: "233241234567"}, matchable},
 		"unknown word":    {body("233241234567", "K", 4, 0, []byte("id:7 stat:WHATEVER")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryUnknown, To: "233241234567"}, matchable},
 		"odd parameter":   {body("233241234567", "K", 4, 0, []byte("id:7 stat:DELIVRD"), 0x04, 0x27, 0xff, 0xff, 1), provider.Receipt{UpstreamID: "7", State: provider.Delivered, To: "233241234567"}, matchable},
 		"intermediate":    {body("233241234567", "K", 0x20, 0, []byte("id:7 stat:ENROUTE")), provider.Receipt{}, incoming},
