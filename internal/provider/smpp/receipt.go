@@ -72,7 +72,7 @@ func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, deliver
 	}
 	id := words["id"]
 	if tlv := extra[tagReceiptedID]; len(tlv) > 0 {
-		id = strings.TrimRight(string(tlv), "\x00")
+		id = string(tlv)
 	}
 	r.UpstreamID = canonicalID(id, b.ReceiptIDs)
 	if state, ok := states[strings.ToUpper(words["stat"])]; ok {
@@ -124,8 +124,9 @@ func indexFold(text, word string) int {
 }
 
 // canonicalID writes an id in the one form under which submits and receipts are matched: numbers in
-// decimal, texts in lower case.
+// decimal, texts in lower case. A NUL ends an id, wherever it is written.
 func canonicalID(id string, form IDForm) string {
+	id, _, _ = strings.Cut(id, "\x00")
 	id = strings.ToLower(strings.TrimSpace(id))
 	if len(id) > 64 {
 		id = id[:64]
