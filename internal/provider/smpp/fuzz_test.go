@@ -7,6 +7,7 @@ import (
 
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
@@ -51,7 +52,7 @@ func FuzzParseReceipt(f *testing.F) {
 		if kind != matchable {
 			return
 		}
-		if r.UpstreamID == "" || len(r.UpstreamID) > 128 || len([]rune(r.Code)) > 200 {
+		if r.UpstreamID == "" || !label.Storable(r.UpstreamID) || len(r.UpstreamID) > 128 || len([]rune(r.Code)) > 200 {
 			t.Fatalf("%q is read as %+v", body, r)
 		}
 		if r.To != "" {

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -72,7 +74,7 @@ func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, deliver
 	}
 	id := words["id"]
 	if tlv := extra[tagReceiptedID]; len(tlv) > 0 {
-		id = string(tlv)
+		id = decodeText(tlv, 0)
 	}
 	r.UpstreamID = canonicalID(id, b.ReceiptIDs)
 	if state, ok := states[strings.ToUpper(words["stat"])]; ok {
@@ -103,7 +105,8 @@ func receiptWords(text string) map[string]string {
 	if i := indexFold(text, "text:"); i >= 0 {
 		text = text[:i]
 	}
-	for _, part := range strings.Fields(text) {
+	space := func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' } // what Unicode calls a space may be of an id
+	for _, part := range strings.FieldsFunc(text, space) {
 		key, value, ok := strings.Cut(part, ":")
 		if ok {
 			words[strings.ToLower(key)] = value
@@ -123,14 +126,16 @@ func indexFold(text, word string) int {
 	return -1
 }
 
+// longestID is how many octets of an id are kept, as many as SMPP allows one (section 5.2.23).
+const longestID = 64
+
 // canonicalID writes an id in the one form under which submits and receipts are matched: numbers in
-// decimal, texts in lower case. A NUL ends an id, wherever it is written.
+// decimal, texts in lower case. A NUL ends an id, wherever it is written. Callers give octets as decodeText reads those
+// of a receipt's text: all sides agree then, and any id can be stored.
 func canonicalID(id string, form IDForm) string {
 	id, _, _ = strings.Cut(id, "\x00")
-	id = strings.ToLower(strings.TrimSpace(id))
-	if len(id) > 64 {
-		id = id[:64]
-	}
+	id = strings.Map(printable, strings.ToLower(strings.TrimSpace(id)))
+	id = clipID(id)
 	base := 0
 	switch form {
 	case IDHex:
@@ -144,4 +149,24 @@ func canonicalID(id string, form IDForm) string {
 		return n.String()
 	}
 	return id // not what the operator promised: still usable when both sides write it alike
+}
+
+// printable moves a control character to a sign that stands for it: ids that differ must not become one.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return r + '\u2400'
+	}
+	return r
+}
+
+// clipID cuts an id to longestID, between two characters.
+func clipID(id string) string {
+	if len(id) <= longestID {
+		return id
+	}
+	end := longestID
+	for !utf8.RuneStart(id[end]) {
+		end--
+	}
+	return id[:end]
 }

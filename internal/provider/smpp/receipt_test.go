@@ -13,6 +13,7 @@ import (
 	"github.com/linxGnu/gosmpp/data"
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
 )
@@ -219,6 +220,40 @@ func TestAnAnswerWithoutAnID(t *testing.T) {
 	})
 	if o := hand(t, c, segment("hello")); o.Class != provider.Rejected {
 		t.Errorf("a nack: %+v", o)
+	}
+}
+
+// An id that is no text poisoned a whole step on PostgreSQL. It is stored, and its receipt finds it.
+func TestAnIDOfAnyOctetsIsATextAndItsReceiptMatches(t *testing.T) {
+	head := "\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"
+	seen := map[string]string{}
+	for name, id := range map[string]string{
+		"no UTF-8":             strings.Repeat("\xff", 22),
+		"half a letter":        "a\xc3",
+		"letters of UTF-8":     "é\u0345ɛ",
+		"cut in a letter":      "a" + strings.Repeat("é", 31) + "x",
+		"longer than is kept":  strings.Repeat("\xe9", 64),
+		"control octets":       "a\x01\x7f\x1bb",
+		"other control octets": "a\x02\x7f\x1bb",
+		"controls of Latin-1":  "\x80\x85\x9f",
+		"an unbroken space":    "a\xa0b",
+		"capitals of Latin-1":  "\xc9\xd8",
+	} {
+		answer := submitOutcome(pdu{id: submitSM | answerBit, body: append([]byte(id), 0)}, Bind{}.withDefaults()).UpstreamID
+		if answer == "" || !label.Storable(answer) || len(answer) > longestID {
+			t.Errorf("%s: the answer's id is %q", name, answer)
+		}
+		if other, twice := seen[answer]; twice {
+			t.Errorf("%s and %s are one: %q", name, other, answer)
+		}
+		seen[answer] = name
+		tlv := append([]byte(head+"\x00\x00\x1e\x00"), byte(len(id)+1))
+		text := "id:" + id + " stat:DELIVRD"
+		for _, body := range []string{string(tlv) + id + "\x00", head + string(rune(len(text))) + text} {
+			if r, kind := parseReceipt([]byte(body), Bind{}.withDefaults(), noon); kind != matchable || r.UpstreamID != answer {
+				t.Errorf("%s: the answer's id is %q and the receipt's %q", name, answer, r.UpstreamID)
+			}
+		}
 	}
 }
 

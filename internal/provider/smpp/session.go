@@ -461,7 +461,7 @@ func submitOutcome(p pdu, b Bind) provider.Outcome {
 			return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Code: code}
 		}
 		f := fields{rest: p.body}
-		id := canonicalID(f.cstring(), b.SubmitIDs)
+		id := canonicalID(decodeText([]byte(f.cstring()), 0), b.SubmitIDs)
 		if id == "" {
 			return provider.Outcome{Class: provider.Accepted, State: provider.Pending, Message: "accepted without a message id"}
 		}
