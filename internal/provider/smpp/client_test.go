@@ -226,7 +226,7 @@ func TestTheRateFallsAndComesBack(t *testing.T) {
 	b = newBucket(clock.Real(), 1_000)
 	begun := time.Now()
 	for range 30 {
-		if err := b.wait(t.Context(), nil); err != nil {
+		if _, err := b.wait(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,15 +234,15 @@ func TestTheRateFallsAndComesBack(t *testing.T) {
 		t.Errorf("30 turns at 1000 a second took %v", took)
 	}
 	b = newBucket(clock.Real(), 0.001)
-	_ = b.wait(t.Context(), nil)
+	_, _ = b.wait(t.Context(), nil)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.wait(over, nil); !errors.Is(err, context.Canceled) {
+	if _, err := b.wait(over, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that is gone waits: %v", err)
 	}
 	dead := make(chan struct{})
 	close(dead)
-	if err := b.wait(t.Context(), dead); !errors.Is(err, errSessionLost) {
+	if _, err := b.wait(t.Context(), dead); !errors.Is(err, errSessionLost) {
 		t.Errorf("a turn on a connection that is gone: %v", err)
 	}
 }

@@ -157,34 +157,64 @@ func newBucket(c *clock.Clock, rate float64) *bucket {
 
 var errSessionLost = errors.New("smpp: the connection was lost")
 
-// wait takes one segment's turn.
-func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) error {
-	b.mu.Lock()
-	now := b.clock.Now()
-	at := now
-	if b.now > 0 {
-		if b.next.Before(now) {
-			b.next = now
-		}
-		at = b.next
-		b.next = b.next.Add(time.Duration(float64(time.Second) / b.now))
+// wait waits for one segment's turn and says how long the turn is, for back. A segment that is given up meanwhile
+// takes none: after a lost connection those of the next would wait for turns that nobody uses.
+func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Duration, err error) {
+	if err := over(ctx, dead); err != nil {
+		return 0, err
 	}
-	if at.Before(b.blocked) {
-		at = b.blocked
-	}
-	b.mu.Unlock()
+	now, at, turn := b.book()
 	if !at.After(now) {
-		return nil
+		return turn, nil
 	}
 	timer := b.clock.TimerAt(at)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return turn, nil
+	case <-dead:
+	case <-ctx.Done():
+	}
+	b.back(turn)
+	return 0, over(ctx, dead)
+}
+
+// over says why a segment has no turn to wait for; nil: it has.
+func over(ctx context.Context, dead <-chan struct{}) error {
+	select {
 	case <-dead:
 		return errSessionLost
-	case <-ctx.Done():
+	default:
 		return ctx.Err()
+	}
+}
+
+// book takes the next turn.
+func (b *bucket) book() (now, at time.Time, turn time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now = b.clock.Now()
+	at = now
+	if b.now > 0 {
+		if b.next.Before(now) {
+			b.next = now
+		}
+		at, turn = b.next, time.Duration(float64(time.Second)/b.now)
+		b.next = b.next.Add(turn)
+	}
+	if at.Before(b.blocked) {
+		at = b.blocked
+	}
+	return now, at, turn
+}
+
+// back gives back the turn of a segment that was not sent.
+func (b *bucket) back(turn time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = b.next.Add(-turn)
+	if now := b.clock.Now(); b.next.Before(now) {
+		b.next = now
 	}
 }
 

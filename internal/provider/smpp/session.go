@@ -141,32 +141,48 @@ func (s *session) finish(sub *submission, o provider.Outcome) {
 
 // submit implements provider.SMSSender on this connection.
 func (s *session) submit(ctx context.Context, segment provider.Segment, done func(provider.Outcome)) {
-	if err := s.link.rate.wait(ctx, s.dead); err != nil {
-		done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: err.Error()})
+	turn, err := s.link.rate.wait(ctx, s.dead)
+	if err != nil {
+		done(notSent(err))
 		return
 	}
 	select {
 	case s.window <- struct{}{}:
 	case <-s.dead:
+		s.link.rate.back(turn)
 		done(lostOutcome(false))
 		return
 	case <-ctx.Done():
-		done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: ctx.Err().Error()})
+		s.link.rate.back(turn)
+		done(notSent(ctx.Err()))
 		return
 	}
 	sub := &submission{done: done, since: s.link.clock.Now()}
-	s.mu.Lock()
-	if s.closed != nil || s.link.draining.Load() {
-		s.mu.Unlock()
+	if !s.enqueue(sub, segment) {
+		s.link.rate.back(turn)
 		s.finish(sub, lostOutcome(false))
 		return
+	}
+	s.wake()
+}
+
+// notSent is the outcome of a segment that was given up before it had a place.
+func notSent(why error) provider.Outcome {
+	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why.Error()}
+}
+
+// enqueue hands a submit to the writer, unless the session takes no more.
+func (s *session) enqueue(sub *submission, segment provider.Segment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil || s.link.draining.Load() {
+		return false
 	}
 	unit := pdu{id: submitSM, sequence: s.numberLocked(), body: submitBody(s.link.bind, segment)}
 	s.waiting[unit.sequence] = sub // noted before it is written: no answer can be early
 	s.queued = unit.appendTo(s.queued)
 	s.ids = append(s.ids, unit.sequence)
-	s.mu.Unlock()
-	s.wake()
+	return true
 }
 
 func (s *session) wake() {

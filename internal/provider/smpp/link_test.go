@@ -1,0 +1,91 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/provider"
+)
+
+// After a reset the link was silent for minutes: each segment that was not sent had booked a turn.
+func TestASegmentThatIsNotSentTakesNoTurn(t *testing.T) {
+	now := clock.NewManual(noon)
+	b := newBucket(now, 1)
+	due := func(after string) {
+		t.Helper()
+		if late := b.due().Sub(now.Now()); late > time.Second {
+			t.Fatalf("after %s the next turn is due in %s", after, late)
+		}
+	}
+	dead := make(chan struct{})
+	if _, err := b.wait(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 100 {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if _, err := b.wait(t.Context(), dead); !errors.Is(err, errSessionLost) {
+				t.Errorf("a turn on a connection that is gone: %v", err)
+			}
+		}()
+	}
+	clocktest.Await(t, "a hundred that wait", func() bool { return now.Waiting() == 100 })
+	close(dead)
+	group.Wait()
+	due("a hundred that waited")
+	for range 100 {
+		if _, err := b.wait(t.Context(), dead); !errors.Is(err, errSessionLost) {
+			t.Fatal(err)
+		}
+	}
+	due("a hundred that came to a dead connection")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.wait(gone, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	due("a caller that is gone")
+	now.Advance(time.Second)
+	if _, err := b.wait(t.Context(), nil); err != nil { // at once
+		t.Error(err)
+	}
+}
+
+// due is when the next turn is.
+func (b *bucket) due() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.next
+}
+
+// A segment that had its turn and found no place in the window, or a session that had ended, gives its turn back.
+func TestASegmentThatFindsNoPlaceGivesItsTurnBack(t *testing.T) {
+	now := clock.NewManual(noon)
+	b := Bind{Rate: 1}.withDefaults()
+	l := newLink(b, Transceiver, Options{Clock: now, Log: slog.New(slog.DiscardHandler)})
+	for name, s := range map[string]*session{
+		"a full window":    {link: l, window: make(chan struct{}), dead: make(chan struct{})},
+		"an ended session": {link: l, window: make(chan struct{}, 1), dead: make(chan struct{}), closed: errUnbound},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		outcome := make(chan provider.Outcome, 1)
+		now.Advance(time.Second)
+		go s.submit(ctx, segment("hello"), func(o provider.Outcome) { outcome <- o })
+		clocktest.Await(t, "a turn that is taken", func() bool { return len(outcome) > 0 || l.rate.due().After(now.Now()) })
+		cancel()
+		if o := <-outcome; o.Class != provider.NotSent {
+			t.Errorf("%s: %+v", name, o)
+		}
+		if due := l.rate.due(); due.After(now.Now()) {
+			t.Errorf("%s: the next turn is due at %s", name, due)
+		}
+	}
+}
