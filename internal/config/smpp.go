@@ -32,9 +32,9 @@ type SMPPBind struct {
 	TLS           bool       `name:"tls" env:"TLS" json:"tls" help:"Speak TLS with it."`
 	TLSCA         string     `name:"tls-ca" env:"TLS_CA" placeholder:"PATH" json:"tls_ca" help:"Certificates in PEM that vouch for it, instead of the machine's."`
 	TLSServerName string     `name:"tls-server-name" env:"TLS_SERVER_NAME" placeholder:"NAME" json:"tls_server_name" help:"Name in its certificate, where that is not the host of the address."`
-	SystemID      string     `name:"system-id" env:"SYSTEM_ID" json:"system_id" help:"System id of the account."`
-	Password      Credential `name:"password" env:"PASSWORD" hidden:"" json:"password" help:"Password of the account."`
-	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, where the operator asks for one."`
+	SystemID      string     `name:"system-id" env:"SYSTEM_ID" json:"system_id" help:"System id of the account, at most 15 characters."`
+	Password      Credential `name:"password" env:"PASSWORD" hidden:"" json:"password" help:"Password of the account, at most 8 characters."`
+	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, where the operator asks for one; at most 12 characters."`
 	Mode          string     `name:"mode" env:"MODE" enum:"transceiver,transmitter" default:"transceiver" json:"mode" help:"transceiver, or transmitter with a receiver beside it."`
 	Connections   int        `name:"connections" env:"CONNECTIONS" default:"1" json:"connections" help:"Connections at once."`
 	Networks      []string   `name:"network" env:"NETWORKS" placeholder:"NETWORK" json:"networks" help:"Networks that it serves (MTN, TELECEL, AIRTELTIGO); none is all. May be repeated."`
@@ -43,7 +43,7 @@ type SMPPBind struct {
 	SubmitIDs     string     `name:"submit-ids" env:"SUBMIT_IDS" enum:"text,hex,decimal" default:"text" json:"submit_ids" help:"How answers to submits write message ids: text, hex or decimal."`
 	ReceiptIDs    string     `name:"receipt-ids" env:"RECEIPT_IDS" enum:"text,hex,decimal" default:"text" json:"receipt_ids" help:"How receipts write them."`
 	Concatenation string     `name:"concatenation" env:"CONCATENATION" enum:"udh,sar" default:"udh" json:"concatenation" help:"How parts of a long message are joined: udh or sar."`
-	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, where the operator asks for one."`
+	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, where the operator asks for one; at most 5 characters."`
 }
 
 // The least and the most of SMPP.Validity. A message that is unknown is given back after two days without a receipt.
@@ -109,6 +109,12 @@ func (b *SMPPBind) complete() error {
 	switch {
 	case b.SystemID == "" || len(b.SystemID) > 15:
 		return errors.New("needs a system id of 1 to 15 characters")
+	case len(b.Password) > 8: // cut, it would be refused by the centre as a wrong one
+		return errors.New("has a password of more than 8 characters, the most that SMPP carries")
+	case len(b.SystemType) > 12:
+		return errors.New("has a system type of more than 12 characters")
+	case len(b.ServiceType) > 5:
+		return errors.New("has a service type of more than 5 characters")
 	case b.Mode != "transceiver" && b.Mode != "transmitter":
 		return errors.New("has a mode other than transceiver and transmitter")
 	case !slices.Contains(forms, b.SubmitIDs) || !slices.Contains(forms, b.ReceiptIDs):

@@ -33,7 +33,7 @@ func TestBindsComeFromVariablesAndFromAFile(t *testing.T) {
 	t.Setenv("MAKOLA_SMPP_PASSWORD", "hunter2")
 	t.Setenv("MAKOLA_SMPP_NETWORKS", "MTN,TELECEL")
 	path := filepath.Join(t.TempDir(), "binds.json")
-	list := `[{"name":"at","address":"smsc.example:2776","tls":true,"system_id":"shop","password":"swordfish","networks":["AIRTELTIGO"],
+	list := `[{"name":"at","address":"smsc.example:2776","tls":true,"system_id":"shop","password":"sword-fi","networks":["AIRTELTIGO"],
 		"mode":"transmitter","window":50,"rate":100,"submit_ids":"hex","receipt_ids":"decimal","concatenation":"sar"},
 		{"address":"other.example:1","system_id":"x"}]`
 	if err := os.WriteFile(path, []byte(list), 0o600); err != nil {
@@ -47,13 +47,13 @@ func TestBindsComeFromVariablesAndFromAFile(t *testing.T) {
 	if first.Name != "operator" || first.Password.Reveal() != "hunter2" || !slices.Equal(first.Networks, []string{"MTN", "TELECEL"}) || first.Window != 10 || first.Mode != "transceiver" {
 		t.Errorf("the bind of the flags is %+v", first)
 	}
-	if second.Password.Reveal() != "swordfish" || !second.TLS || second.Rate != 100 || second.SubmitIDs != "hex" || second.Concatenation != "sar" || second.Mode != "transmitter" {
+	if second.Password.Reveal() != "sword-fi" || !second.TLS || second.Rate != 100 || second.SubmitIDs != "hex" || second.Concatenation != "sar" || second.Mode != "transmitter" {
 		t.Errorf("the first of the file is %+v", second)
 	}
 	if third.Name != "other.example:1" || third.Mode != "transceiver" || third.SubmitIDs != "text" || third.Concatenation != "udh" {
 		t.Errorf("the second of the file is %+v", third)
 	}
-	if text := fmt.Sprintf("%+v %#v", binds, binds); strings.Contains(text, "hunter2") || strings.Contains(text, "swordfish") {
+	if text := fmt.Sprintf("%+v %#v", binds, binds); strings.Contains(text, "hunter2") || strings.Contains(text, "sword-fi") {
 		t.Errorf("a password shows in %s", text)
 	}
 }
@@ -67,6 +67,9 @@ func TestBadSMPPBinds(t *testing.T) {
 		`[{"address":"smsc.example","system_id":"x"}]`:                                                               "address",
 		`[{"address":"smsc.example:1"}]`:                                                                             "system id",
 		`[{"address":"a.example:1","system_id":"0123456789abcdef"}]`:                                                 "system id",
+		`[{"address":"a.example:1","system_id":"x","password":"123456789"}]`:                                         "a password of more than 8",
+		`[{"address":"a.example:1","system_id":"x","system_type":"0123456789abc"}]`:                                  "system type",
+		`[{"address":"a.example:1","system_id":"x","service_type":"abcdef"}]`:                                        "service type",
 		`[{"address":"a.example:1","system_id":"x","mode":"receiver"}]`:                                              "mode",
 		`[{"address":"a.example:1","system_id":"x","submit_ids":"octal"}]`:                                           "form",
 		`[{"address":"a.example:1","system_id":"x","concatenation":"payload"}]`:                                      "concatenation",
@@ -96,6 +99,10 @@ func TestBadSMPPBinds(t *testing.T) {
 		if _, err := s.Binds(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("answered %v, want %q", err, want)
 		}
+	}
+	longest := SMPPBind{Address: "a.example:1", SystemID: "0123456789abcde", Password: "12345678", SystemType: "0123456789ab", ServiceType: "abcde"}
+	if _, err := (SMPP{SMPPBind: longest}).Binds(); err != nil {
+		t.Errorf("what SMPP allows is refused: %v", err)
 	}
 	if _, err := (SMPP{File: path + "x"}).Binds(); err == nil {
 		t.Error("a missing file was no error")
