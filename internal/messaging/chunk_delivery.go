@@ -107,7 +107,7 @@ func (d *delivery) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 // have come together with the marks of the messages that are submitted next. Messages without an answer stay in
 // flight, and the chunk does not end before each of them has one.
 func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
-	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
+	f := d.newFlight(ctx, w)
 	defer f.end()
 	var results []result
 	job := &chunkJob{id: jobID, left: 1}
@@ -135,7 +135,14 @@ func (d *delivery) run(ctx context.Context, jobID string, w *work) (wait time.Du
 		if results, err = f.collect(wait); err != nil {
 			return 0, err
 		}
+		f.lookForStopOfWaiting()
 	}
+}
+
+func (d *delivery) newFlight(ctx context.Context, w *work) *flight {
+	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
+	f.stopped = func() bool { return d.stopped(f.ctx, w) }
+	return f
 }
 
 // plan fills a step with the messages that are submitted next: recipients without a row first, then messages to be

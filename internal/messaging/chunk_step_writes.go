@@ -113,8 +113,6 @@ func (w *stepWrites) result(r result) {
 	}
 }
 
-const whyStopped = "the campaign was stopped"
-
 // failUnsent fails the messages of a stopped campaign that were not submitted: queued rows, and recipients without a
 // row.
 func (w *stepWrites) failUnsent(s *step, refund func(message)) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +47,11 @@ type flight struct {
 	sender    provider.SMSSender
 	w         *work
 	encoded   smstext.Message
+	stopped   func() bool     // an operator stopped the campaign
 	ctx       context.Context // when it ends, segments that were not submitted are not sent
 	end       context.CancelFunc
+	unsent    context.Context // when it ends, messages of which no segment was submitted are not sent
+	recall    context.CancelFunc
 
 	mu         sync.Mutex
 	unrecorded map[int64]message // by number: marked and not collected
@@ -61,6 +65,7 @@ type flight struct {
 func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
 	f := &flight{submitter: u, sender: sender, w: w, encoded: smstext.Encode(w.text), unrecorded: map[int64]message{}, changed: make(chan struct{}, 1)}
 	f.ctx, f.end = context.WithCancel(ctx)
+	f.unsent, f.recall = context.WithCancel(f.ctx)
 	return f
 }
 
@@ -137,7 +142,7 @@ func (f *flight) signalLocked() {
 }
 
 // submitSegments submits the segments of a message that were not sent yet. It waits for room in the operator's
-// window, and for no answer.
+// window, and for no answer. A stop recalls whole messages only: one that has begun to leave is completed.
 func (f *flight) submitSegments(s *submission) {
 	var waiting []int
 	for p, o := range s.outcomes {
@@ -160,19 +165,60 @@ func (f *flight) submitSegments(s *submission) {
 				f.completeLocked(s)
 			}
 		}
-		now := f.submitter.clock.Now()
-		switch {
-		case f.ctx.Err() != nil:
-			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: f.ctx.Err().Error()})
-			continue
-		case f.w.expired(now): // while it waited for the window
-			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "expired before it could be sent"})
+		now, ctx := f.submitter.clock.Now(), f.ctx
+		if f.begin(s, p) {
+			ctx = f.unsent
+			f.lookForStop(s.begunPassed)
+		}
+		if why := f.givenUp(ctx, now); why != "" {
+			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why})
 			continue
 		}
 		if segment.Validity = f.submitter.validity; !f.w.until.IsZero() {
 			segment.Validity = max(f.w.until.Sub(now).Truncate(time.Second), time.Second)
 		}
-		f.sender.Submit(f.ctx, segment, done)
+		f.sender.Submit(ctx, segment, done)
+	}
+}
+
+// begin takes a segment for one on its way until its outcome is known, and reports whether it is the only one.
+func (f *flight) begin(s *submission, p int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := slices.ContainsFunc(s.outcomes, func(o provider.Outcome) bool { return o.Class != provider.NotSent })
+	s.outcomes[p].Class = provider.Unknown
+	return !gone
+}
+
+// givenUp says why a segment is not sent any more, or nothing.
+func (f *flight) givenUp(ctx context.Context, now time.Time) string {
+	switch {
+	case f.ctx.Err() != nil:
+		return f.ctx.Err().Error()
+	case f.w.expired(now): // while it waited for the window
+		return "expired before it could be sent"
+	case ctx.Err() != nil:
+		return whyStopped
+	}
+	return ""
+}
+
+// lookForStop recalls what was not submitted when the campaign is stopped. The step that marked a message has looked,
+// so that a stop is looked for only later than freshness after that.
+func (f *flight) lookForStop(marked time.Duration) {
+	if passed(f.submitter.clock)-marked >= freshness && f.stopped() {
+		f.recall()
+	}
+}
+
+// lookForStopOfWaiting is lookForStop for messages that wait in the operator's window or for their turn of its rate:
+// at a low rate most of a flight does.
+func (f *flight) lookForStopOfWaiting() {
+	f.mu.Lock()
+	waits := f.submitting > 0
+	f.mu.Unlock()
+	if waits && f.stopped() {
+		f.recall()
 	}
 }
 

@@ -1,8 +1,11 @@
 package messaging
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -237,6 +240,131 @@ func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
 		h.wantBalance(1_000 - int64(sent))
 		if n := h.count("SELECT count(*) FROM messages WHERE campaign = $1 AND status = 'submitted'", c.ID); n != int64(sent) {
 			t.Errorf("%d messages are submitted of %d that left", n, sent)
+		}
+		h.sound()
+	})
+}
+
+// At a low rate the texts of a flight take minutes, and those of a stopped campaign went out to the last.
+func TestAStopIsSeenBetweenTheMessagesOfAFlight(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		long := strings.Repeat("a", 161) // two segments
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			h.clock.Advance(freshness / 2) // the rate of the operator
+			if h.operator.last++; h.operator.last == 11 {
+				close(begun)
+				<-goOn
+			}
+			return provider.Outcome{Class: provider.Accepted, UpstreamID: fmt.Sprint("slow-", h.operator.last)}
+		})
+		c, err := h.send(long, numbers(250)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-begun // the first of the two segments
+		h.write(func(tx *db.Tx) error {
+			_, err := h.StopCampaign(tx, c.ID)
+			return err
+		})
+		close(goOn)
+		h.advanceUntil(func() bool { return h.count("SELECT count(*) FROM chunks WHERE campaign = $1", c.ID) == 0 })
+		n := len(h.operator.all()) // the other half of a message goes, and what was offered already
+		if n > 18 || n%2 != 0 {
+			t.Errorf("%d segments left, expected the 11 before the stop and few more, of whole messages", n)
+		}
+		h.wantBalance(1_000 - int64(n))
+		h.sound()
+	})
+}
+
+// slowRail takes a segment a turn, as a bind of a low rate.
+type slowRail struct {
+	turns   chan struct{}
+	waiting atomic.Int64
+	sent    atomic.Int64
+}
+
+func (r *slowRail) Ready(msisdn.Network) error { return nil }
+
+func (r *slowRail) Submit(ctx context.Context, _ provider.Segment, done func(provider.Outcome)) {
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
+	select {
+	case <-r.turns:
+		done(provider.Outcome{Class: provider.Accepted, UpstreamID: fmt.Sprint("turn-", r.sent.Add(1))})
+	case <-ctx.Done():
+		done(provider.Outcome{Class: provider.NotSent, Message: ctx.Err().Error()})
+	}
+}
+
+// Each step submits its messages beside those that wait already, so that many of a flight wait for their turns.
+func TestAStopRecallsWhatWaitsForItsTurn(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		const waiting = 10
+		rail := &slowRail{turns: make(chan struct{})}
+		h := nodeOn(t, d, options{}, rail)
+		h.tenant, h.sender = h.customer("shop", 1_000, "Kejetia")
+		c, err := h.send("hello", numbers(400)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := func() {
+			if h.count(recorded, c.ID) < rail.sent.Load() {
+				return // a step a turn
+			}
+			select {
+			case rail.turns <- struct{}{}:
+			default:
+			}
+		}
+		h.advanceUntil(func() bool { turn(); return rail.waiting.Load() >= waiting })
+		h.write(func(tx *db.Tx) error {
+			_, err := h.StopCampaign(tx, c.ID)
+			return err
+		})
+		before := rail.sent.Load()
+		h.advanceUntil(func() bool {
+			turn()
+			return h.count("SELECT count(*) FROM chunks WHERE campaign = $1", c.ID) == 0
+		})
+		if n := rail.sent.Load() - before; n > waiting/2 {
+			t.Errorf("%d messages left after the stop", n)
+		}
+		h.wantBalance(1_000 - rail.sent.Load())
+		h.sound()
+	})
+}
+
+// A small campaign is marked with its charge, in a flight of a volley.
+func TestAStopIsSeenInAVolley(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 1_000})
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+			h.clock.Advance(freshness)
+			if s.To == "233240000002" {
+				close(begun)
+				<-goOn
+			}
+			return h.operator.accept()
+		})
+		c, err := h.send("hello", numbers(9)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		h.write(func(tx *db.Tx) error {
+			_, err := h.StopCampaign(tx, c.ID)
+			return err
+		})
+		close(goOn)
+		h.quiet()
+		h.wantStatus(c, "3 submitted, 6 failed")
+		h.wantBalance(1_000 - 3)
+		if s := h.status(c); s != CampaignStopped {
+			t.Errorf("the campaign is %s", s)
 		}
 		h.sound()
 	})

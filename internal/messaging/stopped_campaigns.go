@@ -8,7 +8,8 @@ import (
 const stopCampaign = `UPDATE campaigns SET status = 'stopped' WHERE tenant = $1 AND id = $2 AND status = 'active'`
 
 // StopCampaign stops a campaign, in tx, where the caller also writes the audit entry. The node that delivers it sees
-// so before its next messages; the unsent ones then fail and are refunded. A campaign that is over is a Duplicate.
+// so before its next messages, also between those of a flight that takes longer than freshness; the unsent ones then
+// fail and are refunded. A campaign that is over is a Duplicate.
 func (m *Messaging) StopCampaign(tx *db.Tx, id string) (Campaign, error) {
 	var c Campaign
 	if err := tx.Query(selectCampaignAnywhere+tx.ForUpdate(), []any{id}, c.scan); err != nil {

@@ -19,6 +19,9 @@ const (
 // messageError is the most characters that are kept of an operator's error.
 const messageError = 120
 
+// whyStopped is the error of the messages that a stop kept back.
+const whyStopped = "the campaign was stopped"
+
 // submission is a message that is being submitted, with an outcome for each segment.
 type submission struct {
 	message     message

@@ -83,7 +83,7 @@ func (d *delivery) deliverMarked(ctx context.Context, v *volley, w *work) (err e
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
+	f := d.newFlight(ctx, w)
 	defer f.end()
 	f.submit(w.claim(w.campaign.CreatedAt, sliceSize))
 	w.next = len(w.chunk.Recipients)
