@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -65,8 +66,61 @@ func TestListsBesidePaymentsAreFilesToo(t *testing.T) {
 	}
 	b.want(http.StatusUnprocessableEntity, "/ops/requests.csv?status=200")
 	log, err := b.audit.List(t.Context(), audit.Filter{Action: "payments.export", Limit: 20})
-	if err != nil || len(log) != 7 || log[1].Subject != "/ops/audit.csv" { // a list that was taken away is written down, one that was refused is not
+	if err != nil || len(log) != 7 || log[1].Subject != "/ops/audit.csv" { // a list that was taken away is written down
 		t.Errorf("%d entries, %v: %+v", len(log), err, log)
+	}
+}
+
+// A list that was taken away is written down once; one that was refused, or whose head alone was asked for, was not taken.
+func TestAFileIsWrittenDownWhenItIsGiven(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	exports := func(want int, after string) {
+		t.Helper()
+		log, err := b.audit.List(t.Context(), audit.Filter{Action: "payments.export"})
+		if err != nil || len(log) != want {
+			t.Errorf("%d entries after %s, not %d: %+v, %v", len(log), after, want, log, err)
+		}
+	}
+	app := "/app/" + demoTenant
+	for _, path := range []string{app + "/collections.csv?status=lost", "/ops/payments.csv?from=x", app + "/requests.csv?status=200"} {
+		b.want(http.StatusUnprocessableEntity, path)
+		exports(0, path)
+	}
+	for _, path := range []string{app + "/collections.csv", "/ops/payments.csv"} {
+		if p := b.do(http.MethodHead, path, nil); p.StatusCode != http.StatusOK || p.text != "" {
+			t.Errorf("HEAD %s: %d %s", path, p.StatusCode, p.text)
+		}
+		exports(0, "HEAD "+path)
+	}
+	b.want(http.StatusOK, app+"/collections.csv?status=success")
+	exports(1, "a good one")
+	b.want(http.StatusOK, "/ops/payments.csv")
+	exports(2, "another")
+}
+
+// Who may take files away takes no list that their role does not see.
+func TestAFileNeedsTheRightToItsList(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	app := "/app/" + demoTenant
+	for _, tt := range []struct {
+		of      identity.Membership
+		base    string
+		refused []string
+		given   string
+	}{
+		{identity.Membership{Role: identity.Treasury}, "/ops", []string{"/requests", "/messages"}, "/payments.csv"},
+		{identity.Membership{Tenant: demoTenant, Role: identity.Finance}, app, []string{"/requests", "/messages"}, "/payouts.csv"},
+		{identity.Membership{Tenant: demoTenant, Role: identity.Signatory}, app, []string{"/requests", "/messages"}, "/payouts.csv"},
+	} {
+		b.become(string(tt.of.Role)+"@example.com", tt.of)
+		for _, list := range tt.refused {
+			b.want(http.StatusForbidden, tt.base+list)
+			b.want(http.StatusForbidden, tt.base+list+".csv")
+		}
+		b.want(http.StatusOK, tt.base+tt.given)
 	}
 }
 
