@@ -1,11 +1,13 @@
 package app
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -64,6 +66,84 @@ func TestAWebhookIsSentAgainFromThePage(t *testing.T) {
 		t.Fatalf("%d %s", p.StatusCode, p.text)
 	}
 	clocktest.Await(t, "the same webhook once more", func() bool { return strings.Count(b.get("/sim").text, "webhook-id: "+event) == 2 })
+}
+
+// A webhook that a page sends again is written down with who asked; one that is not the payment's is not there.
+func TestAWebhookThatIsSentAgainIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	for _, tt := range []struct {
+		email string
+		of    identity.Membership
+		base  string
+	}{
+		{"ops@example.com", identity.Membership{Role: identity.Operations}, "/ops"},
+		{"dev@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Developer}, "/app/" + demoTenant},
+	} {
+		b.become(tt.email, tt.of)
+		written := func() []audit.Entry {
+			t.Helper()
+			log, err := b.audit.List(t.Context(), audit.Filter{Action: "webhook.replay", Subject: id, Actor: tt.email})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return log
+		}
+		here := tt.base + "/payments/" + id
+		for _, event := range []string{"x", id, "00000000-0000-7000-8000-000000000000"} {
+			b.post(http.StatusNotFound, here+"/webhooks/"+event+"/replay")
+		}
+		if log := written(); len(log) != 0 {
+			t.Errorf("%s: an event that is not there was written down: %+v", tt.email, log)
+		}
+		_, rest, found := strings.Cut(b.want(http.StatusOK, here).text, `action="`+here+`/webhooks/`)
+		event, _, _ := strings.Cut(rest, "/")
+		if !found {
+			t.Fatalf("%s has no button", tt.email)
+		}
+		b.post(http.StatusSeeOther, here+"/webhooks/"+event+"/replay").leads(t, here)
+		log := written()
+		if len(log) != 1 || log[0].Person == "" || log[0].Origin != "127.0.0.1" || log[0].Tenant != demoTenant || !strings.Contains(string(log[0].Details.(json.RawMessage)), event) {
+			t.Errorf("%s: %+v", tt.email, log)
+		}
+	}
+}
+
+// What a page of a tenant answers to an operator who looks, its head answers too, and that they looked is written down.
+func TestTheHeadOfAPageThatAnOperatorLooksAtIsAsThePage(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	app := "/app/" + demoTenant
+	b.become("ops@example.com", identity.Membership{Role: identity.Operations})
+	for path, status := range map[string]int{app: http.StatusOK, app + "/payouts": http.StatusOK, app + "/payouts.csv": http.StatusOK, app + "/payouts/new": http.StatusForbidden, app + "/payments/nothing": http.StatusNotFound} {
+		head, get := b.do(http.MethodHead, path, nil), b.get(path)
+		if head.StatusCode != status || get.StatusCode != status || head.text != "" {
+			t.Errorf("%s: HEAD %d %q, GET %d, not %d", path, head.StatusCode, head.text, get.StatusCode, status)
+		}
+	}
+	b.become("boss@example.com", identity.Membership{Role: identity.Owner})
+	b.do(http.MethodHead, app, nil)
+	if log, err := b.audit.List(t.Context(), audit.Filter{Action: "tenant.view", Actor: "boss@example.com"}); err != nil || len(log) != 1 {
+		t.Errorf("%+v, %v", log, err)
+	}
+	b.become("sre@example.com", identity.Membership{Role: identity.SRE})
+	if p := b.do(http.MethodHead, app, nil); p.StatusCode != http.StatusNotFound {
+		t.Errorf("a role that may not look: %d", p.StatusCode)
+	}
+}
+
+// The overview has what the role may read elsewhere, and no more.
+func TestTheOverviewHasNoPanelThatTheRoleMayNotRead(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	for _, role := range identity.Roles(identity.InstallationSite) {
+		b.become(string(role)+"@example.com", identity.Membership{Role: role})
+		may := identity.Can(identity.InstallationSite, role, identity.ReadProviders)
+		if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "<h2>Providers</h2>") != may || role == identity.Compliance && may {
+			t.Errorf("%s: providers.read is %v: %s", role, may, p.text)
+		}
+	}
 }
 
 func TestAnotherTenantsIdsDoNotExist(t *testing.T) {
