@@ -114,6 +114,25 @@ func TestAnAddressThatWasRefusedIsAllowedFromItsPage(t *testing.T) {
 	}
 }
 
+// The addresses of payouts are on the page of an account for those who may read access, and for no other operator.
+func TestTheAddressesOfPayoutsAreShownToThoseWhoMayReadThem(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := b.access.SetPayoutIPs(tx, demoTenant, []netip.Prefix{netip.MustParsePrefix("203.0.113.9/32")})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for role, shown := range map[identity.Role]bool{identity.Owner: true, identity.Compliance: true, identity.Auditor: true, identity.Support: false, identity.Treasury: false} {
+		b.become(string(role)+"@example.com", identity.Membership{Role: role})
+		p := b.want(http.StatusOK, "/ops/tenants/"+demoTenant, "Fees of collections")
+		if strings.Contains(p.text, "Payouts from") != shown || strings.Contains(p.text, "203.0.113.9") != shown {
+			t.Errorf("%s sees them: %v, not %v", role, !shown, shown)
+		}
+	}
+}
+
 // The secret of webhooks is shown to whom the role says, and that it was is in the audit log.
 func TestTheSecretOfWebhooksIsShownAndThatIsWrittenDown(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package app
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,3 +85,23 @@ func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
 		b.until("/ops/payments/"+good, "Webhook delivered")
 	})
 }
+
+// The act of a payout that a key asked for says from where, and has no name of a person: it outlives what is erased.
+func TestTheActOfAHeldPayoutSaysFromWhereAndNamesNobody(t *testing.T) {
+	eachPaying(t, func(t *testing.T, b *browsed) {
+		b.holds("5000.00")
+		const name = "Efua Sutherland"
+		hook := `,"callback_url":"` + b.base + `/sim/hooks/` + demoTenant + `","account_name":"` + name + `"}`
+		b.call("payment-api/send/mobilemoney", `{"amount":"5000","channel":"MTN","account_number":"0240000051","client_reference":"held-origin-0001"`+hook)
+		b.call("payment-api/send/bank", `{"amount":"5000","bank_id":"`+b.ready.BankID+`","account_number":"0011223344556","client_reference":"held-origin-0002"`+hook)
+		for _, reference := range []string{"held-origin-0001", "held-origin-0002"} {
+			act := "/app/" + demoTenant + "/acts/" + b.the(reference)
+			if p := b.want(http.StatusOK, act, "Waits for a second person", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || strings.Contains(p.text, name) {
+				t.Errorf("%s: %s", reference, p.text)
+			}
+		}
+	})
+}
+
+// givenFrom is the place of an act that was asked for from this machine.
+var givenFrom = regexp.MustCompile(`<dt>From</dt>\s*<dd>\s*127\.0\.0\.1\s*</dd>`)
