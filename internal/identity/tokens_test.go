@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -91,6 +92,34 @@ func TestAPersonalTokenEnds(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Signing out everywhere else is written down where it ends personal tokens, once for all of them.
+func TestTokensThatEndWithOtherSessionsAreWrittenDown(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		v := f.signedIn()
+		ended := func(want int) {
+			f.t.Helper()
+			log, err := f.audit.List(f.t.Context(), audit.Filter{Action: "person.token_end"})
+			if err != nil || len(log) != want || want > 0 && (log[0].Person != v.Person.ID || log[0].Actor != v.Person.Email || log[0].Origin != home.String()) {
+				f.t.Fatalf("want %d entries: %+v, %v", want, log, err)
+			}
+		}
+		end := func() {
+			f.t.Helper()
+			if err := f.EndOthers(f.t.Context(), v, home); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		end()
+		ended(0)
+		f.tokenOf(v)
+		f.tokenOf(v)
+		end()
+		ended(1)
+		end()
+		ended(1)
 	})
 }
 
