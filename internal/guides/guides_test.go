@@ -83,6 +83,33 @@ func TestLinksOfTheGuidesLeadSomewhere(t *testing.T) {
 	}
 }
 
+// An id stands once on a page, and has no space, so that a link leads to one place.
+func TestIdsStandOnceOnAPage(t *testing.T) {
+	t.Parallel()
+	all, err := newGuides().rendered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := regexp.MustCompile(`\sid="([^"]*)"`)
+	checked := 0
+	for at, p := range all {
+		if !strings.HasPrefix(p.Kind, "text/html") {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, m := range ids.FindAllStringSubmatch(string(p.Text), -1) {
+			if seen[m[1]] || m[1] == "" || strings.Contains(m[1], " ") {
+				t.Errorf("%s has the id %q twice, or it is no id", at, m[1])
+			}
+			seen[m[1]] = true
+			checked++
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d ids were seen", checked)
+	}
+}
+
 func TestTheReferenceHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	text := page(t, newGuides(), Prefix+"/reference")

@@ -113,6 +113,9 @@ type group struct {
 	Operations        []operation
 }
 
+// Anchor is the id of the group's heading: an endpoint may have the name of its group.
+func (g group) Anchor() string { return "endpoints-" + strings.ReplaceAll(g.Name, " ", "-") }
+
 // reference adds the page of the interface.
 func (r *renderer) reference(title string) error {
 	var d document
