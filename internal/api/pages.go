@@ -56,8 +56,8 @@ func (c *call) page(path string) error {
 	if p.Status == http.StatusNotFound {
 		c.where = guides.Prefix // of the paths that clients make up there is no end
 	}
-	if c.r.Method != http.MethodGet {
-		return c.wrongMethod(http.MethodGet)
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
+		return c.wrongMethod(http.MethodGet + ", " + http.MethodHead)
 	}
 	if p.Kind != c.kind {
 		c.kind = p.Kind

@@ -40,6 +40,21 @@ func TestProbesAndTimes(t *testing.T) {
 	}
 }
 
+// What is read without a key has a head: who checks links asks for no more.
+func TestPublicPagesHaveAHead(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	for path, status := range map[string]int{"/docs": http.StatusOK, "/docs/reference": http.StatusOK, "/openapi.json": http.StatusOK, "/docs/nothing": http.StatusNotFound} {
+		head, get := b.do(http.MethodHead, path, nil), b.get(path)
+		if head.StatusCode != status || get.StatusCode != status || head.text != "" || head.ContentLength != get.ContentLength || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
+			t.Errorf("%s: HEAD %d with %d bytes of %q, GET %d", path, head.StatusCode, head.ContentLength, head.Header.Get("Content-Type"), get.StatusCode)
+		}
+		if p := b.do(http.MethodDelete, path, nil); p.StatusCode != http.StatusMethodNotAllowed || p.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("DELETE %s: %d, Allow %q", path, p.StatusCode, p.Header.Get("Allow"))
+		}
+	}
+}
+
 // A node whose storage is low stays ready and says so: a proxy that takes it out would stop the money, too.
 func TestANodeWithLowStorageStaysReady(t *testing.T) {
 	t.Parallel()
