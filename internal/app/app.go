@@ -241,6 +241,9 @@ func (a *App) settle(context.Context) error {
 			return err
 		}
 	}
+	if _, err := a.firstPassword(); err != nil { // before anything is made
+		return err
+	}
 	a.cfg.PublicURL = strings.TrimRight(a.cfg.PublicURL, "/") // paths follow it
 	if a.cfg.Node == "" {
 		host, err := os.Hostname()

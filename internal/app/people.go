@@ -57,23 +57,36 @@ func (a *App) bootstrap(ctx context.Context) error {
 	if a.cfg.BootstrapEmail == "" {
 		return nil
 	}
-	unfit := func(err error) error {
-		return problem.Wrap(err, problem.Invalid, "bootstrap", "The first owner cannot be made with MAKOLA_BOOTSTRAP_EMAIL and MAKOLA_BOOTSTRAP_PASSWORD_FILE: "+err.Error())
-	}
-	text, err := os.ReadFile(a.cfg.BootstrapFile)
+	password, err := a.firstPassword()
 	if err != nil {
-		return unfit(err)
+		return err
 	}
-	password, _, _ := strings.Cut(string(text), "\n")
 	name, _, _ := strings.Cut(a.cfg.BootstrapEmail, "@")
-	made, err := a.identity.Bootstrap(ctx, a.cfg.BootstrapEmail, name, strings.TrimSuffix(password, "\r"))
+	made, err := a.identity.Bootstrap(ctx, a.cfg.BootstrapEmail, name, password)
 	switch {
 	case problem.Is(err, problem.Invalid):
-		return unfit(err)
+		return noFirstOwner(err)
 	case made:
 		a.log.InfoContext(ctx, "the first owner was made", "email", a.cfg.BootstrapEmail)
 	}
 	return err
+}
+
+// firstPassword reads the password of the first owner; empty: the settings name nobody.
+func (a *App) firstPassword() (string, error) {
+	if a.cfg.BootstrapEmail == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(a.cfg.BootstrapFile)
+	if err != nil {
+		return "", noFirstOwner(err)
+	}
+	password, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSuffix(password, "\r"), nil
+}
+
+func noFirstOwner(err error) error {
+	return problem.Wrap(err, problem.Invalid, "bootstrap", "The first owner cannot be made with MAKOLA_BOOTSTRAP_EMAIL and MAKOLA_BOOTSTRAP_PASSWORD_FILE: "+err.Error())
 }
 
 // link makes a link for the developer, who is made where a database has none.

@@ -162,7 +162,10 @@ func (s Server) Wrong() []string {
 		need(err == nil && isBase(origin) && strings.Trim(u.Path, "/") == "", "origins such as https://shop.example in MAKOLA_CORS_ORIGINS, not %q", origin)
 	}
 	address := func(name, text string) {
-		_, _, err := net.SplitHostPort(text)
+		_, port, err := net.SplitHostPort(text)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
 		need(text == "" || err == nil, "an address such as 127.0.0.1:8080 in "+name+", not %q", text)
 	}
 	address("MAKOLA_LISTEN", s.Listen)
@@ -178,6 +181,9 @@ func (s Server) Wrong() []string {
 	for _, d := range []time.Duration{tap.Within, tap.Wait, tap.Closed} {
 		need(tap.Sends == 0 || d > 0, "durations such as 10m in MAKOLA_OTP_TAP_WITHIN, _WAIT and _CLOSED, not %s", d)
 	}
+	need(s.Notice() >= 0, "a duration from 0s on in MAKOLA_DRAIN_NOTICE, not %s", s.Notice())
+	need(s.DrainFor >= 0, "a duration from 0s on in MAKOLA_DRAIN_FOR, not %s", s.DrainFor)
+	need(s.BootstrapEmail == "" || s.BootstrapFile != "", "a file with the first owner's password in MAKOLA_BOOTSTRAP_PASSWORD_FILE, because MAKOLA_BOOTSTRAP_EMAIL is %q", s.BootstrapEmail)
 	need(s.DiskReserve >= 0, "a number of MB from 0 on in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
 	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
 	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())

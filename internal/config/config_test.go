@@ -280,7 +280,7 @@ func TestKeyFilesOfOthers(t *testing.T) {
 
 func TestWrongSettingsAreListedTogether(t *testing.T) {
 	good := Server{PublicURL: "https://pay.example/makola/", Sim: "http://127.0.0.1:8090/sim/v1", Origins: []string{"https://shop.example", "http://localhost:3000/"},
-		Listen: ":8080", MetricsListen: "off"}
+		Listen: ":8080", MetricsListen: "off", DrainNotice: new(time.Duration(0)), BootstrapEmail: "ama@pay.example", BootstrapFile: "password"}
 	for _, s := range []Server{{}, good} {
 		if wrong := s.Wrong(); wrong != nil {
 			t.Errorf("%+v has %v", s, wrong)
@@ -291,6 +291,8 @@ func TestWrongSettingsAreListedTogether(t *testing.T) {
 		{PublicURL: "https://ama:secret@pay.example"}, {PublicURL: "https://pay.example/#"}, {Sim: "127.0.0.1:8090"}, {Sim: "http://[::1"},
 		{Origins: []string{"*"}}, {Origins: []string{"https://shop.example", "https://shop.example/cart"}}, {GeneralLimit: new(int64(-1))},
 		{Listen: "8080"}, {Listen: "127.0.0.1"}, {MetricsListen: "on"},
+		{Listen: "127.0.0.1:99999"}, {Listen: ":-1"}, {MetricsListen: "127.0.0.1:65536"},
+		{DrainNotice: new(-time.Second)}, {DrainFor: -time.Second}, {BootstrapEmail: "ama@pay.example"},
 	} {
 		if wrong := s.Wrong(); len(wrong) != 1 {
 			t.Errorf("%+v has %v", s, wrong)
