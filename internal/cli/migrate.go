@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/problem"
 )
 
 // migrateCommands look at the schema and bring it up to this program's.
@@ -23,7 +22,7 @@ type migrateUp struct{ common }
 func (c *common) unmigrated(e *env, work func(*db.DB) error) (err error) {
 	d, err := db.Open(e.ctx, db.Options{URL: c.Database, Path: c.SQLite(), MaxConns: connections})
 	if err != nil {
-		return problem.Wrap(err, problem.Unavailable, "no_database", "The database cannot be opened")
+		return unopened(err)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	return work(d)

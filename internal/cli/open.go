@@ -84,7 +84,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	}
 	d, err := db.Open(ctx, db.Options{URL: c.Database, Path: c.SQLite(), MaxConns: connections})
 	if err != nil {
-		return nil, problem.Wrap(err, problem.Unavailable, "no_database", "The database cannot be opened")
+		return nil, unopened(err)
 	}
 	err = current(ctx, d, "database")
 	if err == nil {
@@ -96,6 +96,14 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	o := assemble(d, clock.Real())
 	o.journal = audit.Journal{Folder: c.Data}
 	return o, nil
+}
+
+// unopened is a database that cannot be opened now, or never under the URL that was given.
+func unopened(err error) error {
+	if problem.Is(err, problem.Invalid) {
+		return err
+	}
+	return problem.Wrap(err, problem.Unavailable, "no_database", "The database cannot be opened")
 }
 
 // current refuses a database whose schema is not this program's.

@@ -147,14 +147,14 @@ func (d *postgresDB) lost(c *pgx.Conn) {
 
 func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, error) {
 	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
+	if err != nil || !ofPostgres(url) {
 		// The error may quote the URL with its password.
-		return nil, errors.New("db: the database URL cannot be read (expected postgres://user:password@host:port/name)")
+		return nil, unfitURL("it must be one such as postgres://user:password@host:port/name")
 	}
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
-		return nil, fmt.Errorf("db: default_query_exec_mode=%s in the database URL: sets of rows need cache_statement, cache_describe or describe_exec",
-			config.ConnConfig.DefaultQueryExecMode)
+		return nil, unfitURL(fmt.Sprintf("default_query_exec_mode is %s: sets of rows need cache_statement, cache_describe or describe_exec",
+			config.ConnConfig.DefaultQueryExecMode))
 	}
 	config.MaxConns = int32(min(maxConns, 10000)) // bounded
 	for name, value := range postgresSettings {

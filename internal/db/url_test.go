@@ -1,0 +1,24 @@
+package db
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// What names no database of PostgreSQL is the operator's to correct, and is not quoted: it may have a password.
+func TestAURLOfNoPostgreSQLIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"mysql://ama:secret@x", "mysql://ama:secret@x?a=b", "postgres://ama:secret@x:port/y", "secret"} {
+		_, err := Open(t.Context(), Options{URL: url})
+		if !problem.Is(err, problem.Invalid) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "MAKOLA_DATABASE") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, text := range []string{"postgres://x/y", "postgresql://x", "host=/run dbname=makola password=a://b", "dbname=makola"} {
+		if !ofPostgres(text) {
+			t.Errorf("%s is refused", text)
+		}
+	}
+}
