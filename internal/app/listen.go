@@ -15,8 +15,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// ErrAddressInUse says that another process listens where this server should.
-var ErrAddressInUse = errors.New("address in use")
+// Errors of listening that are the operator's to mend.
+var (
+	// ErrAddressInUse says that another process listens where this server should.
+	ErrAddressInUse = errors.New("address in use")
+	// ErrAddressUnfit says that this process can never listen there.
+	ErrAddressUnfit = errors.New("the address cannot be used")
+)
 
 // Limits of every listener.
 const (
@@ -52,6 +57,9 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s at %s: %w", name, address, ErrAddressInUse)
 	}
+	if unfit(err) {
+		return nil, fmt.Errorf("%s at %s: %w: %w", name, address, ErrAddressUnfit, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -64,6 +72,13 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: connectionAhead, MaxReceiveBufferPerStream: streamAhead},
 	}}, nil
+}
+
+// unfit says whether an address is not one, is another machine's, or is not for this user.
+func unfit(err error) bool {
+	var address *net.AddrError
+	var name *net.DNSError
+	return errors.As(err, &address) || errors.As(err, &name) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EACCES)
 }
 
 // close gives the address back before any request was served.

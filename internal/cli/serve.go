@@ -166,6 +166,8 @@ func serveProblem(err error) error {
 		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used: "+err.Error())
 	case errors.Is(err, app.ErrAddressInUse):
 		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081, or for the metrics: --metrics-listen 127.0.0.1:9091", err))
+	case errors.Is(err, app.ErrAddressUnfit):
+		return problem.New(problem.Invalid, "address_unfit", fmt.Sprintf("%v\nName an address of this machine, and a port that this user may take: --listen (MAKOLA_LISTEN), or for the metrics --metrics-listen (MAKOLA_METRICS_LISTEN)", err))
 	}
 	return err
 }

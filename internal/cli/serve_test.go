@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -42,8 +44,8 @@ func TestServersThatCannotStart(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, key)
 	start := func(folder string, code int, want string, args ...string) {
 		t.Helper()
-		w := where{t: t, flags: []string{"--data", folder, "--listen", "127.0.0.1:0"}}
-		if _, errs := w.run(code, append([]string{"serve"}, args...)...); !strings.Contains(errs, want) || strings.Contains(errs, "went wrong") {
+		w := where{t: t, flags: append([]string{"--listen", "127.0.0.1:0"}, args...)} // the last one counts
+		if _, errs := w.run(code, "serve", "--data", folder); !strings.Contains(errs, want) || strings.Contains(errs, "went wrong") {
 			t.Errorf("%v: the message is %q, want %q in it", args, errs, want)
 		}
 	}
@@ -68,8 +70,32 @@ func TestServersThatCannotStart(t *testing.T) {
 	start(empty, exitUsage, "The ready file cannot be written", "--ready-file", noPlace)
 	where{t: t, flags: []string{"--data", empty}}.run(exitUsage, "sim", "--listen", "127.0.0.1:0", "--mtn-sandbox-currency", "euro")
 	where{t: t, flags: []string{"--data", empty}}.run(exitUsage, "sim", "--listen", "127.0.0.1:0", "--ready-file", noPlace)
+	for want, args := range map[string][]string{
+		`in MAKOLA_LISTEN, not "127.0.0.1:99999"`:                 {"--listen", "127.0.0.1:99999"},
+		`in MAKOLA_METRICS_LISTEN, not "127.0.0.1:x"`:             {"--metrics-listen", "127.0.0.1:x"},
+		"MAKOLA_DRAIN_NOTICE, not -1s":                            {"--drain-notice=-1s"},
+		"MAKOLA_DRAIN_FOR, not -1s":                               {"--drain-for=-1s"},
+		`BOOTSTRAP_PASSWORD_FILE, because MAKOLA_BOOTSTRAP_EMAIL`: {"--bootstrap-email", "ama@example.com"},
+		"MAKOLA_BOOTSTRAP_PASSWORD_FILE: open ":                   {"--bootstrap-email", "ama@example.com", "--bootstrap-password-file", noPlace},
+	} {
+		start(empty, exitUsage, want, args...)
+	}
 	if made, err := os.ReadDir(empty); err != nil || len(made) > 0 {
 		t.Errorf("a start that could not be told of has made %v, %v", made, err)
+	}
+
+	strong := sha256.Sum256([]byte("makola"))
+	t.Setenv(config.EnvMasterKey, hex.EncodeToString(strong[:]))
+	start(folder, exitUsage, "--listen (MAKOLA_LISTEN)", "--listen", "192.0.2.1:8080", // is no address of this machine
+		"--sim", "http://127.0.0.1:1", "--public-url", "https://pay.example", "--trusted-proxy", "10.0.0.1")
+	t.Setenv(config.EnvMasterKey, key)
+	for _, url := range []string{"mysql://x", "mysql://x?a=b", "postgres://127.0.0.1:port/none", "none"} {
+		start(folder, exitUsage, "The URL of the database (MAKOLA_DATABASE) cannot be used: it must be one such as postgres://", "--database", url)
+		for _, command := range []string{"tenant list", "migrate up"} {
+			if _, errs := (where{t: t}).run(exitUsage, append(strings.Fields(command), "--database", url)...); !strings.Contains(errs, "(MAKOLA_DATABASE)") {
+				t.Errorf("%s with %s: %q", command, url, errs)
+			}
+		}
 	}
 
 	unlock, err := db.LockFolder(folder)
