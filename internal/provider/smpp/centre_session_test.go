@@ -119,8 +119,11 @@ func TestThrottledSubmitsArriveOnce(t *testing.T) {
 			if got := len(out.each(provider.Accepted)); got != 150 {
 				t.Errorf("%d accepted", got)
 			}
-			totals := m.SMSCTotals()
-			if totals.Throttled == 0 || totals.Accepted != 150 || totals.Submitted != totals.Accepted+totals.Throttled {
+			clocktest.Await(t, "the last submit to be counted, which follows its answer", func() bool {
+				totals := m.SMSCTotals()
+				return totals.Submitted == totals.Accepted+totals.Throttled
+			})
+			if totals := m.SMSCTotals(); totals.Throttled == 0 || totals.Accepted != 150 {
 				t.Errorf("%+v", totals)
 			}
 			if twice := m.SegmentsTwice(); len(twice) > 0 {
