@@ -235,8 +235,7 @@ func (c *recoveryDismiss) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		_, err = r.Dismiss(e.ctx, t.ID, c.Reference, o.audited(audit.Entry{Action: "recovery.dismiss", Tenant: t.ID, Subject: c.Reference, Reason: c.Reason}))
-		return err
+		return r.Dismiss(e.ctx, t.ID, c.Reference, o.audited(audit.Entry{Action: "recovery.dismiss", Tenant: t.ID, Subject: c.Reference, Reason: c.Reason}))
 	})
 }
 

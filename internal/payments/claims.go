@@ -41,7 +41,7 @@ func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error 
 		}
 		pay, found, known := p.book.ByProviderReference(ctx, c.ProviderReference)
 		if err = known; err == nil && found && !pay.Waits() && !pay.CreatedAt.Before(s.BegunAt) {
-			_, err = p.recovered.recovery.Dismiss(ctx, c.Tenant, c.Reference)
+			err = p.recovered.recovery.Over(ctx, c)
 		}
 	}
 	return err

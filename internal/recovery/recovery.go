@@ -287,17 +287,21 @@ func (r *Recovery) Settled(tx *db.Tx, tenant, kind, reference string) error {
 	return err
 }
 
-// Dismiss takes the conflicts about a tenant's reference off the list, and says how many: what an operator has booked by hand,
-// as a data package whose price is forgotten, and what is in the books by now.
-func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also ...func(*db.Tx) error) (dismissed int64, err error) {
-	err = r.write(ctx, also, func(tx *db.Tx) (err error) {
-		dismissed, err = tx.Exec(sqlDismissed, tenant, reference)
-		if err == nil && dismissed == 0 {
+// Over is Settled for a conflict whose payment has come into the books before.
+func (r *Recovery) Over(ctx context.Context, c Conflict) error {
+	return r.db.Write(ctx, func(tx *db.Tx) error { return r.Settled(tx, c.Tenant, c.Kind, c.Reference) })
+}
+
+// Dismiss takes the conflicts about a tenant's reference off the list, of every kind: an operator has booked by hand what the
+// provider has done, as a data package whose price is forgotten.
+func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also ...func(*db.Tx) error) error {
+	return r.write(ctx, also, func(tx *db.Tx) error {
+		n, err := tx.Exec(sqlDismissed, tenant, reference)
+		if err == nil && n == 0 {
 			err = problem.New(problem.NotFound, "conflict_not_found", "There is no conflict about "+reference+" of this customer")
 		}
 		return err
 	})
-	return dismissed, err
 }
 
 // Conflicts lists what waits for an operator, oldest first.
