@@ -145,12 +145,8 @@ func (c *call) note() {
 // refusedRequest is the request for the log of requests.
 func (c *call) refusedRequest(took time.Duration) requestlog.Request {
 	message, fields := c.blamed(c.failure)
-	r := requestlog.Request{RequestID: c.id, Tenant: c.caller.Tenant, At: c.begun, Took: took, Method: SeenMethod(c.r.Method), Endpoint: c.where,
-		Status: c.status, Code: c.failure.Code, Message: message, Fields: fields, Key: c.caller.KeyID}
-	if from := c.address(); from.IsValid() {
-		r.Origin = from.String()
-	}
-	return r
+	return requestlog.Request{RequestID: c.id, Tenant: c.caller.Tenant, At: c.begun, Took: took, Method: SeenMethod(c.r.Method), Endpoint: c.where,
+		Status: c.status, Code: c.failure.Code, Message: message, Fields: fields, Key: c.caller.KeyID, Origin: c.origin()}
 }
 
 // SeenMethod is a method for the metrics: a client may make up any.

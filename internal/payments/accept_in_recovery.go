@@ -71,9 +71,9 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 		return errUnclaimed
 	}
 	if a.Adopted { // a conflict about it, from before the wallet covered it, is over
-		a.Also = all(present(a.Also, func(tx *db.Tx) error {
+		a.Also = all([]func(*db.Tx) error{a.Also, func(tx *db.Tx) error {
 			return p.recovered.recovery.Settled(tx, pay.Tenant, string(pay.Kind), pay.Reference)
-		}))
+		}})
 	}
 	a.unsure = found.unsure
 	a.tracked.searched = true

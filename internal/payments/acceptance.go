@@ -39,13 +39,9 @@ func asked(c idempotency.Caller, t tenant.Tenant, k book.Kind) book.Payment {
 	}
 }
 
-// present leaves out what is nil.
-func present(functions ...func(*db.Tx) error) []func(*db.Tx) error {
-	return slices.DeleteFunc(functions, func(fn func(*db.Tx) error) bool { return fn == nil })
-}
-
-// all joins functions into one; nil when there are none.
+// all joins functions into one, but for those that are nil; nil when there are none.
 func all(functions []func(*db.Tx) error) func(*db.Tx) error {
+	functions = slices.DeleteFunc(slices.Clone(functions), func(fn func(*db.Tx) error) bool { return fn == nil })
 	if len(functions) == 0 {
 		return nil
 	}
