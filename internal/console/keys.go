@@ -8,7 +8,6 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/senderid"
@@ -144,7 +143,7 @@ func revealSecret(v *visit) (answer, error) {
 	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
 		return answer{}, err
 	}
-	if err := v.console.Audit.Record(v.ctx, audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "webhook.reveal", Tenant: t.ID, Subject: t.ID}); err != nil {
+	if err := v.console.Audit.Record(v.ctx, v.entry("webhook.reveal", t.ID, t.ID)); err != nil {
 		return answer{}, err
 	}
 	s, err := v.console.Webhooks.Secret(v.ctx, t.ID)

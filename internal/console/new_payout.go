@@ -15,7 +15,6 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -432,8 +431,8 @@ func (v *visit) sendPayout(o order, p payments.Payout, reference string) (answer
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), answerWithin)
 	defer cancel()
 	channel, account := stored(p)
-	entry := audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "payout.make", Tenant: v.tenant.ID, Subject: reference,
-		Details: map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account), "name": o.name}}
+	entry := v.entry("payout.make", v.tenant.ID, reference)
+	entry.Details = map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account), "name": o.name}
 	if err := v.console.Audit.RecordOnce(ctx, reference, formLasts, entry); err != nil {
 		return answer{}, err
 	}

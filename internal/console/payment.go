@@ -148,8 +148,9 @@ func replay(v *visit) (answer, error) {
 		err = errNoPage()
 	}
 	if err == nil {
-		err = v.console.Audit.Record(v.ctx, audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "webhook.replay", Tenant: p.Tenant, Subject: p.ID,
-			Details: map[string]any{"events": []string{event}}})
+		entry := v.entry("webhook.replay", p.Tenant, p.ID)
+		entry.Details = map[string]any{"events": []string{event}}
+		err = v.console.Audit.Record(v.ctx, entry)
 	}
 	if err == nil {
 		_, err = v.console.Webhooks.Replay(v.ctx, p.Tenant, p.ID, event)
@@ -167,7 +168,7 @@ func revealNumber(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	v.formPage = v.base() + "/payments/" + p.ID
-	if err := v.console.Audit.Record(v.ctx, audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: "number.reveal", Tenant: p.Tenant, Subject: p.ID}); err != nil {
+	if err := v.console.Audit.Record(v.ctx, v.entry("number.reveal", p.Tenant, p.ID)); err != nil {
 		return answer{}, err
 	}
 	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "not known"))}, {Name: "Amount", Value: page.Money(p.Amount)}}

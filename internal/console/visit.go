@@ -146,12 +146,17 @@ func (v *visit) admit() error {
 // viewedEvery is how often it is written down that an operator looks at a tenant's pages.
 const viewedEvery = time.Hour
 
+// entry is what the audit log says of something that the visitor does.
+func (v *visit) entry(action, tenantID, subject string) audit.Entry {
+	return audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: action, Tenant: tenantID, Subject: subject}
+}
+
 // record writes down, before anything is shown, that an operator looks at a tenant's pages, or that a list is taken away.
 func (v *visit) record() error {
-	e := audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Tenant: v.tenant.ID, Subject: v.tenant.ID}
 	switch {
 	case v.route.File && v.r.Method == http.MethodGet:
-		e.Action, e.Subject, e.Details = "payments.export", v.route.Path, map[string]any{"filter": v.r.URL.RawQuery, "viewing": v.viewing}
+		e := v.entry("payments.export", v.tenant.ID, v.route.Path)
+		e.Details = map[string]any{"filter": v.r.URL.RawQuery, "viewing": v.viewing}
 		return v.console.Audit.Record(v.ctx, e)
 	case v.route.File, !v.viewing:
 		return nil
@@ -160,8 +165,7 @@ func (v *visit) record() error {
 	if !v.console.viewed.first(key, v.console.Clock.Now().Truncate(viewedEvery)) {
 		return nil
 	}
-	e.Action = "tenant.view"
-	err := v.console.Audit.RecordOnce(v.ctx, key, viewedEvery, e)
+	err := v.console.Audit.RecordOnce(v.ctx, key, viewedEvery, v.entry("tenant.view", v.tenant.ID, v.tenant.ID))
 	if err != nil {
 		v.console.viewed.forget(key)
 	}

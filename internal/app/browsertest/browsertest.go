@@ -30,7 +30,7 @@ const Environment = "MAKOLA_TEST_CHROMIUM"
 //go:embed axe/axe.min.js
 var axe string
 
-// browserTime bounds one test with a browser. The longest takes 50 s alone on two cores, and three times that beside others.
+// browserTime bounds one test with a browser. The longest runs alone and takes 50 s on two cores.
 const browserTime = 6 * time.Minute
 
 // Tab is one tab of a real browser.
