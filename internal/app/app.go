@@ -11,6 +11,7 @@
 //	rails.go, sms.go               the payment providers and the SMS rails, test and live
 //	secret.go, ring.go             the master keys
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
+//	backlog_*.go                   connections that wait to be accepted
 //	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
 //	certificate.go                 TLS files that change on disk
 //	descriptors_*.go               how many files this process may open

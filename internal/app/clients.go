@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // moreClients are connections beyond the limit that are answered still: probes and providers' callbacks are, whatever
@@ -17,14 +18,21 @@ const moreClients = 64
 // database and the providers need, too. Of connections beyond that, the one that was idle for the longest ends.
 type clients struct {
 	most int
+	rest chan struct{} // has room for one: a connection is idle, or has ended
 
 	mu   sync.Mutex
-	open map[net.Conn]*list.Element // of idle; nil of one that has a request
-	idle *list.List                 // the one that was idle for the longest first
+	open map[net.Conn]client
+	idle *list.List // the one that was idle for the longest first
+}
+
+// client is one connection.
+type client struct {
+	place *list.Element // in idle; nil while there is a request
+	came  time.Time     // zero after the first request
 }
 
 func newClients(most int) *clients {
-	return &clients{most: most, open: map[net.Conn]*list.Element{}, idle: list.New()}
+	return &clients{most: most, rest: make(chan struct{}, 1), open: map[net.Conn]client{}, idle: list.New()}
 }
 
 // crowdedKey marks what arrives on a connection beyond the limit.
@@ -44,7 +52,7 @@ func (c *clients) arrive(ctx context.Context, conn net.Conn) context.Context {
 	case len(c.open) >= c.most:
 		ctx = context.WithValue(ctx, crowdedKey{}, true)
 	}
-	c.open[conn] = c.idle.PushBack(conn) // it has said nothing yet
+	c.open[conn] = client{place: c.idle.PushBack(conn), came: time.Now()}
 	return ctx
 }
 
@@ -52,31 +60,84 @@ func (c *clients) arrive(ctx context.Context, conn net.Conn) context.Context {
 func (c *clients) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	element, known := c.open[conn]
+	one, known := c.open[conn]
 	if !known {
 		return
 	}
 	switch state {
 	case http.StateActive:
-		if element != nil {
-			c.idle.Remove(element)
+		if one.place != nil {
+			c.idle.Remove(one.place)
 		}
-		c.open[conn] = nil
+		c.open[conn] = client{}
 	case http.StateIdle:
-		if element == nil {
-			c.open[conn] = c.idle.PushBack(conn)
+		if one.place == nil {
+			c.open[conn] = client{place: c.idle.PushBack(conn)}
 		}
+		c.tellLocked()
 	case http.StateClosed, http.StateHijacked:
-		if element != nil {
-			c.idle.Remove(element)
+		if one.place != nil {
+			c.idle.Remove(one.place)
 		}
 		delete(c.open, conn)
+		c.tellLocked()
 	}
+}
+
+// tellLocked wakes who waits for answers.
+func (c *clients) tellLocked() {
+	select {
+	case c.rest <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// firstRequest is how long a new connection may take to say something once the server stops, as in net/http.
+const firstRequest = 5 * time.Second
+
+// answered waits until no connection has a request, and every new one had time for its first, or until ctx ends. It comes before
+// http.Server.Shutdown, which drops a request that it has just read.
+func (c *clients) answered(ctx context.Context) {
+	for {
+		due, more := c.due()
+		if !more {
+			return
+		}
+		timer := time.NewTimer(due)
+		select {
+		case <-c.rest:
+		case <-timer.C:
+		case <-ctx.Done():
+			more = false
+		}
+		timer.Stop()
+		if !more {
+			return
+		}
+	}
+}
+
+// due says whether a connection has a request or may still send its first, and after which time to look again if no connection rests
+// before.
+func (c *clients) due() (after time.Duration, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	after = firstRequest
+	for _, one := range c.open {
+		left := firstRequest - time.Since(one.came)
+		switch {
+		case one.place == nil:
+			more = true
+		case !one.came.IsZero() && left > 0:
+			after, more = min(after, left), true
+		}
+	}
+	return after, more
 }
 
 // forgetLocked ends an idle connection.
 func (c *clients) forgetLocked(conn net.Conn) {
-	c.idle.Remove(c.open[conn])
+	c.idle.Remove(c.open[conn].place)
 	delete(c.open, conn)
 	hangUp(conn)
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,14 +46,19 @@ type listener struct {
 	net    net.Listener
 	server *http.Server
 	tls    bool // the server's own TLSConfig changes while it starts
+	// refuses is set before the socket is closed under a server that has not been shut down yet.
+	refuses atomic.Bool
+	ended   chan struct{} // closed when serve has returned, and accepts no more
 }
 
 // listen takes an address. With fallback a busy address is replaced by a free port of the same host.
 func listen(name, address string, fallback bool, handler http.Handler) (*listener, error) {
-	l, err := net.Listen("tcp", address)
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // Linux takes no filter on such a socket (refuseSYN)
+	l, err := plain.Listen(context.Background(), "tcp", address)
 	if err != nil && fallback && errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(address)
-		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+		l, err = plain.Listen(context.Background(), "tcp", net.JoinHostPort(host, "0"))
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s at %s: %w", name, address, ErrAddressInUse)
@@ -63,7 +69,7 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &listener{name: name, net: l, server: &http.Server{
+	return &listener{name: name, net: l, ended: make(chan struct{}), server: &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
@@ -107,18 +113,66 @@ func (l *listener) useTLS(certFile, keyFile string, log *slog.Logger) error {
 	return nil
 }
 
-// serve blocks until the listener is shut down.
+// serve blocks until the listener is shut down. It is called once.
 func (l *listener) serve() error {
+	defer close(l.ended)
 	var err error
 	if l.tls {
 		err = l.server.ServeTLS(l.net, "", "")
 	} else {
 		err = l.server.Serve(l.net)
 	}
-	if errors.Is(err, http.ErrServerClosed) {
+	if errors.Is(err, http.ErrServerClosed) || l.refuses.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", l.name, err)
+}
+
+// Times for what is under way at the listening socket when it is closed.
+const (
+	handshakeTime = 50 * time.Millisecond // several round trips between a proxy and its nodes
+	backlogStep   = 2 * time.Millisecond  // between two looks at the backlog
+)
+
+// refuse accepts what has been connected and takes no more connections: whoever tries finds the port closed, with nothing
+// written yet. Closing the socket alone would reset connections that wait to be accepted, with the requests that clients have
+// already written into them.
+func (l *listener) refuse(ctx context.Context) error {
+	err := l.acceptRest(ctx)
+	l.refuses.Store(true)
+	if err := l.net.Close(); err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
+	}
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// acceptRest has the kernel begin no handshake, and waits until those that have begun are over and every connection is accepted.
+func (l *listener) acceptRest(ctx context.Context) error {
+	socket, is := l.net.(syscall.Conn)
+	if !is {
+		return fmt.Errorf("%s: the listener has no socket", l.name)
+	}
+	if err := refuseSYN(socket); err != nil {
+		return err
+	}
+	begun := time.Now()
+	step := time.NewTicker(backlogStep)
+	defer step.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-step.C:
+		}
+		waiting, err := backlog(socket)
+		if err != nil || waiting == 0 && time.Since(begun) > handshakeTime {
+			return err
+		}
+	}
 }
 
 // shutdown stops accepting, waits for the requests in flight until ctx ends, then cuts the rest.

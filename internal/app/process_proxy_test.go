@@ -118,7 +118,7 @@ func stoppedBehind(t *testing.T, before proxy) {
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	addresses := []string{freeAddress(t), freeAddress(t)}
 	serve := func(n int) *process {
-		return where.serve(t, fmt.Sprintf("node %d", n+1), sim, "--listen", addresses[n], "--drain-notice", "3s", "--drain-for", "5m")
+		return where.serve(t, fmt.Sprintf("node %d", n+1), sim, "--listen", addresses[n], "--drain-notice", "5s", "--drain-for", "5m")
 	}
 	nodes := []*process{serve(0), serve(1)}
 	first := nodes[0].ready

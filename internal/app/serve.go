@@ -79,7 +79,7 @@ func (a *App) listen(context.Context) error {
 	})
 	a.console = console.New(a.consoleDeps(public))
 	l.server.Handler = a.handler()
-	a.serve(l, l.shutdown)
+	a.serve(l, a.stopListening)
 	a.ready.APIURL = l.url() + "/api/v1"
 	a.ready.DocsURL = l.url() + "/docs"
 	if !a.production {
@@ -101,6 +101,18 @@ func (a *App) serve(l *listener, stop func(context.Context) error) {
 		}
 	}()
 	a.later(stop)
+}
+
+// stopListening ends the interface so that no request is lost: no more connections, then an answer to every request on those that
+// came, then the end of the idle ones.
+func (a *App) stopListening(ctx context.Context) error {
+	if a.cfg.Notice() > 0 { // without it, nobody has another node to turn to
+		if err := a.doors.api.refuse(ctx); err != nil {
+			a.log.WarnContext(ctx, "connections that wait to be accepted may be reset", "error", err)
+		}
+		a.crowd.answered(ctx)
+	}
+	return a.doors.api.shutdown(ctx)
 }
 
 // handler shares the paths out. The probes, in development the simulator's control (/sim/v1), and the pages of the
