@@ -432,7 +432,7 @@ func (v *visit) sendPayout(o order, p payments.Payout, reference string) (answer
 	defer cancel()
 	channel, account := stored(p)
 	entry := v.entry("payout.make", v.tenant.ID, reference)
-	entry.Details = map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account), "name": o.name}
+	entry.Details = map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account)} // no name: nothing erases this log
 	if err := v.console.Audit.RecordOnce(ctx, reference, formLasts, entry); err != nil {
 		return answer{}, err
 	}
