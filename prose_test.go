@@ -1,6 +1,7 @@
 package makola
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -127,6 +128,37 @@ func TestACommentStandsOverWhatItNames(t *testing.T) {
 	}
 	for _, files := range byPackage(sources(t)) {
 		for _, wrong := range misplaced(files) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// noSubject opens a sentence with a relative clause where its subject should be.
+var noSubject = regexp.MustCompile(`(?:^|[.:]\s+)((?:What|Who|Whoever|Whatever) [^.:]*)`)
+
+// withoutSubject gives the sentences of comments that open so.
+func withoutSubject(files []source) (wrong []string) {
+	for _, s := range files {
+		for _, group := range s.file.Comments {
+			text := strings.Join(strings.Fields(group.Text()), " ")
+			for _, found := range noSubject.FindAllStringSubmatch(text, -1) {
+				wrong = append(wrong, fmt.Sprintf("%s: a sentence opens without its subject: %q", s.set.Position(group.Pos()), found[1]))
+			}
+		}
+	}
+	return wrong
+}
+
+func TestSentencesOfCommentsOpenWithTheirSubject(t *testing.T) {
+	sample := parsed(t, "// one is first. What comes\n// later follows: Who asks?\nvar one int // Whatever it holds\n\n// two says what it is.\nvar two int")
+	if got := withoutSubject(sample); len(got) != 3 {
+		t.Fatalf("of a sample with three such sentences the rule finds %q", got)
+	}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, wrong := range withoutSubject([]source{s}) {
 			t.Error(wrong)
 		}
 	}

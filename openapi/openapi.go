@@ -16,7 +16,7 @@ import (
 //go:embed openapi.json
 var Document []byte
 
-// What stands in the document for what an installation has of its own.
+// Placeholders in the document for the values that each installation has of its own.
 const (
 	server = `"servers": [{"url": "/"}]`
 	sender = "11111111-1111-4111-8111-111111111111"

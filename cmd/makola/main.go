@@ -1,5 +1,5 @@
-// Command makola is the whole of Makola: the server, its simulator and the operators' commands. What a
-// command does is in package cli.
+// Command makola is the whole of Makola: the server, its simulator and the operators' commands.
+// Package cli has the commands.
 package main
 
 import (

@@ -192,8 +192,8 @@ func errKey() error {
 	return problem.New(problem.Unauthenticated, "invalid_api_key", "Invalid API key")
 }
 
-// Authenticate finds the caller behind the text of a key. What it knows of the
-// key is at most one second old; expiry holds to the moment.
+// Authenticate finds the caller behind the text of a key. Its copy of the key is at most one second
+// old; expiry holds to the moment.
 func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) {
 	if !wellFormed(text) {
 		return Caller{}, errKey()
@@ -412,8 +412,8 @@ func checkDaily(daily money.Pesewas) error {
 
 const setDaily = `UPDATE api_keys SET daily = $3 WHERE tenant = $1 AND id = $2`
 
-// SetDaily sets in tx what a key may spend in a day, which is in force within a second; 0 is all that is there. What it
-// spent before it had a limit does not count.
+// SetDaily sets in tx what a key may spend in a day, which is in force within a second; 0 is all that is there.
+// Spending from before the limit does not count.
 func (a *Access) SetDaily(tx *db.Tx, tenant, id string, daily money.Pesewas) (old, changed Key, err error) {
 	if err := checkDaily(daily); err != nil {
 		return Key{}, Key{}, err

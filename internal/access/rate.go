@@ -83,8 +83,8 @@ const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) V
 
 const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1 AND name = $2`
 
-// Left says what a limit would leave a tenant now, and counts nothing. What this node has drawn and not used is left; what other
-// nodes have drawn is taken for used.
+// Left says what a limit would leave a tenant now, and counts nothing. Calls that this node has drawn and not used are left;
+// those that other nodes have drawn are taken for used.
 func (a *Access) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {
 		return Decision{Allowed: true}, nil

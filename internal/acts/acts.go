@@ -2,9 +2,10 @@
 // has a file of kinds: who may make and who may check one, what it says to people, and how it is done in one transaction with the end of its act (package approval) and
 // its entry in the audit log. So an act is done once, whatever breaks off.
 //
-// An act has a place (package approval): a tenant's people ask for what concerns their own account, under the same kinds. What
-// an act makes that is shown once, the text of a key or the link of an invitation, is made when it is done and waits, sealed,
-// for its maker (secret.go). What only takes something away is light: it needs no check where no line says otherwise.
+// An act has a place (package approval): a tenant's people ask for what concerns their own account, under the same kinds. A
+// secret that is shown once, the text of a key or the link of an invitation, is made when its act is done and waits, sealed,
+// for the act's maker (secret.go). An act that only takes something away is light: it needs no check where no line says
+// otherwise.
 //
 // Files:
 //
@@ -267,7 +268,8 @@ func errChanged(what string) error {
 // refusals are the kinds of problems by which a domain refuses an act for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
-// do does an act. What its own end refuses leaves it as it is; what the domain refuses makes it failed.
+// do does an act. An act whose end is refused stays as it is; one that the domain refuses becomes
+// failed.
 func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act) (approval.Act, error) {
 	var ended error // of the last run of the transaction
 	ran, made := false, ""

@@ -52,8 +52,8 @@ func floatKind() kind {
 	return kind{does: "Booking what was paid in at a provider", rule: approval.Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Acts).doFloat}
 }
 
-// doFloat books the money under the act's id and ends the act in one transaction. What a provider holds is the negative of
-// the balance of its float.
+// doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
+// balance of its float.
 func (a *Acts) doFloat(ctx context.Context, act approval.Act, actor string, end finish) error {
 	var p floated
 	if err := json.Unmarshal(act.Payload, &p); err != nil {

@@ -194,8 +194,8 @@ type contradiction struct {
 	Paid    bool `json:"paid"` // what it really was
 }
 
-// Contradict asks for an operator's word to be taken back by which a payment was ended: paid is what it really was. What
-// is in suspense then, or missing there, is for Decide.
+// Contradict asks for an operator's word to be taken back by which a payment was ended: paid is what it really was. A
+// rest in suspense, or one that is missing there, is for Decide.
 func (a *Acts) Contradict(ctx context.Context, by approval.By, id, payment string, paid bool, reason string) (approval.Act, error) {
 	p, err := a.Payments.Find(ctx, payment)
 	if err != nil {

@@ -24,7 +24,8 @@ type switched struct {
 	Operation string `json:"operation"` // route.Any: all of them
 }
 
-// Pause asks for a provider to get no new work of an operation, or of all. What is under way settles.
+// Pause asks for a provider to get no new work of an operation, or of all. Payments that are under
+// way settle.
 func (a *Acts) Pause(ctx context.Context, by approval.By, id, mode, provider string, op route.Operation, reason string) (approval.Act, error) {
 	return a.askSwitch(ctx, by, draft{id: id, kind: KindPause, reason: reason}, "Pause", mode, provider, op)
 }

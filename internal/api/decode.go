@@ -63,9 +63,9 @@ type scanner struct {
 	count  int
 }
 
-// decode reads a body that must be one JSON object. What is no JSON at all is
-// Malformed; what is JSON but ambiguous or unreadable (a name given twice, bad
-// UTF-8, deep nesting) is noted in faults under the outermost name.
+// decode reads a body that must be one JSON object. A body that is no JSON at all is Malformed;
+// JSON that is ambiguous or unreadable (a name given twice, bad UTF-8, deep nesting) is noted in
+// faults under the outermost name.
 func decode(body []byte, faults *problem.Fields) (o object, err error) {
 	s := &scanner{in: bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), faults: faults}
 	defer func() {

@@ -281,7 +281,7 @@ func (f *form) id(name string, unknown *problem.Error) (string, error) {
 }
 
 // called is an id of ours, or a reference of the client's, that the domain looks
-// up. What cannot be either is answered like an unknown one.
+// up. A text that cannot be either is answered like an unknown one.
 func (f *form) called(name string, unknown *problem.Error) (string, error) {
 	text, ok := f.string(name, true)
 	if !ok {

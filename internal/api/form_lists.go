@@ -35,7 +35,7 @@ func (f *form) message(name string) string {
 	return ""
 }
 
-// short is a text for people on one line. What is too long is cut.
+// short is a text for people on one line. A longer one is cut.
 func (f *form) short(name string, need bool, limit int) string {
 	text, ok := f.string(name, need)
 	if !ok {

@@ -123,8 +123,8 @@ func (c *call) finish() {
 // nothing of use, or we have none. That is told where it happens, once, not with each request.
 var turnedAway = []string{"server_busy", "storage_low", "recovering", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
-// note logs and counts the request. What is our fault is an error with its
-// cause; everything else is logged with debugging on.
+// note logs and counts the request. A failure of ours is logged as an error with its cause;
+// everything else is logged with debugging on.
 func (c *call) note() {
 	took := c.api.Clock.Now().Sub(c.begun)
 	if c.status >= 500 && !slices.Contains(turnedAway, c.failure.Code) {

@@ -196,8 +196,8 @@ const stopGrace = 5 * time.Second
 // stepGrace is what each step gets when that time is over: what does not hang ends in it.
 const stepGrace = 100 * time.Millisecond
 
-// bounded runs one step of a stop. What hangs is left to the end of the process: a database, or a disk, that says nothing
-// must not keep a node that was told to leave.
+// bounded runs one step of a stop. A step that hangs is left to the end of the process: a database, or a disk, that says
+// nothing must not keep a node that was told to leave.
 func bounded(ctx, late context.Context, step func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- step(ctx) }()

@@ -10,7 +10,7 @@ import (
 )
 
 // refuseSYN has the kernel drop every new SYN that arrives at a listening socket. A handshake that has begun still ends, and the
-// connection can be accepted. Who was dropped sends its SYN again after a second.
+// connection can be accepted. The client sends a dropped SYN again after a second.
 func refuseSYN(socket syscall.Conn) error {
 	const flags, syn = 13, 0x02 // a byte of the TCP header (RFC 9293, 3.1), at which a filter of a TCP socket begins
 	program, err := bpf.Assemble([]bpf.Instruction{

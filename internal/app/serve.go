@@ -92,7 +92,7 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// serve runs a listener until Stop, which ends it with stop. What net/http has to say goes where everything else does.
+// serve runs a listener until Stop, which ends it with stop. The log of net/http goes where every other line does.
 func (a *App) serve(l *listener, stop func(context.Context) error) {
 	l.server.ErrorLog = log.New(&fewLines{log: a.log}, "", 0)
 	go func() {

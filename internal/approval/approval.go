@@ -3,7 +3,7 @@
 //
 // An act is a row from the first moment. It waits until as many people as it needs have approved it, each another one than
 // the maker and than each other, and is done once: the transaction that does it makes its row done, from waiting. A process
-// that dies before leaves an act that waits. What a checker approves is a digest over everything that the page showed.
+// that dies before leaves an act that waits. A checker approves a digest over everything that the page showed.
 //
 // An act has a place: the installation, or the tenant whose own people make it. Maker and checkers act there by their roles
 // there; nobody else finds it.

@@ -171,7 +171,7 @@ func (s *Store) check(tx *db.Tx, by By, a Act) {
 }
 
 // mayDo refuses a person who cannot do an act: its maker where it needs no check, else the last of its checkers while its maker
-// may still make it; ErrMore where it needs more of them. What a key asked for is looked at where the key is known.
+// may still make it; ErrMore where it needs more of them. An act that a key asked for is judged where the key is known.
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Act) error {
 	if a.Needs == 0 {
 		if by.Visitor.Person.ID != a.Maker {

@@ -77,8 +77,8 @@ func firstID(at time.Time) string {
 	return id.String()
 }
 
-// A Change is one thing that an act changed, in the details of its entry, in units that a person uses. What was not
-// there before is empty.
+// A Change is one thing that an act changed, in the details of its entry, in units that a person uses. A value that
+// was not there before is empty.
 type Change struct {
 	What   string `json:"what"`
 	Before string `json:"before"`

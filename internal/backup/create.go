@@ -40,8 +40,8 @@ type creation struct {
 }
 
 // Create makes a backup of d, which was opened with source, beside whatever else goes on in it: on SQLite with VACUUM
-// INTO, on PostgreSQL with pg_dump. Nothing is in the folder under its name before it is whole. What the database
-// remembers of it, Record writes.
+// INTO, on PostgreSQL with pg_dump. Nothing is in the folder under its name before it is whole. Record writes the
+// database's own note of it.
 func Create(ctx context.Context, d *db.DB, source db.Options, o CreateOptions) (b Backup, err error) {
 	begun := o.Clock.Now()
 	folder, remove, err := workshop(o.Folder)

@@ -21,7 +21,7 @@ import (
 // manifestFormat is raised when a manifest of today could not be read by a program of yesterday.
 const manifestFormat = 1
 
-// Manifest says what a dump is, in JSON. What it holds is encrypted where the dump is.
+// Manifest says what a dump is, in JSON. Its details are encrypted where the dump is.
 type Manifest struct {
 	Format    int       `json:"format"`
 	ID        string    `json:"id"`

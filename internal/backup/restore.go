@@ -36,8 +36,8 @@ type restoration struct {
 
 // Restore makes the database of target, which must not be there yet (on PostgreSQL: have no tables), and leaves the row
 // in it that LastRestore reads. The schema is the backup's; it must not be newer than this program's. The dump is held
-// against its manifest before anything is written, and the database afterwards. What breaks off leaves no database on
-// SQLite, and none of the tables on PostgreSQL.
+// against its manifest before anything is written, and the database afterwards. A restore that breaks off leaves no
+// database on SQLite, and none of the tables on PostgreSQL.
 func (b Backup) Restore(ctx context.Context, target db.Options, o RestoreOptions) error {
 	r := restoration{Backup: b, RestoreOptions: o, target: target}
 	engine := db.SQLite

@@ -123,7 +123,7 @@ type auditVerify struct {
 	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that was kept elsewhere, such as in the server's log: the chain must still have it."`
 }
 
-// Run verifies. What is wrong is printed and makes the command fail.
+// Run verifies. Every fault is printed and makes the command fail.
 func (c *auditVerify) Run(e *env) error {
 	kept, err := headOf(c.Head)
 	if err != nil {

@@ -173,7 +173,8 @@ func (o *opened) allow(tx *db.Tx) error {
 	return o.approvals().Allow(tx, *o.by, o.permission)
 }
 
-// acts makes acts of the person of a token. What an act makes is printed, and kept for nobody.
+// acts makes acts of the person of a token. A secret that an act makes is printed, and kept for
+// nobody.
 func (o *opened) acts(secret config.Secret) *acts.Acts {
 	return acts.New(acts.Deps{Approval: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
 		Treasury: o.treasury(), Routes: o.routes(), Jobs: o.jobs()})

@@ -2,8 +2,8 @@
 // command is a struct whose members are its flags and whose Run does the work.
 // Commands open the database themselves, with the same packages and the same
 // guarded statements as the server, and work while it runs and while it does
-// not. Apart from serve, migrate up and migrate copy none of them changes the schema. What an
-// operator does is written into the audit log in the same transaction.
+// not. Apart from serve, migrate up and migrate copy none of them changes the schema. A command
+// writes what the operator did into the audit log in the same transaction.
 //
 // Files:
 //

@@ -46,7 +46,7 @@ func (o *opened) check(ctx context.Context, p *payments.Payments) (found checked
 	return found, err
 }
 
-// Run checks. What is wrong is printed and makes the command fail.
+// Run checks. Every fault is printed and makes the command fail.
 func (c *ledgerCheck) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		found, err := o.check(e.ctx, p)

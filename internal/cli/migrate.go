@@ -48,7 +48,7 @@ func (c *migrateStatus) Run(e *env) error {
 	})
 }
 
-// Run applies, and prints what it applied. What there was to do goes to stderr.
+// Run applies, and prints what it applied. The list of what there was to do goes to stderr.
 func (c *migrateUp) Run(e *env) error {
 	return c.unmigrated(e, func(d *db.DB) error {
 		before, err := d.MigrationStatus(e.ctx)

@@ -63,8 +63,8 @@ type ordered struct {
 	entry audit.Entry
 }
 
-// order checks an order, shows it and asks for a yes where a person sits at a terminal. What it reads is for the
-// person alone: the transaction of the movement decides by itself.
+// order checks an order, shows it and asks for a yes where a person sits at a terminal. The figures that it
+// reads are for the person alone: the transaction of the movement decides by itself.
 func (o *opened) order(e *env, w order) (*ordered, error) {
 	if err := w.check(e); err != nil {
 		return nil, err

@@ -20,9 +20,9 @@ import (
 // kept outside the database and its backups. Nothing uses one directly; each use
 // derives a key of its own. It prints as "[secret]" everywhere.
 //
-// What is sealed is sealed under a key of the ring, which can change. What is
-// derived and must stay the same for ever, such as a provider's reference, is
-// derived from the reference key: the first key of the installation.
+// A value is sealed under a key of the ring, which can change. A value that is derived and must
+// stay the same for ever, such as a provider's reference, is derived from the reference key: the
+// first key of the installation.
 type Secret struct {
 	key  []byte   // the reference key
 	ring [][]byte // the active one first, the oldest last

@@ -4,7 +4,7 @@
 // and renders.
 //
 // Routes, their forms and the permission that each needs are data (routes.go); what a role may do is the policy of
-// package identity. What a page is made of is in package page, and the words for states and reasons are in words.go.
+// package identity. Package page has the parts of a page; the words for states and reasons are in words.go.
 //
 // Files: visit.go carries one request through its checks, routes.go says who may make it, sign.go signs in and out,
 // shell.go is what surrounds a page, refusal.go the pages of errors, live.go the parts that a page asks for again, observe.go

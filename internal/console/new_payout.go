@@ -426,7 +426,7 @@ func pay(v *visit) (answer, error) {
 	return v.sendPayout(o, p, reference)
 }
 
-// sendPayout writes down who asks, and asks. What is begun is finished though the browser has gone.
+// sendPayout writes down who asks, and asks. It finishes though the browser has gone.
 func (v *visit) sendPayout(o order, p payments.Payout, reference string) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), answerWithin)
 	defer cancel()

@@ -32,18 +32,17 @@ import (
 //
 // $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
 // needs an alias after it, texts and ints have theirs ("texts", "ints") and a
-// column "value". What both engines have and needs no word: ON CONFLICT, RETURNING, UPDATE ... FROM,
-// row values. An INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
-// parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is.
-// Rows of a table that are named by one column are best found with IN: a plan of
-// = ANY can only look them up, where a join that was planned while the table was
-// empty reads all of what it has become. That holds for the first column of an
-// index, and where no other index has the order that is asked for (ORDER BY
+// column "value". Both engines have these, which need no word: ON CONFLICT, RETURNING, UPDATE ...
+// FROM, row values. An INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
+// parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is. Rows of a table that
+// are named by one column are best found with IN: a plan of = ANY can only look them up, where a join
+// that was planned while the table was empty reads all of what it has become. That holds for the first
+// column of an index, and where no other index has the order that is asked for (ORDER BY
 // unindexed_number(x) asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
-// each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that
-// an index begins with, and = of the others: it costs the same, but only an
-// equality gives an index an order that PostgreSQL thinks worth reading it whole
-// for. ORDER BY t.a is worth it, too; ORDER BY unindexed(t.a) is not.
+// each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that an index begins
+// with, and = of the others: it costs the same, but only an equality gives an index an order that
+// PostgreSQL thinks worth reading it whole for. ORDER BY t.a is worth it, too; ORDER BY unindexed(t.a)
+// is not.
 //
 // In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
 // TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with

@@ -75,5 +75,5 @@ func Free(folder string) (bytes uint64, known bool) {
 }
 
 // Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
-// that it was. What can do without should not be stored then, so that money goes on.
+// that it was. Rows that no payment needs should not be stored then, so that money goes on.
 func (d *DB) Short() bool { return d.disk.short() }

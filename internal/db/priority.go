@@ -31,8 +31,8 @@ func System(ctx context.Context) context.Context {
 
 // Bulk marks work that can wait, such as lists, contacts and checks: it has at most
 // a quarter of the connections, a tenant two of them, and SQLite's writer after the
-// money. tenant is whose it is, empty the installation's own. What takes too long
-// or finds too many of its tenant waiting fails with ErrUnavailable.
+// money. tenant is whose it is, empty the installation's own. A call that takes too long or finds
+// too many of its tenant waiting fails with ErrUnavailable.
 func Bulk(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, purposeKey{}, purpose{priority: priorityBulk, tenant: tenant})
 }

@@ -19,8 +19,8 @@ const busyTimeout = "PRAGMA busy_timeout = 5000"
 // sqlitePragmas hold for every connection. FULL makes COMMIT wait for the disk;
 // the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
 // A page in a cache takes twice its size, because the driver gives memory out in
-// powers of two: 10 MB here are 22 MB. What readers sort and what does not fit into their caches goes to files (in the
-// folder that SQLITE_TMPDIR or TMPDIR names, else /var/tmp or /tmp): the checks of the books sort all transfers.
+// powers of two: 10 MB here are 22 MB. Sorts of readers, and pages that do not fit into their caches, go to files (in
+// the folder that SQLITE_TMPDIR or TMPDIR names, else /var/tmp or /tmp): the checks of the books sort all transfers.
 var sqlitePragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",

@@ -27,7 +27,7 @@ const (
 
 // Once does what a request asks, in one transaction, and keeps the answer where the caller gave a key. A key that was
 // used before is answered with what was made then, and replayed is true; with another request it is Invalid. do may
-// run twice. What do makes is kept as JSON.
+// run twice. The result of do is kept as JSON.
 func Once[T any](ctx context.Context, a *Answers, caller Caller, do func(*db.Tx) (T, error)) (made T, replayed bool, err error) {
 	run := func() error {
 		return a.db.Write(ctx, func(tx *db.Tx) error {

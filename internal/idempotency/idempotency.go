@@ -1,8 +1,8 @@
 // Package idempotency says who asks for something, and whether the same was asked for before. A client that lost an
-// answer sends its request again with the same Idempotency-Key. What stays in a row of its own, such as a payment or a
-// campaign, keeps the key in that row. Any other request (for a sender ID, a contact, a code that was right) has its
-// answer kept here, in the transaction that did what it asks, and hears it again for a day. A key that comes with
-// another request is refused.
+// answer sends its request again with the same Idempotency-Key. A request that makes a row of its own, such as a
+// payment or a campaign, keeps the key in that row. Any other request (for a sender ID, a contact, a code that was
+// right) has its answer kept here, in the transaction that did what it asks, and hears it again for a day. A key that
+// comes with another request is refused.
 package idempotency
 
 import (

@@ -129,7 +129,7 @@ type Grant struct {
 	Installation []Role
 }
 
-// Policy is the table of roles and permissions. What is not in it is refused.
+// Policy is the table of roles and permissions. Anything that is not in it is refused.
 func Policy() []Grant { return slices.Clone(policy) }
 
 var policy = []Grant{

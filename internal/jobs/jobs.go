@@ -12,8 +12,8 @@
 // another begins (Job.Adopted says so), and what it writes must be guarded by
 // the state of its own rows.
 //
-// Memory is bounded. What does not fit stays in the table alone and is fetched
-// when there is room, nearest first.
+// Memory is bounded. A job that does not fit stays in the table alone and is fetched when there is
+// room, the nearest first.
 //
 // Files:
 //
@@ -116,7 +116,7 @@ func RetryAfter(d time.Duration, err error) Outcome {
 func Dead(err error) Outcome { return Outcome{verb: verbDead, err: err} }
 
 // Pass gives the job to whichever node takes its kind (Handler.Takes), within
-// about a second, or to the first that will. What its Memo knew is lost.
+// about a second, or to the first that will. Its Memo is lost.
 func Pass() Outcome { return Outcome{verb: verbPass} }
 
 // Handler runs the jobs of one kind.
@@ -400,8 +400,8 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 	}
 }
 
-// Finish ends jobs in a transaction, of any owner. What guards the money
-// is the state of its own rows, which the same transaction changes.
+// Finish ends jobs in a transaction, of any owner. The money is guarded by the state of its own
+// rows, which the same transaction changes.
 func (q *Queue) Finish(tx *db.Tx, ids ...string) {
 	if len(ids) == 0 {
 		return

@@ -200,8 +200,8 @@ func (m *memory) shift(by time.Duration) {
 
 func (e *entry) shift(by time.Duration) { e.due, e.moved = e.due.Add(by), true }
 
-// drop empties the memory of an epoch that is over. What is running goes on as
-// a ghost, whose outcome counts for nothing.
+// drop empties the memory of an epoch that is over. A job that runs goes on as a ghost, whose
+// outcome counts for nothing.
 func (m *memory) drop() {
 	for _, ghost := range m.ghosts {
 		ghost.heir = nil

@@ -72,8 +72,7 @@ type Depth struct {
 	Due   int64 // of these, whose time has come
 	Dead  int64 // dead letters
 	// Oldest is when the earliest due one was to run by its row; zero when none is
-	// due. What a handler put off with Later is in memory alone: by its row such a
-	// job is due since it was made.
+	// due. A delay by Later is in memory alone: by its row such a job is due since it was made.
 	Oldest time.Time
 }
 

@@ -138,7 +138,7 @@ func (q *Queue) dispatchLocked() {
 const setBackMin = time.Second
 
 // nowLocked is the time that the memory goes by. When the clock was set back since it was asked last, the jobs
-// in memory follow it: they wait for no longer than they had to. What the rows say stays as it is.
+// in memory follow it: they wait for no longer than they had to. The rows stay as they are.
 func (q *Queue) nowLocked() time.Time {
 	now, passed := q.clock.Reading()
 	if back := (passed - q.passed) - now.Sub(q.readAt); back >= setBackMin {
@@ -156,8 +156,8 @@ func (q *Queue) worksLocked() bool { return q.phase == started && q.leaseHoldsLo
 const maxResting = 64
 
 // employLocked sets one worker to work if there is something to take, which does the
-// same for the next: so no more are busy than there are jobs that may run. Who
-// began to rest last comes first.
+// same for the next: so no more are busy than there are jobs that may run. The worker that began to
+// rest last comes first.
 func (q *Queue) employLocked(k *kind) {
 	if k.ring.len() == 0 || k.starting > 0 || k.workers >= k.Workers {
 		return

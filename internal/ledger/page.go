@@ -115,8 +115,8 @@ func (p *Page) Covers(key Key, amount int64) bool {
 }
 
 // Add takes the transfers in, in order: all of them, or none with
-// ErrInsufficient or ErrNoAccount. What is wrong with the program (an amount
-// that is not positive, a wallet on both sides) is an error, too.
+// ErrInsufficient or ErrNoAccount. A fault of the program (an amount that is not positive, a wallet
+// on both sides) is an error, too.
 func (p *Page) Add(transfers ...Transfer) error {
 	if p.posted {
 		return fmt.Errorf("ledger: a transfer was added to a page that is posted")

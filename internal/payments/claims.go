@@ -47,8 +47,8 @@ func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error 
 	return err
 }
 
-// claim adopts one payment, or says why not. What a provider does not answer, or
-// not yet, waits on.
+// claim adopts one payment, or says why not. A claim that a provider does not answer, or not yet,
+// waits on.
 func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 	t, err := p.tenants.Get(ctx, c.Tenant)
 	if err != nil {

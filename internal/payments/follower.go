@@ -153,8 +153,7 @@ func asksWithin(age time.Duration) (n int) {
 	return n
 }
 
-// resetFromRow makes the row all that is known of an attempt. What this process
-// remembered of it is void.
+// resetFromRow makes the row all that is known of an attempt. The memory of this process is void.
 func (f *follower) resetFromRow(t *tracked, row book.Payment) {
 	t.attempt = attemptStateOf(row)
 	opened := t.openedAt

@@ -24,8 +24,8 @@ import (
 // Resolve ends an open payment on an operator's word: paid says that the
 // provider's statement has it as done. It posts, refunds and tells the customer
 // exactly as the provider's own word would, once. It is refused with InProgress
-// and RetryAfter while the payment may be on its way to the provider. What the
-// provider took for itself is booked when it can be asked (see recheck).
+// and RetryAfter while the payment may be on its way to the provider. The provider's own charge is
+// booked when the provider can be asked (see recheck).
 func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
@@ -225,10 +225,10 @@ const (
 
 // Uphold ends what is left of a contradiction whose provider has come back to the
 // word that the status is: success, failed and success again; or failed, paid and
-// failed again. What is in suspense of a payout, top-up or bundle goes back to the
-// float, or out of it. What a collection had credited is credited once more; what
-// the tenant still owes of the reversal is for Recover. What the provider took and
-// gave is booked again: no side gains or loses. Like Decide it happens once.
+// failed again. The suspense of a payout, top-up or bundle goes back to the float, or out of it. A
+// collection's credit is made once more; a debt that the tenant still has of the reversal is for
+// Recover. The provider's charge is booked again: no side gains or loses. Like Decide it happens
+// once.
 func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {

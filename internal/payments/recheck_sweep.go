@@ -91,7 +91,8 @@ func (r *round) planned(ctx context.Context) error {
 }
 
 // ask rechecks payments, a few at once, and plans another recheck of what could not
-// be asked about, but not for ever. What was not asked now comes before what was.
+// be asked about, but not for ever. Payments that were not asked about now come before those that
+// were.
 func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Payment) bool) (again []book.Recheck) {
 	answered := make([]bool, len(rows))
 	asked := make([]bool, len(rows))

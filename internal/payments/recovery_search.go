@@ -63,8 +63,8 @@ type searchResult struct {
 // askAllRails asks every rail that could have a payment, whatever routes, pauses
 // and breakers say of it now. Where there is only one, its silence holds nothing up
 // unless it is a claim, which is never sent: it gets the same reference again, and
-// refuses it where it has it. What it says counts all the same: it may have another
-// amount, or what the wallet does not cover.
+// refuses it where it has it. Its answer counts all the same: it may have another amount, or what
+// the wallet does not cover.
 func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
 	op, _ := operation(pay)
 	var rails []provider.Rail

@@ -1,8 +1,8 @@
-// Package privacy finds what an installation knows of a person, by their mobile number, and erases it. What moved stays: amounts,
-// times, references, outcomes, the ledger. Who it was goes: the number and the name on final payments, the number on messages that
-// are over, contacts, and what was said about them to and by providers and in webhooks that are delivered. What is not over keeps the
-// number, because work needs it, and is counted, so that the erasure is repeated later. The wish to be sent no campaign stays, as
-// nothing else would keep the next import from sending one.
+// Package privacy finds what an installation knows of a person, by their mobile number, and erases it. The money stays: amounts,
+// times, references, outcomes, the ledger. The person goes: the number and the name on final payments, the number on messages that
+// are over, contacts, and what was said about them to and by providers and in webhooks that are delivered. A payment or message that
+// is not over keeps the number, because work needs it, and is counted, so that the erasure is repeated later. The wish to be sent no
+// campaign stays, as nothing else would keep the next import from sending one.
 //
 // No index has numbers by themselves, so every search reads whole tables, in bounded parts beside running servers.
 package privacy

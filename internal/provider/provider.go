@@ -155,9 +155,9 @@ type Expect struct {
 }
 
 // Mismatch reports whether a status answer speaks of another payment than the
-// one asked about: such an answer is Unknown and goes to an operator. What the
-// provider did not tell is not held against it, but a final word that repeats
-// nothing at all is not believed, nor a success without its amount.
+// one asked about: such an answer is Unknown and goes to an operator. A field that the provider
+// leaves out is not held against it, but a final word that repeats nothing at all is not believed,
+// nor a success without its amount.
 func Mismatch(o Outcome, want Expect) bool {
 	if o.Class != Accepted {
 		return false

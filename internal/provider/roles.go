@@ -131,8 +131,8 @@ type CallbackRequest struct {
 	Body   []byte
 }
 
-// Hint names a payment that a callback spoke of. What the callback claimed is
-// left behind on purpose: it only moves the next status query forward.
+// Hint names a payment that a callback spoke of. The callback's claims are left behind on purpose:
+// it only moves the next status query forward.
 type Hint struct {
 	ProviderReference string
 }

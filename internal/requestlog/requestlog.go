@@ -4,8 +4,8 @@
 // The log is an aid and never costs a request anything. Record puts a request into a queue of fixed length and returns;
 // one writer takes batches from it to the database, behind the money. A tenant has a share of each minute, so that one
 // that sends rubbish pushes out nobody else's; requests without a valid key share a smaller one, which makes them a
-// sample. What does not fit is dropped and counted. What is kept is bounded by age and, for each tenant, by number.
-// Bodies are not kept, and runs of digits in texts are masked: a row has no number, no key and no secret.
+// sample. A request that does not fit is dropped and counted. The rows are bounded by age and, for each tenant, by
+// number. Bodies are not kept, and runs of digits in texts are masked: a row has no number, no key and no secret.
 package requestlog
 
 import (
@@ -260,7 +260,8 @@ func fieldsText(r Request) string {
 	return string(text)
 }
 
-// writeBatch writes requests and gives the emptied slice back. What the database does not take is dropped and counted.
+// writeBatch writes requests and gives the emptied slice back. A batch that the database does not take is dropped and
+// counted.
 func (l *Log) writeBatch(batch []Request) []Request {
 	if len(batch) == 0 {
 		return batch

@@ -268,8 +268,8 @@ const (
 	sqlCloseBreaker = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2 AND operation = $3`
 )
 
-// publishBreakers writes what this node decided. What it cannot write now it
-// keeps, and goes by meanwhile.
+// publishBreakers writes what this node decided. A decision that cannot be written now is kept, and
+// holds on this node meanwhile.
 func (t *Table) publishBreakers(ctx context.Context) error {
 	b := &t.breakers
 	b.mu.Lock()

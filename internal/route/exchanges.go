@@ -108,8 +108,8 @@ func (t *Table) publishOrRetry() {
 	}
 }
 
-// writeExchanges writes a batch and gives the emptied slice back. What cannot
-// be written is dropped and counted: this log is an aid, not a record.
+// writeExchanges writes a batch and gives the emptied slice back. A batch that cannot be written is
+// dropped and counted: this log is an aid, not a record.
 func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	if len(batch) == 0 {
 		return batch

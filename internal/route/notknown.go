@@ -45,8 +45,8 @@ const sqlNotKnownSaid = `INSERT INTO provider_not_known (mode, provider, operati
 	ON CONFLICT (mode, provider, operation) DO UPDATE SET state = excluded.state, answer = excluded.answer, asked_at = excluded.asked_at`
 
 // AskNotKnown asks every rail of this node, at once, for a reference that does not
-// exist, by each operation whose status can be asked for. What they say is logged
-// and kept; what is not understood is a warning that names what to set.
+// exist, by each operation whose status can be asked for. Their answers are logged and kept; one
+// that is not understood is a warning that names what to set.
 func (t *Table) AskNotKnown(ctx context.Context) error {
 	var said []NotKnown
 	var mu sync.Mutex

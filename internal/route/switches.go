@@ -12,7 +12,7 @@ import (
 )
 
 // Pause is an operator's decision that a provider gets no new work of one
-// operation, or of any. What was sent already is still asked about.
+// operation, or of any. Payments that were sent already are still asked about.
 type Pause struct {
 	Mode      string // "test" or "live"
 	Provider  string
@@ -47,9 +47,8 @@ const (
 
 // Resume ends a pause, or with Any every pause of the provider in that mode,
 // and closes its breakers: an operator who resumes has looked. It answers whether
-// anything was paused. What is there goes, whatever its name; only where there
-// is nothing must the names be right, because one that was mistyped resumes
-// no provider.
+// anything was paused. A pause that is there goes, whatever its name; only where there is none must
+// the names be right, because one that was mistyped resumes no provider.
 func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
 	resume, closing, args := sqlResume, sqlCloseBreaker, []any{mode, providerName, string(op)}
 	if op == Any {

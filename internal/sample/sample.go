@@ -2,7 +2,7 @@
 // full pages, and a developer has lists, failures and open questions to work with. It runs a whole development server
 // of its own (package app) in that folder, on a clock of its own that starts months ago and stands still between two
 // events, and asks it as customers do: over the JSON interface, on handsets of the simulator, with a receiver for the
-// webhooks. What operators do (accounts, funding, sender IDs) it does with the verbs that commands call.
+// webhooks. The acts of operators (accounts, funding, sender IDs) are done by the functions that commands call.
 //
 // Events and their times are drawn from a seed before anything is asked (plan.go), so that the same seed and the same
 // last day make the same history; ids and what the machine's own clock measures differ. It knows no table.

@@ -80,8 +80,7 @@ func (e *Entry) dueBy(now time.Time) bool {
 	return e.Status == Pending && !e.Due.IsZero() && !e.Due.After(now)
 }
 
-// book is the providers' truth: every order by reference, and our float. What
-// it hands out are copies.
+// book is the providers' truth: every order by reference, and our float. It hands out copies.
 type book struct {
 	journal *journal
 

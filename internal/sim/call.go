@@ -293,8 +293,8 @@ func (s *Sim) isDown(party string) bool {
 	return now.Before(until)
 }
 
-// status gives an entry as the provider sees it now. What is due has settled,
-// whether or not the scheduler came around to it.
+// status gives an entry as the provider sees it now. A payment that is due has settled, whether or
+// not the scheduler came around to it.
 func (s *Sim) status(provider, reference string) (Entry, bool) {
 	e, ok := s.book.get(provider, reference)
 	if ok && e.dueBy(s.clock.Now()) {

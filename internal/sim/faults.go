@@ -332,8 +332,8 @@ func (a *armedFault) strikes(provider, op string) bool {
 	return false
 }
 
-// strikesSMSC is strikes at the message centre. What takes the service away
-// acts on binds and submits, a lack of rights on binds, all else on submits.
+// strikesSMSC is strikes at the message centre. A fault that takes the service away acts on binds
+// and submits, a lack of rights on binds, every other one on submits.
 func (a *armedFault) strikesSMSC(op string) bool {
 	if a.Provider != SMSC && a.Operation != op && !slices.Contains(smscFaults, a.Kind) {
 		return false

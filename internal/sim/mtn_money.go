@@ -234,7 +234,7 @@ func (m *mtn) callback(e Entry) Callback {
 }
 
 // mtnCode is MTN's word for a reason. INVALID_PIN is our invention: MTN
-// publishes none for it. What is not in the table is a code already.
+// publishes none for it. A key that is not in the table is a code already.
 func mtnCode(e Entry) string {
 	side := func(payer, payee string) string {
 		if e.Kind == Collection {

@@ -118,9 +118,8 @@ func (m *mtn) basic(p *mtnProduct, r *http.Request) (apiUser, bool) {
 	return u, has && known && subtle.ConstantTimeCompare([]byte(key), []byte(u.Key)) == 1
 }
 
-// token answers the token call. What its body says does not matter: clients send
-// none, an empty object or a grant type. Tokens carry their own end, so that they
-// outlive a restart as real ones do.
+// token answers the token call. Its body does not matter: clients send none, an empty object or a
+// grant type. Tokens carry their own end, so that they outlive a restart as real ones do.
 func (m *mtn) token(w http.ResponseWriter, r *http.Request, p *mtnProduct) {
 	c, ok := m.s.begin(w, r, MTN, OpToken)
 	if !ok {

@@ -26,7 +26,7 @@ func (s *Sim) Resolve(provider, reference string, status Status, reason Reason) 
 }
 
 // SetFloat makes the account that the provider pays out of hold this much, in
-// pesewas. What collections brought in lies in an account of its own.
+// pesewas. The money of collections lies in an account of its own.
 func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
 	if s.wires[provider].serve == nil {
 		return problem.Field("provider", "must be one of the simulated providers")

@@ -260,8 +260,8 @@ func (c *smsc) plan(to string) Plan {
 	return p
 }
 
-// later does something once d has passed, on the simulator's scheduler. What
-// falls into one moment shares one entry there, however many messages it is.
+// later does something once d has passed, on the simulator's scheduler. Messages of one moment
+// share one entry there, however many they are.
 func (c *smsc) later(d time.Duration, do func()) {
 	step := time.Millisecond
 	if d > 10*grid {

@@ -90,8 +90,8 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 	if to.Scheme == "http" {
 		out = c.plain
 	}
-	// The status is the answer. What follows it is worth a moment, so that the
-	// connection can be used again, but no slot.
+	// The status is the answer. The rest is worth a moment, so that the connection can be used again,
+	// but no slot.
 	got := out.Do(request(ctx, e, keys, to, at), c.timeout)
 	if got.Status == 0 {
 		return answer{err: got.Err}

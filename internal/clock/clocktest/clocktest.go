@@ -1,7 +1,6 @@
 // Package clocktest waits in tests for what gives no signal: a process that
-// starts, a counter, a connection that another goroutine ends. What gives a
-// signal is waited for by that, and what only time brings is brought by a
-// manual clock.
+// starts, a counter, a connection that another goroutine ends. A test waits for a signal where
+// there is one, and moves a manual clock where only time brings something about.
 package clocktest
 
 import (

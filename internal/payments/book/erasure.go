@@ -33,5 +33,5 @@ func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment
 	})
 }
 
-// EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. What moved stays.
+// EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. The money stays.
 func EraseParty(tx *db.Tx, id string) { tx.Defer(eraseParty, 1, id, Erased) }

@@ -33,8 +33,8 @@ const (
 // Status is the stored state of a payment. Stored; never renamed.
 type Status string
 
-// The states. What is unknown about an open payment is a property of its
-// attempt (Class), not a state of its own: the money is held either way.
+// The states. An unknown outcome of an open payment is a property of its attempt (Class), not a
+// state of its own: the money is held either way.
 const (
 	StatusWaiting  Status = "waiting"  // a top-up whose payer has not paid yet; no money is held
 	StatusPending  Status = "pending"  // accepted: the money is held, or the payer was asked

@@ -127,8 +127,8 @@ func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pa
 	return pay, found, err
 }
 
-// Locked reads a payment under the lock of its row, for what is decided in the same transaction. What that transaction
-// writes later is not in it.
+// Locked reads a payment under the lock of its row, for what is decided in the same transaction. Later writes of that
+// transaction are not in it.
 func (rd *Reader) Locked(tx *db.Tx, id string) (pay Payment, err error) {
 	found := false
 	err = tx.Query(paymentsLocked, []any{[]string{id}}, func(r *db.Row) error {

@@ -43,8 +43,8 @@ type Shortfall struct {
 	Charges money.Pesewas
 }
 
-// limited says whether an acceptance counts. What a provider has done already,
-// in a life of the database that was lost, is taken over whatever the limit.
+// limited says whether an acceptance counts. A payment that a provider has already made, in a life
+// of the database that was lost, is taken over whatever the limit.
 func (a *Acceptance) limited() bool { return a.Daily > 0 && !a.Adopted && a.Payment.debit() > 0 }
 
 // A Settlement asks for one arrow of the table: a final word, a word that

@@ -41,9 +41,9 @@ type Found struct {
 	Looked int
 }
 
-// The bounds of a search. What has an index is found at once, however old it is.
-// Anything else is looked for among the newest payments of the range, which costs
-// the same however many there are.
+// The bounds of a search. A value with an index is found at once, however old it is. Anything else
+// is looked for among the newest payments of the range, which costs the same however many there
+// are.
 const (
 	filterWindow = 10_000 // payments that one statement of Latest looks at
 	searchWindow = 5_000  // ... and one of Search, which compares texts

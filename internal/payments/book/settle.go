@@ -157,8 +157,8 @@ func (b *batch) childOne(parent Payment, s *Settlement) error {
 	return nil
 }
 
-// contradictOne notes a contradiction. What a reversed collection takes back from its
-// tenant stops the tenant's payouts.
+// contradictOne notes a contradiction. A debt of the tenant that a reversed collection leaves stops
+// the tenant's payouts.
 func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
 	if err := b.postings(way, *row, s.At); err != nil {
 		return err
@@ -181,8 +181,7 @@ func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
 	return nil
 }
 
-// opposeOne keeps a word that contradicts an earlier contradiction. What is in
-// suspense stays there.
+// opposeOne keeps a word that contradicts an earlier contradiction. Money in suspense stays there.
 func (b *batch) opposeOne(row *Payment, s *Settlement) {
 	was := row.LastWord
 	row.LastWord = s.Outcome.State.String()

@@ -222,9 +222,8 @@ func (h *Adapter) Offers(ctx context.Context, r provider.OffersRequest) ([]provi
 	return list, <-name, o
 }
 
-// BuyBundle buys a package. What is bought must be offered at that price at
-// that moment, so Hubtel is asked first; when it is not offered any more,
-// nothing is posted.
+// BuyBundle buys a package. The package must be offered at that price at that moment, so Hubtel is
+// asked first; when it is not offered any more, nothing is posted.
 func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provider.Outcome {
 	key := dataService(r.Service, r.Network)
 	service := h.service(key)
@@ -273,8 +272,8 @@ func (h *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
 	return total, provider.Outcome{Class: provider.Accepted, State: provider.Success}
 }
 
-// ParseCallback finds the payment that a callback speaks of. What it says
-// about it is not read: it is not signed.
+// ParseCallback finds the payment that a callback speaks of. Its claims about the payment are not
+// read: it is not signed.
 func (h *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	var body envelope
 	if err := json.Unmarshal(r.Body, &body); err != nil {

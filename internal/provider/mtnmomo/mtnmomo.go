@@ -253,8 +253,8 @@ func (a *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
 
 var errNoReference = errors.New("callback names no payment of ours")
 
-// ParseCallback takes the reference from a callback, sent by PUT or POST. What
-// it claims about the payment is not read.
+// ParseCallback takes the reference from a callback, sent by PUT or POST. Its claims about the
+// payment are not read.
 func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	if r.Method != http.MethodPut && r.Method != http.MethodPost {
 		return nil, errNoReference

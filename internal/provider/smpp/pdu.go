@@ -165,8 +165,8 @@ func (f *fields) octets(n int) []byte {
 	return b
 }
 
-// optional reads the parameters behind the members. What is cut short is left out: operators send odd
-// ones, and none that we need is worth refusing a receipt for.
+// optional reads the parameters behind the members. A parameter that is cut short is left out:
+// operators send odd ones, and none that we need is worth refusing a receipt for.
 func (f *fields) optional() map[uint16][]byte {
 	found := map[uint16][]byte{}
 	for len(f.rest) >= 4 {

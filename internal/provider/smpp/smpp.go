@@ -4,9 +4,9 @@
 // It is written by hand because the session is what an SMS gateway is: the libraries that can be had
 // cut texts wrongly, lose accepted PDUs when a connection closes, or answer "window full" instead of
 // waiting. Three rules shape it. A submit is noted before it is written, so that no answer is
-// unexpected. What was written and not answered is Unknown, never "failed": SMPP has no idempotency
-// key, and only the caller may decide whether to send again. A receipt is acknowledged after the
-// caller has stored it, so that a crash repeats a receipt instead of losing it.
+// unexpected. A submit that was written and not answered is Unknown, never "failed": SMPP has no
+// idempotency key, and only the caller may decide whether to send again. A receipt is acknowledged
+// after the caller has stored it, so that a crash repeats a receipt instead of losing it.
 //
 // Wire facts are from the SMPP 3.4 specification, issue 1.2; section numbers refer to it.
 package smpp
