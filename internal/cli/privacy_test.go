@@ -86,6 +86,13 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 				t.Fatalf("the export has %v", before)
 			}
 			balance, _ := w.run(exitOK, "ledger", "balance", "-o", "csv")
+			const kept = "Ama As Earlier Versions Kept Her"
+			if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(`UPDATE payments SET details = $2 WHERE account = $1`, number, `{"name":"`+kept+`"}`)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
 
 			w.run(exitUsage, "privacy", "erase", "not a number", "--reason", "asked")
 			done := w.object("privacy", "erase", local, "--reason", "the person asked")
@@ -93,7 +100,7 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 			if after := w.list("privacy", "export", number); len(after) != 0 {
 				t.Errorf("the export still has %v", after)
 			}
-			if found := naming(t, w.db, number, local); len(found) > 0 {
+			if found := naming(t, w.db, number, local, kept); len(found) > 0 {
 				t.Errorf("the number still stands in %v", found)
 			}
 			if said, _ := w.run(exitOK, "providers", "exchanges", "--limit", "1000", "-o", "json"); strings.Contains(said, number) || strings.Contains(said, local) || !strings.Contains(said, "request") {
@@ -160,6 +167,32 @@ func TestAMessageThatIsNotOverKeepsItsNumber(t *testing.T) {
 	if err != nil || named != 0 {
 		t.Errorf("%d messages still name it: %v", named, err)
 	}
+}
+
+// someoneWithACode was sent a one-time password, and nothing of theirs is open.
+const someoneWithACode = `SELECT recipient FROM messages WHERE (tenant, campaign) IN (SELECT tenant, id FROM campaigns WHERE kind = 'otp')
+AND recipient NOT IN (SELECT recipient FROM messages WHERE open > 0 OR status IN ('queued', 'sending', 'submitted'))
+AND recipient NOT IN (SELECT recipient FROM unsure) AND recipient NOT IN (SELECT account FROM payments) ORDER BY 1 LIMIT 1`
+
+// A one-time password and a text to a few numbers are kept with their numbers in one row.
+func TestAPersonWhoGotACodeIsErased(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "sample")
+	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
+	w := where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+	var number string
+	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.One(someoneWithACode, nil, &number)
+		return err
+	})
+	if err != nil || number == "" {
+		t.Fatalf("nobody got a code: %v", err)
+	}
+	has(t, w.object("privacy", "erase", number, "--reason", "asked"), map[string]any{"left": 0})
+	if found := naming(t, w.db, number, "0"+strings.TrimPrefix(number, "233")); len(found) > 0 {
+		t.Errorf("the number still stands in %v", found)
+	}
+	w.run(exitOK, "ledger", "check")
 }
 
 // someone has been paid, and nothing of theirs is open, of a payment or a webhook.

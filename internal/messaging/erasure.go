@@ -16,11 +16,15 @@ WHERE (tenant, campaign, no) > ($1, $2, $3) ORDER BY tenant, campaign, no LIMIT 
 	eraseRecipient = `UPDATE messages SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3
 AND open = 0 AND status NOT IN ('queued', 'sending', 'submitted')`
 	erasePart = `UPDATE parts SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND message = $3 AND state <> 'open'`
+	// The numbers of a small campaign are all of one length, and stay as many as its recipients.
+	eraseListed = `UPDATE campaigns SET numbers = replace(numbers, $3, $4) WHERE tenant = $1 AND id = $2 AND numbers <> ''`
+	eraseCode   = `UPDATE otps SET msisdn = $3, status = CASE WHEN status = 'open' THEN 'void' ELSE status END WHERE tenant = $1 AND id = $2`
 )
 
 // Sent is a message to a number.
 type Sent struct {
 	Tenant, Campaign string
+	Recipient        string
 	No               int64 // its place in the campaign
 	Status           Status
 	SubmittedAt      int64 // microseconds; 0: never
@@ -36,9 +40,8 @@ func (s Sent) Over() bool {
 func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent) error) error {
 	after := func(s Sent) []any { return []any{s.Tenant, s.Campaign, s.No} }
 	scan := func(r *db.Row, s *Sent) (Sent, bool, error) {
-		var recipient string
-		err := r.Scan(&s.Tenant, &s.Campaign, &s.No, &recipient, &s.Status, &s.SubmittedAt, &s.open)
-		return *s, recipient == number, err
+		err := r.Scan(&s.Tenant, &s.Campaign, &s.No, &s.Recipient, &s.Status, &s.SubmittedAt, &s.open)
+		return *s, s.Recipient == number, err
 	}
 	return db.Walk(ctx, m.db, recipientsAfter, erasureWindow, after, scan, func(found []Sent) error {
 		for _, one := range found {
@@ -50,8 +53,11 @@ func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent)
 	})
 }
 
-// EraseRecipient takes the number off a message that is over, and off its parts.
+// EraseRecipient takes the number off a message that is over, off its parts and off the list in the row of a small campaign. The code
+// of a one-time password is used or void then.
 func EraseRecipient(tx *db.Tx, s Sent, instead string) {
+	tx.Defer(eraseListed, -1, s.Tenant, s.Campaign, s.Recipient, instead) // first, in the order of a delivery's locks
 	tx.Defer(eraseRecipient, -1, s.Tenant, s.Campaign, s.No, instead)
 	tx.Defer(erasePart, -1, s.Tenant, s.Campaign, s.No, instead)
+	tx.Defer(eraseCode, -1, s.Tenant, s.Campaign, instead)
 }

@@ -63,7 +63,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection's
 	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
-	topUp.Details.NetworkID, topUp.Details.Name = r.NetworkID, cut(r.Name, nameLength)
+	topUp.AccountName, topUp.Details.NetworkID = cut(r.Name, nameLength), r.NetworkID
 	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Child: &topUp, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return p.withChild(ctx, old, replayed, err)

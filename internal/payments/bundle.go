@@ -57,10 +57,10 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	if err != nil {
 		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
-	pay.Channel, pay.Account, pay.Amount, pay.Rail = string(o.Network), string(o.MSISDN), o.Amount, o.Rail
+	pay.Channel, pay.Account, pay.AccountName, pay.Amount, pay.Rail = string(o.Network), string(o.MSISDN), cut(r.Name, nameLength), o.Amount, o.Rail
 	pay.Details = book.Details{
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
-		Name: cut(r.Name, nameLength), Minted: pay.Details.Minted,
+		Minted: pay.Details.Minted,
 	}
 	probe, err := p.rails.choose(ctx, &pay, "")
 	probe.GiveBack(ctx) // accept takes it again

@@ -109,7 +109,7 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 		if pending, err = webhook.EraseWords(tx, p.Tenant, p.ID, book.Erased, spellings...); err != nil || pending {
 			return err
 		}
-		book.EraseParty(tx, p.ID)
+		book.EraseParty(tx, p)
 		return d.Routes.EraseExchanges(tx, p.ID)
 	})
 	if pending {

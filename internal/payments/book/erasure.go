@@ -14,7 +14,7 @@ const erasureWindow = 5_000
 
 const (
 	numbersAfter = `SELECT id, account FROM payments WHERE id > $1 ORDER BY id LIMIT $2`
-	eraseParty   = `UPDATE payments SET account = $2, account_name = '' WHERE id = $1 AND settled_at <> 0`
+	eraseParty   = `UPDATE payments SET account = $2, account_name = '', details = $3 WHERE id = $1 AND settled_at <> 0`
 )
 
 // OfNumber gives each payment with a number or a bank account, oldest first. It reads them all, in bounded parts.
@@ -34,4 +34,5 @@ func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment
 }
 
 // EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. The money stays.
-func EraseParty(tx *db.Tx, id string) { tx.Defer(eraseParty, 1, id, Erased) }
+// The details, which are as they were at the acceptance, are written again: those of earlier versions have a name.
+func EraseParty(tx *db.Tx, p Payment) { tx.Defer(eraseParty, 1, p.ID, Erased, p.Details.encode()) }

@@ -81,7 +81,7 @@ type Payment struct {
 	FeeBearer         string // BearerMerchant or BearerCustomer
 	Plan              int64  // version of the fee plan that made Charges
 	Account           string // MSISDN as 233XXXXXXXXX, or a bank account number
-	AccountName       string
+	AccountName       string // as the provider or the customer gave it
 	BankID            string
 	Label             string // shown to the payer
 	CallbackURL       string
@@ -141,7 +141,6 @@ type Details struct {
 	OfferID     string `json:"offer_id,omitempty"`
 	Display     string `json:"display,omitempty"`
 	Value       string `json:"value,omitempty"`  // the provider's name of the offer
-	Name        string `json:"name,omitempty"`   // recipient's name, for the customer's records
 	To          string `json:"to,omitempty"`     // transfers: the other tenant
 	Note        string `json:"note,omitempty"`   // an operator's reason
 	Minted      bool   `json:"minted,omitempty"` // the Reference is ours, the customer gave none
