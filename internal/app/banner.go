@@ -84,7 +84,7 @@ func (a *App) demoHolds(ctx context.Context) (string, error) {
 		return "", err
 	}
 	credits, err := a.ledger.Balance(ctx, demo.SMSCredits())
-	return fmt.Sprintf("GHS %s, %s SMS", grouped(money.Pesewas(wallet).String()), grouped(fmt.Sprint(credits))), err
+	return fmt.Sprintf("GHS %s, %s SMS", money.Grouped(money.Pesewas(wallet).String()), money.Grouped(fmt.Sprint(credits))), err
 }
 
 // mtnSandbox says, in lines, what a client of MTN's needs to take the simulator at base for MTN's sandbox.
@@ -111,7 +111,7 @@ func (a *App) where(ctx context.Context) (string, error) {
 	if payments == 1 {
 		noun = "payment"
 	}
-	state := fmt.Sprintf("existing, schema %d, %s %s", schema, grouped(fmt.Sprint(payments)), noun)
+	state := fmt.Sprintf("existing, schema %d, %s %s", schema, money.Grouped(fmt.Sprint(payments)), noun)
 	if a.demoMade {
 		state = fmt.Sprintf("new, schema %d, demo data loaded", schema)
 	}
@@ -123,18 +123,6 @@ func (a *App) where(ctx context.Context) (string, error) {
 		path = whole
 	}
 	return "SQLite  " + path + "  (" + state + ")", nil
-}
-
-// grouped writes a number with a comma between thousands.
-func grouped(number string) string {
-	whole, fraction, _ := strings.Cut(number, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if fraction != "" {
-		whole += "." + fraction
-	}
-	return whole
 }
 
 // storageFlags are what a command needs to find this server's database; a URL may hold a password.

@@ -89,11 +89,3 @@ func TestTheFirstScreen(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestAmountsOfTheBannerAreGroupedByThousands(t *testing.T) {
-	for number, want := range map[string]string{"0": "0", "999": "999", "1000": "1,000", "5000.00": "5,000.00", "1234567.89": "1,234,567.89"} {
-		if got := grouped(number); got != want {
-			t.Errorf("%s is written %s, want %s", number, got, want)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -112,7 +113,7 @@ func campaignRows(list []messaging.Campaign, base string, names map[string]strin
 			cells = append(cells, page.Text(names[c.Tenant]))
 		}
 		rows[i] = page.Row{Href: base + c.ID, Cells: append(cells, page.Text(messageKinds[string(c.Kind)]), page.Text(c.Sender),
-			page.Text(page.Grouped(strconv.FormatInt(c.Recipients, 10))), page.Text(page.Grouped(strconv.FormatInt(c.Cost(), 10))), page.Mark(worded(campaignBadges, string(c.Status))))}
+			page.Text(money.Grouped(strconv.FormatInt(c.Recipients, 10))), page.Text(money.Grouped(strconv.FormatInt(c.Cost(), 10))), page.Mark(worded(campaignBadges, string(c.Status))))}
 	}
 	return rows
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -152,7 +153,7 @@ func (v *visit) pageByKey(l *page.List, found book.Found) {
 		l.Next = v.query("before", found.More)
 	default:
 		l.Further = v.query("before", found.More)
-		l.Shown = page.Grouped(strconv.Itoa(found.Looked)) + " payments were looked at; there are older ones"
+		l.Shown = money.Grouped(strconv.Itoa(found.Looked)) + " payments were looked at; there are older ones"
 	}
 }
 
@@ -286,7 +287,7 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 			Rows: v.rowsOf(found.Rows, base+"/payments/", ofOneKind, nil)}
 		l.Filters = append([]page.Field{{Name: "status", Label: "State", Options: anyStatus, Value: f.Status}}, v.dayFields()...)
 		if v.can(identity.ExportPayments) {
-			l.Count = page.Grouped(strconv.FormatInt(found.Total, 10))
+			l.Count = money.Grouped(strconv.FormatInt(found.Total, 10))
 			l.CSV = base + kind.path + ".csv?" + v.filterQuery("status", "from", "to")
 		}
 		v.pageByNumber(&l, found)
@@ -326,9 +327,9 @@ func (v *visit) historyFilter(kind book.Kind) (book.Filter, error) {
 // pageByNumber adds the links of a list with numbered pages.
 func (v *visit) pageByNumber(l *page.List, found book.Page) {
 	if found.From > 0 {
-		l.Shown = page.Grouped(strconv.FormatInt(found.From, 10)) + " to " + page.Grouped(strconv.FormatInt(found.To, 10))
+		l.Shown = money.Grouped(strconv.FormatInt(found.From, 10)) + " to " + money.Grouped(strconv.FormatInt(found.To, 10))
 		if v.can(identity.ExportPayments) {
-			l.Shown += " of " + page.Grouped(strconv.FormatInt(found.Total, 10))
+			l.Shown += " of " + money.Grouped(strconv.FormatInt(found.Total, 10))
 		}
 	}
 	if found.Page > 1 {

@@ -237,7 +237,7 @@ func (v *visit) balances(t tenant.Tenant) ([]page.Fact, error) {
 		return nil, err
 	}
 	owed, err := v.owed(t)
-	facts := []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(page.Grouped(strconv.FormatInt(credits, 10)))}}
+	facts := []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(money.Grouped(strconv.FormatInt(credits, 10)))}}
 	if owed > 0 {
 		facts = append(facts, page.Fact{Name: "Owes since a reversal", Value: page.Money(owed)})
 	}

@@ -41,6 +41,20 @@ func (p Pesewas) String() string {
 	return sign + strconv.FormatUint(n/100, 10) + "." + string([]byte{'0' + byte(cents/10), '0' + byte(cents%10)})
 }
 
+// Grouped puts a comma after each three digits of a number before its point. The number may have a minus sign.
+func Grouped(number string) string {
+	digits, rest, point := strings.Cut(number, ".")
+	unsigned := strings.TrimPrefix(digits, "-")
+	sign := digits[:len(digits)-len(unsigned)]
+	for at := len(unsigned) - 3; at > 0; at -= 3 {
+		unsigned = unsigned[:at] + "," + unsigned[at:]
+	}
+	if point {
+		rest = "." + rest
+	}
+	return sign + unsigned + rest
+}
+
 // Float gives cedis for a JSON number. It is for rendering only: the nearest
 // double prints as the same two decimals up to 2^53 pesewas.
 func (p Pesewas) Float() float64 { return float64(p) / 100 }

@@ -127,3 +127,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestGroupedPutsACommaBetweenThousands(t *testing.T) {
+	for number, want := range map[string]string{"0": "0", "999": "999", "1000": "1,000", "-123.00": "-123.00", "5000.00": "5,000.00", "-1234567.89": "-1,234,567.89"} {
+		if got := Grouped(number); got != want {
+			t.Errorf("%s is written %s, want %s", number, got, want)
+		}
+	}
+}

@@ -15,16 +15,7 @@ func Cedis(amount money.Pesewas) string {
 	if strings.HasPrefix(text, "-") {
 		sign, text = "\u2212", text[1:]
 	}
-	whole, fraction, _ := strings.Cut(text, ".")
-	return sign + "GHS " + Grouped(whole) + "." + fraction
-}
-
-// Grouped writes the digits of a whole number with a comma between thousands.
-func Grouped(digits string) string {
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return sign + "GHS " + money.Grouped(text)
 }
 
 // When writes a time as people read it, in Accra's time, which is UTC.
