@@ -69,6 +69,7 @@ func (l *admissionLane) acceptStaged(ctx context.Context, a *admission) (Campaig
 		return Campaign{}, false, insufficient(balance, a.campaign.Cost())
 	}
 	if err := l.stage(ctx, a); err != nil {
+		l.unstage(ctx, a)
 		return Campaign{}, false, err
 	}
 	c, replayed, err := l.accept(ctx, a)
@@ -98,14 +99,14 @@ func (l *admissionLane) stage(ctx context.Context, a *admission) error {
 	return nil
 }
 
-// unstage removes the chunks of a refused campaign. Where it fails, the sweep removes them.
+// unstage removes the chunks of a campaign that was refused or could not be staged whole. Where it fails, the sweep removes them.
 func (l *admissionLane) unstage(ctx context.Context, a *admission) {
 	err := l.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
 		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
 		return nil
 	})
 	if err != nil {
-		l.log.WarnContext(ctx, "the chunks of a refused campaign are left to the sweep", "campaign", a.campaign.ID, "error", err)
+		l.log.WarnContext(ctx, "the chunks of a campaign that is not charged are left to the sweep", "campaign", a.campaign.ID, "error", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func (m *Messaging) OrphanReceipts(ctx context.Context) (OrphanReceipts, error) 
 func (m *Messaging) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainFor)
 	defer cancel()
-	m.delivery.sendingMarks.drain(ctx)
+	m.delivery.sendingMarks.drain(ctx, m.delivery.clock)
 }
 
 // Close waits for the transactions that are under way. It is called after the queue's Stop and after the rails are

@@ -9,8 +9,9 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// countUnderWay counts the campaigns that have chunks which are not over.
-const countUnderWay = `SELECT count(DISTINCT campaign) FROM chunks WHERE tenant = $1`
+// countUnderWay counts the campaigns that are charged and have chunks which are not over. Staged chunks may be those of a request that
+// was given up.
+const countUnderWay = `SELECT count(DISTINCT campaign) FROM chunks WHERE tenant = $1 AND state = 'ready'`
 
 // roomForCampaign refuses a campaign beyond the quota of large campaigns under way. Small campaigns are bounded by
 // their credits. Campaigns are counted before others are added and are not locked: concurrent requests may exceed the

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -39,6 +40,11 @@ func TestCampaignsUnderWayBeyondTheQuotaAreRefused(t *testing.T) {
 				_, _, err := h.tenants.Set(tx, "shop", tenant.Change{Quotas: tenant.QuotaChange{Campaigns: &q}})
 				return err
 			})
+		}
+		givenUp := &admission{tenant: h.tenant, campaign: Campaign{Tenant: "shop", ID: "given up"}}
+		givenUp.chunks = []chunk{{Tenant: "shop", Campaign: "given up", Recipients: []msisdn.MSISDN{"233241234567"}, CreatedAt: h.clock.Now()}}
+		if err := h.admissions.stage(t.Context(), givenUp); err != nil { // no charge follows
+			t.Fatal(err)
 		}
 		accepted("first", many...)
 		refused("at most 1 campaigns of more than 10 recipients")

@@ -32,11 +32,7 @@ func (s *sendingMarks) begin(c *clock.Clock, campaign string) bool {
 	defer s.mu.Unlock()
 	now := c.Now()
 	if len(s.at) >= marksAtOnce {
-		for id, at := range s.at {
-			if now.Sub(at) > marksKept {
-				delete(s.at, id)
-			}
-		}
+		s.forgetLocked(now)
 	}
 	if s.closed || len(s.at) >= marksAtOnce {
 		return false
@@ -46,6 +42,15 @@ func (s *sendingMarks) begin(c *clock.Clock, campaign string) bool {
 	}
 	s.at[campaign] = now
 	return true
+}
+
+// forgetLocked drops marks whose jobs this node has lost: nothing ends them.
+func (s *sendingMarks) forgetLocked(now time.Time) {
+	for id, at := range s.at {
+		if now.Sub(at) > marksKept {
+			delete(s.at, id)
+		}
+	}
 }
 
 func (s *sendingMarks) end(campaign string) {
@@ -59,9 +64,10 @@ func (s *sendingMarks) end(campaign string) {
 }
 
 // drain refuses further marks and waits until the last ends.
-func (s *sendingMarks) drain(ctx context.Context) {
+func (s *sendingMarks) drain(ctx context.Context, c *clock.Clock) {
 	s.mu.Lock()
 	s.closed = true
+	s.forgetLocked(c.Now())
 	if len(s.at) > 0 && s.empty == nil {
 		s.empty = make(chan struct{})
 	}

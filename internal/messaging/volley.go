@@ -82,6 +82,9 @@ func (d *delivery) deliverMarked(ctx context.Context, v *volley, w *work) (err e
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
+		if err != nil { // splitVolley reads the rows, and marks nothing
+			d.sendingMarks.end(w.campaign.ID)
+		}
 	}()
 	f := d.newFlight(ctx, w)
 	defer f.end()
