@@ -69,6 +69,10 @@ func classify(err error) error {
 			return err
 		}
 	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) { // whatever the server refused it for, nothing has run
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return classifyPostgres(err, pg)
@@ -76,10 +80,6 @@ func classify(err error) error {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
 		return classifySQLite(err, lite)
-	}
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
-		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	var network net.Error
 	if errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "closed pool") {

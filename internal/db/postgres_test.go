@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -464,5 +465,49 @@ func TestAServerThatIsAway(t *testing.T) {
 		t.Error("a broken URL was opened")
 	} else if got := err.Error(); len(got) == 0 || errors.Is(err, db.ErrUnavailable) || strings.Contains(got, "secret") {
 		t.Errorf("a broken URL: %v", err)
+	}
+}
+
+// A server that refuses to let us in, for whatever reason, is a database that is down: nothing has run.
+func TestAServerThatLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	address := dbtest.EmptyURL(t)
+	d := dbtest.OpenWith(t, db.Options{URL: address, MaxConns: 2})
+	other := dbtest.OpenWith(t, db.Options{URL: dbtest.EmptyURL(t), MaxConns: 1})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	run := func(statement string, args ...any) {
+		t.Helper()
+		if err := other.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(statement, args...)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`ALTER DATABASE ` + name + ` ALLOW_CONNECTIONS false`)
+	run(`SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = $1`, name)
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	var one int64
+	read := func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT 1`, nil, &one)
+		return err
+	}
+	if err := d.Read(soon(), read); !errors.Is(err, db.ErrUnavailable) {
+		t.Errorf("a read: %v", err)
+	}
+	if err := d.Write(soon(), read); !errors.Is(err, db.ErrUnavailable) {
+		t.Errorf("a write: %v", err)
+	}
+	run(`ALTER DATABASE ` + name + ` ALLOW_CONNECTIONS true`)
+	if err := d.Read(t.Context(), read); err != nil {
+		t.Errorf("let in again: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -86,6 +87,42 @@ func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
 		_, replayed, err := n.Payout(t.Context(), h.caller(), r)
 		if wantKind(t, err, problem.Refused); !replayed {
 			t.Error("the refusal was not marked as replayed")
+		}
+		n.books()
+	})
+}
+
+// A payment may settle, and be forgotten by its node, between the reading of its row and the question whether its request still waits:
+// the row that was read says open, and a second reading is believed.
+func TestARepeatOfAPaymentThatSettlesMeanwhileIsAnswered(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		n := h.node("a")
+		h.first.script(always(pending), always(success))
+		c := h.caller()
+		c.IdempotencyKey, c.BodyHash = "key-of-the-payout", "hash"
+		first, _, err := n.Payout(t.Context(), c, h.payout())
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle := sync.OnceValue(func() bool {
+			n.pass(time.Minute)
+			return true // of the row as it was read
+		})
+		stale := false
+		b := book.New(book.Deps{DB: d, Ledger: n.ledger, Tenants: n.Payments.tenants, Jobs: n.queue, Webhooks: n.webhooks, Clock: h.clock},
+			book.Hooks{Answering: func(p book.Payment) bool {
+				was := stale
+				stale = false
+				return was || p.Status.Open() && settle()
+			}})
+		again := &book.Acceptance{Payment: asked(c, h.tenant, book.KindPayout)}
+		if old, replayed, err := b.Earlier(t.Context(), again); err != nil || !replayed || old.ID != first.ID || old.Status != book.StatusSuccess {
+			t.Errorf("before the checks: %+v, replayed %v, %v", old, replayed, err)
+		}
+		stale = true // as in a transaction whose snapshot is older than the settlement
+		if done, err := b.Accept(t.Context(), again); err != nil || !done.Replayed || done.Payment.ID != first.ID {
+			t.Errorf("under the lock: %+v, %v", done, err)
 		}
 		n.books()
 	})

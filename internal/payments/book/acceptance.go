@@ -14,6 +14,11 @@ import (
 // Payment), InProgress. None of them leaves a row.
 func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
 	r, err := bk.lanes.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
+	if problem.Is(err, problem.InProgress) {
+		if old, replayed, judged := bk.earlier(ctx, a); replayed || judged != nil {
+			return Accepted{Payment: old, Replayed: replayed}, judged
+		}
+	}
 	if r.Replayed {
 		err = cmp.Or(bk.remember(ctx, r.Payment, a.Payment), err)
 	}

@@ -51,6 +51,15 @@ func (bk *Book) replay(old, asked Payment) (Result, error) {
 // of the request, because what the request names may be gone since (a package expires). accept looks again, under the
 // lock.
 func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
+	if old, replayed, err = bk.earlier(ctx, a); problem.Is(err, problem.InProgress) {
+		return bk.earlier(ctx, a)
+	}
+	return old, replayed, err
+}
+
+// earlier looks once. InProgress may be of a row that was read before it settled, of a payment that its node has forgotten since: the
+// next reading finds it settled.
+func (bk *Book) earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
 	var byKey, byReference, topUp *Payment
 	pay, b := a.Payment, &batch{book: bk}
 	err = bk.db.Read(ctx, func(tx *db.Tx) error {

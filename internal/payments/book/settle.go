@@ -232,27 +232,28 @@ func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
 	case KindTopUp, KindBundle:
 		kind = webhook.Airtime
 	}
-	status := string(StatusFailed)
+	status := StatusFailed
 	if p.Status == StatusSuccess {
-		status = string(StatusSuccess)
+		status = StatusSuccess
 	}
 	b.events = append(b.events, webhook.Event{
-		ID: eventID(p, status, first), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
-		Amount: p.Amount, Charges: p.Charges, Status: status, Reference: p.Reference,
+		ID: eventID(p, status), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
+		Amount: p.Amount, Charges: p.Charges, Status: string(status), Reference: p.Reference,
 		ProviderReference: p.ProviderReference, Phone: p.MSISDN().Local(), First: first,
 	})
 }
 
 // eventID is the webhook-id of a payment's final word. It is made from what both
 // lives of a database that went back in time know, so that a customer who was told
-// in the first one recognises the second telling. Its first bytes put a later word
-// after the first one.
-func eventID(p Payment, status string, first bool) string {
-	number := byte(2)
-	if first {
-		number = 1
+// in the first one recognises the second telling: one life may have heard "failed"
+// before "success", the other one "success" alone. A payment has each word at most
+// once, and only a success follows another word, so its first bytes sort behind.
+func eventID(p Payment, status Status) string {
+	number := byte(1)
+	if status == StatusSuccess {
+		number = 2
 	}
-	sum := sha256.Sum256([]byte(p.ProviderReference + "/" + string(p.Kind) + "/" + status + "/" + string('0'+rune(number))))
+	sum := sha256.Sum256([]byte(p.ProviderReference + "/" + string(p.Kind) + "/" + string(status)))
 	id := uuid.UUID(sum[:16])
 	id[0], id[1], id[2], id[3] = 0, 0, 0, number
 	id[6] = id[6]&0x0f | 0x80
