@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"net/url"
 	"strconv"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // maxPage bounds the page number so that positions never overflow.
-const maxPage = 1_000_000
+const maxPage = math.MaxInt32
 
 func collections(c *call) error { return c.history(book.KindCollection) }
 

@@ -195,6 +195,7 @@ func (c *call) interfaces(path string) error {
 	}
 	c.route = r
 	if c.r.ContentLength > limit {
+		c.readPast()
 		return tooLarge(limit)
 	}
 	var err error
@@ -265,6 +266,23 @@ func (c *call) wrongMethod(allow string) error {
 
 func tooLarge(limit int64) error {
 	return problem.New(problem.TooLarge, "body_too_large", "The request body is larger than "+strconv.FormatInt(limit>>10, 10)+" KB")
+}
+
+// Bounds of a body that is read for nothing.
+const (
+	pastBody = 16 << 20
+	pastTime = 5 * time.Second
+)
+
+// readPast takes the body of a request that is refused for its size from a client that writes all of it before it reads: to such a
+// one, a connection that is closed meanwhile is reset, and the refusal is lost.
+func (c *call) readPast() {
+	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody {
+		return
+	}
+	if http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(pastTime)) == nil {
+		_, _ = io.Copy(io.Discard, c.r.Body) // net/http lets no more through than was declared
+	}
 }
 
 // read reads the body once, into memory that is the call's until it ends.
@@ -422,8 +440,8 @@ func (c *call) form() (*form, error) {
 	}
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
 		query, err := url.ParseQuery(c.r.URL.RawQuery)
-		if err != nil {
-			f.bad("query", "is not a valid query string")
+		if err != nil { // what could be read lacks fields that were sent
+			return nil, problem.Field("query", "is not a valid query string: % and ; in a value are written %25 and %3B")
 		}
 		f.query = query
 		return f, nil

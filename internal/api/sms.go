@@ -37,7 +37,7 @@ func requestSender(c *call) error {
 	if err != nil {
 		return err
 	}
-	name, description, who := f.line("name", true, textMax), f.short("desc", true, descriptionMax), c.asker(f)
+	name, description, who := f.line("name", true, senderid.MaxName), f.short("desc", true, descriptionMax), c.asker(f)
 	if name != "" && f.refused() {
 		f.fields.Merge(senderid.CheckName(name))
 	}

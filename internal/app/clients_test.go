@@ -3,9 +3,11 @@ package app
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -179,5 +181,43 @@ func TestConnectionsThatWaitToBeAcceptedAreAnswered(t *testing.T) {
 		if answer, err := http.ReadResponse(c.read, nil); err != nil || answer.StatusCode != http.StatusOK {
 			t.Errorf("connection %d got no answer: %v", n+1, err)
 		}
+	}
+}
+
+// A client that writes its whole body before it reads gets the refusal of a body that is too large, and no reset.
+func TestABodyThatIsTooLargeIsRefusedReadably(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(*config.Server) {})
+	c := dialed(t, a.doors.api.net.Addr().String())
+	const size = 12 << 20 // more than the kernel's buffers hold
+	if _, err := fmt.Fprintf(c.conn, "POST /api/v1/sms-api/send HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n", size); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.conn.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(c.read, nil)
+	if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("answered %v, %v", answer, err)
+	}
+}
+
+// A query string that cannot be read is told as that, not as missing fields.
+func TestAQueryStringThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(*config.Server) {})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.Ready().APIURL+"/sms-api/send?sender_id=x&message=Save+100%+now&recipients=0240000001", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Api-Key", a.Ready().APIKey)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	said, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(said), "%25") || strings.Contains(string(said), "is required") {
+		t.Errorf("answered %d %s, %v", answer.StatusCode, said, err)
 	}
 }

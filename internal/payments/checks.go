@@ -60,16 +60,11 @@ func checkReference(bad *problem.Fields, field, reference string) {
 	}
 }
 
-// callbackLength is the longest callback_url in bytes.
-const callbackLength = 2000
-
 func (p *Payments) checkCallback(bad *problem.Fields, url string) {
 	if url == "" {
 		return
 	}
-	if len(url) > callbackLength {
-		bad.Add("callback_url", "is too long")
-	} else if err := webhook.CheckURL(url, p.development); err != nil {
+	if err := webhook.CheckURL(url, p.development); err != nil {
 		bad.Add("callback_url", err.Error())
 	}
 }

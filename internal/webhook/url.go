@@ -13,7 +13,7 @@ import (
 )
 
 // maxURL bounds a callback address, in bytes.
-const maxURL = 2048
+const maxURL = 2000
 
 // CheckURL says whether events may be sent to raw: an absolute HTTPS address
 // with a host that may be public, without user and password; in development
@@ -35,7 +35,7 @@ const (
 // parseURL parses an address that events may be sent to; text says why not.
 func parseURL(raw string, development bool) (u *url.URL, text string) {
 	if len(raw) > maxURL {
-		return nil, "must not be longer than 2048 characters"
+		return nil, "must not be longer than 2000 characters"
 	}
 	for i := range len(raw) {
 		if c := raw[i]; c <= ' ' || c == 0x7f || c == '\\' {
@@ -50,7 +50,7 @@ func parseURL(raw string, development bool) (u *url.URL, text string) {
 		return nil, "must not contain a user name or password"
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if host == "" || strings.Contains(host, "%") || strings.HasSuffix(u.Host, ":") {
+	if host == "" || strings.HasPrefix(host, ".") || strings.Contains(host, "..") || strings.Contains(host, "%") || strings.HasSuffix(u.Host, ":") {
 		return nil, textHTTPS
 	}
 	if port := u.Port(); port != "" {
