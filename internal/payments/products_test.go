@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 )
 
 // A shop is what a scripted rail says about names and packages.
@@ -190,6 +191,46 @@ func TestTopUpRefusals(t *testing.T) {
 		n.quiet()
 		n.books()
 	})
+}
+
+// TestATopUpIsAnsweredAgainWithoutItsNetwork: the network was switched off, or got another id, since the first request. Its money
+// is debited, so the same request is answered with the same top-up; one that is new is refused with all that is wrong with it.
+func TestATopUpIsAnsweredAgainWithoutItsNetwork(t *testing.T) {
+	for name, edit := range map[string]route.Edit{"inactive": {Status: route.Inactive}, "gone": {ID: "another-id"}} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				n := h.node("a")
+				r := n.topUp()
+				c := h.caller()
+				c.IdempotencyKey, c.BodyHash = "key-of-a-top-up", "hash"
+				pay, _, err := n.TopUp(t.Context(), c, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.quiet()
+				if err := n.db.Write(t.Context(), func(tx *db.Tx) error { return n.routes.EditNetwork(tx, msisdn.Telecel, edit) }); err != nil {
+					t.Fatal(err)
+				}
+				again, replayed, err := n.TopUp(t.Context(), c, r)
+				if err != nil || !replayed || again.ID != pay.ID {
+					t.Errorf("replayed %v: %s, %v", replayed, again.ID, err)
+				}
+				_, _, err = n.TopUp(t.Context(), h.caller(), r)
+				wantKind(t, err, problem.Duplicate)
+				other := r
+				other.Reference, other.Amount = h.reference(), MinTopUp-1
+				_, _, err = n.TopUp(t.Context(), h.caller(), other)
+				if names := wantKind(t, err, problem.Invalid).FieldNames(); !slices.Equal(names, []string{"amount", "network_id"}) {
+					t.Errorf("the bad fields are %v", names)
+				}
+				if is := n.balance(); is != funds-r.Amount {
+					t.Errorf("the wallet has %s", is)
+				}
+				n.books()
+			})
+		})
+	}
 }
 
 func (n *node) airtime() AirtimeBuy {

@@ -42,9 +42,21 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	checkReference(&bad, "transaction_id", r.Reference)
 	p.checkCallback(&bad, r.CallbackURL)
 	network, found, err := p.rails.routes.Network(ctx, r.NetworkID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return book.Payment{}, false, err
+	}
+	pay = asked(c, t, book.KindTopUp)
+	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
+	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
+	pay.Details.NetworkID = r.NetworkID
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"}
+	if served := found && network.Status == route.Active; !served && bad.Err() == nil {
+		// The network may have gone since the same request came before. One that is served is looked for by accept.
+		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
+			return old, again, err
+		}
+	}
+	switch {
 	case !found:
 		bad.Add("network_id", "is not in the list of networks")
 	case network.Status != route.Active:
@@ -53,10 +65,6 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	if err := bad.Err(); err != nil {
 		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, book.KindTopUp)
-	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
-	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
-	pay.Details.NetworkID = r.NetworkID
-	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"})
+	done, err := p.accept(ctx, a)
 	return done.Payment, done.Replayed, err
 }
