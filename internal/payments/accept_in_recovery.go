@@ -20,6 +20,9 @@ var errUnclaimed = problem.New(problem.NotFound, "claim_not_known", "No provider
 func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() || a.Payment.Channel == book.ChannelWallet {
+		if err == nil && a.claimed { // as a new payment it would be sent
+			return errRecovering("No recovery lasts any more. A claim is looked for while one does.", recoveryPause)
+		}
 		return err
 	}
 	pay := &a.Payment

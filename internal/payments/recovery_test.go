@@ -524,6 +524,38 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 	})
 }
 
+// TestAClaimAfterTheRecoveryIsNotSent: the recovery ends while the sweep goes through the claims. The one that is looked at next
+// waits on; it is not taken for a new payout.
+func TestAClaimAfterTheRecoveryIsNotSent(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.recovers = true
+		n := h.node("a")
+		n.lostTime(t, true)
+		claim := recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: h.reference(), Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
+		if err := n.lost.Make(t.Context(), []recovery.Claim{claim}); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.lost.End(t.Context(), "all is looked for", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.claim(t.Context(), claim); err != nil {
+			t.Error(err)
+		}
+		n.pass(time.Minute)
+		all, err := n.lost.Claims(t.Context())
+		if err != nil || len(all) != 1 || all[0].State != recovery.ClaimWaiting {
+			t.Errorf("%+v, %v", all, err)
+		}
+		first, _ := h.first.counts()
+		second, _ := h.second.counts()
+		if first+second != 0 || n.balance() != funds {
+			t.Errorf("%d POSTs, the wallet has %s", first+second, n.balance())
+		}
+		n.sound()
+	})
+}
+
 // TestAnAccountThatIsGoneHoldsItsChannels: what it has cannot be asked about, until an
 // operator skips it.
 func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
