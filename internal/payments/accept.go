@@ -62,9 +62,11 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		}
 		return nil
 	}
-	var err error
-	if a.probe, err = p.rails.choose(ctx, pay, a.field); err != nil {
-		return err
+	if !a.claimed { // a claim goes to the rail that has it, whatever may be sent there now
+		var err error
+		if a.probe, err = p.rails.choose(ctx, pay, a.field); err != nil {
+			return err
+		}
 	}
 	p.references.mint(pay, now)
 	pay.Status = book.StatusPending

@@ -301,8 +301,14 @@ func TestNothingIsBookedUnaudited(t *testing.T) {
 // hubtelFirst routes an operation to both rails.
 func (n *node) hubtelFirst(op route.Operation) {
 	n.fixture.t.Helper()
+	n.setRoute(op, "hubtel", "mtn")
+}
+
+// setRoute routes an operation to rails, best first.
+func (n *node) setRoute(op route.Operation, rails ...string) {
+	n.fixture.t.Helper()
 	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
-		return n.routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: "test", Operation: op, Channel: route.Any, Providers: []string{"hubtel", "mtn"}, Actor: "ama"})
+		return n.routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: "test", Operation: op, Channel: route.Any, Providers: rails, Actor: "ama"})
 	}); err != nil {
 		n.fixture.t.Fatal(err)
 	}

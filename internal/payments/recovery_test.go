@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
 )
 
 // lostTime begins a recovery and opens it.
@@ -522,6 +523,59 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		}
 		n.books()
 	})
+}
+
+// TestAClaimNeedsNoRoute: the provider that has it is paused, or nothing is routed to it any more. It is asked, and the claim adopted.
+func TestAClaimNeedsNoRoute(t *testing.T) {
+	for name, away := range map[string]func(n *node){
+		"paused": func(n *node) {
+			n.pauseRail("mtn")
+			n.pauseRail("hubtel")
+		},
+		"not routed": func(n *node) {
+			n.setRoute(route.DisburseWallet, "mtn")
+			n.pauseRail("mtn")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				h.recovers = true
+				n := h.node("a")
+				n.lostTime(t, true)
+				away(n)
+				there, nowhere := h.reference(), h.reference()
+				h.first.script(always(pending), always(notFound))
+				h.second.knows(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
+				claims := []recovery.Claim{
+					{Tenant: h.tenant.ID, Kind: "payout", Reference: there, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"},
+					{Tenant: h.tenant.ID, Kind: "payout", Reference: nowhere, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"},
+				}
+				if err := n.lost.Make(t.Context(), claims); err != nil {
+					t.Fatal(err)
+				}
+				n.pass(2 * recheckEvery)
+				all, err := n.lost.Claims(t.Context())
+				states := map[string]recovery.ClaimState{}
+				for _, c := range all {
+					states[c.Reference] = c.State
+				}
+				if err != nil || states[there] != recovery.ClaimAdopted || states[nowhere] != recovery.ClaimRefused {
+					t.Errorf("%+v, %v", all, err)
+				}
+				rows, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout})
+				if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusSuccess || rows.Rows[0].Rail != "hubtel" {
+					t.Errorf("%+v, %v", rows.Rows, err)
+				}
+				first, _ := h.first.counts()
+				second, _ := h.second.counts()
+				if first+second != 0 || n.balance() != funds-1010 {
+					t.Errorf("%d POSTs, the wallet has %s", first+second, n.balance())
+				}
+				n.sound()
+			})
+		})
+	}
 }
 
 // TestAClaimAfterTheRecoveryIsNotSent: the recovery ends while the sweep goes through the claims. The one that is looked at next
