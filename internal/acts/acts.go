@@ -182,9 +182,9 @@ func (a *Acts) Approve(ctx context.Context, by approval.By, id, digest string) (
 	if err != nil {
 		return act, err
 	}
-	k, known := kinds()[act.Kind]
-	if !known {
-		return act, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
+	k, err := knownKind(act)
+	if err != nil {
+		return act, err
 	}
 	act.Digest = digest
 	last := act.Approvals()+1 >= act.Needs
@@ -201,6 +201,15 @@ func (a *Acts) Approve(ctx context.Context, by approval.By, id, digest string) (
 		last = false
 	}
 	return act, err
+}
+
+// knownKind gives the kind of an act, and refuses one that this server does not know.
+func knownKind(act approval.Act) (kind, error) {
+	k, known := kinds()[act.Kind]
+	if !known {
+		return kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
+	}
+	return k, nil
 }
 
 // Get finds an act of a place.
@@ -315,8 +324,11 @@ func (a *Acts) Reject(ctx context.Context, by approval.By, id, digest, why strin
 	if err != nil {
 		return act, err
 	}
+	k, err := knownKind(act)
+	if err != nil {
+		return act, err
+	}
 	act.Digest = digest
-	k := kinds()[act.Kind]
 	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Approval.Reject(tx, by, k.rule, act, why) }))
 }
 
@@ -326,8 +338,12 @@ func (a *Acts) Withdraw(ctx context.Context, by approval.By, id, digest string) 
 	if err != nil {
 		return act, err
 	}
+	k, err := knownKind(act)
+	if err != nil {
+		return act, err
+	}
 	act.Digest = digest
-	return a.after(ctx, act, a.endUndone(ctx, kinds()[act.Kind], act, func(tx *db.Tx) error { return a.Approval.Withdraw(tx, by, act) }))
+	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Approval.Withdraw(tx, by, act) }))
 }
 
 // endUndone ends an act that is not done, and with it what it is about.
@@ -339,7 +355,8 @@ func (a *Acts) endUndone(ctx context.Context, k kind, act approval.Act, end func
 }
 
 // Expire ends the acts that have waited for too long, and forgets secrets that were shown or have waited for too long. One
-// that cannot be ended now holds up no other.
+// that cannot be ended now holds up no other, and one of a kind that this server does not know is left to a newer one: it may
+// hold something.
 func (a *Acts) Expire(ctx context.Context) error {
 	err := a.Approval.Forget(ctx)
 	for last := ""; ; {
@@ -348,10 +365,14 @@ func (a *Acts) Expire(ctx context.Context) error {
 			return errors.Join(err, failed)
 		}
 		for _, act := range list {
-			if failed := a.endUndone(ctx, kinds()[act.Kind], act, func(tx *db.Tx) error { return a.Approval.Expire(tx, act) }); failed != nil {
+			last = act.ID
+			k, unknown := knownKind(act)
+			if unknown != nil {
+				continue
+			}
+			if failed := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Approval.Expire(tx, act) }); failed != nil {
 				err = errors.Join(err, fmt.Errorf("acts: %s has waited for too long and could not be ended: %w", act.ID, failed))
 			}
-			last = act.ID
 		}
 	}
 }

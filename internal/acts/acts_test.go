@@ -510,6 +510,30 @@ func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
 	})
 }
 
+// TestAnActOfANewerServerIsLeftToIt: this server does not know what an act of the kind holds, so it ends none.
+func TestAnActOfANewerServerIsLeftToIt(t *testing.T) {
+	each(t, func(f *fixture) {
+		rule, _ := Rule(KindFund)
+		act, err := f.Approval.Make(f.t.Context(), f.maker, rule, approval.Act{ID: newID(), Kind: "newer.kind", Tenant: f.tenant.ID, Payload: []byte("{}"), Sentence: "Something new", Reason: "new", Amount: 50_000_000})
+		if err != nil || act.Needs == 0 {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		_, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.InProgress, "kind_unknown")
+		_, err = f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "no")
+		f.refused(err, problem.InProgress, "kind_unknown")
+		_, err = f.Withdraw(f.t.Context(), f.maker, act.ID, act.Digest)
+		f.refused(err, problem.InProgress, "kind_unknown")
+		known := f.fund()
+		f.clock.Advance(approval.Lasts)
+		if err := f.Expire(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		f.is(act.ID, approval.Waiting)
+		f.is(known.ID, approval.Expired)
+	})
+}
+
 // Whatever breaks off at each boundary of the database, an approved act is done once or waits, never half.
 func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
 	each(t, func(f *fixture) {
