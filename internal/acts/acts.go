@@ -39,6 +39,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/access"
@@ -152,7 +153,7 @@ func (a *Acts) make(ctx context.Context, by approval.By, d draft) (approval.Act,
 		return approval.Act{}, problem.Field("id", "is not one of a form of ours: open it again")
 	}
 	reason := strings.TrimSpace(d.reason)
-	if reason == "" || len(reason) > maxReason {
+	if reason == "" || utf8.RuneCountInString(reason) > maxReason {
 		return approval.Act{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
 	}
 	text, err := json.Marshal(d.payload)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -531,6 +532,34 @@ func TestAnActOfANewerServerIsLeftToIt(t *testing.T) {
 		}
 		f.is(act.ID, approval.Waiting)
 		f.is(known.ID, approval.Expired)
+	})
+}
+
+// TestATextIsCountedInCharacters as its message says, and not in bytes: of Twi and Ewe many letters have two.
+func TestATextIsCountedInCharacters(t *testing.T) {
+	each(t, func(f *fixture) {
+		reason, reference := strings.Repeat("\u025b", maxReason), strings.Repeat("\u0254", MaxReference)
+		act, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference, f.tenant.ID, 1_000_000, 50_000_000, reason)
+		if err != nil || act.Reason != reason {
+			f.t.Fatal(err)
+		}
+		if _, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference+"x", f.tenant.ID, 1, 1, reason); !slices.Equal(problem.From(err).FieldNames(), []string{"reference"}) {
+			f.t.Errorf("a longer reference: %v", err)
+		}
+		if _, err := f.SellCredits(f.t.Context(), f.maker, newID(), "", f.tenant.ID, 1, 1, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"reason"}) {
+			f.t.Errorf("a longer reason: %v", err)
+		}
+		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"note"}) {
+			f.t.Errorf("a longer note: %v", err)
+		}
+		if act.Needs > 0 {
+			act, err = f.Reject(f.t.Context(), f.first, act.ID, act.Digest, reason)
+			if err != nil || act.Note != reason {
+				f.t.Error(err)
+			}
+		} else {
+			f.t.Error("the act needs no check")
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/db"
@@ -26,7 +27,7 @@ func (a *Acts) book(tx *db.Tx, act approval.Act, reference string, key ledger.Ke
 
 // checkReference refuses a reference that is too long.
 func checkReference(reference string) error {
-	if len(reference) > MaxReference {
+	if utf8.RuneCountInString(reference) > MaxReference {
 		return problem.Field("reference", fmt.Sprintf("must have at most %d characters", MaxReference))
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -219,7 +220,7 @@ func (s *Store) end(tx *db.Tx, by By, a Act, to State, note string) error {
 
 // Reject ends an act in tx, by somebody who may check it, with a reason.
 func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Act, why string) error {
-	if strings.TrimSpace(why) == "" || len(why) > 500 {
+	if strings.TrimSpace(why) == "" || utf8.RuneCountInString(why) > 500 {
 		return problem.Field("note", "is required, with at most 500 characters")
 	}
 	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
