@@ -3,6 +3,9 @@ package payments
 import (
 	"testing"
 
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -27,4 +30,32 @@ func TestContradictionsBeginAtZero(t *testing.T) {
 	if after := series(); before != after || before == 0 {
 		t.Errorf("%d series at the start, %d when everything was contradicted", before, after)
 	}
+}
+
+// TestATransferCountsWithItsAmount: it is final when it is written, and counts once, with the one who gives it.
+func TestATransferCountsWithItsAmount(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		n := h.node("a")
+		if _, err := n.Transfer(t.Context(), h.tenant.ID, n.newTenant(0).ID, 25*money.Cedi, "a gift", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		registry := prometheus.NewRegistry()
+		for _, c := range n.book.Collectors() {
+			registry.MustRegister(c)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				got[f.GetName()] += m.GetCounter().GetValue()
+			}
+		}
+		if got["makola_payments_total"] != 1 || got["makola_payment_amount_ghs_total"] != 25 {
+			t.Errorf("%v", got)
+		}
+	})
 }

@@ -29,15 +29,21 @@ func (c counts) committed(inserts []*Payment, moves []move) {
 			continue // counted once, with the one who gave it
 		}
 		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+		c.succeeded(*pay) // a transfer between wallets is final at once
 	}
 	for _, moved := range moves {
 		pay := moved.row
 		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
-		if pay.Status == StatusSuccess {
-			c.cedis.WithLabelValues(string(pay.Kind), pay.Channel).Add(pay.Amount.Float())
-		}
+		c.succeeded(pay)
 		if moved.was.Open() && !pay.Status.Open() {
 			c.seconds.WithLabelValues(string(pay.Kind), pay.Channel).Observe(pay.SettledAt.Sub(pay.CreatedAt).Seconds())
 		}
+	}
+}
+
+// succeeded adds the amount of a payment that has come to success.
+func (c counts) succeeded(pay Payment) {
+	if pay.Status == StatusSuccess {
+		c.cedis.WithLabelValues(string(pay.Kind), pay.Channel).Add(pay.Amount.Float())
 	}
 }
