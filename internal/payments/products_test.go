@@ -1,8 +1,11 @@
 package payments
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -599,6 +602,37 @@ func TestStatusLooksByOurNamesFirst(t *testing.T) {
 			}
 		}
 		n.quiet()
+	})
+}
+
+// TestAStatusThatCannotBeSettledIsLogged: the customer hears what is stored, and the log that a word of the provider could not be
+// written down.
+func TestAStatusThatCannotBeSettledIsLogged(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := newFixture(t, d)
+		n := h.stopped("a")
+		var lines bytes.Buffer
+		n.follower.log = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		pay, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.first.knows(pay.ProviderReference, pay.Gross(), pay.Account, success)
+		f.Decide(func(b db.Boundary) db.Fault {
+			if b == db.BoundaryCommit {
+				return db.FaultBefore
+			}
+			return db.FaultNone
+		})
+		is, err := n.Status(t.Context(), h.tenant.ID, pay.ID)
+		f.Decide(nil)
+		if err != nil || is.Status != book.StatusPending {
+			t.Errorf("%s, %v", is.Status, err)
+		}
+		if !strings.Contains(lines.String(), pay.ID) {
+			t.Errorf("the log has %q", lines.String())
+		}
+		n.books()
 	})
 }
 

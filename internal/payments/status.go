@@ -70,6 +70,9 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 	if err == nil && !now.Status.Open() {
 		return now, nil
 	}
+	if err != nil && asking.Err() == nil { // the answer is what is stored; the job asks again
+		p.follower.trouble(ctx, err, "a payment that its customer asked for could not be settled", "payment", pay.ID)
+	}
 	// The stored state is the answer: another process may have settled meanwhile.
 	stored, found, err := p.Get(ctx, pay.Tenant, pay.Kind, pay.ID)
 	if err != nil || !found {
