@@ -221,7 +221,7 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 		return provider.Unreadable(a, "no response code")
 	}
 	p := e.payload()
-	o := provider.Outcome{UpstreamID: string(p.TransactionID), Code: string(e.ResponseCode), Message: e.words(p)}
+	o := provider.Outcome{UpstreamID: provider.Clip(string(p.TransactionID)), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference != "" && !provider.SameReference(string(p.ClientReference), want.reference) {
 		o.Class, o.Reason = provider.Unknown, provider.ReasonMismatch
 		return o
@@ -265,7 +265,7 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	if !whole {
 		return provider.Unreadable(a, "no response code"), e, p, false
 	}
-	o = provider.Outcome{UpstreamID: string(p.TransactionID), Code: string(e.ResponseCode), Message: e.words(p)}
+	o = provider.Outcome{UpstreamID: provider.Clip(string(p.TransactionID)), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference == "" {
 		// It speaks of the question, or of nothing: no word about the payment.
 		o.Reason = provider.ReasonUnknown

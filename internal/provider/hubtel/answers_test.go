@@ -319,6 +319,7 @@ func TestDescriptionsHaveTheCharactersThatHubtelTakes(t *testing.T) {
 func FuzzAnswers(f *testing.F) {
 	for _, body := range []string{
 		statusBody("0000", "Paid", `,"amount":0.1`), sendBody("failed", `,"Amount":0.1`), statusBody("0000", "Paid", `,"isFulfilled":true,"charges":"1e400"`),
+		`{"ResponseCode":"0001","Data":{"TransactionId":"a\u0000b"}}`,
 		`{"ResponseCode":4000,"Data":"x"}`, `{"ResponseCode":"0000","Data":[{"Display":1,"Value":null,"Amount":-1}]}`, `null`, `[]`, "\xff\xfe",
 	} {
 		f.Add(200, body)
@@ -342,6 +343,9 @@ func FuzzAnswers(f *testing.F) {
 			}
 			if o.Fee < 0 || o.Commission < 0 && o.FeeKnown {
 				t.Errorf("negative: %+v", o)
+			}
+			if o.UpstreamID != provider.Clip(o.UpstreamID) {
+				t.Errorf("an id that is not text: %q", o.UpstreamID)
 			}
 			if len([]rune(o.Message)) > 200 {
 				t.Errorf("message of %d", len(o.Message))
