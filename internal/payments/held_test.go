@@ -243,10 +243,16 @@ func TestARecoveryRefundsNoHeldPayoutThatARailHas(t *testing.T) {
 		h.second.script(always(pending), always(unknown))
 		n.clock.Advance(10 * time.Minute)
 		reject("with a silent rail", pay, problem.Unavailable)
-		h.second.knows(pay.ProviderReference, 10*money.Cedi, "233241234567", success)
+		there := pending
+		there.UpstreamID = "up-held"
+		h.second.knows(pay.ProviderReference, 10*money.Cedi, "233241234567", there)
 		if err := n.Disapprove(t.Context(), pay.ID, nothingBeside); err != nil {
 			t.Fatal(err)
 		}
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusPending || is.UpstreamID != "up-held" {
+			t.Errorf("it is %s, the provider's id is %q", is.Status, is.UpstreamID)
+		}
+		h.second.knows(pay.ProviderReference, 10*money.Cedi, "233241234567", success)
 		n.pass(time.Minute)
 		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || is.Rail != "hubtel" || h.first.posted(pay.ProviderReference)+h.second.posted(pay.ProviderReference) != 0 {
 			t.Errorf("%+v", is)

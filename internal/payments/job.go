@@ -400,7 +400,7 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 // adopt gives an open payment to the rail that has it.
 func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 	row := r.row
-	row.Rail, row.SendingAt = found.rail.Name, r.f.clock.Now()
+	row.Rail, row.SendingAt, row.UpstreamID = found.rail.Name, r.f.clock.Now(), found.outcome.UpstreamID
 	if row.Rail != r.row.Rail {
 		row.Attempt, row.Posts, row.Unsent = row.Attempt+1, 1, 0
 	}
@@ -409,7 +409,7 @@ func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 	}
 	r.f.log.Warn("recovery: a payment was adopted where a provider has it", "payment", r.row.ID, "provider", row.Rail)
 	r.t.searched, r.t.stage, r.t.arrived = true, stageSent, 1
-	r.t.acceptedAt = r.f.clock.Now()
+	r.t.acceptedAt, r.t.upstreamID = r.f.clock.Now(), row.UpstreamID
 	r.rail = found.rail
 	return r.apply(ctx, fromQuestion, found.outcome)
 }

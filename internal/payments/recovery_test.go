@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
@@ -432,6 +433,40 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTheProvidersIDOfWhatIsAdoptedIsKept: operators look for an open payment by it, and a node that takes it over has the row alone.
+func TestTheProvidersIDOfWhatIsAdoptedIsKept(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.recovers = true
+		dead := h.stopped("dead")
+		open := dead.crash(t, "MTN")
+		dead.lostTime(t, true)
+		h.clock.Advance(10 * time.Minute)
+		there := pending
+		there.UpstreamID = "up-new"
+		r := h.payout()
+		h.first.script(always(pending), always(notFound))
+		h.second.knows(dead.References(h.tenant, book.KindPayout, r.Reference)[0], r.Amount, string(r.MSISDN), there)
+		gone := make(chan struct{})
+		close(gone)
+		r.Gone = gone
+		pay, _, err := dead.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there.UpstreamID = "up-open"
+		h.second.knows(open.ProviderReference, open.Gross(), open.Account, there)
+		heir := h.stopped("heir")
+		heir.follower.runJob(t.Context(), openJob(open, h.clock.Now(), jobs.Job{Adopted: true}))
+		for id, want := range map[string]string{pay.ID: "up-new", open.ID: "up-open"} {
+			if is := heir.must(book.KindPayout, id); is.Status != book.StatusPending || is.Rail != "hubtel" || is.UpstreamID != want {
+				t.Errorf("it is %s at %s, the provider's id is %q, want %q", is.Status, is.Rail, is.UpstreamID, want)
+			}
+		}
+		heir.sound()
+	})
 }
 
 // TestAPurchaseWithoutAnyKeyWaits for an operator; one with an Idempotency-Key is

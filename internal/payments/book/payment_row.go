@@ -82,6 +82,7 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "created_at", Int: func(p *Payment) int64 { return db.Micros(p.CreatedAt) }},
 	{Name: "settled_at", Int: func(p *Payment) int64 { return db.Micros(p.SettledAt) }},
 	{Name: "note", Text: func(p *Payment) string { return p.Note }},
+	{Name: "upstream_id", Text: func(p *Payment) string { return p.UpstreamID }},
 	{Name: "sending_at", Int: func(p *Payment) int64 { return db.Micros(p.SendingAt) }},
 	{Name: "held_until", Int: func(p *Payment) int64 { return db.Micros(p.HeldUntil) }},
 }

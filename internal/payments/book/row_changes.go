@@ -59,6 +59,7 @@ var markColumns = []db.Column[Mark]{
 	{Name: "unsent", Int: func(m Mark) int64 { return int64(m.Row.Unsent) }},
 	{Name: "sending_at", Int: func(m Mark) int64 { return db.Micros(m.Row.SendingAt) }},
 	{Name: "class", Text: func(m Mark) string { return classWord(m.Row) }},
+	{Name: "upstream_id", Text: func(m Mark) string { return m.Row.UpstreamID }},
 	{Name: "reason", Text: func(m Mark) string { return m.Row.Reason }},
 	{Name: "escalated_at", NullInt: func(m Mark) *int64 { return nullTime(m.Row.EscalatedAt) }},
 	{Name: "refusal", Text: func(m Mark) string { return string(m.Row.Refusal) }},
@@ -118,7 +119,7 @@ WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m
 AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
-unsent = m.unsent, sending_at = m.sending_at, class = m.class, reason = m.reason, escalated_at = m.escalated_at,
+unsent = m.unsent, sending_at = m.sending_at, class = m.class, upstream_id = m.upstream_id, reason = m.reason, escalated_at = m.escalated_at,
 refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
