@@ -134,7 +134,9 @@ func (w *Watch) keep(ctx context.Context) {
 			if err != nil && !failed {
 				w.r.log.Warn("the last rows that this node has seen cannot be kept", "folder", w.o.Folder, "error", err)
 			}
-			failed, last = err != nil, rows
+			if failed = err != nil; !failed {
+				last = rows
+			}
 		}
 		select {
 		case <-ctx.Done():

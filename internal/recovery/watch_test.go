@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +103,49 @@ func TestOrdinaryLifeIsNoRecovery(t *testing.T) {
 		}
 		if d.Engine() == db.Postgres {
 			up(t, d, WatchOptions{Node: "b", Folder: t.TempDir()}).is(PhaseNone, "")
+		}
+	})
+}
+
+// warned is a log that says when the first warning came.
+type warned struct {
+	slog.Handler
+	once *sync.Once
+	came chan struct{}
+}
+
+func (w warned) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		w.once.Do(func() { close(w.came) })
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+// TestLastRowsThatCouldNotBeKeptAreKeptLater: their folder was away for a moment, and no row came after them.
+func TestLastRowsThatCouldNotBeKeptAreKeptLater(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		o := WatchOptions{Folder: filepath.Join(t.TempDir(), "data")}
+		if err := os.Mkdir(o.Folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		log := warned{slog.NewTextHandler(t.Output(), nil), new(sync.Once), make(chan struct{})}
+		n := &node{t: t, r: New(d, clock.NewManual(morning), slog.New(log))}
+		n.Watch = NewWatch(n.r, o)
+		if err := n.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(o.Folder, o.Folder+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		n.commits("c1")
+		<-log.came
+		if err := os.Rename(o.Folder+"-away", o.Folder); err != nil {
+			t.Fatal(err)
+		}
+		n.down()
+		if text, err := os.ReadFile(filepath.Join(o.Folder, seenFile)); err != nil || !strings.Contains(string(text), `"c1"`) {
+			t.Errorf("%s, %v", text, err)
 		}
 	})
 }
