@@ -23,7 +23,7 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 			continue
 		}
 		reference := parsed.String()
-		if id, ok := p.follower.live.known(reference); ok {
+		if id, ok := p.follower.live.known(reference, book.RailName{Provider: rail.Name, Mode: rail.Mode}); ok {
 			p.jobs.Wake(id)
 			continue
 		}

@@ -134,6 +134,9 @@ func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason s
 	case !s.Changed:
 		return false, r.f.overtaken(r.t, s.Payment)
 	}
+	if holderOf(s.Payment) != holderOf(r.row) {
+		r.f.live.moved(r.t, s.Payment)
+	}
 	r.row = s.Payment
 	r.t.attempt = attemptStateOf(r.row)
 	return true, jobs.Outcome{}

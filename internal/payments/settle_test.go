@@ -270,6 +270,48 @@ func TestOneWordCounts(t *testing.T) {
 	})
 }
 
+// TestAHintOfAnotherProviderIsPassedOver: a payment that this node has in memory is asked about when its own provider speaks of it,
+// also after it was given to another one.
+func TestAHintOfAnotherProviderIsPassedOver(t *testing.T) {
+	for holder, tt := range map[string]struct{ other, after string }{"mtn": {"hubtel", ""}, "hubtel": {"mtn", "mtn"}} {
+		t.Run(holder, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				n := h.node("a")
+				if tt.after != "" { // it begins at the other one, which it never reaches
+					h.first.script(always(unsent), always(notFound))
+				}
+				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(20 * time.Second)
+				if is := n.must(book.KindPayout, pay.ID); is.Rail != holder || is.Status != book.StatusPending {
+					t.Fatalf("it is %s at %s", is.Status, is.Rail)
+				}
+				asks := func() int {
+					_, first := h.first.counts()
+					_, second := h.second.counts()
+					return first + second
+				}
+				for _, hint := range []struct {
+					by, mode string
+					want     int
+				}{{tt.other, "test", 0}, {holder, "live", 0}, {holder, "test", 1}} {
+					before := asks()
+					if err := n.Hint(t.Context(), provider.Rail{Name: hint.by, Mode: hint.mode}, []provider.Hint{{ProviderReference: pay.ProviderReference}}); err != nil {
+						t.Fatal(err)
+					}
+					n.quiet()
+					if got := asks() - before; got != hint.want {
+						t.Errorf("a hint of %s %s: %d questions, want %d", hint.by, hint.mode, got, hint.want)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestHintsMoveAQuestionForward: at once, but not twice within two seconds, and
 // whatever they claim.
 func TestHintsMoveAQuestionForward(t *testing.T) {

@@ -21,6 +21,7 @@ type tracked struct {
 	id         string
 	kind       book.Kind
 	references [2]string     // by which live finds it; under the lock of live
+	holder     book.RailName // whose words about it count; under the lock of live
 	kept       *book.Payment // the row as it was last written or read, for the next run; nil: it is read
 	attempt    attemptState
 	standing
@@ -94,7 +95,7 @@ func trackOpened(row book.Payment) *tracked {
 
 // begins sets the row of the first run. It comes before live knows the payment.
 func (t *tracked) begins(row book.Payment) {
-	t.id, t.kind, t.references = row.ID, row.Kind, referencesOf(row)
+	t.id, t.kind, t.references, t.holder = row.ID, row.Kind, referencesOf(row), holderOf(row)
 	t.kept, t.attempt = &row, attemptStateOf(row)
 }
 
@@ -110,6 +111,10 @@ func (t *tracked) keep(row book.Payment, now time.Time) {
 // attempt's.
 func referencesOf(row book.Payment) [2]string {
 	return [2]string{row.ProviderReference, row.AttemptReference}
+}
+
+func holderOf(row book.Payment) book.RailName {
+	return book.RailName{Provider: row.Rail, Mode: row.Mode}
 }
 
 // hintedTooSoon says how long a run waits that a hint has woken before the next
@@ -182,8 +187,15 @@ func (l *live) put(t *tracked, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dropLocked(t)
-	t.references = referencesOf(row)
+	t.references, t.holder = referencesOf(row), holderOf(row)
 	l.setLocked(t)
+}
+
+// moved says that a payment was given to the rail of its row.
+func (l *live) moved(t *tracked, row book.Payment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.holder = holderOf(row)
 }
 
 func (l *live) setLocked(t *tracked) {
@@ -214,10 +226,11 @@ func (l *live) byID(id string) *tracked {
 	return l.ids[id]
 }
 
-// known finds the id of the open payment that a provider calls reference.
-func (l *live) known(reference string) (id string, ok bool) {
+// known finds the id of the open payment that a provider, which holds it, calls reference.
+func (l *live) known(reference string, by book.RailName) (id string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id, ok = l.byReference[reference]
-	return id, ok
+	t := l.ids[id]
+	return id, ok && t != nil && t.holder == by
 }
