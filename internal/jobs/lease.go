@@ -232,7 +232,6 @@ func (q *Queue) beat(ctx context.Context) error {
 		if err := q.takeLease(ctx, false); err != nil {
 			return fmt.Errorf("take a new lease: %w", err)
 		}
-		sent = time.Now()
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

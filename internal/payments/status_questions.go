@@ -42,7 +42,7 @@ func (r *rails) ask(ctx context.Context, rail provider.Rail, pay book.Payment) p
 // question makes the call.
 func question(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	r := provider.StatusRequest{
-		ProviderReference: pay.AttemptReference, UpstreamID: pay.UpstreamID, Amount: pay.Gross(),
+		ProviderReference: pay.AttemptReference, Amount: pay.Gross(),
 		MSISDN: pay.MSISDN(), SentAt: sentSince(pay, rail),
 	}
 	if pay.Channel == book.ChannelBank {

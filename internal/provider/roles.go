@@ -39,7 +39,6 @@ type DisburseRequest struct {
 // StatusRequest asks what became of an earlier request.
 type StatusRequest struct {
 	ProviderReference string
-	UpstreamID        string // when known
 	Amount            money.Pesewas
 	MSISDN            msisdn.MSISDN
 	Account           string

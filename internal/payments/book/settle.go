@@ -122,7 +122,7 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
 	if s.Event == EventPaidLate {
 		b.contradicts(*row, s)
 	}
-	b.event(*row, way, was.Open(), s.At)
+	b.event(*row, way, was.Open())
 	if row.Child != "" && was == StatusPending {
 		return b.childOne(*row, s)
 	}
@@ -153,7 +153,7 @@ func (b *batch) childOne(parent Payment, s *Settlement) error {
 	}
 	b.moves = append(b.moves, move{row: *child, was: was})
 	b.tally.Changes(listOf(*child), child.Seq, was.counted(), child.Status.counted())
-	b.event(*child, way, true, s.At)
+	b.event(*child, way, true)
 	return nil
 }
 
@@ -217,7 +217,7 @@ func (b *batch) recheckLater(p Payment, at time.Time) {
 // event tells the customer, where the arrow says so and the customer asked. A
 // payout that was refused in its own answer is no payout to its customer: a
 // webhook besides the answer would have it refunded twice in their books.
-func (b *batch) event(p Payment, way Arrow, first bool, at time.Time) {
+func (b *batch) event(p Payment, way Arrow, first bool) {
 	url := p.CallbackURL
 	if child := b.rows[p.Child]; url == "" && p.Child != "" && way.Event == EventPaidLate && child != nil {
 		url = child.CallbackURL // the receiver that was told of the failed airtime hears of the money
