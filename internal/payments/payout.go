@@ -54,15 +54,16 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	if err != nil {
 		return book.Payment{}, false, err
 	}
+	refused := p.checkPayout(ctx, t, r)
 	if t.PayoutsStopped {
-		// A request that came before is still answered: a replay moves no money.
+		refused = problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+	}
+	if refused != nil {
+		// A request that came before is still answered: a replay moves no money. Its bank may have gone since, or its limit fallen.
 		if old, again, err := p.book.Earlier(ctx, &book.Acceptance{Payment: asked(c, t, book.KindPayout)}); err != nil || again {
 			return p.replayed(old, again, err)
 		}
-		return book.Payment{}, false, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
-	}
-	if err := p.checkPayout(ctx, t, r); err != nil {
-		return book.Payment{}, false, err
+		return book.Payment{}, false, refused
 	}
 	pay = asked(c, t, book.KindPayout)
 	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL

@@ -8,9 +8,11 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -187,4 +189,48 @@ func TestAKeyOfARepeatedReferenceTakesNoOtherRequest(t *testing.T) {
 		}
 		n.books()
 	})
+}
+
+// TestAPayoutIsAnsweredAgainWhateverItsLimits: its bank was switched off, or its account's limit lowered, since the first request
+// under its Idempotency-Key. The money is on its way.
+func TestAPayoutIsAnsweredAgainWhateverItsLimits(t *testing.T) {
+	for name, change := range map[string]func(n *node, tx *db.Tx) error{
+		"the bank is inactive": func(n *node, tx *db.Tx) error {
+			return n.routes.EditBank(tx, "040100", route.Edit{Status: route.Inactive})
+		},
+		"the limit is lower": func(n *node, tx *db.Tx) error {
+			limit := 1 * money.Cedi
+			_, _, err := n.tenants.Set(tx, n.fixture.tenant.ID, tenant.Change{PayoutLimitBank: &limit})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				n := h.node("a")
+				h.second.sells(pending)
+				r := Payout{Amount: 10 * money.Cedi, Reference: h.reference(), BankID: n.bankID("040100"), AccountNumber: "00A1234567890"}
+				c := h.caller()
+				c.IdempotencyKey, c.BodyHash = "key-of-a-payout", "hash"
+				pay, _, err := n.Payout(t.Context(), c, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.quiet()
+				spent := funds - n.balance()
+				if err := n.db.Write(t.Context(), func(tx *db.Tx) error { return change(n, tx) }); err != nil {
+					t.Fatal(err)
+				}
+				n.pass(2 * time.Second)
+				again, replayed, err := n.Payout(t.Context(), c, r)
+				if err != nil || !replayed || again.ID != pay.ID || funds-n.balance() != spent {
+					t.Errorf("replayed %v: %s, %v", replayed, again.ID, err)
+				}
+				r.Reference = h.reference()
+				_, _, err = n.Payout(t.Context(), h.caller(), r)
+				wantKind(t, err, problem.Invalid)
+				n.books()
+			})
+		})
+	}
 }
