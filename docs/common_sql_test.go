@@ -21,7 +21,7 @@ const (
 	commonWords = `ADD ALL ALTER AND AS BETWEEN BIGINT BY CASE CAST CHECK COALESCE COLUMN CONFLICT CONSTRAINT CREATE CROSS DEFAULT DELETE DESC DISTINCT DO DROP ELSE END
 ESCAPE EXCEPT EXISTS FOR FROM GROUP HAVING IN INDEX INSERT INT INTEGER INTO IS JOIN KEY LEFT LIKE LIMIT MATERIALIZED MAX NOT NOTHING NULL OF
 OFFSET ON OR ORDER OVER PARTITION PRIMARY RECURSIVE RENAME RETURNING SELECT SET STRICT TABLE TEXT THEN TO UNION UNIQUE UPDATE VALUES WHEN WHERE WITH WITHOUT ROWID BLOB`
-	commonFunctions = `coalesce count greatest lag length lower max min substr sum`
+	commonFunctions = `coalesce count greatest lag length lower max min replace substr sum`
 	// dialectWords are functions of internal/db/dialect.go.
 	dialectWords = `ints now_micros rows texts unindexed unindexed_number`
 )

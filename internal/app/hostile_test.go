@@ -68,7 +68,12 @@ func startLocal(t *testing.T, change func(*config.Server)) *App {
 	if change != nil {
 		change(&cfg)
 	}
-	a, err := Start(t.Context(), cfg, Options{Log: slog.New(slog.DiscardHandler)})
+	return startWith(t, cfg, Options{Log: slog.New(slog.DiscardHandler)})
+}
+
+func startWith(t *testing.T, cfg config.Server, o Options) *App {
+	t.Helper()
+	a, err := Start(t.Context(), cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,5 +450,35 @@ func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A database that takes no writes, such as one on a full disk, answers what only reads, though the general limit cannot be counted.
+func TestReadsGoOnWhereNothingCanBeWritten(t *testing.T) {
+	t.Parallel()
+	faults, limit := &db.Faults{}, int64(100)
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: config.Storage{Data: t.TempDir()}, DrainFor: time.Minute, GeneralLimit: &limit}
+	a := startWith(t, cfg, Options{Log: slog.New(slog.DiscardHandler), Faults: faults})
+	faults.Decide(func(b db.Boundary) db.Fault {
+		if b == db.BoundaryCommit {
+			return db.FaultBefore
+		}
+		return db.FaultNone
+	})
+	defer faults.Decide(nil)
+	for _, path := range []string{"/account-api/balance", "/payment-api/transfers/history"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.Ready().APIURL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Api-Key", a.Ready().APIKey)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s answered %d", path, answer.StatusCode)
+		}
 	}
 }

@@ -283,10 +283,14 @@ func (v *visit) sendFile(a answer) {
 	h := v.w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+a.file+`"`)
-	if err := a.write(v.w); err != nil && v.ctx.Err() == nil {
-		v.console.Log.Error("file broke off", "request_id", v.id, "path", v.path(), "error", err)
-		panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
+	err := a.write(v.w)
+	if err == nil {
+		return
 	}
+	if v.r.Context().Err() == nil { // the visitor is there still
+		v.console.Log.Error("file broke off", "request_id", v.id, "path", v.path(), "error", err)
+	}
+	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
 }
 
 // path is the pattern of the page for the log, which no id gets into.

@@ -1,0 +1,26 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// A file that its time ends is broken off, so that no program takes what has come for the whole.
+func TestAFileThatItsTimeEndsIsBrokenOff(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	v := &visit{console: &Console{Deps: Deps{Log: slog.New(slog.DiscardHandler)}}, w: httptest.NewRecorder(), r: httptest.NewRequest(http.MethodGet, "/ops/payments.csv", nil), ctx: ended}
+	defer func() {
+		if broken := recover(); broken != http.ErrAbortHandler {
+			t.Errorf("the answer ends with %v", broken)
+		}
+	}()
+	v.sendFile(answer{file: "payments.csv", write: func(w http.ResponseWriter) error {
+		_, err := w.Write([]byte("id,amount\n1,5"))
+		return errors.Join(err, ended.Err())
+	}})
+}
