@@ -29,7 +29,7 @@
 //	catalogue.go   networks, services, banks and prefixes
 //	campaign.go    a campaign stopped
 //	job.go         a dead letter run again
-//	reopen.go      a range of numbers that guessing has closed, opened
+//	reopen.go      a range of numbers that is closed to one-time passwords, opened
 package acts
 
 import (
@@ -237,8 +237,7 @@ func (a *Acts) after(ctx context.Context, act approval.Act, err error) (approval
 	return a.Approval.Get(ctx, act.ID)
 }
 
-// written makes a kind whose work is done in a transaction of its own; what work answers beside the changes is the secret
-// that the act made, if any.
+// written makes a kind whose work is done in a transaction of its own; work makes no secret.
 func written[P any](does string, rule approval.Rule, work func(a *Acts, tx *db.Tx, act approval.Act, p P) (changes []audit.Change, err error)) kind {
 	return secretly(does, rule, func(*Acts, P) (string, error) { return "", nil }, func(a *Acts, tx *db.Tx, act approval.Act, p P, _ string) ([]audit.Change, string, error) {
 		changes, err := work(a, tx, act, p)

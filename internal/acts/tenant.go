@@ -162,14 +162,15 @@ func spaced(list []netip.Prefix) string {
 	return strings.Join(texts, " ")
 }
 
-// narrower says whether every address of a list was in the one before.
+// narrower says whether every entry of a list was in the one before.
 func narrower(before, after string) bool {
 	was, _ := Prefixes(before) // what cannot be read has nothing in it
 	is, err := Prefixes(after)
 	return err == nil && !slices.ContainsFunc(is, func(p netip.Prefix) bool { return !slices.Contains(was, p) })
 }
 
-// changeOf reads values by their names into a change, which is nil where none is of the account itself.
+// changeOf reads values by their names into a change, which is zero where none is of the account
+// itself.
 func changeOf(values map[string]string, t tenant.Tenant, ips string) (c tenant.Change, set []setting, light bool, err error) {
 	light, rest := true, maps.Clone(values)
 	for _, s := range Settings() {

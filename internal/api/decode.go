@@ -43,7 +43,7 @@ func (o object) find(name string) []byte {
 	return nil
 }
 
-// syntax is what scan panics with inside this file; decode turns it into 400.
+// syntax is the panic of scanner.fail inside this file; decode turns it into 400.
 type syntax struct {
 	offset int
 	what   string

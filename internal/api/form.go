@@ -36,9 +36,9 @@ const (
 )
 
 // form reads the fields of one request and collects what is wrong with all of
-// them; ok is asked once, before the verb is called. A field that is absent,
-// null or an empty string is the same thing. These checks are courtesy: the
-// domain makes its own, because the command line calls it too.
+// them; err is asked once, before the verb is called. A field that is absent, null or an empty
+// string is the same thing. These checks are courtesy: the domain makes its own, because the
+// command line calls it too.
 type form struct {
 	object object     // the body
 	query  url.Values // or the query string

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,8 +8,6 @@ import (
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/openapi"
 )
-
-const slogDebug = slog.LevelDebug
 
 // Examples are what the demo account has of its own, for the samples of the
 // guides and of the OpenAPI document. All are empty in production.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -130,7 +131,7 @@ func (c *call) note() {
 	if c.status >= 500 && !slices.Contains(turnedAway, c.failure.Code) {
 		c.api.log.Error("request failed", "request_id", c.id, "method", c.r.Method, "route", c.where, "status", c.status,
 			"code", c.failure.Code, "tenant", c.caller.Tenant, "took", took, "error", c.cause)
-	} else if c.api.log.Enabled(c.ctx, slogDebug) {
+	} else if c.api.log.Enabled(c.ctx, slog.LevelDebug) {
 		c.api.log.Debug("request", "request_id", c.id, "method", c.r.Method, "route", c.where, "status", c.status,
 			"tenant", c.caller.Tenant, "key", c.caller.KeyID, "took", took)
 	}

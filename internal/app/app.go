@@ -1,5 +1,5 @@
-// Package app builds one Makola from its parts, starts it and stops it. It is the only place that knows
-// every package: which providers exist for test and for live money, in which order things start (the
+// Package app builds one Makola from its parts, starts it and stops it. It alone
+// joins the domains, the transports and the adapters: which providers exist for test and for live money, in which order things start (the
 // database, the domain, the queue, the listeners, the ready file) and in which reverse order they leave
 // (no new requests, the requests in flight, the jobs, the simulator, the database). It decides nothing
 // about money. Its tests are those of the whole program: scenarios over HTTP, the simulation with

@@ -43,8 +43,9 @@ const (
 	expireEvery   = time.Minute // acts that have waited too long
 )
 
-// How often the books are checked. A check reads everything that it is about: it may take so long, and
-// rests so many times as long as it took, so that it costs little however much there is to read.
+// How often the books are checked. booksCheckTime bounds one check, which reads everything that it is
+// about; after it that check rests booksCheckRest times as long as it took, so that it costs little
+// however much there is to read.
 const (
 	booksCheckGap  = 10 * time.Minute
 	booksCheckTime = 30 * time.Minute

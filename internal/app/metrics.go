@@ -243,7 +243,7 @@ var (
 	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "How old the oldest entry of the audit log is that is not in its chain; 0 when all are.", nil, nil)
 	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Entries of the last 24 hours in the audit log of commands that were given with --break-glass.", nil, nil)
 	actsWaiting     = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
-	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset; must be 0.", []string{"asset"}, nil)
+	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset, in pesewas, or in credits for SMS; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// doors are the listeners before anybody is let in.
+// doors are the listeners, which are bound before they serve.
 type doors struct{ api, metrics *listener }
 
 // bind takes the addresses. It comes before anything is made, and before the lease of another node could be asked for: a

@@ -479,7 +479,7 @@ const (
 		ON CONFLICT (subject) DO UPDATE SET at = excluded.at`
 	sqlWakes     = `SELECT subject, at, CASE WHEN at < now_micros() - $1 THEN 1 ELSE 0 END FROM job_wakes ORDER BY at LIMIT $2`
 	sqlWakesDone = `DELETE FROM job_wakes WHERE (subject, at) IN (SELECT subject, at FROM rows($1) AS w)`
-	// By the ids that jobs of a subject have. unindexed(owner) keeps both engines from
+	// Jobs are found by the ids that those of a subject have. unindexed(owner) keeps both engines from
 	// reading all jobs of the owner, BETWEEN from a join that reads all there are.
 	sqlSubjects = `WITH heard(of_subject) AS (SELECT value FROM texts($2))
 		SELECT ` + jobColumns + ` FROM heard JOIN jobs ON jobs.id BETWEEN of_subject AND of_subject || '/~'

@@ -122,7 +122,6 @@ func (q *Queue) postponed(owner string, notes []note) {
 }
 
 // dispatchLocked starts workers for what is due and sets the timer for what is not.
-// Like everything here without a comment on it, it runs under the lock.
 func (q *Queue) dispatchLocked() {
 	if !q.worksLocked() {
 		return

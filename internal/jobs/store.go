@@ -98,7 +98,7 @@ var passColumns = []db.Column[note]{
 }
 
 // Only the owner writes: another that adopted the job meanwhile decides now.
-// The term added to owner keeps PostgreSQL from reading all jobs of the owner.
+// unindexed(owner) keeps both engines from reading all jobs of the owner.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
 		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`

@@ -76,7 +76,7 @@ func (d *delivery) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome
 }
 
 // deliverMarked submits one campaign of a volley and commits its results. Answers that come late have a step of their
-// own; the last step ends the volley's part in the campaign.
+// own; the last step ends the campaign's part of the volley.
 func (d *delivery) deliverMarked(ctx context.Context, v *volley, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

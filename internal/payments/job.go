@@ -22,8 +22,8 @@ var resendPauses = []time.Duration{
 	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 }
 
-// runJob runs the job of an open payment: it submits, polls, and settles. The job
-// ends in the transaction that settles; until then it comes back from memory.
+// runJob runs the job of an open payment: it submits, asks, and settles. The job ends in the
+// transaction that settles; until then it comes back from memory.
 func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	t, err := f.resume(ctx, job)
 	if err != nil {

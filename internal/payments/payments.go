@@ -108,7 +108,7 @@ type Hold struct {
 type Holds func(ctx context.Context, by Asker, pay book.Payment) (*Hold, error)
 
 // Payments is the domain. It is safe for concurrent use. It reads the book for
-// everybody, and it alone writes there.
+// everybody, and it alone writes there, but for the erasure of a person (package privacy).
 type Payments struct {
 	*book.Reader
 	book        *book.Book

@@ -130,9 +130,8 @@ func (rs *recoverySearch) unfound(ctx context.Context, code, message string) err
 	return problem.New(problem.NotFound, code, message)
 }
 
-// firstOfRecovery says whether a recovery began less than V of a rail ago: a
-// refusal may then be of what the life before has sent. A state that cannot be
-// read counts as one.
+// firstOfRecovery says whether a recovery began less than a rail's VisibleAfter ago: a refusal may
+// then be of what the life before has sent. A state that cannot be read counts as one.
 func (rs *recoverySearch) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
 	s, err := rs.state(ctx)
 	return err != nil || s.Lasts() && (s.Closed() || rs.clock.Since(s.BegunAt) < rail.VisibleAfter)

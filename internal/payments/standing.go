@@ -20,9 +20,9 @@ type standing struct {
 	wasContradicted bool
 
 	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
-	visibleAfter time.Duration // of the rail: V
+	visibleAfter time.Duration // of the rail
 	unpaidAfter  time.Duration // of the rail
-	recovering   bool          // the database went back in time less than V ago
+	recovering   bool          // the database went back in time less than visibleAfter ago
 
 	arrived    int       // submissions not proven unsent, the one just answered included
 	turnedAway bool      // each of them was answered 401, 403 or 429

@@ -139,8 +139,9 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[stri
 	}
 }
 
-// write defers everything, in the order in which it may lock: the wallets (the
-// ledger's page), the ends and the rows of payments, then the jobs.
+// write defers everything. The wallets and the ends are locked since gather. Rows come before the
+// shards of counters, shards before jobs, and jobs before tenants, so that two batches lock in one
+// order.
 func (b *batch) write(tx *db.Tx) error {
 	b.ends.Defer(tx)
 	b.spending.deferWrites(tx, b.today)
@@ -160,7 +161,7 @@ func (b *batch) write(tx *db.Tx) error {
 	if err := b.book.webhooks.Queue(tx, b.events...); err != nil {
 		return err
 	}
-	// Before the jobs become visible to their handlers.
+	// The hooks run before the jobs become visible to their handlers.
 	if len(b.opened) > 0 || len(b.closed) > 0 {
 		opened, closed := b.opened, b.closed
 		tx.AfterCommit(func() {
@@ -233,7 +234,7 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt)
 		})
 	}
-	return false, nil // nothing was written
+	return false, nil // nothing was written that another run would repeat
 }
 
 func (b *batch) stands(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {

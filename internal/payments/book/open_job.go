@@ -12,7 +12,7 @@ import (
 // subject are the payment's.
 const JobKind = "payment"
 
-// A payload is what the job of an open payment says in its row; the rest is in the payment's.
+// JobPayload is what the job of an open payment says in its row; the rest is in the payment's.
 type JobPayload struct {
 	Version int    `json:"v"`
 	Tenant  string `json:"tenant"`

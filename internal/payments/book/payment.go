@@ -75,7 +75,7 @@ type Payment struct {
 
 	Channel           string // MTN, TELECEL, AIRTELTIGO, BANK, WALLET
 	Reference         string // the client's, or minted
-	ProviderReference string // ours, of the current attempt's first; shown as ext_transaction_id
+	ProviderReference string // ours, the same for every attempt; shown as ext_transaction_id
 	Amount            money.Pesewas
 	Charges           money.Pesewas
 	FeeBearer         string // BearerMerchant or BearerCustomer

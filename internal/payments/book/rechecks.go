@@ -120,7 +120,7 @@ func (bk *Book) RecheckLater(tx *db.Tx, again Recheck) {
 	db.Insert(tx, "payment_looks", recheckColumns, []Recheck{again})
 }
 
-// late says that a payment became final long after its acceptance.
+// SettledLate says that a payment became final long after its acceptance.
 func (p Payment) SettledLate() bool {
 	return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > RecheckSlack
 }

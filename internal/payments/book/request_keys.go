@@ -33,7 +33,7 @@ var releaseColumns = []db.Column[*Payment]{
 }
 
 const (
-	// For one payment. Batches use byOwnReference.
+	// This is for one payment. Batches use byOwnReference.
 	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
 ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.reference = k.reference`
 

@@ -61,9 +61,9 @@ type Settlement struct {
 	Refused bool             // payouts: the request that asked is still waiting and is told so
 	Note    string           // an operator's reason
 	Mark    *Mark            // for the arrows that stay on pending
-	// Posts, where it is not 0, must still be the row's, and payment's mark, too: the
-	// word is about these submissions, and another node that took the payment over may have
-	// sent one more, or the first.
+	// Posts, if it is not 0, must equal the row's count of submissions, and the mark of Payment that
+	// of the row: the word is about these submissions, and another node that took the payment over may
+	// have sent one more, or the first.
 	Posts int
 	// Judge, where it is not nil, may refuse the row as it is under its lock.
 	Judge func(Payment) error
