@@ -14,12 +14,13 @@
 //	room.go                        how much of bodies is in memory at once
 //	decode.go                      JSON as clients send it
 //	form.go, form_lists.go         the fields of a request; lists of them
+//	idempotency.go                 who asks, under which key; the mark of an answer that was given before
 //	collections.go, payouts.go, airtime.go, bundles.go, sms.go, contacts.go
 //	                               the endpoints of one product each
 //	lists.go, limits.go            what an account is, has and may
 //	requests.go                    requests that were refused
 //	webhooks.go, addresses.go      deliveries and replays; the secret's fingerprint; who may pay out from where
-//	history.go                     pages of payments
+//	history.go, paging.go          pages of payments; what pages of every list share
 //	render.go                      what answers of several endpoints share: a payment, and the words for its state
 //	write.go                       how a JSON value is written: texts, amounts, times
 //	refusal.go                     the status and the body of an error

@@ -16,38 +16,6 @@ const (
 	notObjects = "must be a list of objects"
 )
 
-// message is the text of an SMS as it was sent: line ends are welcome, and nothing is cut off.
-func (f *form) message(name string) string {
-	text, present := f.raw(name)
-	switch {
-	case f.fields.Has(name):
-	case !present || strings.TrimSpace(text) == "":
-		f.bad(name, required)
-	case !utf8.ValidString(text):
-		f.bad(name, badUnicode)
-	case hasControl(text, true):
-		f.bad(name, badText)
-	case utf8.RuneCountInString(text) > messageMax:
-		f.bad(name, "is too long")
-	default:
-		return text
-	}
-	return ""
-}
-
-// short is a text for people on one line. A longer one is cut.
-func (f *form) short(name string, need bool, limit int) string {
-	text, ok := f.string(name, need)
-	if !ok {
-		return ""
-	}
-	if hasControl(text, false) {
-		f.bad(name, badText)
-		return ""
-	}
-	return cut(text, limit)
-}
-
 // list is an optional list of texts. Of one that is longer than most only one more is read: who takes the list refuses
 // it. In a query string it comes as name=a&name=b, as name[]=a&name[]=b, as
 // name[0]=a&name[1]=b or as name=a,b.

@@ -1,15 +1,11 @@
 package api
 
 import (
-	"math"
 	"net/url"
 	"strconv"
 
 	"github.com/makola/makola/internal/payments/book"
 )
-
-// maxPage bounds the page number so that positions never overflow.
-const maxPage = math.MaxInt32
 
 func collections(c *call) error { return c.history(book.KindCollection) }
 

@@ -158,3 +158,14 @@ func (c *call) refusalData(data any) {
 		c.out.json("data", text)
 	}
 }
+
+// blame puts a field to a refusal of the domain, which does not know what the interface calls it.
+func blame(err error, field, code string) error {
+	e := problem.From(err)
+	if e == nil || e.Code != code || len(e.Fields) > 0 {
+		return err
+	}
+	blamed := *e
+	blamed.Fields = map[string][]string{field: {e.Message}}
+	return &blamed
+}

@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"maps"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,17 +16,6 @@ const (
 	descriptionMax = 500    // characters; what is longer is cut
 	codeMax        = 10     // digits
 )
-
-// blame puts a field to a refusal of the domain, which does not know what the interface calls it.
-func blame(err error, field, code string) error {
-	e := problem.From(err)
-	if e == nil || e.Code != code || len(e.Fields) > 0 {
-		return err
-	}
-	blamed := *e
-	blamed.Fields = map[string][]string{field: {e.Message}}
-	return &blamed
-}
 
 // requestSender asks for a sender ID, which an operator reviews.
 func requestSender(c *call) error {
@@ -191,12 +177,6 @@ func verifyOTP(c *call) error {
 	return nil
 }
 
-// defaultPage and maxPageSize bound the pages of lists.
-const (
-	defaultPage = 15
-	maxPageSize = 100
-)
-
 // campaignMessages answers what became of each recipient.
 func campaignMessages(c *call) error {
 	f, err := c.form()
@@ -238,65 +218,4 @@ func campaignMessages(c *call) error {
 	c.pages(number, size, defaultPage, page.Total, len(page.Messages))
 	w.end()
 	return nil
-}
-
-// moment writes a time that may not have come: then it is null.
-func (w *writer) moment(name string, at time.Time) {
-	if at.IsZero() {
-		w.null(name)
-		return
-	}
-	w.time(name, at)
-}
-
-// pages writes the links and the numbers of a page of rows that has no filters.
-func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
-	last := max(1, (total+int64(size)-1)/int64(size))
-	from, to := int64(0), int64(0)
-	if rows > 0 {
-		from = int64(number-1)*int64(size) + 1
-		to = from + int64(rows) - 1
-	}
-	query := url.Values{}
-	if size != defaultSize {
-		query.Set("page_size", strconv.Itoa(size))
-	}
-	c.links(query, int64(number), last)
-	w := &c.out
-	w.object("meta")
-	w.integer("current_page", int64(number))
-	w.integer("from", from)
-	w.integer("last_page", last)
-	w.integer("per_page", int64(size))
-	w.integer("to", to)
-	w.integer("total", total)
-	w.end()
-}
-
-// links writes the links from one page to the others, with its filters kept.
-func (c *call) links(filters url.Values, at, last int64) {
-	query := maps.Clone(filters)
-	path := c.route.Path
-	for i, name := range c.route.params() {
-		path = strings.Replace(path, "{"+name+"}", c.params[i], 1)
-	}
-	link := func(number int64) string {
-		query.Set("page", strconv.FormatInt(number, 10))
-		return c.api.PublicURL + prefix + path + "?" + query.Encode()
-	}
-	w := &c.out
-	w.object("links")
-	w.text("first", link(1))
-	w.text("last", link(last))
-	if at > 1 {
-		w.text("prev", link(min(at-1, last)))
-	} else {
-		w.null("prev")
-	}
-	if at < last {
-		w.text("next", link(at+1))
-	} else {
-		w.null("next")
-	}
-	w.end()
 }

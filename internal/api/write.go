@@ -155,3 +155,12 @@ func appendText(b []byte, s string) []byte {
 	b = append(b, s[start:]...)
 	return append(b, '"')
 }
+
+// moment writes a time that may not have come: then it is null.
+func (w *writer) moment(name string, at time.Time) {
+	if at.IsZero() {
+		w.null(name)
+		return
+	}
+	w.time(name, at)
+}

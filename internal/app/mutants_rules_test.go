@@ -440,7 +440,7 @@ func gateRules() []mutant {
 		{"idempotency-hash", "an Idempotency-Key is good for one request", "internal/payments/book/repeated_requests.go",
 			`if old.Kind != asked.Kind || old.IdempotencyHash != asked.IdempotencyHash {`, `if old.Kind != asked.Kind {`,
 			byScenario("account", "Idempotency-Key")},
-		{"idempotency-endpoint", "of one endpoint", "internal/api/payouts.go",
+		{"idempotency-endpoint", "of one endpoint", "internal/api/idempotency.go",
 			`h.Write([]byte(c.route.Path + "\n"))`, `h.Write([]byte("\n"))`,
 			byScenario("account", "Idempotency-Key")},
 		{"idempotency-day", "for a whole day", "internal/idempotency/idempotency.go",

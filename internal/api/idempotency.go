@@ -1,0 +1,46 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"github.com/makola/makola/internal/idempotency"
+)
+
+const idempotencyHeader = "Idempotency-Key"
+
+// asker is who asks, for the domain. With an Idempotency-Key goes the hash that
+// tells whether a request with the same key is the same request.
+func (c *call) asker(f *form) idempotency.Caller {
+	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Daily: c.caller.Daily}
+	key := c.r.Header.Get(idempotencyHeader)
+	if key == "" {
+		return who
+	}
+	if len(key) > textMax {
+		f.bad(idempotencyHeader, "must be at most 255 characters")
+	}
+	for i := range len(key) {
+		if key[i] < 0x21 || key[i] > 0x7e {
+			f.bad(idempotencyHeader, "must consist of visible ASCII characters")
+			break
+		}
+	}
+	h := sha256.New()
+	h.Write([]byte(c.route.Path + "\n"))
+	if c.r.Method == http.MethodGet {
+		h.Write([]byte(c.r.URL.RawQuery))
+	} else {
+		h.Write(c.body)
+	}
+	who.IdempotencyKey, who.BodyHash = key, hex.EncodeToString(h.Sum(nil)[:16])
+	return who
+}
+
+// replayed tells the client that this is the answer of an earlier request.
+func (c *call) replayed(yes bool) {
+	if yes {
+		c.header("Idempotent-Replayed", "true")
+	}
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"maps"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// defaultPage and maxPageSize bound the pages of lists.
+const (
+	defaultPage = 15
+	maxPageSize = 100
+)
+
+// pages writes the links and the numbers of a page of rows that has no filters.
+func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
+	last := max(1, (total+int64(size)-1)/int64(size))
+	from, to := int64(0), int64(0)
+	if rows > 0 {
+		from = int64(number-1)*int64(size) + 1
+		to = from + int64(rows) - 1
+	}
+	query := url.Values{}
+	if size != defaultSize {
+		query.Set("page_size", strconv.Itoa(size))
+	}
+	c.links(query, int64(number), last)
+	w := &c.out
+	w.object("meta")
+	w.integer("current_page", int64(number))
+	w.integer("from", from)
+	w.integer("last_page", last)
+	w.integer("per_page", int64(size))
+	w.integer("to", to)
+	w.integer("total", total)
+	w.end()
+}
+
+// links writes the links from one page to the others, with its filters kept.
+func (c *call) links(filters url.Values, at, last int64) {
+	query := maps.Clone(filters)
+	path := c.route.Path
+	for i, name := range c.route.params() {
+		path = strings.Replace(path, "{"+name+"}", c.params[i], 1)
+	}
+	link := func(number int64) string {
+		query.Set("page", strconv.FormatInt(number, 10))
+		return c.api.PublicURL + prefix + path + "?" + query.Encode()
+	}
+	w := &c.out
+	w.object("links")
+	w.text("first", link(1))
+	w.text("last", link(last))
+	if at > 1 {
+		w.text("prev", link(min(at-1, last)))
+	} else {
+		w.null("prev")
+	}
+	if at < last {
+		w.text("next", link(at+1))
+	} else {
+		w.null("next")
+	}
+	w.end()
+}
+
+// maxPage bounds the page number so that positions never overflow.
+const maxPage = math.MaxInt32
