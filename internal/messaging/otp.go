@@ -109,7 +109,7 @@ func (o *OTP) check(bad *problem.Fields) {
 const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 
 const (
-	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < 5 AND expires_at > $4`
+	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < $5 AND expires_at > $4`
 	otpHash = `SELECT hash, tap_batch FROM otps WHERE tenant = $1 AND id = $2`
 	useOTP  = `UPDATE otps SET status = 'used' WHERE tenant = $1 AND id = $2 AND status = 'open'`
 )
@@ -153,7 +153,7 @@ func (m *Messaging) verify(ctx context.Context, caller idempotency.Caller, reque
 	var hash string
 	err := m.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
-		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), m.clock.Now()); err != nil {
+		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), m.clock.Now(), otpTries); err != nil {
 			return err
 		}
 		_, err = tx.One(otpHash, []any{tenant, requestID}, &hash, &batch)
