@@ -277,11 +277,16 @@ func TestNumbersNamesAndSecretsAreRedacted(t *testing.T) {
 		`+233 24 412 3456 and 024-412-3456, (024) 412 3456`:                                                        `+233 ** *** 3456 and 024-***-3456, (024) *** 3456`,
 		`{"msisdn":244123456,"m":"+233 (0) 24 412 3456","u":"?to=024%20412%203456"}`:                               `{"msisdn":244**3456,"m":"+233 (*) ** *** 3456","u":"?to=024%20***%203456"}`,
 		`200 0244123456 1`: `200 024***3456 1`,
-		`2026-11-23 16:05:00, 2026-11-23T16:05:00.123`: `2026-11-23 16:05:00, 2026-11-23T16:05:00.123`,
-		`12345678-0244-1234-5612-233244123456`:         `12345678-0244-1234-5612-233244123456`,
-		``:                                             ``,
-		`"`:                                            `"`,
-		`{"name":"`:                                    `{"name":"***`,
+		// Whoever has the token of our callback address may post there.
+		`{"PrimaryCallbackUrl":"https://pay.example/callbacks/hubtel/0123456789abcdef0123456789abcdef","x":1}`: `{"PrimaryCallbackUrl":"https://pay.example/callbacks/hubtel/***","x":1}`,
+		`{"Message":"cannot reach https:\/\/pay.example\/callbacks\/mtn\/0123456789abcdef0123456789abcdef."}`:  `{"Message":"cannot reach https:\/\/pay.example\/callbacks\/mtn\/***."}`,
+		`?callback=https%3A%2F%2Fpay.example%2Fcallbacks%2Fmtn%2F0123456789abcdef0123456789abcdef&x=1`:         `?callback=https%3A%2F%2Fpay.example%2Fcallbacks%2Fmtn%2F***&x=1`,
+		`"https://pay.example/callbacks/hubtel/01234 cut`:                                                      `"https://pay.example/callbacks/hubtel/*** cut`,
+		`2026-11-23 16:05:00, 2026-11-23T16:05:00.123`:                                                         `2026-11-23 16:05:00, 2026-11-23T16:05:00.123`,
+		`12345678-0244-1234-5612-233244123456`:                                                                 `12345678-0244-1234-5612-233244123456`,
+		``:                                                                                                     ``,
+		`"`:                                                                                                    `"`,
+		`{"name":"`:                                                                                            `{"name":"***`,
 	} {
 		if got := Redact(in); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -364,6 +369,7 @@ func TestASuccessOfAnotherPaymentIsAMismatch(t *testing.T) {
 
 func FuzzRedact(f *testing.F) {
 	f.Add(`{"name":"x","a":"0244123456"}`)
+	f.Add(`https://h/callbacks/0244123456/callbacks/a/b%2Fcallbacks%2fa\/0123`)
 	f.Fuzz(func(t *testing.T, s string) {
 		if once := Redact(s); Redact(once) != once {
 			t.Errorf("%q redacts to %q and then to %q", s, once, Redact(once))

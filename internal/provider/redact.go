@@ -27,11 +27,14 @@ var (
 	inElement = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9_.:-]{0,40})>([^<>"*][^<>"]*)`)
 	asEmail   = regexp.MustCompile(`[A-Za-z0-9._%+-]+(@|%40)[A-Za-z0-9.-]+\.[A-Za-z]{2,}`)
 	asToken   = regexp.MustCompile(`\b([Bb]earer|BEARER|[Bb]asic|BASIC)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	asJWT     = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]+){1,2}`)
+	// asCallback is an address that CallbackPath makes, also as JSON and queries write it.
+	asCallback = regexp.MustCompile(`(callbacks(?:\\?/|%2[Ff])[A-Za-z0-9_-]+(?:\\?/|%2[Ff]))[A-Za-z0-9_-]+`)
+	asJWT      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]+){1,2}`)
 )
 
 // Redact makes a body or URL fit for a log: names, e-mail addresses, tokens and what else is personal become "***",
-// whatever the provider calls them, and phone numbers keep their first three and last four digits.
+// whatever the provider calls them, the token of our own callback address as well, and phone numbers keep their first
+// three and last four digits.
 func Redact(s string) string {
 	s = maskMembers(s)
 	// Most texts have nothing that a pattern could find, and looking with it is slow.
@@ -46,6 +49,9 @@ func Redact(s string) string {
 	}
 	if strings.Contains(s, "eyJ") {
 		s = asJWT.ReplaceAllString(s, hidden)
+	}
+	if strings.Contains(s, "callbacks") {
+		s = asCallback.ReplaceAllString(s, "${1}"+hidden)
 	}
 	if strings.IndexByte(s, '@') >= 0 || strings.Contains(s, "%40") {
 		s = asEmail.ReplaceAllString(s, hidden)

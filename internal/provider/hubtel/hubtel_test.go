@@ -29,6 +29,9 @@ type bench struct {
 	clock *clock.Clock
 }
 
+// token is that of the callback address.
+const token = "0123456789abcdef0123456789abcdef"
+
 func newBench(t *testing.T, o sim.Options) *bench {
 	t.Helper()
 	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
@@ -82,7 +85,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 			}
 			return list
 		},
-		CallbackURL: back.URL + "/callbacks/hubtel/token",
+		CallbackURL: back.URL + "/callbacks/hubtel/" + token,
 		Callbacks: func() []provider.CallbackRequest {
 			mu.Lock()
 			defer mu.Unlock()
@@ -95,7 +98,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 			defer mu.Unlock()
 			return exchanges
 		},
-		Secrets: []string{account.ClientSecret.Reveal(), "Basic ", "KWAME"},
+		Secrets: []string{token, account.ClientSecret.Reveal(), "Basic ", "KWAME"},
 	}
 	return b
 }

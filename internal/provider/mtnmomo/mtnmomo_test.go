@@ -31,6 +31,9 @@ type bench struct {
 	config  config.MTN
 }
 
+// token is that of the callback address.
+const token = "0123456789abcdef0123456789abcdef"
+
 func newBench(t *testing.T, o sim.Options) *bench {
 	t.Helper()
 	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
@@ -84,7 +87,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 			}
 			return list
 		},
-		CallbackURL: back.URL + "/callbacks/mtn/token",
+		CallbackURL: back.URL + "/callbacks/mtn/" + token,
 		Callbacks: func() []provider.CallbackRequest {
 			mu.Lock()
 			defer mu.Unlock()
@@ -97,7 +100,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 			defer mu.Unlock()
 			return exchanges
 		},
-		Secrets: []string{b.config.CollectionAPIKey.Reveal(), b.config.DisbursementKey.Reveal(), "Bearer ", "access_token\":\"c", "KWAME"},
+		Secrets: []string{token, b.config.CollectionAPIKey.Reveal(), b.config.DisbursementKey.Reveal(), "Bearer ", "access_token\":\"c", "KWAME"},
 	}
 	return b
 }
