@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -53,8 +54,27 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if !a.ok() && ctx.Err() != nil {
 		return jobs.Later(0) // our node stops: that says nothing about the receiver
 	}
+	if a.err != nil {
+		w.explain(e, a)
+	}
 	w.traffic.note(e.tenant, e.host, a.took)
 	return w.record(ctx, w.judge(e, job.Tries+1, a))
+}
+
+// explainEvery is how often a node's log says, at its usual level, why an attempt had no answer.
+const explainEvery = time.Minute
+
+// explain puts into our log why there was no answer, which the customer is told without details. All attempts are there at
+// the level debug, and one a minute at info: receivers that are down are many, and a resolver of ours that is shows in any.
+func (w *Webhooks) explain(e *event, a answer) {
+	now := w.clock.Now()
+	level := slog.LevelDebug
+	w.mu.Lock()
+	if now.Sub(w.explained) >= explainEvery {
+		w.explained, level = now, slog.LevelInfo
+	}
+	w.mu.Unlock()
+	w.log.Log(context.Background(), level, "a webhook had no answer", "tenant", e.tenant, "event", e.id, "host", e.host, "error", a.err)
 }
 
 // eventOf gives the event of a job: from memory while it is fresh, else from

@@ -95,7 +95,7 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 			var took int64
 			err := r.Scan(&d.Tenant, &d.Subject, &d.ID, &d.Mode, &d.Kind, &d.URL, &d.Body, &d.State,
 				&d.Attempts, &d.Status, &took, &d.Error, &d.CreatedAt, &d.EndedAt)
-			d.Took = time.Duration(took) * time.Microsecond
+			d.Took, d.Error = time.Duration(took)*time.Microsecond, told(d.Status, d.Error)
 			list = append(list, d)
 			return err
 		})
@@ -125,7 +125,7 @@ func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attemp
 			var a Attempt
 			var took int64
 			err := r.Scan(&a.Number, &a.At, &a.Status, &took, &a.Error, &a.Answer)
-			a.Took = time.Duration(took) * time.Microsecond
+			a.Took, a.Error = time.Duration(took)*time.Microsecond, told(a.Status, a.Error)
 			list = append(list, a)
 			return err
 		})

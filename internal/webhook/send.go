@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/makola/makola/internal/outbound"
@@ -57,7 +59,8 @@ type answer struct {
 	status int // 0: nothing
 	body   string
 	after  time.Duration // Retry-After
-	err    error         // why there is no status
+	err    error         // why there is no status, for our own log
+	why    string        // the same for the customer
 	took   time.Duration
 }
 
@@ -70,7 +73,7 @@ func (a answer) text() string {
 	case a.ok():
 		return ""
 	case a.err != nil:
-		return clip(a.err.Error(), 300)
+		return a.why
 	case a.status >= 300 && a.status <= 399:
 		return fmt.Sprintf("answered %d: redirects are not followed", a.status)
 	}
@@ -84,7 +87,8 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 	defer func() { a.took = time.Since(begun) }()
 	to, text := parseURL(e.url, development)
 	if text != "" {
-		return answer{err: fmt.Errorf("the address %s", text)}
+		text = "the address " + text
+		return answer{err: errors.New(text), why: text}
 	}
 	out := c.secure
 	if to.Scheme == "http" {
@@ -94,7 +98,7 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 	// but no slot.
 	got := out.Do(request(ctx, e, keys, to, at), c.timeout)
 	if got.Status == 0 {
-		return answer{err: got.Err}
+		return answer{err: got.Err, why: why(got, c.timeout)}
 	}
 	a.status = got.Status
 	a.after = retryAfter(got.Header.Get("Retry-After"), at)
@@ -102,6 +106,55 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 		a.body = clip(string(got.Body), answerBytes)
 	}
 	return a
+}
+
+const (
+	// notFound is one text for a name that is not there, one that leads into our own network and one that our resolver
+	// cannot tell: with two of them a customer could list the names of that network.
+	notFound = "the host was not found, or has no public address"
+	noMore   = "the connection failed"
+)
+
+// why says to the customer why there is no answer. It names no address and no error of ours: these tell what
+// our network looks like from inside.
+func why(a outbound.Answer, timeout time.Duration) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	var network net.Error
+	is := func(target error) bool { return errors.Is(a.Err, target) }
+	switch {
+	case is(outbound.ErrTimeout) && a.Written:
+		return fmt.Sprintf("no answer within %g s", timeout.Seconds())
+	case is(outbound.ErrTimeout):
+		return "no answer in time"
+	case is(errNotPublic), errors.As(a.Err, &name):
+		return notFound
+	case is(syscall.ECONNREFUSED):
+		return "the connection was refused"
+	case errors.As(a.Err, &certificate):
+		return "the certificate is not valid"
+	case errors.As(a.Err, &plain):
+		return "the host speaks no TLS"
+	case is(outbound.ErrClosed), is(io.EOF), is(syscall.ECONNRESET), is(syscall.EPIPE):
+		return "the connection was closed without an answer"
+	case a.Written && !errors.As(a.Err, &network):
+		return "the answer is no HTTP, or its head is too long"
+	}
+	return noMore
+}
+
+// ours says whether a text is one that why or send made.
+func ours(text string) bool {
+	return strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "no answer ")
+}
+
+// told is the stored error of an attempt as people see it. Earlier versions stored what their dialer said.
+func told(status int, text string) string {
+	if status == 0 && text != "" && !ours(text) {
+		return noMore
+	}
+	return text
 }
 
 func request(ctx context.Context, e *event, keys [][]byte, to *url.URL, at time.Time) *http.Request {

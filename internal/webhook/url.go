@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -125,6 +127,9 @@ func newControl(loopback, only bool) control {
 	return control{guard: ssrf.New(ssrf.WithAnyPort()), loopback: loopback, only: only}
 }
 
+// errNotPublic is why an address is not dialled.
+var errNotPublic = errors.New("no public address")
+
 // dial is the Control of a net.Dialer.
 func (c control) dial(network, address string, raw syscall.RawConn) error {
 	if to, err := netip.ParseAddrPort(address); err == nil && to.Addr().Unmap().IsLoopback() {
@@ -132,7 +137,10 @@ func (c control) dial(network, address string, raw syscall.RawConn) error {
 			return nil
 		}
 	} else if c.only {
-		return ssrf.ErrProhibitedIP
+		return errNotPublic
 	}
-	return c.guard.Safe(network, address, raw)
+	if err := c.guard.Safe(network, address, raw); err != nil {
+		return fmt.Errorf("%w: %w", errNotPublic, err)
+	}
+	return nil
 }

@@ -105,6 +105,7 @@ type Webhooks struct {
 	mu         sync.Mutex
 	unrecorded map[string]record    // delivered or refused, by event, while the database is away
 	superseded map[string]time.Time // subjects that got a second event a moment ago
+	explained  time.Time            // when the log last said at its usual level why there was no answer
 	counts     Counts
 }
 
