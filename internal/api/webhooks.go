@@ -212,14 +212,15 @@ func replayFailed(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	n, err := c.api.Webhooks.ReplayFailed(c.ctx, c.caller.Tenant, from, replayedAtOnce)
+	done, err := c.api.Webhooks.ReplayFailed(c.ctx, c.caller.Tenant, from, replayedAtOnce)
 	if err != nil {
 		return err
 	}
 	w := c.success("Webhooks are sent again")
 	w.object("data")
-	w.integer("replayed", int64(n))
-	w.flag("more", n == replayedAtOnce)
+	w.integer("replayed", int64(done.Events))
+	w.integer("erased", int64(done.Erased))
+	w.flag("more", done.Events == replayedAtOnce)
 	w.end()
 	w.end()
 	return nil

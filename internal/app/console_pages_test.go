@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/webhook"
 )
 
 // another makes a second tenant.
@@ -66,6 +67,35 @@ func TestAWebhookIsSentAgainFromThePage(t *testing.T) {
 		t.Fatalf("%d %s", p.StatusCode, p.text)
 	}
 	clocktest.Await(t, "the same webhook once more", func() bool { return strings.Count(b.get("/sim").text, "webhook-id: "+event) == 2 })
+}
+
+// A webhook from which a person was erased has no button, and neither a page nor a key has it sent again.
+func TestAnErasedWebhookIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	_, rest, _ := strings.Cut(b.want(http.StatusOK, "/ops/payments/"+id, "Send again").text, `action="/ops/payments/`+id+`/webhooks/`)
+	event, _, _ := strings.Cut(rest, "/")
+	err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := webhook.EraseWords(tx, demoTenant, id, "erased", "0240000001")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := b.want(http.StatusOK, "/ops/payments/"+id, "was erased from it"); strings.Contains(p.text, "Send again") {
+		t.Error("the page has a button")
+	}
+	b.post(http.StatusGone, "/ops/payments/"+id+"/webhooks/"+event+"/replay")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"/api/v1/account-api/webhooks/payment/handset-0000000001/replay", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Api-Key", b.ready.APIKey)
+	r.Header.Set("Content-Type", "application/json")
+	if p := b.read(r); p.StatusCode != http.StatusGone || !strings.Contains(p.text, "webhook_erased") {
+		t.Errorf("a key is answered %d %s", p.StatusCode, p.text)
+	}
 }
 
 // A webhook that a page sends again is written down with who asked; one that is not the payment's is not there.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
@@ -94,6 +95,8 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			hook := tellsOfThem(t, w, number)
+
 			w.run(exitUsage, "privacy", "erase", "not a number", "--reason", "asked")
 			done := w.object("privacy", "erase", local, "--reason", "the person asked")
 			has(t, done, map[string]any{"left": 0})
@@ -116,6 +119,17 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 						t.Errorf("the payment shows %s", shown)
 					}
 				}
+			}
+			said, _ := w.run(exitOK, "webhooks", "list", "--tenant", hook.tenant, "--subject", hook.payment, "-o", "json")
+			tries, _ := w.run(exitOK, "webhooks", "attempts", "--tenant", hook.tenant, hook.id, "-o", "json")
+			if said += tries; strings.Contains(said, number) || strings.Contains(said, local) || !strings.Contains(said, "?payer=erased") {
+				t.Errorf("the webhook's log has %s", said)
+			}
+			if _, said := w.run(exitConflict, "webhooks", "replay", "--tenant", hook.tenant, hook.id); !strings.Contains(said, "erased") {
+				t.Errorf("a replay of the webhook says %q", said)
+			}
+			if again := w.object("webhooks", "replay", "--tenant", hook.tenant, "--failed"); again["erased"].(float64) < 1 {
+				t.Errorf("a replay of what was given up says %v", again)
 			}
 			if entry := w.list("audit", "list", "--action", "privacy.erase"); len(entry) != 1 || strings.Contains(fmt.Sprint(entry), local[3:]) {
 				t.Errorf("the log has %v", entry)
@@ -200,6 +214,39 @@ const someone = `SELECT account, account_name FROM payments WHERE kind = 'payout
 AND NOT EXISTS (SELECT 1 FROM payments AS other WHERE other.account = payments.account AND (other.settled_at = 0
 	OR EXISTS (SELECT 1 FROM webhook_events WHERE webhook_events.tenant = other.tenant AND webhook_events.subject = other.id AND webhook_events.state = 'pending')))
 ORDER BY id LIMIT 1`
+
+// A named webhook is one that names a person.
+type namedWebhook struct{ tenant, payment, id string }
+
+// tellsOfThem has a webhook about a person given up, their number in the query of its address and in what the receiver answered.
+func tellsOfThem(t *testing.T, w where, number string) (hook namedWebhook) {
+	t.Helper()
+	local := "0" + strings.TrimPrefix(number, "233")
+	err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+		hook = namedWebhook{id: "01990000-0000-7000-8000-000000000001"}
+		_, err := tx.One(`SELECT tenant, id FROM payments WHERE account = $1 ORDER BY id LIMIT 1`, []any{number}, &hook.tenant, &hook.payment)
+		for _, change := range []struct {
+			sql  string
+			args []any
+		}{
+			{`UPDATE payments SET callback_url = $2 WHERE id = $1`, []any{hook.payment, "https://shop.example/hook?payer=" + number}},
+			{`INSERT INTO webhook_events (tenant, subject, id, mode, kind, url, body, state, attempts, status, took, error, created_at, ended_at, failed_at)
+				VALUES ($1, $2, $3, 'live', 'collection', $4, '{}', 'failed', 1, 410, 1, 'answered 410', 1, $5, $5)`,
+				[]any{hook.tenant, hook.payment, hook.id, "https://shop.example/hook?payer=" + number, time.Now()}},
+			{`INSERT INTO webhook_attempts (tenant, event, id, number, at, status, took, error, answer) VALUES ($1, $2, $3, 1, 2, 410, 1, 'answered 410', $4)`,
+				[]any{hook.tenant, hook.id, hook.id, "no order of +" + number + " or " + local}},
+		} {
+			if err == nil {
+				_, err = tx.Exec(change.sql, change.args...)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hook
+}
 
 // someoneWhoWasPaid gives a number with a payout and a name.
 func someoneWhoWasPaid(t *testing.T, w where) (number, name string) {

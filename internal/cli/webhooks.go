@@ -16,7 +16,7 @@ import (
 type webhooksCommands struct {
 	List     webhooksList     `cmd:"" help:"List the events of a customer, newest first, or the failed ones of all."`
 	Attempts webhooksAttempts `cmd:"" help:"Show the attempts of an event that were not answered with 2xx."`
-	Replay   webhooksReplay   `cmd:"" help:"Send events again: the same bytes under the same webhook-id."`
+	Replay   webhooksReplay   `cmd:"" help:"Send events again: the same bytes under the same webhook-id. Those from which a person was erased are refused, or left out with --failed."`
 	Secret   webhooksSecret   `cmd:"" help:"Show the secret that a customer verifies our signatures with, or replace it."`
 }
 
@@ -129,20 +129,23 @@ func (c *webhooksReplay) Run(e *env) error {
 			return err
 		}
 		hooks := o.webhooks(config.Secret{})
-		var n int
+		var done webhook.Replayed
 		entry := audit.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			if c.Failed {
-				n, err = hooks.ReplayFailedIn(tx, c.Tenant, o.clock.Now().Add(-c.Since), int(c.Limit))
+				done, err = hooks.ReplayFailedIn(tx, c.Tenant, o.clock.Now().Add(-c.Since), int(c.Limit))
 			} else {
-				n, err = hooks.ReplayIn(tx, c.Tenant, c.IDs...)
+				done.Events, err = hooks.ReplayIn(tx, c.Tenant, c.IDs...)
 			}
-			return map[string]any{"events": c.IDs, "failed": c.Failed, "replayed": n}, err
+			return map[string]any{"events": c.IDs, "failed": c.Failed, "replayed": done.Events}, err
 		})
 		if err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, []column[int]{{"replayed", func(n int) any { return int64(n) }}}, n)
+		return printOne(e.stdout, c.Output, []column[webhook.Replayed]{
+			{"replayed", func(r webhook.Replayed) any { return int64(r.Events) }},
+			{"erased", func(r webhook.Replayed) any { return int64(r.Erased) }},
+		}, done)
 	})
 }
 

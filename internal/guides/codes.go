@@ -56,6 +56,7 @@ var Codes = []Code{
 	{405, "method_not_allowed", "the header `Allow` names the methods", "fix the request"},
 	{409, "idempotency_in_progress", "a request with the same Idempotency-Key is under way", "wait `Retry-After`, then send the same key again"},
 	{409, "reference_in_progress", "the same request is under way, where the account's duplicates repeat", "wait `Retry-After`, then send the same reference again"},
+	{410, "webhook_erased", "the webhook is not sent again: the person whom it named was erased from it, and it would tell something else under the same id", "ask for the payment's status"},
 	{413, "body_too_large", "the body is larger than the endpoint takes", "send less"},
 	{422, "invalid_fields", "fields are missing or bad; `errors` names all of them", "fix them; the same reference may be used"},
 	{422, "duplicate_reference", "the reference was used before; `data` is that transaction", "read `data`"},

@@ -1,6 +1,6 @@
 // Package privacy finds what an installation knows of a person, by their mobile number, and erases it. The money stays: amounts,
 // times, references, outcomes, the ledger. The person goes: the number and the name on final payments, the number on messages that
-// are over, contacts, and what was said about them to and by providers and in webhooks that are delivered. A payment or message that
+// are over, contacts, and what was said about them to and by providers, in webhooks that are over and by their receivers. A payment or message that
 // is not over keeps the number, because work needs it, and is counted, so that the erasure is repeated later. The wish to be sent no
 // campaign stays, as nothing else would keep the next import from sending one.
 //
@@ -109,7 +109,7 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 		if pending, err = webhook.EraseWords(tx, p.Tenant, p.ID, book.Erased, spellings...); err != nil || pending {
 			return err
 		}
-		book.EraseParty(tx, p)
+		book.EraseParty(tx, p, spellings...)
 		return d.Routes.EraseExchanges(tx, p.ID)
 	})
 	if pending {

@@ -7,35 +7,45 @@ import (
 )
 
 const (
-	bodiesOf  = `SELECT id, body, state FROM webhook_events WHERE tenant = $1 AND subject = $2 ORDER BY id`
-	eraseBody = `UPDATE webhook_events SET body = $4 WHERE tenant = $1 AND subject = $2 AND id = $3 AND state <> 'pending'`
+	eventsOf   = `SELECT id, url, body, state FROM webhook_events WHERE tenant = $1 AND subject = $2 ORDER BY id`
+	eraseEvent = `UPDATE webhook_events SET url = $4, body = $5, erased = 1
+		WHERE tenant = $1 AND subject = $2 AND id = $3 AND state <> 'pending'`
+	emptyAnswers = `UPDATE webhook_attempts SET answer = '' WHERE tenant = $1 AND event IN (SELECT value FROM texts($2)) AND answer <> ''`
 )
 
-// EraseWords replaces words, such as the spellings of a number, in the bodies of a subject's events. It does nothing where one is not
-// delivered yet, and says so.
+// told is what an event tells and where.
+type told struct{ id, url, body string }
+
+// EraseWords replaces words, such as the spellings of a number, in the addresses and bodies of a subject's events, and empties what
+// receivers answered: they may write a number, or a name, as they like. An event that is changed by it is not sent again. It does
+// nothing where one is not delivered yet, and says so.
 func EraseWords(tx *db.Tx, tenant, subject, instead string, words ...string) (pending bool, err error) {
 	var pairs []string
 	for _, word := range words {
 		pairs = append(pairs, word, instead)
 	}
 	replace := strings.NewReplacer(pairs...)
-	changed := map[string]string{}
-	err = tx.Query(bodiesOf, []any{tenant, subject}, func(r *db.Row) error {
-		var id, body, state string
-		err := r.Scan(&id, &body, &state)
-		if state == "pending" {
+	var all []string
+	var changed []told
+	err = tx.Query(eventsOf, []any{tenant, subject}, func(r *db.Row) error {
+		var e told
+		var state State
+		err := r.Scan(&e.id, &e.url, &e.body, &state)
+		if state == Pending {
 			pending = true
 		}
-		if now := replace.Replace(body); now != body {
-			changed[id] = now
+		all = append(all, e.id)
+		if now := (told{e.id, replace.Replace(e.url), replace.Replace(e.body)}); now != e {
+			changed = append(changed, now)
 		}
 		return err
 	})
-	if err != nil || pending {
+	if err != nil || pending || len(all) == 0 {
 		return pending, err
 	}
-	for id, body := range changed {
-		tx.Defer(eraseBody, 1, tenant, subject, id, body)
+	for _, e := range changed {
+		tx.Defer(eraseEvent, 1, tenant, subject, e.id, e.url, e.body)
 	}
+	tx.Defer(emptyAnswers, -1, tenant, all)
 	return false, nil
 }

@@ -33,6 +33,7 @@ type Delivery struct {
 	Error               string        // of the last attempt
 	CreatedAt           time.Time
 	EndedAt             time.Time // zero while it is pending
+	Erased              bool      // the person whom it named was erased from it: it is not sent again
 }
 
 // Filter says which deliveries List gives. Empty members allow everything, but
@@ -46,7 +47,7 @@ type Filter struct {
 }
 
 const (
-	deliveryColumns = `tenant, subject, id, mode, kind, url, body, state, attempts, status, took, error, created_at, ended_at`
+	deliveryColumns = `tenant, subject, id, mode, kind, url, body, state, attempts, status, took, error, created_at, ended_at, erased`
 
 	sqlList = `SELECT ` + deliveryColumns + ` FROM webhook_events
 		WHERE tenant = $1 AND ($2 = '' OR state = $2) AND (subject, id) < ($3, $4)
@@ -92,10 +93,11 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 		list = nil
 		return tx.Query(sql, args, func(r *db.Row) error {
 			var d Delivery
-			var took int64
+			var took, erased int64
 			err := r.Scan(&d.Tenant, &d.Subject, &d.ID, &d.Mode, &d.Kind, &d.URL, &d.Body, &d.State,
-				&d.Attempts, &d.Status, &took, &d.Error, &d.CreatedAt, &d.EndedAt)
-			d.Took, d.Error = time.Duration(took)*time.Microsecond, told(d.Status, d.Error)
+				&d.Attempts, &d.Status, &took, &d.Error, &d.CreatedAt, &d.EndedAt, &erased)
+			d.Erased = erased != 0
+			d.Took, d.Error = time.Duration(took)*time.Microsecond, plainly(d.Status, d.Error)
 			list = append(list, d)
 			return err
 		})
@@ -125,7 +127,7 @@ func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attemp
 			var a Attempt
 			var took int64
 			err := r.Scan(&a.Number, &a.At, &a.Status, &took, &a.Error, &a.Answer)
-			a.Took, a.Error = time.Duration(took)*time.Microsecond, told(a.Status, a.Error)
+			a.Took, a.Error = time.Duration(took)*time.Microsecond, plainly(a.Status, a.Error)
 			list = append(list, a)
 			return err
 		})
@@ -137,22 +139,35 @@ const (
 	sqlReplay = `UPDATE webhook_events SET state = 'pending', ended_at = 0, failed_at = 0
 		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending'
 		RETURNING subject, id, url`
-	sqlReplayOne = `SELECT subject, id, state FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
+	sqlReplayOne = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
 	// These rows are found by reading the tenant's whole history: commands replay by ids alone.
-	sqlReplayable  = `SELECT subject, id, state FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
-	sqlFailedSince = `SELECT subject, id, state FROM webhook_events WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 ORDER BY failed_at LIMIT $3`
+	sqlReplayable  = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
+	sqlFailedSince = `SELECT subject, id, state, erased FROM webhook_events
+		WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 AND erased = 0 ORDER BY failed_at LIMIT $3`
+	sqlErasedSince = `SELECT count(*) FROM webhook_events WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 AND erased = 1`
 )
 
 // A replayable is an event that may be sent again.
 type replayable struct {
 	subject, id string
 	state       State
+	erased      bool
+}
+
+// refusal says why an event is not sent again; nil: it is.
+func (e replayable) refusal() error {
+	if !e.erased {
+		return nil
+	}
+	return problem.New(problem.Gone, "webhook_erased", "The webhook "+e.id+" is not sent again: the person whom it names was erased from it, and it would tell something else")
 }
 
 func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err error) {
 	err = tx.Query(sql, args, func(r *db.Row) error {
 		var e replayable
-		err := r.Scan(&e.subject, &e.id, &e.state)
+		var erased int64
+		err := r.Scan(&e.subject, &e.id, &e.state, &erased)
+		e.erased = erased != 0
 		list = append(list, e)
 		return err
 	})
@@ -162,12 +177,16 @@ func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err 
 // Replay sends an event of a subject again, a delivered one too: the same bytes
 // under the same webhook-id, with all attempts anew. One that waits for its next
 // attempt has it now. An empty id stands for the subject's newest event. It gives
-// the id.
+// the id. An event from which a person was erased has not these bytes any more, and
+// is refused.
 func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (replayed string, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) error {
 		list, err := readReplayable(tx, sqlReplayOne, tenant, subject, id)
 		if err == nil && len(list) == 0 {
 			err = problem.New(problem.NotFound, "webhook_not_found", "There is no such webhook of the account")
+		}
+		if err == nil {
+			err = list[0].refusal()
 		}
 		if err != nil {
 			return err
@@ -181,7 +200,7 @@ func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (repl
 
 // ReplayIn sends events again as Replay does, in a transaction that does something
 // more, such as writing down who asked for it. It says how many. An id that does
-// not exist refuses the whole.
+// not exist, or of which a person was erased, refuses the whole.
 func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
 	list, err := readReplayable(tx, sqlReplayable, tenant, ids)
 	if err != nil {
@@ -192,26 +211,42 @@ func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error
 			return 0, problem.New(problem.NotFound, "webhook_not_found", "There is no webhook "+id+" of this tenant")
 		}
 	}
+	for _, e := range list {
+		if err := e.refusal(); err != nil {
+			return 0, err
+		}
+	}
 	return w.replay(tx, tenant, list)
+}
+
+// Replayed is what a replay of many came to.
+type Replayed struct {
+	Events int // sent again
+	Erased int // not sent again: the person whom they name was erased
 }
 
 // ReplayFailed sends again what was given up since a time, the oldest first and at
-// most limit. It says how many.
-func (w *Webhooks) ReplayFailed(ctx context.Context, tenant string, since time.Time, limit int) (n int, err error) {
+// most limit.
+func (w *Webhooks) ReplayFailed(ctx context.Context, tenant string, since time.Time, limit int) (done Replayed, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
-		n, err = w.ReplayFailedIn(tx, tenant, since, limit)
+		done, err = w.ReplayFailedIn(tx, tenant, since, limit)
 		return err
 	})
-	return n, err
+	return done, err
 }
 
 // ReplayFailedIn is ReplayFailed in a transaction that does something more.
-func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, limit int) (int, error) {
-	list, err := readReplayable(tx, sqlFailedSince, tenant, max(1, db.Micros(since)), limit)
-	if err != nil {
-		return 0, err
+func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, limit int) (done Replayed, err error) {
+	from := max(1, db.Micros(since))
+	list, err := readReplayable(tx, sqlFailedSince, tenant, from, limit)
+	if err == nil {
+		_, err = tx.One(sqlErasedSince, []any{tenant, from}, &done.Erased)
 	}
-	return w.replay(tx, tenant, list)
+	if err != nil {
+		return done, err
+	}
+	done.Events, err = w.replay(tx, tenant, list)
+	return done, err
 }
 
 // replay makes ended events pending again, each with a job, and has the others tried now.

@@ -257,8 +257,8 @@ func TestEventsThatEndedAreReplayed(t *testing.T) {
 		}
 		many, err := r.ReplayFailed(t.Context(), "tenant", begin.Add(-time.Hour), 10)
 		r.quiet()
-		if err != nil || many != 1 {
-			t.Errorf("%d failed ones were replayed, %v", many, err)
+		if err != nil || many != (Replayed{Events: 1}) {
+			t.Errorf("%+v failed ones were replayed, %v", many, err)
 		}
 		if failed, err := r.List(t.Context(), Filter{State: Failed}); err != nil || len(failed) != 1 || failed[0].Tenant != "other" {
 			t.Errorf("%+v, %v", failed, err)

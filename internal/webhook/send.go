@@ -149,8 +149,8 @@ func ours(text string) bool {
 	return strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "no answer ")
 }
 
-// told is the stored error of an attempt as people see it. Earlier versions stored what their dialer said.
-func told(status int, text string) string {
+// plainly is the stored error of an attempt as people see it. Earlier versions stored what their dialer said.
+func plainly(status int, text string) string {
 	if status == 0 && text != "" && !ours(text) {
 		return noMore
 	}

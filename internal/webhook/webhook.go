@@ -3,7 +3,8 @@
 //
 // An event is queued in the transaction in which it happens, and its bytes are
 // fixed there: every attempt and every replay sends the same body under the
-// same webhook-id, signed by the Standard Webhooks scheme. An answer of 2xx
+// same webhook-id, signed by the Standard Webhooks scheme. An event from which a
+// person was erased has other bytes and is not replayed. An answer of 2xx
 // within 15 seconds is a delivery; it is never sent again once that is
 // recorded. Anything else is tried ten times over about 75 hours, and each
 // failed attempt is kept for people to look at. A newer event of a subject
@@ -25,7 +26,7 @@
 //	secret.go      the secrets by which a tenant's events are signed
 //	reseal.go      secrets under another master key
 //	log.go         deliveries and attempts for people, and replays
-//	erasure.go     a person's number, erased from bodies and answers
+//	erasure.go     a person's number, erased from bodies, addresses and answers
 package webhook
 
 import (
