@@ -21,7 +21,7 @@
 //	store.go       the rows: added, read, finished with an error's beginning, put off
 //	run.go         jobs taken from memory, the handler, and what comes of its Outcome (attempts, dead letters)
 //	memory.go      the jobs that a node holds, in the order in which they are due
-//	lines.go       lines within a kind, with their limits, fair turns of tenants within a line, and what a crowded tenant waits
+//	lines.go       lines within a kind, with their limits, fair turns of tenants within a line, pools of workers, and what a crowded tenant waits
 //	lease.go       the lease of a node and its heartbeat
 //	adoption.go    jobs of dead nodes, jobs that did not fit, hints from other nodes; memory kept within bounds
 //	periodic.go    work that comes again by the clock, on one node
@@ -134,15 +134,17 @@ type Handler struct {
 	// Tenant says whose a job is. Tenants take turns within a line. It is asked
 	// when a job comes and must not block. nil: all are one tenant's.
 	Tenant func(Job) string
-	// PerTenant is how many jobs of one tenant may run at once, one at least. nil: as
-	// many as there are workers. It is asked often and must not block.
-	PerTenant func(tenant string) int
-	// PerTurn is how many jobs of one tenant may run at once in the line of a key, so
-	// that a tenant who has all of its places leaves some to who comes. nil: as PerKey.
-	PerTurn func(key string) int
-	// Repeats is how many jobs that failed before may run at once; 0: as many as
-	// there are workers.
-	Repeats int
+	// PerTurn is how many jobs of one tenant may run at once in the line of a key, one at least, so
+	// that a tenant who has all of its places leaves some to who comes. nil: as PerKey. It is asked often
+	// and must not block.
+	PerTurn func(tenant, key string) int
+	// Pools are parts of the workers, so that what takes long in one holds up nothing in another: a
+	// handler whose long jobs have fewer places than there are workers has the rest for what is quick.
+	// nil: one of all workers.
+	Pools []Pool
+	// Pool says in which of Pools the jobs of a tenant in the line of a key run from now on. It is asked when
+	// the first of them comes and after each run, and must not block. nil: in the first.
+	Pool func(tenant, key string) int
 	// Crowd is how many jobs of one tenant may be in memory until those that failed
 	// before are put off, by about ten minutes; 0: any number.
 	Crowd int
@@ -159,6 +161,9 @@ type Handler struct {
 	// stopping is over.
 	Run func(ctx context.Context, job Job) Outcome
 }
+
+// Pool is how many jobs of a pool may run at once: in all, and of one tenant.
+type Pool struct{ AtOnce, PerTenant int }
 
 // Options shape a Queue. Zero values take the defaults named here.
 type Options struct {

@@ -11,8 +11,8 @@ type kind struct {
 	Handler
 	lines   map[string]*line
 	ring    fifo[*line] // lines with a turn that may run, below their limit
-	tenants map[string]*share
-	repeats share // of all tenants
+	tenants map[string]*tenant
+	pools   []*pool
 	// Unused lines, kept for the next job: most lines hold one job, for a moment.
 	idleLines []*line
 	idleTurns []*turn
@@ -26,60 +26,81 @@ type kind struct {
 // line is the ready jobs of one key. In it tenants take turns.
 type line struct {
 	key     string
-	turns   map[turnKey]*turn
-	ring    fifo[*turn] // that may run
+	turns   map[string]*turn // by tenant
+	ring    fifo[*turn]      // that may run
 	running int
 	inRing  bool
-}
-
-type turnKey struct {
-	tenant string
-	again  bool
 }
 
 // turn is the ready jobs of one tenant in one line, in the order in which they
-// became ready; repeats are apart.
+// became ready: first tries and repeats apart, which take turns, too.
 type turn struct {
-	turnKey
 	line    *line
-	share   *share
-	jobs    fifo[*entry]
+	tenant  *tenant
+	share   *share // of the pool that the turn is in since one of its jobs ended last
+	first   fifo[*entry]
+	repeats fifo[*entry]
+	again   bool // a repeat is next
 	running int
 	inRing  bool
-	parked  bool // at a share that is used up
+	parked  bool // at its share, which is used up or whose pool is
 }
 
-// share is what a tenant, or all that is repeated, has of the workers.
-type share struct {
-	tenant  string
-	running int
-	parked  fifo[*turn] // until one of it ends
+// tenant is whose jobs of a kind are in memory.
+type tenant struct {
+	name    string
+	shares  []share // of each pool
 	turns   int
 	pending int // jobs in memory, whatever their time
 }
 
-func newKind(h Handler) *kind {
-	return &kind{Handler: h, periodic: strings.HasPrefix(h.Kind, periodicPrefix), lines: map[string]*line{}, tenants: map[string]*share{}}
+// share is what a tenant has of a pool.
+type share struct {
+	pool    *pool
+	running int
+	parked  fifo[*turn] // some may have gone to another share
+	waits   bool        // in its pool's waiting
 }
 
-// share gives the share of a job's tenant.
-func (k *kind) share(j Job) *share {
-	tenant := ""
+// pool is a part of the workers.
+type pool struct {
+	Pool
+	running int
+	waiting fifo[*share] // for room in the pool: tenants take turns here
+}
+
+func newKind(h Handler) *kind {
+	k := &kind{Handler: h, periodic: strings.HasPrefix(h.Kind, periodicPrefix), lines: map[string]*line{}, tenants: map[string]*tenant{}}
+	for _, p := range h.Pools {
+		k.pools = append(k.pools, &pool{Pool: p})
+	}
+	if len(k.pools) == 0 {
+		k.pools = []*pool{{Pool: Pool{AtOnce: math.MaxInt, PerTenant: math.MaxInt}}}
+	}
+	return k
+}
+
+// tenant gives a job's tenant.
+func (k *kind) tenant(j Job) *tenant {
+	name := ""
 	if k.Tenant != nil {
-		tenant = k.Tenant(j)
+		name = k.Tenant(j)
 	}
-	s := k.tenants[tenant]
-	if s == nil {
-		s = &share{tenant: tenant}
-		k.tenants[tenant] = s
+	t := k.tenants[name]
+	if t == nil {
+		t = &tenant{name: name, shares: make([]share, len(k.pools))}
+		for i, p := range k.pools {
+			t.shares[i].pool = p
+		}
+		k.tenants[name] = t
 	}
-	return s
+	return t
 }
 
 // leaves takes an entry off its tenant's books.
 func (e *entry) leaves() {
 	e.tenant.pending--
-	e.kind.sweepShare(e.tenant)
+	e.kind.sweepTenant(e.tenant)
 }
 
 // crowdPause is how much later a repeat runs whose tenant has too many jobs.
@@ -101,51 +122,62 @@ func (m *memory) makeReady(e *entry) {
 		l = k.newLine(e.key)
 		k.lines[e.key] = l
 	}
-	key := turnKey{e.tenant.tenant, k.Repeats > 0 && e.job.Tries > 0}
-	t := l.turns[key]
+	t := l.turns[e.tenant.name]
 	if t == nil {
 		t = k.newTurn()
-		t.turnKey, t.line, t.share = key, l, e.tenant
-		l.turns[key] = t
-		t.share.turns++
+		t.line, t.tenant = l, e.tenant
+		t.share = k.shareOf(t)
+		l.turns[e.tenant.name] = t
+		t.tenant.turns++
 	}
 	e.turn = t
-	t.jobs.push(e)
+	if e.job.Tries > 0 {
+		t.repeats.push(e)
+	} else {
+		t.first.push(e)
+	}
 	k.ready++
 	m.ready++
 	k.offerTurn(t)
 }
 
-// full gives the share that keeps a turn from running, nil when none does.
-func (k *kind) full(t *turn) *share {
-	switch {
-	case t.share.running >= k.tenantLimit(t.tenant):
-		return t.share
-	case t.again && k.repeats.running >= k.Repeats:
-		return &k.repeats
+func (t *turn) len() int { return t.first.len() + t.repeats.len() }
+
+// pop gives the turn's next job.
+func (t *turn) pop() (*entry, bool) {
+	again := t.repeats.len() > 0 && (t.again || t.first.len() == 0)
+	t.again = !again
+	if again {
+		return t.repeats.pop()
 	}
-	return nil
+	return t.first.pop()
 }
 
-// tenantLimit is how many jobs of a tenant may run at once.
-func (k *kind) tenantLimit(tenant string) int {
-	if k.PerTenant == nil {
-		return math.MaxInt
+// shareOf gives the share in which a turn should run now.
+func (k *kind) shareOf(t *turn) *share {
+	if k.Pool == nil {
+		return &t.tenant.shares[0]
 	}
-	return max(1, k.PerTenant(tenant))
+	return &t.tenant.shares[k.Pool(t.tenant.name, t.line.key)]
 }
 
-// offerTurn puts a turn into its line if its shares allow it.
+// room is how many more jobs may run in a share.
+func (s *share) room() int { return min(s.pool.AtOnce-s.pool.running, s.pool.PerTenant-s.running) }
+
+// turnFull says whether a turn has as many jobs that run as it may.
+func (k *kind) turnFull(t *turn) bool {
+	return k.PerTurn != nil && t.running >= max(1, k.PerTurn(t.tenant.name, t.line.key))
+}
+
+// offerTurn puts a turn into its line if its share allows it.
 func (k *kind) offerTurn(t *turn) {
-	if t.inRing || t.parked || t.jobs.len() == 0 {
-		return
+	if t.inRing || t.parked || t.len() == 0 || k.turnFull(t) {
+		return // a full one is offered when one of its own ends
 	}
-	if k.PerTurn != nil && t.running >= max(1, k.PerTurn(t.line.key)) {
-		return // it is offered when one of its own ends
-	}
-	if s := k.full(t); s != nil {
+	if t.share.room() <= 0 {
 		t.parked = true
-		s.parked.push(t)
+		t.share.parked.push(t)
+		t.share.wait()
 		return
 	}
 	t.inRing = true
@@ -153,27 +185,44 @@ func (k *kind) offerTurn(t *turn) {
 	k.offer(t.line)
 }
 
-// unpark offers as many turns that wait for a share as it has room for. One whose
-// line has none is offered besides: it waits there.
-func (k *kind) unpark(s *share) {
-	if s.parked.len() == 0 {
-		return
+// wait has a share wait for room in its pool, unless it has none of its own: that comes when one of its own ends.
+func (s *share) wait() {
+	if !s.waits && s.parked.len() > 0 && s.running < s.pool.PerTenant {
+		s.waits = true
+		s.pool.waiting.push(s)
 	}
-	room := k.Repeats
-	if s != &k.repeats {
-		room = k.tenantLimit(s.tenant)
-	}
-	for room -= s.running; room > 0; {
-		t, ok := s.parked.pop()
+}
+
+// unpark offers as many turns as a pool has room for, of the tenant whose share it is and of those who wait
+// longer. A turn whose line has no room is offered besides: it waits there.
+func (k *kind) unpark(of *share) {
+	p := of.pool
+	of.wait()
+	for room := p.AtOnce - p.running; room > 0; {
+		s, ok := p.waiting.pop()
 		if !ok {
 			return
 		}
-		t.parked = false
-		k.offerTurn(t)
-		if t.inRing && t.line.running < k.limit(t.line.key) {
-			room--
+		s.waits = false
+		for own := s.room(); own > 0 && room > 0; {
+			t, ok := s.parked.pop()
+			if !ok {
+				break
+			}
+			if t.share != s || !t.parked {
+				continue // it went to another share
+			}
+			t.parked = false
+			k.offerTurn(t)
+			if t.inRing && t.line.running < k.limit(t.line.key) {
+				own--
+				room--
+			}
+			k.sweep(t)
 		}
-		k.sweep(t)
+		if room <= 0 {
+			s.wait() // behind the others
+		}
 	}
 }
 
@@ -231,38 +280,35 @@ func (k *kind) takeFrom(l *line) *entry {
 			return nil
 		}
 		t.inRing = false
-		if k.full(t) == nil {
+		if t.share.room() > 0 && !k.turnFull(t) {
 			for {
-				e, ok := t.jobs.pop()
+				e, ok := t.pop()
 				if !ok {
 					break
 				}
 				if e.state != ready {
 					continue // finished while it stood in line
 				}
-				k.begin(t)
+				k.begin(e)
 				return e
 			}
 		}
 		// It came for nothing: what waits for the same share may run instead.
 		k.offerTurn(t)
 		k.unpark(t.share)
-		if t.again {
-			k.unpark(&k.repeats)
-		}
 		k.sweep(t)
 	}
 }
 
-// begin counts a job of a turn that runs now.
-func (k *kind) begin(t *turn) {
+// begin counts a job that runs now.
+func (k *kind) begin(e *entry) {
+	t := e.turn
+	e.share = t.share
 	k.ready--
 	t.running++
 	t.line.running++
 	t.share.running++
-	if t.again {
-		k.repeats.running++
-	}
+	t.share.pool.running++
 	k.offerTurn(t)
 	k.offer(t.line)
 }
@@ -270,16 +316,18 @@ func (k *kind) begin(t *turn) {
 // ended says that the handler of e returned.
 func (m *memory) ended(e *entry) {
 	m.running--
-	k, t := e.kind, e.turn
-	e.turn = nil
+	k, t, s := e.kind, e.turn, e.share
+	e.turn, e.share = nil, nil
 	t.running--
 	t.line.running--
-	t.share.running--
-	if t.again {
-		k.repeats.running--
-		k.unpark(&k.repeats)
+	s.running--
+	s.pool.running--
+	if now := k.shareOf(t); now != t.share { // by what this run has learned
+		left := t.share
+		t.share, t.parked = now, false
+		k.unpark(left) // it may have been offered there
 	}
-	k.unpark(t.share)
+	k.unpark(s)
 	k.offerTurn(t)
 	k.offer(t.line)
 	k.sweep(t) // and with its last turn the line
@@ -288,14 +336,16 @@ func (m *memory) ended(e *entry) {
 // first gives the job of the line that has been ready for longest.
 func (l *line) first() (first *entry) {
 	for _, t := range l.turns {
-		for _, e := range t.jobs.items[t.jobs.head:] {
-			if e.state != ready {
-				continue
+		for _, jobs := range []*fifo[*entry]{&t.first, &t.repeats} {
+			for _, e := range jobs.items[jobs.head:] {
+				if e.state != ready {
+					continue
+				}
+				if first == nil || e.due.Before(first.due) {
+					first = e
+				}
+				break
 			}
-			if first == nil || e.due.Before(first.due) {
-				first = e
-			}
-			break
 		}
 	}
 	return first
@@ -311,7 +361,7 @@ func (k *kind) newLine(key string) *line {
 		l.key = key
 		return l
 	}
-	return &line{key: key, turns: map[turnKey]*turn{}}
+	return &line{key: key, turns: map[string]*turn{}}
 }
 
 func (k *kind) newTurn() *turn {
@@ -325,16 +375,16 @@ func (k *kind) newTurn() *turn {
 
 // sweep forgets a turn, a line and a tenant without jobs.
 func (k *kind) sweep(t *turn) {
-	if t.line == nil || t.running > 0 || t.inRing || t.parked || t.jobs.len() > 0 {
+	if t.line == nil || t.running > 0 || t.inRing || t.parked || t.len() > 0 {
 		return // it is in use, or was swept before
 	}
 	l := t.line
-	if l.turns[t.turnKey] == t {
-		delete(l.turns, t.turnKey)
-		t.share.turns--
-		k.sweepShare(t.share)
+	if l.turns[t.tenant.name] == t {
+		delete(l.turns, t.tenant.name)
+		t.tenant.turns--
+		k.sweepTenant(t.tenant)
 		if len(k.idleTurns) < idleKept {
-			*t = turn{jobs: t.jobs.emptied()}
+			*t = turn{first: t.first.emptied(), repeats: t.repeats.emptied()}
 			k.idleTurns = append(k.idleTurns, t)
 		}
 	}
@@ -351,8 +401,8 @@ func (k *kind) sweepLine(l *line) {
 	}
 }
 
-func (k *kind) sweepShare(s *share) {
-	if s.tenant != "" && s.turns == 0 && s.pending == 0 && k.tenants[s.tenant] == s {
-		delete(k.tenants, s.tenant)
+func (k *kind) sweepTenant(t *tenant) {
+	if t.name != "" && t.turns == 0 && t.pending == 0 && k.tenants[t.name] == t {
+		delete(k.tenants, t.name)
 	}
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -31,7 +32,7 @@ func (s *stand) add(tenant, key string, n, tries int) {
 func (s *stand) run() (taken []*entry, tenants []string) {
 	for e := s.take(s.k); e != nil; e = s.take(s.k) {
 		taken = append(taken, e)
-		tenants = append(tenants, e.tenant.tenant)
+		tenants = append(tenants, e.tenant.name)
 	}
 	return taken, tenants
 }
@@ -62,7 +63,7 @@ func TestTenantsTakeTurnsInALine(t *testing.T) {
 
 // A tenant alone in a line leaves some of its places to who comes.
 func TestABurstLeavesPlaces(t *testing.T) {
-	s := newStand(Handler{Workers: 100, PerKey: func(string) int { return 8 }, PerTurn: func(string) int { return 7 }})
+	s := newStand(Handler{Workers: 100, PerKey: func(string) int { return 8 }, PerTurn: func(_, _ string) int { return 7 }})
 	s.add("burst", "rail", 100, 0)
 	burst, _ := s.run()
 	s.add("neighbour", "rail", 2, 0)
@@ -77,17 +78,16 @@ func TestABurstLeavesPlaces(t *testing.T) {
 
 // However many lines a tenant has, it has its share of the workers and no more; what it leaves is the others'.
 func TestATenantWithEndlessLinesHasItsShare(t *testing.T) {
-	s := newStand(Handler{Workers: 256, PerKey: func(string) int { return 8 },
-		PerTenant: func(tenant string) int { return map[string]int{"endless": 2, "neighbour": 32}[tenant] }})
+	s := newStand(Handler{Workers: 256, PerKey: func(string) int { return 8 }, Pools: []Pool{{AtOnce: 256, PerTenant: 2}}})
 	for i := range 1000 {
 		s.add("endless", fmt.Sprint("host ", i), 1, 0)
 	}
 	if _, tenants := s.run(); len(tenants) != 2 {
 		t.Errorf("%d of the endless ones run at once", len(tenants))
 	}
-	s.add("neighbour", "shop", 5, 0)
+	s.add("neighbour", "shop", 2, 0)
 	taken, tenants := s.run()
-	if !slices.Equal(tenants, []string{"neighbour", "neighbour", "neighbour", "neighbour", "neighbour"}) {
+	if !slices.Equal(tenants, []string{"neighbour", "neighbour"}) {
 		t.Errorf("beside them run: %v", tenants)
 	}
 	s.end(taken[0])
@@ -96,23 +96,143 @@ func TestATenantWithEndlessLinesHasItsShare(t *testing.T) {
 	}
 }
 
-// Repeats of all tenants together leave room for what is tried the first time.
-func TestRepeatsLeaveRoom(t *testing.T) {
-	s := newStand(Handler{Workers: 8, Repeats: 4})
-	for i := range 10 {
-		s.add(fmt.Sprint("tenant ", i), "shop", 10, 1)
+// twoPools are one for what is quick, and one for the lines whose keys begin with "slow".
+func twoPools(workers int, slow Pool) Handler {
+	return Handler{Workers: workers, Pools: []Pool{{AtOnce: workers, PerTenant: workers}, slow}, Pool: func(_, key string) int {
+		if strings.HasPrefix(key, "slow") {
+			return 1
+		}
+		return 0
+	}}
+}
+
+// The slow lines of a tenant, however many, wait for each other alone: neither the tenant's own quick line nor another tenant's does.
+func TestAPoolHoldsUpNoOther(t *testing.T) {
+	s := newStand(twoPools(8, Pool{AtOnce: 4, PerTenant: 2}))
+	for i := range 100 {
+		s.add("slow one", fmt.Sprint("slow ", i), 5, i%2)
+		s.add("slow two", fmt.Sprint("slow ", i), 5, i%2)
+		s.add("slow three", fmt.Sprint("slow ", i), 5, i%2)
 	}
-	repeats, tenants := s.run()
-	if slices.Sort(tenants); len(repeats) != 4 || len(slices.Compact(tenants)) != 4 {
-		t.Errorf("%d repeats at once, of %v", len(repeats), tenants)
+	slow, tenants := s.run()
+	if slices.Sort(tenants); !slices.Equal(tenants, []string{"slow one", "slow one", "slow two", "slow two"}) {
+		t.Errorf("%v run at once", tenants)
 	}
-	s.add("neighbour", "shop", 4, 0)
+	s.add("slow one", "quick", 4, 0)
 	if _, tenants := s.run(); len(tenants) != 4 {
-		t.Errorf("beside the repeats run: %v", tenants)
+		t.Errorf("beside the slow ones run: %v", tenants)
 	}
-	s.end(repeats[0])
-	if again, _ := s.run(); len(again) != 1 {
-		t.Errorf("after one repeat has ended %d others run", len(again))
+	s.end(slow[0])
+	if _, tenants := s.run(); !slices.Equal(tenants, []string{"slow three"}) {
+		t.Errorf("after one of two tenants has ended the third waits: %v", tenants)
+	}
+}
+
+// At a pool that is full tenants take turns, however many lines each has.
+func TestTenantsTakeTurnsAtAPool(t *testing.T) {
+	s := newStand(twoPools(8, Pool{AtOnce: 1, PerTenant: 1}))
+	for i := range 100 {
+		s.add("many", fmt.Sprint("slow ", i), 1, 0)
+	}
+	s.add("few", "slow", 2, 0)
+	var order []string
+	for range 5 {
+		taken, tenants := s.run()
+		order = append(order, tenants...)
+		for _, e := range taken {
+			s.end(e)
+		}
+	}
+	if want := []string{"many", "few", "many", "few", "many"}; !slices.Equal(order, want) {
+		t.Errorf("turns: %v, want %v", order, want)
+	}
+}
+
+// A line whose runs turn out quick leaves its pool, also while it waits there, and its place is another's.
+func TestALineLeavesItsPool(t *testing.T) {
+	quick := map[string]bool{}
+	h := twoPools(8, Pool{AtOnce: 2, PerTenant: 2})
+	h.Pool = func(_, key string) int {
+		if quick[key] {
+			return 0
+		}
+		return 1
+	}
+	s := newStand(h)
+	s.add("tenant", "one", 5, 0)
+	s.add("tenant", "two", 5, 0)
+	s.add("tenant", "three", 1, 0)
+	taken, _ := s.run()
+	if len(taken) != 2 || taken[0].key != "one" || taken[1].key != "two" {
+		t.Fatalf("at first run %d", len(taken))
+	}
+	quick["one"] = true
+	s.end(taken[0])
+	more, _ := s.run()
+	keys := map[string]int{}
+	for _, e := range more {
+		keys[e.key]++
+	}
+	if keys["one"] != 4 || keys["two"] != 1 || len(more) != 5 {
+		t.Errorf("once one is quick these run: %v", keys)
+	}
+	for _, e := range append(more, taken[1]) {
+		s.end(e)
+	}
+	if rest, _ := s.run(); len(rest) != 2 || rest[0].key == rest[1].key {
+		t.Errorf("%d of the slow ones' rest run", len(rest))
+	}
+	if p := s.k.pools; p[0].running != 0 || p[1].running != 2 {
+		t.Errorf("the pools count %d and %d", p[0].running, p[1].running)
+	}
+}
+
+// A line that had its turn in a pool and leaves it before it runs there gives the turn to who waits.
+func TestALineThatLeavesPassesItsTurnOn(t *testing.T) {
+	slow := map[string]bool{"two": true, "three": true}
+	h := twoPools(8, Pool{AtOnce: 1, PerTenant: 1})
+	h.Pool = func(_, key string) int {
+		if slow[key] {
+			return 1
+		}
+		return 0
+	}
+	s := newStand(h)
+	s.add("tenant", "one", 2, 0)
+	s.add("tenant", "two", 1, 0)
+	taken, _ := s.run()
+	slices.SortFunc(taken, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
+	if len(taken) != 3 || taken[2].key != "two" {
+		t.Fatalf("%d run", len(taken))
+	}
+	slow["one"] = true
+	s.end(taken[0])
+	s.add("tenant", "one", 1, 0)
+	s.add("tenant", "three", 1, 0)
+	s.end(taken[2]) // one has its turn
+	slow["one"] = false
+	s.end(taken[1])
+	if rest, _ := s.run(); len(rest) != 2 {
+		t.Errorf("%d of 2 run", len(rest))
+	}
+}
+
+// First tries do not wait until all repeats of their turn are over, nor the other way round.
+func TestRepeatsTakeTurnsWithFirstTries(t *testing.T) {
+	s := newStand(Handler{Workers: 1})
+	s.add("tenant", "shop", 100, 1)
+	s.add("tenant", "shop", 2, 0)
+	var order []int
+	for range 6 {
+		taken, _ := s.run()
+		for _, e := range taken {
+			order = append(order, e.job.Tries)
+			s.end(e)
+			break
+		}
+	}
+	if want := []int{0, 1, 0, 1, 1, 1}; !slices.Equal(order, want) {
+		t.Errorf("tries: %v, want %v", order, want)
 	}
 }
 

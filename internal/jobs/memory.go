@@ -20,8 +20,9 @@ type entry struct {
 	job     Job
 	kind    *kind
 	key     string
-	tenant  *share
+	tenant  *tenant
 	turn    *turn     // while ready or running
+	share   *share    // while running: where it is counted
 	created int64     // microseconds
 	due     time.Time // when it runs; equal to the row's run_at unless moved
 	state   state
@@ -66,7 +67,7 @@ func (m *memory) put(e *entry, now time.Time) {
 		return
 	}
 	m.byID[e.job.ID] = e
-	e.tenant = e.kind.share(e.job)
+	e.tenant = e.kind.tenant(e.job)
 	e.tenant.pending++
 	if s := e.job.Subject; s != "" {
 		e.next = m.bySubject[s]

@@ -30,7 +30,7 @@ func perLine(line string) int {
 const spareTurns = 8
 
 // perTurn is how many jobs of one line a tenant has at once.
-func perTurn(line string) int {
+func perTurn(_, line string) int {
 	most := perLine(line)
 	if strings.HasSuffix(line, asking) {
 		return most // a question is short: taking turns is enough

@@ -62,13 +62,13 @@ func TestASupersededEventStaysThat(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		// Eight requests take all that an unknown receiver gets; the ninth stands in line.
+		// So many requests are all that an unknown receiver gets; the next stands in line.
 		var events []Event
-		for i := range 8 {
+		for i := range leastAtOnce {
 			events = append(events, r.event(i, nil))
 		}
 		r.send(events...)
-		for range 8 {
+		for range leastAtOnce {
 			<-arrived
 		}
 		r.send(r.event(8, nil))

@@ -3,25 +3,46 @@ package webhook
 import (
 	"sync"
 	"time"
+
+	"github.com/makola/makola/internal/jobs"
 )
 
 const (
-	maxPerHost   = 64 // deliveries at once to a quick receiver
-	maxPerTenant = 32 // and to all those of a tenant whose receivers are quick
-	leastAtOnce  = 2  // what one that does not answer keeps
+	maxPerHost     = 64 // deliveries at once to a host, of all tenants
+	maxPerReceiver = 32 // of one tenant to a quick host: one that stops to answer leaves some of the tenant's
+	leastAtOnce    = 2  // to one that is not known yet, and to one that does not answer
 )
 
-// traffic knows how quick each receiver is, and the receivers of each tenant
-// together, and gives the slow ones little.
-type traffic struct {
-	mu      sync.Mutex
-	hosts   map[string]*pace
-	tenants map[string]*pace
+// The pools in which deliveries run. The slow ones and the unknown wait for their own kind alone, and the quick
+// ones, which are over in a moment, have what these leave of the workers.
+const (
+	quickPool = iota
+	newPool
+	slowPool
+)
+
+// pools gives the places of each pool.
+func pools(workers int) []jobs.Pool {
+	return []jobs.Pool{
+		quickPool: {AtOnce: workers, PerTenant: 40},
+		newPool:   {AtOnce: max(1, workers/4), PerTenant: 8},
+		slowPool:  {AtOnce: max(1, workers/2), PerTenant: 8},
+	}
 }
 
-func newTraffic() traffic {
-	return traffic{hosts: map[string]*pace{}, tenants: map[string]*pace{}}
+// slow is how long attempts at a slow receiver take.
+const slow = time.Second
+
+// traffic knows how quick each receiver is, and gives the slow ones little. A receiver is a host as one tenant
+// knows it: the slow addresses of another tenant there say nothing about this one's.
+type traffic struct {
+	mu    sync.Mutex
+	paces map[receiver]*pace
 }
+
+type receiver struct{ tenant, host string }
+
+func newTraffic() traffic { return traffic{paces: map[receiver]*pace{}} }
 
 // pace is how long attempts take.
 type pace struct {
@@ -29,43 +50,45 @@ type pace struct {
 	last  time.Time
 }
 
-// pacesKept bounds the receivers that are remembered, and the tenants.
+// pacesKept bounds the receivers that are remembered.
 const pacesKept = 10_000
 
-// limit is how many deliveries a receiver gets at once. One that is not known
-// must prove itself first; one that does not answer keeps two of our slots.
-func (t *traffic) limit(host string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := t.hosts[host]
+// limit is how many deliveries a receiver gets at once. One that is not known must prove itself first.
+func (t *traffic) limit(tenant, host string) int {
+	usual, known := t.usual(tenant, host)
 	switch {
-	case p == nil:
-		return 8
-	case p.usual < 250*time.Millisecond:
-		return maxPerHost
-	case p.usual < time.Second:
+	case !known:
+		return leastAtOnce
+	case usual < 250*time.Millisecond:
+		return maxPerReceiver
+	case usual < slow:
 		return 16
-	case p.usual < 4*time.Second:
+	case usual < 4*time.Second:
 		return 4
 	}
 	return leastAtOnce
 }
 
-// tenantLimit is how many deliveries a tenant gets at once, to all its receivers
-// together: endless receivers that do not answer are worth what one is.
-func (t *traffic) tenantLimit(tenant string) int {
+// pool is where the deliveries to a receiver run.
+func (t *traffic) pool(tenant, host string) int {
+	usual, known := t.usual(tenant, host)
+	switch {
+	case !known:
+		return newPool
+	case usual < slow:
+		return quickPool
+	}
+	return slowPool
+}
+
+func (t *traffic) usual(tenant, host string) (usual time.Duration, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.tenants[tenant]
-	switch {
-	case p == nil, p.usual < 250*time.Millisecond:
-		return maxPerTenant
-	case p.usual < time.Second:
-		return 16
-	case p.usual < 4*time.Second:
-		return 8
+	p := t.paces[receiver{tenant, host}]
+	if p == nil {
+		return 0, false
 	}
-	return leastAtOnce
+	return p.usual, true
 }
 
 // note remembers how long an attempt took.
@@ -73,17 +96,12 @@ func (t *traffic) note(tenant, host string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	notePace(t.hosts, host, took, now)
-	notePace(t.tenants, tenant, took, now)
-}
-
-func notePace(paces map[string]*pace, key string, took time.Duration, now time.Time) {
-	p := paces[key]
+	p := t.paces[receiver{tenant, host}]
 	if p == nil {
-		if len(paces) >= pacesKept {
-			forgetPaces(paces, now)
+		if len(t.paces) >= pacesKept {
+			forgetPaces(t.paces, now)
 		}
-		paces[key] = &pace{usual: took, last: now}
+		t.paces[receiver{tenant, host}] = &pace{usual: took, last: now}
 		return
 	}
 	p.usual += (took - p.usual) / 4
@@ -91,7 +109,7 @@ func notePace(paces map[string]*pace, key string, took time.Duration, now time.T
 }
 
 // forgetPaces drops what was not used for ten minutes, or else any quarter.
-func forgetPaces(paces map[string]*pace, now time.Time) {
+func forgetPaces(paces map[receiver]*pace, now time.Time) {
 	for key, p := range paces {
 		if now.Sub(p.last) > 10*time.Minute {
 			delete(paces, key)

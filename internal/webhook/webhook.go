@@ -12,16 +12,18 @@
 //
 // Addresses are other people's words. Only HTTPS to public addresses is
 // spoken, checked on the address that is dialled; redirects are not followed;
-// answers are read in part and believed in nothing but their status. A slow
-// receiver has few connections, and a tenant whose receivers are slow has few, too,
-// however many there are: neither can hold up the others.
+// answers are read in part and believed in nothing but their status. A receiver is
+// a host as one tenant knows it. One that is slow or not known yet has few
+// connections, and runs in a pool of its kind, in which its tenant has few places and
+// all tenants have a part of the workers: it holds up no quick receiver, neither of
+// its tenant nor of another at the same host.
 //
 // Files:
 //
 //	webhook.go     events: queued with what they tell, and their bodies
 //	deliver.go     the job of an event: one attempt, its record, the next one
 //	send.go        one request to a receiver, and what its answer means
-//	traffic.go     how many requests a receiver and a tenant have at once
+//	traffic.go     how many requests a receiver, its tenant and its host have at once
 //	url.go         which addresses may be spoken to
 //	secret.go      the secrets by which a tenant's events are signed
 //	reseal.go      secrets under another master key
@@ -140,8 +142,8 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	w.records = lane.New(lane.Options{Systemic: systemic}, w.writeRecords)
 	q.Register(jobs.Handler{
 		Kind: jobKind, Workers: o.Workers,
-		Key: hostOf, PerKey: w.traffic.limit, Tenant: tenantOf, PerTenant: w.traffic.tenantLimit,
-		Repeats: max(1, o.Workers/2), Crowd: crowd,
+		Key: hostOf, PerKey: func(string) int { return maxPerHost }, Tenant: tenantOf, PerTurn: w.traffic.limit,
+		Pools: pools(o.Workers), Pool: w.traffic.pool, Crowd: crowd,
 		Run: w.deliver,
 	})
 	q.Periodic("webhook-prune", pruneEvery, func(ctx context.Context) error {
@@ -321,7 +323,7 @@ func tenantOf(job jobs.Job) string {
 	return p.Tenant
 }
 
-// hostOf sorts deliveries by receiver.
+// hostOf sorts deliveries by host.
 func hostOf(job jobs.Job) string {
 	if e, ok := job.Memo.(*event); ok {
 		return e.host
