@@ -278,7 +278,8 @@ const (
 // readPast takes the body of a request that is refused for its size from a client that writes all of it before it reads: to such a
 // one, a connection that is closed meanwhile is reset, and the refusal is lost.
 func (c *call) readPast() {
-	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody {
+	waits := c.r.Header.Get("Expect") != "" // until it is asked to go on, which it is by the first reading
+	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody || waits {
 		return
 	}
 	if http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(pastTime)) == nil {
@@ -326,13 +327,29 @@ func (c *call) read(limit int64) error {
 // rated counts the request against the endpoint's limit and the general one.
 func (c *call) rated() error {
 	if c.api.general.Max > 0 && !c.route.Open {
-		// A database that takes no writes must not stop reads; what writes is refused by its own statement.
-		if err := c.take("general", c.api.general); err != nil && !(c.r.Method == http.MethodGet && problem.Is(err, problem.Unavailable)) {
+		if err := c.counted(); err != nil {
 			return err
 		}
 	}
 	if l := c.route.Limit; l.Max > 0 {
-		return c.take(windowName(l.Window), l.ForKey(c.caller.KeyID), l)
+		return c.take(c.ctx, windowName(l.Window), l.ForKey(c.caller.KeyID), l)
+	}
+	return nil
+}
+
+// countTime is how long a request that only reads waits until it is counted.
+const countTime = 500 * time.Millisecond
+
+// counted counts the request against the general limit. A database that takes no writes does not stop requests that only read:
+// they go on uncounted.
+func (c *call) counted() error {
+	if c.r.Method != http.MethodGet || c.route.Spends || c.route.Stores {
+		return c.take(c.ctx, "general", c.api.general)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, countTime)
+	defer cancel()
+	if err := c.take(ctx, "general", c.api.general); problem.Is(err, problem.RateLimited) || c.ctx.Err() != nil {
+		return err
 	}
 	return nil
 }
@@ -348,13 +365,13 @@ func windowName(window time.Duration) string {
 }
 
 // take counts one request against limits until one of them refuses, and tells the client of the one that leaves fewest.
-func (c *call) take(name string, limits ...access.Limit) error {
+func (c *call) take(ctx context.Context, name string, limits ...access.Limit) error {
 	d := access.Decision{Allowed: true}
 	for _, l := range limits {
 		if l.Max <= 0 || !d.Allowed {
 			continue
 		}
-		one, err := c.api.Access.Take(c.ctx, c.caller.Tenant, l)
+		one, err := c.api.Access.Take(ctx, c.caller.Tenant, l)
 		if err != nil {
 			return err
 		}

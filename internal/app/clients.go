@@ -17,13 +17,17 @@ const moreClients = 64
 // clients are the connections of a listener: at most so many, because each takes memory and a descriptor, which the
 // database and the providers need, too. Of connections beyond that, the one that was idle for the longest ends.
 type clients struct {
-	most int
-	rest chan struct{} // has room for one: a connection is idle, or has ended
+	most  int
+	first time.Duration // that a new connection may take to say something once the server stops
+	rest  chan struct{} // has room for one: a connection is idle, or has ended
 
 	mu   sync.Mutex
 	open map[net.Conn]client
 	idle *list.List // the one that was idle for the longest first
 }
+
+// firstRequest is the time for a first request, as in net/http.
+const firstRequest = 5 * time.Second
 
 // client is one connection.
 type client struct {
@@ -32,7 +36,7 @@ type client struct {
 }
 
 func newClients(most int) *clients {
-	return &clients{most: most, rest: make(chan struct{}, 1), open: map[net.Conn]client{}, idle: list.New()}
+	return &clients{most: most, first: firstRequest, rest: make(chan struct{}, 1), open: map[net.Conn]client{}, idle: list.New()}
 }
 
 // crowdedKey marks what arrives on a connection beyond the limit.
@@ -92,9 +96,6 @@ func (c *clients) tellLocked() {
 	}
 }
 
-// firstRequest is how long a new connection may take to say something once the server stops, as in net/http.
-const firstRequest = 5 * time.Second
-
 // answered waits until no connection has a request, and every new one had time for its first, or until ctx ends. It comes before
 // http.Server.Shutdown, which drops a request that it has just read.
 func (c *clients) answered(ctx context.Context) {
@@ -122,9 +123,9 @@ func (c *clients) answered(ctx context.Context) {
 func (c *clients) due() (after time.Duration, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	after = firstRequest
+	after = c.first
 	for _, one := range c.open {
-		left := firstRequest - time.Since(one.came)
+		left := c.first - time.Since(one.came)
 		switch {
 		case one.place == nil:
 			more = true

@@ -209,6 +209,35 @@ func TestAPersonWhoGotACodeIsErased(t *testing.T) {
 	w.run(exitOK, "ledger", "check")
 }
 
+// twoOfOneTenant are a collection and a top-up, both over.
+const twoOfOneTenant = `SELECT c.account, c.id, a.id FROM payments c JOIN payments a ON a.tenant = c.tenant AND a.kind = 'topup'
+WHERE c.kind = 'collection' AND c.settled_at <> 0 AND a.settled_at <> 0 AND c.account <> a.account ORDER BY c.id, a.id LIMIT 1`
+
+// A purchase of airtime has the callback address of the request, in which a customer may write the number of who pays for it.
+func TestWhoPaidForAnothersAirtimeIsErased(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "sample")
+	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
+	w := where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+	var number, collection, topUp string
+	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+		if _, err := tx.One(twoOfOneTenant, nil, &number, &collection, &topUp); err != nil || number == "" {
+			return err
+		}
+		if _, err := tx.Exec(`UPDATE payments SET child = $2 WHERE id = $1`, collection, topUp); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`UPDATE payments SET parent = $2, callback_url = $3 WHERE id = $1`, topUp, collection, "https://shop.example/hook?payer="+number)
+		return err
+	}); err != nil || number == "" {
+		t.Fatalf("a sample without airtime: %v", err)
+	}
+	w.object("privacy", "erase", number, "--reason", "asked")
+	if found := naming(t, w.db, number); len(found) > 0 {
+		t.Errorf("the number still stands in %v", found)
+	}
+}
+
 // someone has been paid, and nothing of theirs is open, of a payment or a webhook.
 const someone = `SELECT account, account_name FROM payments WHERE kind = 'payout' AND account_name <> '' AND account LIKE '233_________'
 AND NOT EXISTS (SELECT 1 FROM payments AS other WHERE other.account = payments.account AND (other.settled_at = 0

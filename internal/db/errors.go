@@ -35,7 +35,7 @@ var (
 // Inner classes: what Write does about an error.
 var (
 	errConflict      = errors.New("db: conflict, run again")
-	errLost          = fmt.Errorf("%w: the connection was lost", ErrUnavailable)
+	errLost          = fmt.Errorf("%w: there is no connection", ErrUnavailable)
 	errAlone         = errors.New("db: the transaction's group failed, run again alone")
 	errClosed        = fmt.Errorf("%w: the database is closed", ErrUnavailable)
 	errUnknownCommit = errors.New("db: no answer to COMMIT")
@@ -70,11 +70,12 @@ func classify(err error) error {
 		}
 	}
 	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) { // whatever the server refused it for, nothing has run
+	var pg *pgconn.PgError
+	refused := errors.As(err, &pg)
+	if errors.As(err, &connect) && !(refused && tooMany(pg)) { // whatever the server refused it for, nothing has run
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if refused {
 		return classifyPostgres(err, pg)
 	}
 	var lite *sqlite.Error
@@ -92,6 +93,9 @@ func classify(err error) error {
 	return err
 }
 
+// tooMany says whether the server lacks resources, connections among them.
+func tooMany(pg *pgconn.PgError) bool { return strings.HasPrefix(pg.Code, "53") }
+
 func classifyPostgres(err error, pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "23505",
@@ -106,7 +110,7 @@ func classifyPostgres(err error, pg *pgconn.PgError) error {
 		pg.Code == "25006",                     // a standby: the primary is elsewhere now
 		pg.Code == "25P03", pg.Code == "25P04": // idle too long in a transaction
 		return fmt.Errorf("%w: %w", errLost, err)
-	case strings.HasPrefix(pg.Code, "53"), pg.Code == "55P03", pg.Code == "57014": // resources, lock wait, statement time
+	case tooMany(pg), pg.Code == "55P03", pg.Code == "57014": // resources, lock wait, statement time
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err

@@ -8,7 +8,9 @@
 package privacy
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -98,23 +100,38 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	return e, err
 }
 
-// erasePayment takes a person off one payment, off its webhooks and off what was said about it, in one transaction.
+// errNotOver ends an erasure that comes too early: nothing of it happens.
+var errNotOver = errors.New("privacy: a payment or its webhook is not over")
+
+// erasePayment takes a person off one payment, off its webhooks and off what was said about it, in one transaction. The payment of
+// the same request may name the person in its callback address.
 func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []string, e *Erasure) error {
-	if p.SettledAt.IsZero() {
-		e.Left++
-		return nil
-	}
-	pending := false
-	err := d.DB.Write(db.Bulk(ctx, p.Tenant), func(tx *db.Tx) (err error) {
-		if pending, err = webhook.EraseWords(tx, p.Tenant, p.ID, book.Erased, spellings...); err != nil || pending {
+	both := []book.Payment{p}
+	if id := cmp.Or(p.Child, p.Parent); id != "" {
+		beside, err := d.Payments.Find(ctx, id)
+		if err != nil {
 			return err
+		}
+		both = append(both, beside)
+	}
+	err := d.DB.Write(db.Bulk(ctx, p.Tenant), func(tx *db.Tx) error {
+		for _, one := range both {
+			pending, err := webhook.EraseWords(tx, one.Tenant, one.ID, book.Erased, spellings...)
+			if err == nil && (pending || one.SettledAt.IsZero()) {
+				err = errNotOver
+			}
+			if err != nil {
+				return err
+			}
 		}
 		book.EraseParty(tx, p, spellings...)
 		return d.Routes.EraseExchanges(tx, p.ID)
 	})
-	if pending {
+	switch {
+	case errors.Is(err, errNotOver):
 		e.Left++
-	} else if err == nil {
+		return nil
+	case err == nil:
 		e.Payments++
 	}
 	return err

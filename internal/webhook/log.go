@@ -137,7 +137,7 @@ func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attemp
 
 const (
 	sqlReplay = `UPDATE webhook_events SET state = 'pending', ended_at = 0, failed_at = 0
-		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending'
+		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending' AND erased = 0
 		RETURNING subject, id, url`
 	sqlReplayOne = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
 	// These rows are found by reading the tenant's whole history: commands replay by ids alone.
