@@ -57,6 +57,11 @@ func (s *sendingMarks) end(campaign string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.at, campaign)
+	s.tellLocked()
+}
+
+// tellLocked ends the wait of drain when no mark is left.
+func (s *sendingMarks) tellLocked() {
 	if s.closed && len(s.at) == 0 && s.empty != nil {
 		close(s.empty)
 		s.empty = nil
@@ -68,6 +73,7 @@ func (s *sendingMarks) drain(ctx context.Context, c *clock.Clock) {
 	s.mu.Lock()
 	s.closed = true
 	s.forgetLocked(c.Now())
+	s.tellLocked()
 	if len(s.at) > 0 && s.empty == nil {
 		s.empty = make(chan struct{})
 	}
