@@ -142,6 +142,9 @@ const boundaries = 1000
 // again; and can be abandoned as long as the switch is not made, whatever broke.
 func TestAMoveThatBreaksOffGoesOnOrIsAbandoned(t *testing.T) {
 	t.Parallel()
+	if !slices.Contains(dbtest.Engines(), db.Postgres) { // each step would be skipped, which reads as one that was reached
+		t.Skip("make quick runs SQLite alone")
+	}
 	for _, side := range []string{"source", "target"} {
 		for _, boundary := range []db.Boundary{db.BoundaryExchange, db.BoundaryCommit} {
 			for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
