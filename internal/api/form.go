@@ -117,8 +117,8 @@ func (f *form) raw(name string) (string, bool) {
 	return "", false
 }
 
-// line is a text of at most limit characters on one line.
-func (f *form) line(name string, need bool, limit int) string {
+// oneLine is a text of any length on one line.
+func (f *form) oneLine(name string, need bool) string {
 	text, ok := f.string(name, need)
 	if !ok {
 		return ""
@@ -127,6 +127,12 @@ func (f *form) line(name string, need bool, limit int) string {
 		f.bad(name, badText)
 		return ""
 	}
+	return text
+}
+
+// line is a text of at most limit characters on one line.
+func (f *form) line(name string, need bool, limit int) string {
+	text := f.oneLine(name, need)
 	if utf8.RuneCountInString(text) > limit {
 		f.bad(name, "must be at most "+strconv.Itoa(limit)+" characters")
 		return ""
@@ -423,13 +429,5 @@ func (f *form) message(name string) string {
 
 // short is a text for people on one line. A longer one is cut.
 func (f *form) short(name string, need bool, limit int) string {
-	text, ok := f.string(name, need)
-	if !ok {
-		return ""
-	}
-	if hasControl(text, false) {
-		f.bad(name, badText)
-		return ""
-	}
-	return cut(text, limit)
+	return cut(f.oneLine(name, need), limit)
 }

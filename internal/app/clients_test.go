@@ -175,18 +175,8 @@ func TestABodyThatIsAnnouncedIsRefusedUnread(t *testing.T) {
 func TestAQueryStringThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.Ready().APIURL+"/sms-api/send?sender_id=x&message=Save+100%+now&recipients=0240000001", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Api-Key", a.Ready().APIKey)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(said), "%25") || strings.Contains(string(said), "is required") {
-		t.Errorf("answered %d %s, %v", answer.StatusCode, said, err)
+	status, said := getWithKey(t, a, "/sms-api/send?sender_id=x&message=Save+100%+now&recipients=0240000001")
+	if status != http.StatusUnprocessableEntity || !strings.Contains(said, "%25") || strings.Contains(said, "is required") {
+		t.Errorf("answered %d %s", status, said)
 	}
 }

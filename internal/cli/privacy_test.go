@@ -139,12 +139,18 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 	}
 }
 
+// aSample is a folder with five days of history on SQLite.
+func aSample(t *testing.T) where {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "sample")
+	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
+	return where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+}
+
 // A message whose receipt may still come keeps its number, by which the receipt is matched, and is counted as left.
 func TestAMessageThatIsNotOverKeepsItsNumber(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "sample")
-	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
-	w := where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+	w := aSample(t)
 	var number string
 	var named int64
 	state := func(change string) {
@@ -191,9 +197,7 @@ AND recipient NOT IN (SELECT recipient FROM unsure) AND recipient NOT IN (SELECT
 // A one-time password and a text to a few numbers are kept with their numbers in one row.
 func TestAPersonWhoGotACodeIsErased(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "sample")
-	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
-	w := where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+	w := aSample(t)
 	var number string
 	err := w.db.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.One(someoneWithACode, nil, &number)
@@ -216,9 +220,7 @@ WHERE c.kind = 'collection' AND c.settled_at <> 0 AND a.settled_at <> 0 AND c.ac
 // A purchase of airtime has the callback address of the request, in which a customer may write the number of who pays for it.
 func TestWhoPaidForAnothersAirtimeIsErased(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "sample")
-	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
-	w := where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
+	w := aSample(t)
 	var number, collection, topUp string
 	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
 		if _, err := tx.One(twoOfOneTenant, nil, &number, &collection, &topUp); err != nil || number == "" {

@@ -43,19 +43,24 @@ func (s *stand) end(e *entry) {
 	s.forget(e)
 }
 
-// A burst of one tenant in a rail's line delays the next one's job by one turn, not by the burst.
-func TestTenantsTakeTurnsInALine(t *testing.T) {
-	s := newStand(Handler{Workers: 4, PerKey: func(string) int { return 1 }})
-	s.add("burst", "rail", 1000, 0)
-	s.add("neighbour", "rail", 2, 0)
-	var order []string
-	for range 5 {
+// turnsOf gives whose jobs ran in some rounds, each of which ends.
+func (s *stand) turnsOf(rounds int) (order []string) {
+	for range rounds {
 		taken, tenants := s.run()
 		order = append(order, tenants...)
 		for _, e := range taken {
 			s.end(e)
 		}
 	}
+	return order
+}
+
+// A burst of one tenant in a rail's line delays the next one's job by one turn, not by the burst.
+func TestTenantsTakeTurnsInALine(t *testing.T) {
+	s := newStand(Handler{Workers: 4, PerKey: func(string) int { return 1 }})
+	s.add("burst", "rail", 1000, 0)
+	s.add("neighbour", "rail", 2, 0)
+	order := s.turnsOf(5)
 	if want := []string{"burst", "neighbour", "burst", "neighbour", "burst"}; !slices.Equal(order, want) {
 		t.Errorf("turns: %v, want %v", order, want)
 	}
@@ -135,14 +140,7 @@ func TestTenantsTakeTurnsAtAPool(t *testing.T) {
 		s.add("many", fmt.Sprint("slow ", i), 1, 0)
 	}
 	s.add("few", "slow", 2, 0)
-	var order []string
-	for range 5 {
-		taken, tenants := s.run()
-		order = append(order, tenants...)
-		for _, e := range taken {
-			s.end(e)
-		}
-	}
+	order := s.turnsOf(5)
 	if want := []string{"many", "few", "many", "few", "many"}; !slices.Equal(order, want) {
 		t.Errorf("turns: %v, want %v", order, want)
 	}

@@ -54,9 +54,11 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	if err != nil {
 		return book.Payment{}, false, err
 	}
-	refused := p.checkPayout(ctx, t, r)
+	var refused error
 	if t.PayoutsStopped {
 		refused = problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+	} else {
+		refused = p.checkPayout(ctx, t, r)
 	}
 	if refused != nil {
 		// A request that came before is still answered: a replay moves no money. Its bank may have gone since, or its limit fallen.

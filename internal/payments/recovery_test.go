@@ -525,39 +525,49 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
-		claim := func(reference string) recovery.Claim {
-			return recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: reference, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
-		}
 		there, nowhere := h.reference(), h.reference()
-		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there)}); !problem.Is(err, problem.Invalid) {
+		if err := n.lost.Make(t.Context(), []recovery.Claim{h.claim(there)}); !problem.Is(err, problem.Invalid) {
 			t.Errorf("without a recovery: %v", err)
 		}
 		n.lostTime(t, true)
 		h.first.script(always(pending), always(notFound))
 		h.second.knows(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
-		if err := n.lost.Make(t.Context(), []recovery.Claim{claim(there), claim(nowhere)}); err != nil {
+		if err := n.lost.Make(t.Context(), []recovery.Claim{h.claim(there), h.claim(nowhere)}); err != nil {
 			t.Fatal(err)
 		}
-		n.pass(2 * recheckEvery)
-		states := map[string]recovery.ClaimState{}
-		all, err := n.lost.Claims(t.Context())
-		for _, c := range all {
-			states[c.Reference] = c.State
-		}
-		if err != nil || states[there] != recovery.ClaimAdopted || states[nowhere] != recovery.ClaimRefused {
-			t.Errorf("%+v, %v", all, err)
-		}
-		rows, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout})
-		if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusSuccess || rows.Rows[0].Rail != "hubtel" {
-			t.Errorf("%+v, %v", rows.Rows, err)
-		}
-		first, _ := h.first.counts()
-		second, _ := h.second.counts()
-		if first+second != 0 || n.balance() != funds-1010 {
-			t.Errorf("%d POSTs, the wallet has %s", first+second, n.balance())
-		}
+		n.adoptsOne(there, nowhere)
 		n.books()
 	})
+}
+
+// claim is one of a payout of 10 cedis.
+func (h *fixture) claim(reference string) recovery.Claim {
+	return recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: reference, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
+}
+
+// adoptsOne has the sweep judge two claims: the payout that hubtel has is adopted, the one that nobody has is refused, and nothing
+// is sent.
+func (n *node) adoptsOne(there, nowhere string) {
+	t, h := n.fixture.t, n.fixture
+	t.Helper()
+	n.pass(2 * recheckEvery)
+	states := map[string]recovery.ClaimState{}
+	all, err := n.lost.Claims(t.Context())
+	for _, c := range all {
+		states[c.Reference] = c.State
+	}
+	if err != nil || states[there] != recovery.ClaimAdopted || states[nowhere] != recovery.ClaimRefused {
+		t.Errorf("%+v, %v", all, err)
+	}
+	rows, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout})
+	if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusSuccess || rows.Rows[0].Rail != "hubtel" {
+		t.Errorf("%+v, %v", rows.Rows, err)
+	}
+	first, _ := h.first.counts()
+	second, _ := h.second.counts()
+	if first+second != 0 || n.balance() != funds-1010 {
+		t.Errorf("%d POSTs, the wallet has %s", first+second, n.balance())
+	}
 }
 
 // TestAClaimNeedsNoRoute: the provider that has it is paused, or nothing is routed to it any more. It is asked, and the claim adopted.
@@ -582,31 +592,10 @@ func TestAClaimNeedsNoRoute(t *testing.T) {
 				there, nowhere := h.reference(), h.reference()
 				h.first.script(always(pending), always(notFound))
 				h.second.knows(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
-				claims := []recovery.Claim{
-					{Tenant: h.tenant.ID, Kind: "payout", Reference: there, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"},
-					{Tenant: h.tenant.ID, Kind: "payout", Reference: nowhere, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"},
-				}
-				if err := n.lost.Make(t.Context(), claims); err != nil {
+				if err := n.lost.Make(t.Context(), []recovery.Claim{h.claim(there), h.claim(nowhere)}); err != nil {
 					t.Fatal(err)
 				}
-				n.pass(2 * recheckEvery)
-				all, err := n.lost.Claims(t.Context())
-				states := map[string]recovery.ClaimState{}
-				for _, c := range all {
-					states[c.Reference] = c.State
-				}
-				if err != nil || states[there] != recovery.ClaimAdopted || states[nowhere] != recovery.ClaimRefused {
-					t.Errorf("%+v, %v", all, err)
-				}
-				rows, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout})
-				if err != nil || len(rows.Rows) != 1 || rows.Rows[0].Status != book.StatusSuccess || rows.Rows[0].Rail != "hubtel" {
-					t.Errorf("%+v, %v", rows.Rows, err)
-				}
-				first, _ := h.first.counts()
-				second, _ := h.second.counts()
-				if first+second != 0 || n.balance() != funds-1010 {
-					t.Errorf("%d POSTs, the wallet has %s", first+second, n.balance())
-				}
+				n.adoptsOne(there, nowhere)
 				n.sound()
 			})
 		})
@@ -621,7 +610,7 @@ func TestAClaimAfterTheRecoveryIsNotSent(t *testing.T) {
 		h.recovers = true
 		n := h.node("a")
 		n.lostTime(t, true)
-		claim := recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: h.reference(), Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
+		claim := h.claim(h.reference())
 		if err := n.lost.Make(t.Context(), []recovery.Claim{claim}); err != nil {
 			t.Fatal(err)
 		}

@@ -123,8 +123,9 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 			if err != nil {
 				return err
 			}
+			book.EraseAddress(tx, one.ID, spellings...)
 		}
-		book.EraseParty(tx, p, spellings...)
+		book.EraseParty(tx, p)
 		return d.Routes.EraseExchanges(tx, p.ID)
 	})
 	switch {

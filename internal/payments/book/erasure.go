@@ -1,9 +1,7 @@
 package book
 
 import (
-	"cmp"
 	"context"
-	"strings"
 
 	"github.com/makola/makola/internal/db"
 )
@@ -17,7 +15,7 @@ const erasureWindow = 5_000
 const (
 	numbersAfter = `SELECT id, account FROM payments WHERE id > $1 ORDER BY id LIMIT $2`
 	eraseAddress = `UPDATE payments SET callback_url = replace(callback_url, $2, $3) WHERE id = $1 AND settled_at <> 0`
-	eraseParty   = `UPDATE payments SET account = $2, account_name = '', details = $3, callback_url = $4 WHERE id = $1 AND settled_at <> 0`
+	eraseParty   = `UPDATE payments SET account = $2, account_name = '', details = $3 WHERE id = $1 AND settled_at <> 0`
 )
 
 // OfNumber gives each payment with a number or a bank account, oldest first. It reads them all, in bounded parts.
@@ -36,17 +34,14 @@ func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment
 	})
 }
 
-// EraseParty takes the number, in all its spellings, and the name of the other party off a payment that is final: from settled, to
-// settled. The money stays. The details, which are as they were at the acceptance, are written again: those of earlier versions have
-// a name. Should the payment settle once more, its webhook goes to the address without the number.
-//
-// The payment that was accepted by the same request (Child, Parent) has that request's callback address, or lacks it.
-func EraseParty(tx *db.Tx, p Payment, spellings ...string) {
+// EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. The money stays.
+// The details, which are as they were at the acceptance, are written again: those of earlier versions have a name.
+func EraseParty(tx *db.Tx, p Payment) { tx.Defer(eraseParty, 1, p.ID, Erased, p.Details.encode()) }
+
+// EraseAddress takes a number, in all its spellings, out of the callback address of a payment that is final: from settled, to settled.
+// Should the payment settle once more, its webhook goes to the address without the number.
+func EraseAddress(tx *db.Tx, id string, spellings ...string) {
 	for _, s := range spellings {
-		p.CallbackURL = strings.ReplaceAll(p.CallbackURL, s, Erased)
-	}
-	tx.Defer(eraseParty, 1, p.ID, Erased, p.Details.encode(), p.CallbackURL)
-	for _, s := range spellings {
-		tx.Defer(eraseAddress, -1, cmp.Or(p.Child, p.Parent), s, Erased)
+		tx.Defer(eraseAddress, -1, id, s, Erased)
 	}
 }
