@@ -68,8 +68,9 @@ func (l *life) trouble() {
 	}
 }
 
-// turmoil strikes once for every few answers until it is stopped: where nothing is answered, because a breaker is open, the
-// provider is left in peace, and faults that have struck nobody yet are taken back: one probe at a time would meet them.
+// turmoil strikes once for every few answers until it is stopped, at the latest by the end of the test: where nothing is
+// answered, because a breaker is open, the provider is left in peace, and faults that have struck nobody yet are taken back:
+// one probe at a time would meet them.
 func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -93,9 +94,13 @@ func (l *life) turmoil(answers *atomic.Int64) (stop func()) {
 			}
 		}
 	}()
-	return func() {
+	end := sync.OnceFunc(func() {
 		close(over)
 		<-done
+	})
+	l.t.Cleanup(end) // a test that fails before it calls stop must not be outlived
+	return func() {
+		end()
 		l.peace()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,9 +61,11 @@ type crowd[T any] struct {
 	answered []T
 }
 
-// begin starts the callers; send makes the n-th request of one of them.
+// begin starts the callers; send makes the n-th request of one of them. A test that fails before it calls end
+// stops them, too: a caller that goes on would report to a test that is over, which ends the whole program of tests.
 func (c *crowd[T]) begin(callers int, target *client, send func(caller, n int)) {
 	c.target.Store(target)
+	c.t.Cleanup(func() { c.end() })
 	for caller := range callers {
 		c.done.Add(1)
 		go func() {
@@ -75,9 +78,12 @@ func (c *crowd[T]) begin(callers int, target *client, send func(caller, n int)) 
 }
 
 // insist makes a POST again and again until the server has answered it, as a careful merchant's program
-// does: with the same reference or Idempotency-Key.
+// does: with the same reference or Idempotency-Key. It ends its goroutine when the test is over.
 func (c *crowd[T]) insist(path string, body any, header ...string) answer {
 	for {
+		if c.t.Context().Err() != nil {
+			runtime.Goexit()
+		}
 		a, err := c.target.Load().call(http.MethodPost, path, body, header...)
 		if err == nil && a.status < 500 {
 			return a
