@@ -39,11 +39,17 @@ func TestVersionSaysWhatTheProgramIs(t *testing.T) {
 	}
 }
 
-func TestHelpOfACommand(t *testing.T) {
+// The help of a command names its usage, its argument and its flags, whichever way it is asked for.
+func TestHelp_ofACommand(t *testing.T) {
 	t.Parallel()
 	flag, _ := plain(t, exitOK, "payouts", "find", "--help")
+	for _, part := range []string{"Usage: makola payouts find <", "Arguments:", "--data", "--output"} {
+		if !strings.Contains(flag, part) {
+			t.Errorf("the help of payouts find lacks %q:\n%s", part, flag)
+		}
+	}
 	if command, _ := plain(t, exitOK, "help", "payouts", "find"); command != flag {
-		t.Errorf("makola help says\n%s", command)
+		t.Errorf("makola help payouts find prints\n%s", command)
 	}
 	if all, _ := plain(t, exitOK, "help"); !strings.Contains(all, "Usage: makola <command>") {
 		t.Errorf("makola help says\n%s", all)

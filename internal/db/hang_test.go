@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 )
@@ -61,9 +63,19 @@ func spendAlone(t *testing.T, d *db.DB, key string) error {
 	return d.WriteRecognising(t.Context(), noted(key), func(tx *db.Tx) error { return spend(tx, key) })
 }
 
-// A tenant's bulk statement is ended by the server itself, and no other's is.
-func TestBulkStatementsEndByThemselves(t *testing.T) {
+// The server itself ends a tenant's bulk statement that takes too long, so that it goes on holding no connection. Other
+// statements have no such limit.
+func TestBulkStatement_endedByTheServer(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Open(t, db.Postgres)
+	endless := func(tx *db.Tx) error {
+		_, err := tx.One(`SELECT 'x' FROM (SELECT pg_sleep(60)) AS pause`, nil, new(string))
+		return err
+	}
+	err := d.Read(db.Bulk(t.Context(), "a"), endless)
+	if refusal := new(pgconn.PgError); !errors.As(err, &refusal) || refusal.Code != "57014" || !errors.Is(err, db.ErrUnavailable) {
+		t.Errorf("a bulk statement of a minute: %v, want the server's statement timeout (57014)", err)
+	}
 	for want, ctx := range map[string]context.Context{"10s": db.Bulk(t.Context(), "a"), "0": t.Context()} {
 		for name, run := range map[string]func(context.Context, func(*db.Tx) error) error{"Read": d.Read, "ReadSnapshot": d.ReadSnapshot, "Write": d.Write} {
 			err := run(ctx, func(tx *db.Tx) error {
