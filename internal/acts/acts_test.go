@@ -384,28 +384,30 @@ func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
 			return err
 		},
 	} {
-		each(t, func(f *fixture) {
-			third := f.join("abena@example.com", identity.Approver)
-			f.clock.Advance(time.Second)
-			f.line(approval.Line{Kind: KindFund, Checkers: 2})
-			act := f.fund()
-			if after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || after.State != approval.Waiting {
-				f.t.Fatalf("%s: %+v, %v", name, after, err)
-			}
-			f.clock.Advance(time.Second)
-			f.tx(func(tx *db.Tx) error { return fall(f, tx) })
-			if after, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest); err != nil || after.State != approval.Waiting {
-				f.t.Errorf("%s: by the second it is %s, %v", name, after.State, err)
-			}
-			f.has(0)
-			shown, err := f.Get(f.t.Context(), identity.Installation, act.ID)
-			if err != nil || shown.Approvals() != 1 || len(shown.Checks) != 2 || !shown.Checks[0].Lapsed || shown.Checks[1].Lapsed {
-				f.t.Errorf("%s: %+v, %v", name, shown.Checks, err)
-			}
-			if after, err := f.Approve(f.t.Context(), third, act.ID, act.Digest); err != nil || after.State != approval.Done {
-				f.t.Errorf("%s: by the third it is %s, %v", name, after.State, err)
-			}
-			f.has(1)
+		t.Run(name, func(t *testing.T) {
+			each(t, func(f *fixture) {
+				third := f.join("abena@example.com", identity.Approver)
+				f.clock.Advance(time.Second)
+				f.line(approval.Line{Kind: KindFund, Checkers: 2})
+				act := f.fund()
+				if after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || after.State != approval.Waiting {
+					f.t.Fatalf("%s: %+v, %v", name, after, err)
+				}
+				f.clock.Advance(time.Second)
+				f.tx(func(tx *db.Tx) error { return fall(f, tx) })
+				if after, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest); err != nil || after.State != approval.Waiting {
+					f.t.Errorf("%s: by the second it is %s, %v", name, after.State, err)
+				}
+				f.has(0)
+				shown, err := f.Get(f.t.Context(), identity.Installation, act.ID)
+				if err != nil || shown.Approvals() != 1 || len(shown.Checks) != 2 || !shown.Checks[0].Lapsed || shown.Checks[1].Lapsed {
+					f.t.Errorf("%s: %+v, %v", name, shown.Checks, err)
+				}
+				if after, err := f.Approve(f.t.Context(), third, act.ID, act.Digest); err != nil || after.State != approval.Done {
+					f.t.Errorf("%s: by the third it is %s, %v", name, after.State, err)
+				}
+				f.has(1)
+			})
 		})
 	}
 }
@@ -459,14 +461,16 @@ func TestAnActWhoseSubjectChangedFails(t *testing.T) {
 // A row that was changed beside the program is not done.
 func TestAnActThatWasChangedInTheDatabaseIsNotDone(t *testing.T) {
 	for _, column := range []string{"payload = replace(payload, '50000000', '50000001')", "sentence = 'Put GHS 1.00'", "maker = 'x'", "reason = 'x'", "tenant = ''", "made_at = made_at - 1", "pesewas = 1", "needs = 0"} {
-		each(t, func(f *fixture) {
-			act := f.fund()
-			f.tx(func(tx *db.Tx) error { tx.Defer("UPDATE acts SET "+column, 1); return nil })
-			_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
-			if err == nil {
-				f.t.Errorf("%s: done", column)
-			}
-			f.has(0)
+		t.Run(column, func(t *testing.T) {
+			each(t, func(f *fixture) {
+				act := f.fund()
+				f.tx(func(tx *db.Tx) error { tx.Defer("UPDATE acts SET "+column, 1); return nil })
+				_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+				if err == nil {
+					f.t.Errorf("%s: done", column)
+				}
+				f.has(0)
+			})
 		})
 	}
 }

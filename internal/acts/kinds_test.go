@@ -335,7 +335,6 @@ func TestEveryKindHasAnExample(t *testing.T) {
 func TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
 	for name, e := range allExamples() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 				x := &examples{fixture: install(t, d, faults, true)}
 				x.breakOff(name, e)

@@ -13,7 +13,6 @@ import (
 
 // A name is one node's: a second process is refused while the first one renews its lease, and waits where it is gone.
 func TestANameIsOneNodes(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		options := func(beat time.Duration) Options {
 			return Options{Node: "a", Shared: true, LeaseFor: time.Hour, Heartbeat: beat}

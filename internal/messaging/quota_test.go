@@ -14,7 +14,6 @@ import (
 )
 
 func TestCampaignsUnderWayBeyondTheQuotaAreRefused(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
 		h.quotas = config.Quotas{Campaigns: 1}

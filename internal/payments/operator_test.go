@@ -2,6 +2,7 @@ package payments
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,55 +43,57 @@ func (n *node) sound() {
 // TestAnOperatorsWordEndsWhatIsUnknown ends payments of unknown outcome on an operator's word.
 func TestAnOperatorsWordEndsWhatIsUnknown(t *testing.T) {
 	for _, paid := range []bool{true, false} {
-		dbtest.Each(t, func(t *testing.T, d *db.DB) {
-			h := newFixture(t, d)
-			n := h.node("a")
-			h.second.script(always(unknown), always(notFound))
-			r := h.payout()
-			r.MSISDN, r.Network = telecel, msisdn.Telecel
-			pay, _, err := n.Payout(t.Context(), h.caller(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = n.Resolve(t.Context(), pay.ID, paid, "by the statement", "ama")
-			wantKind(t, err, problem.InProgress)
-			n.pass(2 * time.Minute)
-			stuck, err := n.Stuck(t.Context())
-			if err != nil || len(stuck) != 1 || stuck[0].ID != pay.ID {
-				t.Fatalf("stuck are %v, %v", stuck, err)
-			}
-			if _, err := n.Resolve(t.Context(), pay.ID, paid, "", "ama"); !problem.Is(err, problem.Invalid) {
-				t.Errorf("without a reason: %v", err)
-			}
-			if _, err := n.Resolve(t.Context(), "no-such-payment", paid, "by the statement", "ama"); !problem.Is(err, problem.NotFound) {
-				t.Errorf("no such payment: %v", err)
-			}
-			broken := errors.New("the audit log is full")
-			if _, err := n.Resolve(t.Context(), pay.ID, paid, "by the statement", "ama", func(*db.Tx) error { return broken }); !errors.Is(err, broken) {
-				t.Errorf("without its audit entry: %v", err)
-			}
-			audited := 0
-			done, err := n.Resolve(t.Context(), pay.ProviderReference, paid, "by the statement", "ama", func(*db.Tx) error { audited++; return nil })
-			if err != nil || audited != 1 || done.Note != "by the statement" {
-				t.Fatalf("%+v, audited %d, %v", done, audited, err)
-			}
-			want, left := "failed", funds
-			if paid {
-				want, left = "success", funds-pay.Amount-pay.Charges
-			}
-			if done.Word() != want || n.balance() != left {
-				t.Errorf("%s, the wallet has %s, want %s and %s", done.Word(), n.balance(), want, left)
-			}
-			_, err = n.Resolve(t.Context(), pay.ID, !paid, "no, otherwise", "ama")
-			wantKind(t, err, problem.Duplicate)
-			if stuck, err := n.Stuck(t.Context()); err != nil || len(stuck) != 0 {
-				t.Errorf("stuck are %v, %v", stuck, err)
-			}
-			n.pass(time.Minute)
-			if n.jobsLeft() != 0 {
-				t.Error("the job is left")
-			}
-			n.sound()
+		t.Run(fmt.Sprint("paid ", paid), func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				n := h.node("a")
+				h.second.script(always(unknown), always(notFound))
+				r := h.payout()
+				r.MSISDN, r.Network = telecel, msisdn.Telecel
+				pay, _, err := n.Payout(t.Context(), h.caller(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = n.Resolve(t.Context(), pay.ID, paid, "by the statement", "ama")
+				wantKind(t, err, problem.InProgress)
+				n.pass(2 * time.Minute)
+				stuck, err := n.Stuck(t.Context())
+				if err != nil || len(stuck) != 1 || stuck[0].ID != pay.ID {
+					t.Fatalf("stuck are %v, %v", stuck, err)
+				}
+				if _, err := n.Resolve(t.Context(), pay.ID, paid, "", "ama"); !problem.Is(err, problem.Invalid) {
+					t.Errorf("without a reason: %v", err)
+				}
+				if _, err := n.Resolve(t.Context(), "no-such-payment", paid, "by the statement", "ama"); !problem.Is(err, problem.NotFound) {
+					t.Errorf("no such payment: %v", err)
+				}
+				broken := errors.New("the audit log is full")
+				if _, err := n.Resolve(t.Context(), pay.ID, paid, "by the statement", "ama", func(*db.Tx) error { return broken }); !errors.Is(err, broken) {
+					t.Errorf("without its audit entry: %v", err)
+				}
+				audited := 0
+				done, err := n.Resolve(t.Context(), pay.ProviderReference, paid, "by the statement", "ama", func(*db.Tx) error { audited++; return nil })
+				if err != nil || audited != 1 || done.Note != "by the statement" {
+					t.Fatalf("%+v, audited %d, %v", done, audited, err)
+				}
+				want, left := "failed", funds
+				if paid {
+					want, left = "success", funds-pay.Amount-pay.Charges
+				}
+				if done.Word() != want || n.balance() != left {
+					t.Errorf("%s, the wallet has %s, want %s and %s", done.Word(), n.balance(), want, left)
+				}
+				_, err = n.Resolve(t.Context(), pay.ID, !paid, "no, otherwise", "ama")
+				wantKind(t, err, problem.Duplicate)
+				if stuck, err := n.Stuck(t.Context()); err != nil || len(stuck) != 0 {
+					t.Errorf("stuck are %v, %v", stuck, err)
+				}
+				n.pass(time.Minute)
+				if n.jobsLeft() != 0 {
+					t.Error("the job is left")
+				}
+				n.sound()
+			})
 		})
 	}
 }
@@ -595,57 +598,59 @@ func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 func TestAWordThatWasWrongIsTakenBack(t *testing.T) {
 	for _, paid := range []bool{true, false} { // as it was resolved
 		for _, tenants := range []bool{true, false} {
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := newFixture(t, d)
-				n := h.node("a")
-				h.second.script(always(unknown), always(notFound))
-				r := h.payout()
-				r.MSISDN, r.Network = telecel, msisdn.Telecel
-				pay, _, err := n.Payout(t.Context(), h.caller(), r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				n.pass(3 * time.Minute)
-				_, err = n.Contradict(t.Context(), pay.ID, !paid, "it is open", "ama")
-				wantKind(t, err, problem.Invalid)
-				resolved, err := n.Resolve(t.Context(), pay.ID, paid, "line 117", "ama")
-				if err != nil || resolved.Reason != provider.ReasonResolved {
-					t.Fatalf("%+v, %v", resolved, err)
-				}
-				n.pass(time.Minute)
-				_, err = n.Contradict(t.Context(), pay.ID, paid, "the same word", "ama")
-				wantKind(t, err, problem.Invalid)
-				_, err = n.Contradict(t.Context(), pay.ID, !paid, "", "ama")
-				wantKind(t, err, problem.Invalid)
-				for range 2 { // the second finds it done
-					turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
-					if err != nil || turned.ContradictedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
-						t.Fatalf("%+v, %v", turned, err)
+			t.Run(fmt.Sprintf("paid %t, the customer's %t", paid, tenants), func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					h := newFixture(t, d)
+					n := h.node("a")
+					h.second.script(always(unknown), always(notFound))
+					r := h.payout()
+					r.MSISDN, r.Network = telecel, msisdn.Telecel
+					pay, _, err := n.Payout(t.Context(), h.caller(), r)
+					if err != nil {
+						t.Fatal(err)
 					}
-				}
-				hangs := pay.Amount // reversed
-				if !paid {
-					hangs = -pay.Amount // paid after the refund
-				}
-				if got := n.account(ledger.Suspense); got != hangs {
-					t.Errorf("suspense holds %s, not %s", got, hangs)
-				}
-				if err := n.Decide(t.Context(), pay.ID, tenants, "agreed", "ama"); err != nil {
-					t.Fatal(err)
-				}
-				wantKind(t, n.Decide(t.Context(), pay.ID, tenants, "again", "ama"), problem.Duplicate)
-				left := funds // as if it had never been paid, or had not been refunded
-				if paid {
-					left -= pay.Amount + pay.Charges
-				}
-				if tenants {
-					left += hangs
-				}
-				if got := n.balance(); got != left || n.account(ledger.Suspense) != 0 {
-					t.Errorf("resolved as paid %v, for the customer %v: the wallet has %s, not %s, suspense %s", paid, tenants, got, left, n.account(ledger.Suspense))
-				}
-				n.pass(time.Minute)
-				n.sound()
+					n.pass(3 * time.Minute)
+					_, err = n.Contradict(t.Context(), pay.ID, !paid, "it is open", "ama")
+					wantKind(t, err, problem.Invalid)
+					resolved, err := n.Resolve(t.Context(), pay.ID, paid, "line 117", "ama")
+					if err != nil || resolved.Reason != provider.ReasonResolved {
+						t.Fatalf("%+v, %v", resolved, err)
+					}
+					n.pass(time.Minute)
+					_, err = n.Contradict(t.Context(), pay.ID, paid, "the same word", "ama")
+					wantKind(t, err, problem.Invalid)
+					_, err = n.Contradict(t.Context(), pay.ID, !paid, "", "ama")
+					wantKind(t, err, problem.Invalid)
+					for range 2 { // the second finds it done
+						turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
+						if err != nil || turned.ContradictedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
+							t.Fatalf("%+v, %v", turned, err)
+						}
+					}
+					hangs := pay.Amount // reversed
+					if !paid {
+						hangs = -pay.Amount // paid after the refund
+					}
+					if got := n.account(ledger.Suspense); got != hangs {
+						t.Errorf("suspense holds %s, not %s", got, hangs)
+					}
+					if err := n.Decide(t.Context(), pay.ID, tenants, "agreed", "ama"); err != nil {
+						t.Fatal(err)
+					}
+					wantKind(t, n.Decide(t.Context(), pay.ID, tenants, "again", "ama"), problem.Duplicate)
+					left := funds // as if it had never been paid, or had not been refunded
+					if paid {
+						left -= pay.Amount + pay.Charges
+					}
+					if tenants {
+						left += hangs
+					}
+					if got := n.balance(); got != left || n.account(ledger.Suspense) != 0 {
+						t.Errorf("resolved as paid %v, for the customer %v: the wallet has %s, not %s, suspense %s", paid, tenants, got, left, n.account(ledger.Suspense))
+					}
+					n.pass(time.Minute)
+					n.sound()
+				})
 			})
 		}
 	}

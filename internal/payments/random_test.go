@@ -147,12 +147,22 @@ func (t *teller) did(reference string) bool {
 // TestRandomLives lets customers, providers and operators do as they like, and
 // then asks every check, and each provider's own book.
 func TestRandomLives(t *testing.T) {
+	var mu sync.Mutex
 	reached := map[string]int{}
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			dbtest.Each(t, func(t *testing.T, d *db.DB) { randomLife(t, d, rand.New(rand.NewPCG(seed, 7)), reached) })
-		})
-	}
+	t.Run("seeds", func(t *testing.T) { // Run returns when the parallel lives have ended
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					one := randomLife(t, d, rand.New(rand.NewPCG(seed, 7)))
+					mu.Lock()
+					defer mu.Unlock()
+					for what, times := range one {
+						reached[what] += times
+					}
+				})
+			})
+		}
+	})
 	t.Log(reached)
 	for _, what := range []string{"collection success", "payout success", "payout failed", "topup success", "topup failed", "bundle success", "reversed", "resolved", "posted again", "rerouted"} {
 		if reached[what] == 0 {
@@ -163,8 +173,9 @@ func TestRandomLives(t *testing.T) {
 
 const everyPayment = `SELECT id FROM payments`
 
-// reach notes what became of the payments.
-func (n *node) reach(reached map[string]int) {
+// reach counts what became of the payments.
+func (n *node) reach() map[string]int {
+	reached := map[string]int{}
 	ctx := n.fixture.t.Context()
 	var ids []string
 	err := n.db.Read(ctx, func(tx *db.Tx) error {
@@ -194,9 +205,10 @@ func (n *node) reach(reached map[string]int) {
 			}
 		}
 	}
+	return reached
 }
 
-func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
+func randomLife(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 	h := newFixture(t, d)
 	n := h.node("a")
 	tellers := map[string]*teller{
@@ -260,7 +272,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 	}
 	n.pass(52 * time.Hour) // the second looks
 	n.sound()
-	n.reach(reached)
+	reached := n.reach()
 	if left := n.jobsLeft(); left != 0 {
 		t.Errorf("%d jobs are left", left)
 	}
@@ -279,6 +291,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand, reached map[string]int) {
 	if err != nil || money.Pesewas(has) != 50*money.Cedi+given {
 		t.Errorf("the other wallet has %d, want %s (%v)", has, 50*money.Cedi+given, err)
 	}
+	return reached
 }
 
 // randomStep is one request of a customer, and the payments that it makes if it

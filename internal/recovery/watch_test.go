@@ -88,7 +88,6 @@ func run(t *testing.T, d *db.DB, sql string, args ...any) {
 
 // TestOrdinaryLifeIsNoRecovery: a first start, a restart, and on PostgreSQL a node without a file.
 func TestOrdinaryLifeIsNoRecovery(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
 		for _, id := range []string{"c1", "c2"} {
@@ -123,7 +122,6 @@ func (w warned) Handle(ctx context.Context, r slog.Record) error {
 
 // TestLastRowsThatCouldNotBeKeptAreKeptLater: their folder was away for a moment, and no row came after them.
 func TestLastRowsThatCouldNotBeKeptAreKeptLater(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Folder: filepath.Join(t.TempDir(), "data")}
 		if err := os.Mkdir(o.Folder, 0o700); err != nil {
@@ -152,7 +150,6 @@ func TestLastRowsThatCouldNotBeKeptAreKeptLater(t *testing.T) {
 
 // TestARowThatIsMissingBeginsOneRecovery, which every node that lost rows with it goes by.
 func TestARowThatIsMissingBeginsOneRecovery(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := WatchOptions{Node: "a", Folder: t.TempDir()}, WatchOptions{Node: "b", Folder: t.TempDir()}
 		n := up(t, d, a)
@@ -188,7 +185,6 @@ func TestARowThatIsMissingBeginsOneRecovery(t *testing.T) {
 
 // TestALifeThatTheDatabaseForgotBeginsARecovery: a copy of before the last recovery lacks what was committed after it.
 func TestALifeThatTheDatabaseForgotBeginsARecovery(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
 		n := up(t, d, o)
@@ -209,7 +205,6 @@ func TestALifeThatTheDatabaseForgotBeginsARecovery(t *testing.T) {
 
 // TestARestoreStaysClosedAndIsOneOnce.
 func TestARestoreStaysClosedAndIsOneOnce(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
 		up(t, d, o).down()
@@ -256,7 +251,6 @@ func TestAPromotionOpensAtOnce(t *testing.T) {
 
 // TestACopyAtAnotherPlaceIsKnown: another server's or database's, and on SQLite a file of before the last start.
 func TestACopyAtAnotherPlaceIsKnown(t *testing.T) {
-	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, change := range map[db.Engine][]string{
 			db.SQLite:   {`UPDATE recovery_place SET token = 'an older one'`},

@@ -42,16 +42,22 @@ func Engines() []db.Engine {
 // Each runs fn as a subtest on a fresh database of each engine.
 func Each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
 	t.Helper()
+	t.Parallel()
 	for _, e := range Engines() {
-		t.Run(e.String(), func(t *testing.T) { fn(t, Open(t, e)) })
+		t.Run(e.String(), func(t *testing.T) {
+			t.Parallel()
+			fn(t, Open(t, e))
+		})
 	}
 }
 
 // EachFaulty is Each with connections that break on demand.
 func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 	t.Helper()
+	t.Parallel()
 	for _, e := range Engines() {
 		t.Run(e.String(), func(t *testing.T) {
+			t.Parallel()
 			f := &db.Faults{LookTime: time.Second}
 			o := Options(t, e)
 			o.Faults = f
