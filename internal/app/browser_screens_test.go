@@ -24,11 +24,17 @@ import (
 // visitor is a browser that is signed in by the link of the first screen.
 func visitor(t *testing.T) (*browsed, *browsertest.Tab) {
 	b := browse(t)
+	return b, b.tab(t, b.ready.SignInURL)
+}
+
+// tab opens a browser that is signed in by a link.
+func (b *browsed) tab(t *testing.T, link string) *browsertest.Tab {
+	t.Helper()
 	tab := browsertest.Open(t, b.base)
-	tab.Goto(strings.TrimPrefix(b.ready.SignInURL, b.base))
+	tab.Goto(strings.TrimPrefix(link, b.base))
 	tab.Click("#sign-in")
 	tab.See(".sites")
-	return b, tab
+	return tab
 }
 
 var requestLink = regexp.MustCompile(`/ops/requests/[0-9a-f-]{36}`)
@@ -171,35 +177,54 @@ func newAlbum(t *testing.T, tab *browsertest.Tab) *album {
 	return &album{t: t, tab: tab, folder: os.Getenv("MAKOLA_SCREENS")}
 }
 
-// look holds screens in each width and theme to the rules.
+// look holds screens to the rules. In the gate the whole audit runs once a screen, the colours once in the other theme and
+// width, and the cheap checks in every width. make deep and make screens audit each width in each theme.
 func (a *album) look(screens ...screen) {
 	a.t.Helper()
+	whole := a.folder != "" || os.Getenv("MAKOLA_TEST_DEEP") != ""
 	for _, s := range screens {
 		fmt.Fprintf(&a.sheet, "<h2>%s</h2>\n", s.name)
 		for _, width := range widths {
 			a.tab.Look(width, themes[0])
 			a.tab.Goto(s.path)
-			var keys []string
-			if a.tab.Run(chromedp.Evaluate(twice, &keys)); len(keys) > 0 {
-				a.t.Errorf("%s: keys that lead to two places: %v", s.name, keys)
-			}
-			for i, theme := range themes {
-				if a.folder == "" && i > 0 && width == widths[1] {
-					continue // colours are those of the other widths
+			a.plain(fmt.Sprintf("%s-%d", s.name, width))
+			switch widest, narrowest := width == widths[len(widths)-1], width == widths[0]; {
+			case whole:
+				for _, theme := range themes {
+					a.audit(s.name, width, theme, theme == themes[0])
 				}
-				a.tab.Look(width, theme)
-				what := fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(s.name, " ", "-"), width, theme)
-				if i == 0 {
-					a.tab.Audit(what)
-				} else {
-					a.tab.AuditColours(what)
-				}
-				if a.folder != "" {
-					a.tab.Picture(filepath.Join(a.folder, what+".png"))
-					fmt.Fprintf(&a.sheet, "<img src=%q alt=%q width=%d>\n", what+".png", what, width/2)
-				}
+			case widest:
+				a.audit(s.name, width, themes[0], true)
+			case narrowest:
+				a.audit(s.name, width, themes[1], false)
 			}
 		}
+	}
+}
+
+// plain makes the checks that cost little: each key leads to one place, and the page does not scroll sideways.
+func (a *album) plain(what string) {
+	a.t.Helper()
+	var keys []string
+	if a.tab.Run(chromedp.Evaluate(twice, &keys)); len(keys) > 0 {
+		a.t.Errorf("%s: keys that lead to two places: %v", what, keys)
+	}
+	a.tab.Fits(what)
+}
+
+// audit runs axe-core on the page as it is shown in a theme: whole, or the rules about colours alone.
+func (a *album) audit(name string, width int64, theme string, whole bool) {
+	a.t.Helper()
+	a.tab.Look(width, theme)
+	what := fmt.Sprintf("%s-%d-%s", strings.ReplaceAll(name, " ", "-"), width, theme)
+	if whole {
+		a.tab.Audit(what)
+	} else {
+		a.tab.AuditColours(what)
+	}
+	if a.folder != "" {
+		a.tab.Picture(filepath.Join(a.folder, what+".png"))
+		fmt.Fprintf(&a.sheet, "<img src=%q alt=%q width=%d>\n", what+".png", what, width/2)
 	}
 }
 
@@ -221,16 +246,32 @@ func TestInABrowserEveryScreenIsFit(t *testing.T) { // alone: beside others it w
 	a := newAlbum(t, tab)
 	a.look(screen{"empty overview", "/ops"}, screen{"empty payments", "/ops/payments"}, screen{"empty all messages", "/ops/messages"}, screen{"empty handsets", "/sim"})
 	screens := b.furnish()
+	if a.folder == "" {
+		b.lookInTwo(screens)
+		return
+	}
 	a.look(screens...)
-	if a.folder != "" {
-		tab.Look(1280, "light")
-		tab.Run(chromedp.EmulateViewport(1280, 820)) // pictures of less than 150 KB
-		for name, path := range map[string]string{"payment": screenPath(screens, "payment lost"), "handsets": "/sim"} {
-			tab.Goto(path)
-			tab.View(filepath.Join(a.folder, "readme-"+name+".png"))
-		}
+	tab.Look(1280, "light")
+	tab.Run(chromedp.EmulateViewport(1280, 820)) // pictures of less than 150 KB
+	for name, path := range map[string]string{"payment": screenPath(screens, "payment lost"), "handsets": "/sim"} {
+		tab.Goto(path)
+		tab.View(filepath.Join(a.folder, "readme-"+name+".png"))
 	}
 	a.close("index.html")
+}
+
+// lookInTwo looks at the screens in two browsers at once, each at every other screen.
+func (b *browsed) lookInTwo(screens []screen) {
+	const browsers = 2
+	for first := range browsers {
+		b.t.Run(fmt.Sprint("browser ", first+1), func(t *testing.T) {
+			a := newAlbum(t, b.tab(t, b.nextLink())) // one after the other: a new link ends the one before it
+			t.Parallel()
+			for i := first; i < len(screens); i += browsers {
+				a.look(screens[i])
+			}
+		})
+	}
 }
 
 // The guides are held to the same.

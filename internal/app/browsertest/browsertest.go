@@ -252,6 +252,11 @@ func (b *Tab) audit(what, options string) {
 			b.t.Errorf("%s: %s (%s): %s\n%s\n%s", what, v.ID, v.Impact, v.Help, v.Nodes[0].HTML, v.Nodes[0].FailureSummary)
 		}
 	}
+}
+
+// Fits fails the test if the page scrolls sideways.
+func (b *Tab) Fits(what string) {
+	b.t.Helper()
 	var wide bool
 	b.Run(chromedp.Evaluate(`document.documentElement.scrollWidth > document.documentElement.clientWidth`, &wide))
 	if wide {
