@@ -23,7 +23,7 @@ ESCAPE EXCEPT EXISTS FOR FROM GROUP HAVING IN INDEX INSERT INT INTEGER INTO IS J
 OFFSET ON OR ORDER OVER PARTITION PRIMARY RECURSIVE RENAME RETURNING SELECT SET STRICT TABLE TEXT THEN TO UNION UNIQUE UPDATE VALUES WHEN WHERE WITH WITHOUT ROWID BLOB`
 	commonFunctions = `coalesce count greatest lag length lower max min replace substr sum`
 	// dialectWords are functions of internal/db/dialect.go.
-	dialectWords = `ints now_micros rows texts unindexed unindexed_number`
+	dialectWords = `ints now_micros rows texts unindexed`
 )
 
 // ofOneEngine are the files that speak to one engine, about itself, or through its own tools. All else is common.

@@ -92,7 +92,7 @@ func (a *App) buildMessaging() error {
 	for _, r := range a.sms {
 		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes
 		// at the hour at which its message went.
-		r.options = smpp.Options{Clock: clock.Real(), Log: a.log, Receipt: func(ctx context.Context, receipt provider.Receipt) error {
+		r.options = smpp.Options{Clock: clock.Real(), Log: a.log, Receipt: func(ctx context.Context, receipt provider.Receipt) func() error {
 			receipt.At = a.clock.Now()
 			return a.messaging.Receive(ctx, receipt)
 		}}

@@ -179,7 +179,7 @@ func TestProvidersListShowsMessageCentres(t *testing.T) {
 		}
 		// It came long enough ago that its message will not come any more.
 		old := provider.Receipt{UpstreamID: "1a2b", State: provider.Delivered, To: "233241234567", At: c.Now().Add(-time.Hour)}
-		if err := m.Receive(t.Context(), old); err != nil {
+		if err := m.Receive(t.Context(), old)(); err != nil {
 			t.Fatal(err)
 		}
 		got = w.list("providers", "list")

@@ -26,9 +26,8 @@ import (
 //	FOR UPDATE [OF t]           the same                       nothing: the one writer has locked all
 //	CAST(x AS INTEGER)          CAST(x AS BIGINT)              the same
 //	unindexed(x)                x || ''                        the same
-//	unindexed_number(x)         x + 0                          the same
 //
-// The last two say what the planner shall not do: choose an index for a text or a number.
+// The last says what the planner shall not do: choose an index for a text.
 //
 // $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
 // needs an alias after it, texts and ints have theirs ("texts", "ints") and a
@@ -38,7 +37,7 @@ import (
 // are named by one column are best found with IN: a plan of = ANY can only look them up, where a join
 // that was planned while the table was empty reads all of what it has become. That holds for the first
 // column of an index, and where no other index has the order that is asked for (ORDER BY
-// unindexed_number(x) asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
+// unindexed(x) asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
 // each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that an index begins
 // with, and = of the others: it costs the same, but only an equality gives an index an order that
 // PostgreSQL thinks worth reading it whole for. ORDER BY t.a is worth it, too; ORDER BY unindexed(t.a)
@@ -59,7 +58,6 @@ var (
 	wordTexts       = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
 	wordInts        = regexp.MustCompile(`\bints\(\$(\d+)\)`)
 	wordUnindexed   = regexp.MustCompile(`\bunindexed\(([\w.]+)\)`)
-	wordNumber      = regexp.MustCompile(`\bunindexed_number\(([\w.]+)\)`)
 	wordNow         = regexp.MustCompile(`\bnow_micros\(\)`)
 	wordGreatest    = regexp.MustCompile(`(?i)\bgreatest\(`)
 	wordLeast       = regexp.MustCompile(`(?i)\bleast\(`)
@@ -138,10 +136,9 @@ func (c *texts) postgresAs(sql string, args []any, guarded bool) (string, []any,
 	return text, out, nil
 }
 
-// planned translates the words that speak to the planners of both engines.
+// planned translates the words that guide the planners of both engines.
 func planned(sql string) string {
-	sql = wordUnindexed.ReplaceAllString(sql, "$1 || ''")
-	return wordNumber.ReplaceAllString(sql, "$1 + 0")
+	return wordUnindexed.ReplaceAllString(sql, "$1 || ''")
 }
 
 // postgresText is the translation itself. The first array of a set keeps the

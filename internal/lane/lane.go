@@ -89,22 +89,33 @@ func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Re
 // its batch is taken out; once the batch runs only its verdict is the truth, and
 // Do waits for that or answers Options.Unsure.
 func (l *Lane[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
-	var none Res
+	return l.Queue(ctx, key, rows, r)()
+}
+
+// Queue is Do in two steps: r has its place behind the requests that came before
+// when Queue returns, and wait returns its verdict. wait is called once.
+func (l *Lane[Req, Res]) Queue(ctx context.Context, key string, rows int, r Req) (wait func() (Res, error)) {
+	none := func(err error) func() (Res, error) {
+		return func() (res Res, _ error) { return res, err }
+	}
 	if err := ctx.Err(); err != nil {
-		return none, err
+		return none(err)
 	}
 	q := &request[Req, Res]{key: key, rows: rows, req: r, done: make(chan Verdict[Res], 1)}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
-		l.mu.Unlock()
-		return none, ErrClosed
+		return none(ErrClosed)
 	}
 	l.queue = append(l.queue, q)
 	if !l.working {
 		l.working = true
 		go l.work()
 	}
-	l.mu.Unlock()
+	return func() (Res, error) { return l.wait(ctx, q) }
+}
+
+func (l *Lane[Req, Res]) wait(ctx context.Context, q *request[Req, Res]) (none Res, _ error) {
 	select {
 	case v := <-q.done:
 		return v.Value, v.Err

@@ -91,6 +91,35 @@ func TestGathersWhileABatchRuns(t *testing.T) {
 	}
 }
 
+// Requests run in the order of Queue, in whatever order their verdicts are waited for.
+func TestQueue_keepsTheOrder(t *testing.T) {
+	g := newGate()
+	l := lane.New(lane.Options{MaxRequests: 3}, g.run)
+	defer l.Close()
+	var waits []func() (int, error)
+	for n := range 7 {
+		waits = append(waits, l.Queue(context.Background(), "key", 1, n))
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n, wait := range slices.Backward(waits) {
+			if v, err := wait(); err != nil || v != 2*n {
+				t.Errorf("request %d: %d, %v", n, v, err)
+			}
+		}
+	}()
+	var got []int
+	for len(got) < len(waits) {
+		got = append(got, <-g.batches...)
+		g.open <- struct{}{}
+	}
+	<-ended
+	if !slices.IsSorted(got) {
+		t.Errorf("run in the order %v", got)
+	}
+}
+
 func TestRowsBoundABatch(t *testing.T) {
 	g := newGate()
 	l := lane.New(lane.Options{MaxRows: 10}, g.run)

@@ -79,7 +79,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 			reports.Add(1)
 			go func() {
 				defer reports.Done()
-				if err := m.Receive(ctx, provider.Receipt{UpstreamID: id, State: provider.Delivered, At: c.Now(), To: s.To}); err != nil {
+				if err := m.Receive(ctx, provider.Receipt{UpstreamID: id, State: provider.Delivered, At: c.Now(), To: s.To})(); err != nil {
 					b.Error(err)
 				}
 			}()

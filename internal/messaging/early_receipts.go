@@ -52,7 +52,7 @@ const (
 )
 
 const (
-	earlyReceipts = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.upstream_id IN (SELECT value FROM texts($1)) ORDER BY unindexed_number(e.received_at)`
+	earlyReceipts = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.upstream_id IN (SELECT value FROM texts($1)) ORDER BY unindexed(e.id)`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
 	// Our id alone identifies the row. Ids grow with time, so their range narrows the search where many receipts have

@@ -374,7 +374,7 @@ func (h *fixture) sound() {
 // receipt delivers a receipt for an id.
 func (h *fixture) receipt(id, to string, state provider.Delivery) {
 	h.t.Helper()
-	if err := h.Receive(h.t.Context(), provider.Receipt{UpstreamID: id, State: state, Code: "000", At: h.clock.Now(), To: msisdn.MSISDN(to)}); err != nil {
+	if err := h.Receive(h.t.Context(), provider.Receipt{UpstreamID: id, State: state, Code: "000", At: h.clock.Now(), To: msisdn.MSISDN(to)})(); err != nil {
 		h.t.Fatal(err)
 	}
 }

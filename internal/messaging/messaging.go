@@ -111,8 +111,9 @@ func New(d Deps) *Messaging {
 	return m
 }
 
-// Receive stores an operator's receipt; it is committed when Receive returns, so that the operator may be told so.
-func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) error {
+// Receive queues an operator's receipt without waiting. Of several for one message the first that is queued counts.
+// stored returns when the receipt is committed, so that it can be acknowledged.
+func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	return m.receipts.receive(ctx, r)
 }
 

@@ -35,18 +35,22 @@ func newReceiptBook(d Deps, counters metrics) *receiptBook {
 	return b
 }
 
-// receive stores an operator's receipt; it is committed when receive returns, so that it can be acknowledged. A
-// receipt without a final state, and a repeated one, change nothing.
-func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) error {
+// receive queues an operator's receipt behind those that were queued before, without waiting. stored returns when the
+// receipt is committed, so that it can be acknowledged. A receipt without a final state, and a repeated one, change
+// nothing.
+func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	if r.State == provider.DeliveryPending {
-		return nil
+		return func() error { return nil }
 	}
 	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: label.Cut(r.Code, messageError), ReceivedAt: r.At}
-	took, err := b.lane.Do(ctx, e.UpstreamID, 3, e)
-	if err == nil {
-		b.metrics.received(r, took)
+	wait := b.lane.Queue(ctx, e.UpstreamID, 3, e)
+	return func() error {
+		took, err := wait()
+		if err == nil {
+			b.metrics.received(r, took)
+		}
+		return err
 	}
-	return err
 }
 
 // The results are not sorted by another index: a plan that was made while the table was empty would read all of that
@@ -125,39 +129,41 @@ func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]lane.V
 	return verdicts, err
 }
 
+// matchIn matches the receipts in the order in which they came: the first final state of a part stays. A receipt that
+// was kept before its part was known comes before those of the batch.
 func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[receiptMatch], error) {
-	parts, byMessage, err := b.findParts(tx, batch)
+	found, err := b.findParts(tx, batch)
 	if err != nil {
 		return nil, err
 	}
-	verdicts := make([]lane.Verdict[receiptMatch], len(batch))
+	matches := make(map[string]receiptMatch, len(batch)) // by our id of the receipt
 	var closed []*part
 	var early, used []earlyReceipt
-	last := map[messageKey]earlyReceipt{}
-	for i, e := range batch {
-		p, known := partOf(parts[e.UpstreamID], e)
+	ended := map[messageKey]*messageEnd{}
+	for _, e := range inOrder(found.kept, batch) {
+		p, known := partOf(found.parts[e.UpstreamID], e)
 		switch {
 		case !known:
-			verdicts[i].Value = matchedNone
+			matches[e.ID] = matchedNone
 			if !e.stored {
 				e.ReceivedAt = b.times.receivedAt(e.ReceivedAt)
 				early = append(early, e)
 			}
 			continue
 		case p == nil:
-			verdicts[i].Value = matchedRepeat
+			matches[e.ID] = matchedRepeat
 		default:
-			verdicts[i].Value = matchedPart
-			p.State = e.State
-			if last[p.key()] = e; !p.Single {
+			matches[e.ID] = matchedPart
+			if p.State = e.State; !p.Single {
 				closed = append(closed, p)
 			}
+			endOf(ended, p.key()).receive(e)
 		}
 		if e.stored {
 			used = append(used, e)
 		}
 	}
-	if ends := messageEnds(last, byMessage); len(ends) > 0 {
+	if ends := messageEnds(ended, found.byMessage); len(ends) > 0 {
 		if len(closed) > 0 {
 			tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
 		}
@@ -168,14 +174,49 @@ func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[r
 		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
 	}
 	dropEarlyReceipts(tx, used)
+	verdicts := make([]lane.Verdict[receiptMatch], len(batch))
+	for i, e := range batch {
+		verdicts[i].Value = matches[e.ID]
+	}
 	return verdicts, nil
 }
 
+// inOrder returns kept and new receipts in the order in which they came. Our ids grow with time, also after the clock
+// was set back.
+func inOrder(kept, batch []earlyReceipt) []earlyReceipt {
+	all := slices.Clone(kept)
+	var fresh []earlyReceipt
+	for _, e := range batch {
+		if e.stored {
+			all = append(all, e)
+		} else {
+			fresh = append(fresh, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b earlyReceipt) int { return strings.Compare(a.ID, b.ID) })
+	all = slices.CompactFunc(all, func(a, b earlyReceipt) bool { return a.ID == b.ID && a.UpstreamID == b.UpstreamID })
+	return append(all, fresh...)
+}
+
+func endOf(ended map[messageKey]*messageEnd, key messageKey) *messageEnd {
+	if ended[key] == nil {
+		ended[key] = &messageEnd{messageKey: key}
+	}
+	return ended[key]
+}
+
+// receive notes a receipt for one of the message's parts.
+func (c *messageEnd) receive(e earlyReceipt) {
+	c.at = e.ReceivedAt
+	if e.State != string(StatusDelivered) && e.Code != "" {
+		c.why = e.Code
+	}
+}
+
 // messageEnds derives the states of the messages whose parts got receipts.
-func messageEnds(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*part) []messageEnd {
-	ends := make([]messageEnd, 0, len(last))
-	for key, e := range last {
-		c := messageEnd{messageKey: key, at: e.ReceivedAt}
+func messageEnds(ended map[messageKey]*messageEnd, byMessage map[messageKey][]*part) []messageEnd {
+	ends := make([]messageEnd, 0, len(ended))
+	for key, c := range ended {
 		var states []string
 		for _, p := range byMessage[key] {
 			states = append(states, p.State)
@@ -184,29 +225,33 @@ func messageEnds(last map[messageKey]earlyReceipt, byMessage map[messageKey][]*p
 			}
 		}
 		c.status = worst(states...)
-		if e.State != string(StatusDelivered) {
-			c.why = e.Code
-		}
-		ends = append(ends, c)
+		ends = append(ends, *c)
 	}
 	slices.SortFunc(ends, func(a, b messageEnd) int { return a.messageKey.compare(b.messageKey) })
 	return ends
 }
 
+// foundParts are the parts that a batch of receipts may mean.
+type foundParts struct {
+	parts     map[string][]*part     // by the operator's id
+	byMessage map[messageKey][]*part // all parts of their messages
+	kept      []earlyReceipt         // receipts with the same ids that came earlier and matched nothing
+}
+
 // findParts reads the parts that the receipts may mean, with all parts of their messages. The parts of a message with
 // several are locked, because its state follows from all of them; a single part is guarded by its update.
-func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*part, map[messageKey][]*part, error) {
+func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (foundParts, error) {
 	ids := make([]string, 0, len(batch))
 	for _, e := range batch {
 		if e.UpstreamID != "" {
 			ids = append(ids, e.UpstreamID)
 		}
 	}
-	parts, byMessage := map[string][]*part{}, map[messageKey][]*part{}
+	found := foundParts{parts: map[string][]*part{}, byMessage: map[messageKey][]*part{}}
 	add := func(p part) {
-		byMessage[p.key()] = append(byMessage[p.key()], &p)
+		found.byMessage[p.key()] = append(found.byMessage[p.key()], &p)
 		if p.UpstreamID != "" {
-			parts[p.UpstreamID] = append(parts[p.UpstreamID], &p)
+			found.parts[p.UpstreamID] = append(found.parts[p.UpstreamID], &p)
 		}
 	}
 	seen := map[messageKey]bool{}
@@ -228,9 +273,14 @@ func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*
 			several = append(several, p.key())
 		}
 		return err
+	}}, db.Query{SQL: earlyReceipts, Args: []any{ids}, Each: func(r *db.Row) error {
+		var e earlyReceipt
+		err := e.scan(r)
+		found.kept = append(found.kept, e)
+		return err
 	}})
 	if err != nil || len(several) == 0 {
-		return parts, byMessage, err
+		return found, err
 	}
 	err = tx.Query(partsOfMessages, []any{db.RowsOf(messageKeyColumns, several)}, func(r *db.Row) error {
 		var p part
@@ -238,7 +288,7 @@ func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (map[string][]*
 		add(p)
 		return err
 	})
-	return parts, byMessage, err
+	return found, err
 }
 
 func (p *part) scan(r *db.Row) error {
@@ -275,7 +325,7 @@ const (
 				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
 			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND e.recipient IN ('', p.recipient)
 				AND p.submitted_at <= e.received_at + $4 AND (p.state = 'open' OR e.recipient <> '' AND p.submitted_at > $3)))
-		ORDER BY e.received_at LIMIT $2`
+		ORDER BY e.received_at, e.id LIMIT $2`
 )
 
 // matchRecentReceipts matches the early receipts of the last minutes whose part is recorded by now.

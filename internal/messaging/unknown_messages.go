@@ -75,7 +75,7 @@ const (
 		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
 		WHERE e.upstream_id = '' OR NOT EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND p.recipient = e.recipient AND p.submitted_at > $3)
 			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND m.recipient = e.recipient AND m.submitted_at > $3)
-		ORDER BY u.since, e.received_at LIMIT $2`
+		ORDER BY u.since, e.id LIMIT $2`
 	endUnknown = `UPDATE messages SET status = r.to_status, accepted = r.to_open, delivered_at = CASE WHEN r.to_status = 'delivered' THEN r.at ELSE 0 END,
 		error = r.why, upstream_id = r.upstream FROM rows($1) AS r WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no
 		AND messages.status = 'unknown' AND messages.accepted = 0`

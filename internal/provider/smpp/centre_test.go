@@ -87,7 +87,7 @@ func (c *centre) client(binds ...smpp.Bind) *client {
 
 func (c *centre) unboundClient(binds ...smpp.Bind) *client {
 	k := &client{centre: c}
-	k.Client = smpp.New(smpp.Options{Binds: binds, Clock: c.clock, Log: slog.New(slog.DiscardHandler), Receipt: k.store})
+	k.Client = smpp.New(smpp.Options{Binds: binds, Clock: c.clock, Log: slog.New(slog.DiscardHandler), Receipt: k.queue})
 	k.Start(context.Background())
 	c.t.Cleanup(k.stop)
 	return k
@@ -99,7 +99,11 @@ func (k *client) stop() {
 	k.Stop(ctx)
 }
 
-func (k *client) store(_ context.Context, r provider.Receipt) error {
+func (k *client) queue(_ context.Context, r provider.Receipt) func() error {
+	return func() error { return k.store(r) }
+}
+
+func (k *client) store(r provider.Receipt) error {
 	k.mu.Lock()
 	refuse := k.refuse
 	k.mu.Unlock()

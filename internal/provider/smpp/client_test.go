@@ -377,7 +377,7 @@ func TestTheCentreUnbinds(t *testing.T) {
 // are not sent, and the connection ends with an unbind.
 func TestTheClientEnds(t *testing.T) {
 	sc := newCentre(t, nil)
-	c := New(Options{Binds: []Bind{sc.bind()}, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler), Receipt: make(receipts, 9).store})
+	c := New(Options{Binds: []Bind{sc.bind()}, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler)})
 	c.Start(t.Context())
 	ready(t, c)
 	at := make(chan struct{}, 9)

@@ -304,7 +304,16 @@ func run(t *testing.T, store func(context.Context, provider.Receipt) error, bind
 // runAt starts a client on a clock.
 func runAt(t *testing.T, now *clock.Clock, store func(context.Context, provider.Receipt) error, binds ...Bind) (c *Client, stop func()) {
 	t.Helper()
-	c = New(Options{Binds: binds, Clock: now, Log: slog.New(slog.DiscardHandler), Receipt: store})
+	queue := func(ctx context.Context, r provider.Receipt) func() error {
+		return func() error { return store(ctx, r) }
+	}
+	return serve(t, Options{Binds: binds, Clock: now, Log: slog.New(slog.DiscardHandler), Receipt: queue})
+}
+
+// serve runs a client until the end of the test.
+func serve(t *testing.T, o Options) (c *Client, stop func()) {
+	t.Helper()
+	c = New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

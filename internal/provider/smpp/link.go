@@ -23,7 +23,7 @@ type link struct {
 	mode     BindMode
 	clock    *clock.Clock
 	log      *slog.Logger
-	receipt  func(context.Context, provider.Receipt) error
+	receipt  func(context.Context, provider.Receipt) func() error
 	rate     *bucket
 	receipts chan struct{}           // one token a receipt that is being stored
 	session  atomic.Pointer[session] // nil while there is none, and on a receiver

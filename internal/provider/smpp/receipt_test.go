@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/linxGnu/gosmpp/data"
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
@@ -137,6 +140,35 @@ func TestReceiptsAreStoredTogether(t *testing.T) {
 	}
 	if len(seen) != together {
 		t.Errorf("%d of %d acknowledged", len(seen), together)
+	}
+}
+
+// The receipts of a connection are queued in the order in which they came.
+func TestReceipts_keepTheirOrder(t *testing.T) {
+	const many = 300
+	sc := newCentre(t, nil)
+	var mu sync.Mutex
+	var queued []string
+	c, _ := serve(t, Options{Binds: []Bind{sc.bind()}, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler),
+		Receipt: func(_ context.Context, r provider.Receipt) func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			queued = append(queued, r.UpstreamID)
+			return func() error { return nil }
+		}})
+	ready(t, c)
+	want := make([]string, many)
+	for i := range int32(many) {
+		want[i] = fmt.Sprint(i)
+		sc.first().report(i+1, "233241234567", fmt.Sprintf("id:%d stat:DELIVRD", i))
+	}
+	for range many {
+		sc.nextAck()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(queued, want) {
+		t.Errorf("queued in the order %v", queued)
 	}
 }
 

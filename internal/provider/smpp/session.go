@@ -315,7 +315,8 @@ func (s *session) answered(p pdu) {
 	s.finish(sub, o)
 }
 
-// delivered stores a receipt and then acknowledges it, while the connection goes on with other units. A
+// delivered stores a receipt and then acknowledges it, while the connection goes on with other units. The
+// receipts of a connection are queued in the order in which they came, because the first final one counts. A
 // receipt that could not be stored is refused with a temporary fault: the operator sends it again. A
 // message from a handset is acknowledged and left: Makola serves no conversations yet.
 func (s *session) delivered(ctx context.Context, p pdu) {
@@ -328,11 +329,12 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 		return
 	}
 	s.link.receipts <- struct{}{}
+	stored := s.link.receipt(ctx, receipt)
 	s.stores.Add(1)
 	go func() {
 		defer s.stores.Done()
 		defer func() { <-s.link.receipts }()
-		if err := s.link.receipt(ctx, receipt); err != nil {
+		if err := stored(); err != nil {
 			level := slog.LevelError
 			if ctx.Err() != nil { // the connection ends: the operator gets no answer, and sends the receipt again
 				level = slog.LevelDebug

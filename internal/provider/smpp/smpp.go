@@ -113,9 +113,10 @@ type Options struct {
 	Binds []Bind
 	Clock *clock.Clock
 	Log   *slog.Logger
-	// Receipt stores a delivery receipt. Until it returns nil the receipt is not acknowledged, and
-	// the operator sends it again. It is called for several receipts at once.
-	Receipt func(context.Context, provider.Receipt) error
+	// Receipt queues a delivery receipt to be stored, without waiting. A connection's receipts are given in
+	// the order in which they came. Until stored returns nil the receipt is not acknowledged, and the operator
+	// sends it again; stored waits for several receipts at once.
+	Receipt func(context.Context, provider.Receipt) (stored func() error)
 }
 
 // Client keeps the binds of one installation. It is a provider.SMSSender, also while it does not run:
