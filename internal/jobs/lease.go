@@ -17,7 +17,7 @@ import (
 // and holds taken. So a dead epoch never comes back to life.
 const (
 	sqlLastEpoch = `SELECT now_micros(), coalesce(max(epoch), 0) FROM job_leases WHERE node = $1`
-	sqlLease     = `INSERT INTO job_leases (owner, node, epoch, expires_at) VALUES ($1, $2, $3, now_micros() + $4)`
+	sqlLease     = `INSERT INTO job_leases (owner, node, epoch, expires_at, level) VALUES ($1, $2, $3, now_micros() + $4, $5)`
 	sqlRetire    = `UPDATE job_leases SET expires_at = 0 WHERE node = $1 AND owner <> $2 AND expires_at > 0`
 	sqlNamesake  = `SELECT expires_at, expires_at - now_micros() FROM job_leases
 		WHERE node = $1 AND owner <> $2 AND expires_at > now_micros() ORDER BY expires_at DESC LIMIT 1`
@@ -117,7 +117,7 @@ func (q *Queue) takeLease(ctx context.Context, first bool) error {
 		}
 		epoch = max(now, last+1)
 		owner = q.opts.Node + "/" + strconv.FormatInt(epoch, 10)
-		tx.Defer(sqlLease, 1, owner, q.opts.Node, epoch, q.opts.LeaseFor.Microseconds())
+		tx.Defer(sqlLease, 1, owner, q.opts.Node, epoch, q.opts.LeaseFor.Microseconds(), level)
 		if first && !q.opts.Shared {
 			tx.Defer(sqlRetire, -1, q.opts.Node, owner)
 		}
@@ -375,4 +375,16 @@ func AliveNodes(tx *db.Tx) (nodes []string, err error) {
 		return err
 	})
 	return nodes, err
+}
+
+// level is stored with each lease of this program. It grows by one with each change that every living node must know before it
+// begins: 1 keys the links of the audit chain. The release before has level 0.
+const level = 1
+
+const sqlOlder = `SELECT 1 FROM job_leases WHERE expires_at > now_micros() AND level < $1 LIMIT 1`
+
+// OlderLives reports whether a node of an older program has a lease that has not lapsed.
+func OlderLives(tx *db.Tx) (bool, error) {
+	var one int64
+	return tx.One(sqlOlder, []any{level}, &one)
 }
