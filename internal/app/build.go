@@ -149,6 +149,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}
+	a.audit = a.audit.Keyed(a.cfg.Secret)
 	a.identity = identity.New(a.db, a.clock, a.audit, identity.Options{Secret: a.cfg.Secret, Development: !a.production})
 	if err := a.access.CheckInstallation(ctx, a.cfg.Secret); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	}
 	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
 		Seal: acts.NewSealer(a.cfg.Secret), Treasury: a.treasury, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs})
-	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Acts: a.acts}).Check(ctx); err != nil {
+	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Acts: a.acts, Audit: a.audit}).Check(ctx); err != nil {
 		return err
 	}
 	a.jobs.Periodic("acts-expire", expireEvery, a.acts.Expire)
@@ -243,7 +244,7 @@ func (a *App) startParts(ctx context.Context) error {
 func (a *App) keepAudit(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
-		err := a.jobs.Hold(ctx, "audit/chain", func(held context.Context) { a.audit.Keep(held, a.log) })
+		err := a.jobs.Hold(ctx, "audit/chain", func(held context.Context) { a.audit.Keep(held, a.log, jobs.OlderLives) })
 		select {
 		case <-a.draining:
 		default:
@@ -323,7 +324,7 @@ func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 		return nil, err
 	}
 	for _, f := range v.Faults {
-		problems = append(problems, fmt.Sprintf("link %d, entry %s: %s", f.Number, f.Entry, f.What))
+		problems = append(problems, fmt.Sprintf("%s: link %d, entry %s: %s", f.Kind, f.Number, f.Entry, f.What))
 	}
 	if v.OK() {
 		a.auditHead = v.Head

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
@@ -19,6 +20,7 @@ type Sealed struct {
 	Webhooks *webhook.Webhooks
 	People   *identity.Identity
 	Acts     *acts.Acts
+	Audit    *audit.Log
 }
 
 // KeyUse is a master key, by its name, and how much is sealed under it.
@@ -26,10 +28,11 @@ type KeyUse struct {
 	Name                          string
 	Active, InRing, Reference     bool
 	Webhooks, Factors, ActSecrets int64
+	AuditKeys                     int64 // of the audit chain, which has one
 }
 
 // Total is all that is sealed under the key.
-func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.ActSecrets }
+func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.ActSecrets + k.AuditKeys }
 
 // Keys counts, row by row, what is sealed under each key: those of the ring in their order, the reference key where it is
 // apart, then keys that the ring lacks.
@@ -46,11 +49,16 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	if err != nil {
 		return nil, err
 	}
+	chain, err := s.Audit.SealedUnder(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ring := s.Ring.Names()
 	names := slices.Clone(ring)
 	used := maps.Clone(webhooks)
 	maps.Copy(used, factors)
 	maps.Copy(used, secrets)
+	maps.Copy(used, chain)
 	used[s.Ring.Reference()] = 0
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if !slices.Contains(names, name) {
@@ -60,7 +68,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	keys := make([]KeyUse, len(names))
 	for i, name := range names {
 		keys[i] = KeyUse{Name: name, Active: i == 0, InRing: i < len(ring), Reference: name == s.Ring.Reference(),
-			Webhooks: webhooks[name], Factors: factors[name], ActSecrets: secrets[name]}
+			Webhooks: webhooks[name], Factors: factors[name], ActSecrets: secrets[name], AuditKeys: chain[name]}
 	}
 	return keys, nil
 }
@@ -74,8 +82,8 @@ func (s Sealed) Check(ctx context.Context) error {
 	for _, k := range keys {
 		if !k.InRing && k.Total() > 0 {
 			return problem.New(problem.Invalid, "master_key_missing", fmt.Sprintf(
-				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors and %d secrets of acts are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
-				k.Name, k.Webhooks, k.Factors, k.ActSecrets, config.EnvMasterKeyFile, config.EnvMasterKey))
+				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors, %d secrets of acts and %d keys of the audit chain are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
+				k.Name, k.Webhooks, k.Factors, k.ActSecrets, k.AuditKeys, config.EnvMasterKeyFile, config.EnvMasterKey))
 		}
 	}
 	return nil
@@ -91,5 +99,8 @@ func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) er
 	if err := s.People.Reseal(ctx, of("second factors")); err != nil {
 		return err
 	}
-	return s.Acts.Reseal(ctx, of("secrets of acts"))
+	if err := s.Acts.Reseal(ctx, of("secrets of acts")); err != nil {
+		return err
+	}
+	return s.Audit.Reseal(ctx, of("keys of the audit chain"))
 }

@@ -1,10 +1,11 @@
 // Package audit keeps what people did: who, from where, why, and what was before and after. An entry is written in the
 // transaction of its act, so that there is never one without the other.
 //
-// The log can be proven later. One node links the committed entries into a chain: a link has a number and a
-// hash over its entry and over the link before it. Verify finds an entry that was changed, removed, put in or moved since
-// it was linked. It cannot see that somebody with the database made the whole chain anew, or cut off its end: the head
-// (the last link) is therefore logged once a day, and Verify compares the chain with a head that was kept elsewhere.
+// The log can be proven later. One node links the committed entries into a chain: a link has a number and a keyed hash over its
+// entry and over the link before it. The key is sealed under the master key, and so is the last link of the time before there was
+// a key. The head, which is the last link, has a sealed row of its own. Verify finds an entry that was changed, removed or put in,
+// links that were moved or made without the key, and an end that was cut off. Somebody who puts back a whole older database is
+// found by a head that was kept elsewhere: the head is logged once an hour, and Verify compares the chain with such a head.
 package audit
 
 import (
@@ -18,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -26,13 +28,21 @@ type Log struct {
 	db      *db.DB
 	clock   *clock.Clock
 	journal Journal
+	sealer  *config.Sealer // of the chain's key; nil: this process has no master key
 }
 
 // New makes a Log.
 func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c} }
 
 // Keeping gives the log with a journal for WriteNoted.
-func (l *Log) Keeping(j Journal) *Log { return &Log{db: l.db, clock: l.clock, journal: j} }
+func (l *Log) Keeping(j Journal) *Log {
+	return &Log{db: l.db, clock: l.clock, journal: j, sealer: l.sealer}
+}
+
+// Keyed returns the log with the master keys, under which the key of its chain is sealed.
+func (l *Log) Keyed(ring config.Secret) *Log {
+	return &Log{db: l.db, clock: l.clock, journal: l.journal, sealer: ring.Sealer("audit/chain")}
+}
 
 // Entry is one act of a person.
 type Entry struct {
@@ -100,21 +110,28 @@ const insertEntry = `INSERT INTO audit_log (tenant, id, at, actor, action, subje
 
 // Write writes an entry in the transaction that does the act. The entry becomes part of the chain later.
 func (l *Log) Write(tx *db.Tx, e Entry) error {
+	_, err := l.write(tx, e)
+	return err
+}
+
+// write is Write. It returns the entry as it is stored.
+func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	if e.Actor == "" || e.Action == "" {
-		return errors.New("audit: an entry without actor or action")
+		return e, errors.New("audit: an entry without actor or action")
 	}
 	details := []byte("{}")
 	if e.Details != nil {
 		var err error
 		if details, err = json.Marshal(e.Details); err != nil {
-			return fmt.Errorf("audit: details: %w", err)
+			return e, fmt.Errorf("audit: details: %w", err)
 		}
 	}
 	if e.ID == "" {
 		e.ID = uuid.Must(uuid.NewV7()).String()
 	}
-	tx.Defer(insertEntry, 1, e.Tenant, e.ID, l.clock.Now(), e.Actor, e.Action, e.Subject, e.Reason, string(details), e.Person, e.Origin)
-	return nil
+	e.At, e.Details = l.clock.Now(), json.RawMessage(details)
+	tx.Defer(insertEntry, 1, e.Tenant, e.ID, e.At, e.Actor, e.Action, e.Subject, e.Reason, string(details), e.Person, e.Origin)
+	return e, nil
 }
 
 // WriteNoted is Write for an act that changes money, keys or policy: once it is committed it also stands in the journal, so that

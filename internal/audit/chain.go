@@ -3,9 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -17,7 +14,7 @@ const (
 	// LinkEvery is how often committed entries are linked.
 	LinkEvery = 500 * time.Millisecond
 	// headEvery is how often the head of the chain is logged.
-	headEvery = 24 * time.Hour
+	headEvery = time.Hour
 	// linkAtOnce entries are linked in one transaction.
 	linkAtOnce = 500
 )
@@ -30,43 +27,25 @@ type Head struct {
 
 // link is one link of the chain.
 type link struct {
-	number int64
-	tenant string
-	entry  string
-	at     time.Time
-	hash   string
+	number  int64
+	tenant  string
+	entry   string
+	at      time.Time
+	hash    string
+	content string // keyed hash of the entry; empty: a link without a key
 }
 
-// chainVersion begins what is hashed; another form of it gets another version.
+// chainVersion begins what is hashed without a key; another form of it gets another version.
 const chainVersion = "makola audit 1"
 
-// next makes the link of an entry behind a head. Each member is hashed with its length before it, so that nothing can be
-// moved from one member to the next.
-func (h Head) next(e Entry, at time.Time) link {
-	sum := sha256.New()
-	text := func(s string) {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
-		sum.Write(size[:])
-		sum.Write([]byte(s))
-	}
-	number := func(n int64) {
-		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], uint64(n))
-		sum.Write(b[:])
-	}
-	text(chainVersion)
-	text(h.Hash)
-	number(h.Number + 1)
-	number(db.Micros(at))
-	details, _ := e.Details.(json.RawMessage)
-	text(e.Tenant)
-	text(e.ID)
-	number(db.Micros(e.At))
-	for _, s := range []string{e.Actor, e.Person, e.Origin, e.Action, e.Subject, e.Reason, string(details)} {
-		text(s)
-	}
-	return link{number: h.Number + 1, tenant: e.Tenant, entry: e.ID, at: at, hash: hex.EncodeToString(sum.Sum(nil))}
+// unkeyed returns the hash of the link behind a head, as it was made before the chain had a key.
+func (h Head) unkeyed(e Entry, at time.Time) string {
+	sum := hasher{sha256.New()}
+	sum.text(chainVersion, h.Hash)
+	sum.number(h.Number + 1)
+	sum.number(db.Micros(at))
+	sum.entry(e)
+	return sum.sum()
 }
 
 var linkColumns = []db.Column[link]{
@@ -75,10 +54,11 @@ var linkColumns = []db.Column[link]{
 	{Name: "entry", Text: func(l link) string { return l.entry }},
 	{Name: "linked_at", Time: func(l link) time.Time { return l.at }},
 	{Name: "hash", Text: func(l link) string { return l.hash }},
+	{Name: "content", Text: func(l link) string { return l.content }},
 }
 
 const (
-	selectHead = `SELECT number, hash FROM audit_chain ORDER BY number DESC LIMIT 1`
+	selectHead = `SELECT number, hash FROM audit_chain WHERE number < $1 ORDER BY number DESC LIMIT 1`
 
 	selectUnlinked = `SELECT ` + entryColumns + ` FROM audit_log a WHERE a.linked = 0 AND NOT EXISTS (
 		SELECT 1 FROM audit_chain c WHERE c.tenant = a.tenant AND c.entry = a.id) ORDER BY a.id LIMIT $1`
@@ -97,15 +77,18 @@ func (l *Log) Head(ctx context.Context) (h Head, err error) {
 }
 
 func head(tx *db.Tx) (h Head, err error) {
-	_, err = tx.One(selectHead, nil, &h.Number, &h.Hash)
+	_, err = tx.One(selectHead, []any{int64(fence)}, &h.Number, &h.Hash)
 	return h, err
 }
 
 // Link links the entries that are committed and not in the chain yet. It may run on two nodes at once: a number of the
 // chain is taken once, and the other transaction fails as a whole.
-func (l *Log) Link(ctx context.Context) (linked int, err error) {
+func (l *Log) Link(ctx context.Context) (linked int, err error) { return l.linkAll(ctx, false) }
+
+// linkAll is Link. keyed is true once the chain was seen with its key: then nothing is linked without.
+func (l *Log) linkAll(ctx context.Context, keyed bool) (linked int, err error) {
 	for {
-		n, err := l.linkSome(ctx)
+		n, err := l.linkSome(ctx, keyed)
 		linked += n
 		if err != nil || n < linkAtOnce {
 			return linked, err
@@ -113,34 +96,77 @@ func (l *Log) Link(ctx context.Context) (linked int, err error) {
 	}
 }
 
-func (l *Log) linkSome(ctx context.Context) (int, error) {
+func (l *Log) linkSome(ctx context.Context, keyed bool) (int, error) {
 	waiting, err := l.unlinked(ctx)
 	if err != nil || waiting == 0 {
 		return 0, err
 	}
-	var links []link
+	linked := 0
 	err = l.db.Write(ctx, func(tx *db.Tx) error {
-		links = nil
-		h, err := head(tx)
+		k, err := l.key(tx)
+		if err == nil && k == nil && keyed {
+			err = errKeyLost
+		}
 		if err != nil {
 			return err
 		}
 		now := l.clock.Now()
+		before, number, err := l.end(tx, k, now)
+		if err != nil {
+			return err
+		}
+		var links []link
 		if err := tx.Query(selectUnlinked, []any{linkAtOnce}, func(r *db.Row) error {
 			var e Entry
 			err := scan(r, &e)
-			next := h.next(e, now)
+			next := k.next(before, number, e, now)
 			links = append(links, next)
-			h = Head{next.number, next.hash}
+			before, number = Head{next.number, next.hash}, number+1
 			return err
-		}); err != nil || len(links) == 0 {
+		}); err != nil {
 			return err
 		}
-		db.Insert(tx, "audit_chain", linkColumns, links)
-		tx.Defer(markLinked, int64(len(links)), db.RowsOf(linkColumns, links))
+		linked = len(links)
+		insertLinks(tx, k, links)
 		return nil
 	})
-	return len(links), err
+	return linked, err
+}
+
+// end returns the head that the next link goes behind, and its number. A chain with a key goes on behind its sealed head, so
+// that an end that was cut off stays a gap. Where that head is not as it was left, an entry says so for ever.
+func (l *Log) end(tx *db.Tx, k *chainKey, now time.Time) (before Head, number int64, err error) {
+	last, err := head(tx)
+	if err != nil || k == nil {
+		return last, last.Number + 1, err
+	}
+	sealed, intact, err := sealedHead(tx, k)
+	if err != nil {
+		return Head{}, 0, err
+	}
+	if intact {
+		return sealed, max(sealed.Number, last.Number) + 1, nil
+	}
+	e, err := l.write(tx, Entry{Actor: chainActor, Action: actionHeadLost, Details: map[string]any{"last": last.Number, "head": sealed.Number}})
+	if err != nil {
+		return Head{}, 0, err
+	}
+	own := k.next(last, last.Number+1, e, now)
+	insertLinks(tx, k, []link{own})
+	return Head{own.number, own.hash}, own.number + 1, nil
+}
+
+// insertLinks inserts links, flags their entries and seals the last link as the head.
+func insertLinks(tx *db.Tx, k *chainKey, links []link) {
+	if len(links) == 0 {
+		return
+	}
+	db.Insert(tx, "audit_chain", linkColumns, links)
+	tx.Defer(markLinked, int64(len(links)), db.RowsOf(linkColumns, links))
+	if k != nil {
+		h := Head{links[len(links)-1].number, links[len(links)-1].hash}
+		tx.Defer(writeSeal, 1, h.Number, h.Hash, k.seal(h))
+	}
 }
 
 // unlinked looks without a writing transaction, because most looks find nothing.
@@ -163,22 +189,28 @@ func (l *Log) UnlinkedSince(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Keep links entries as they come, and logs the head when it begins and once a day, until ctx ends. One node at a time
-// should run it.
-func (l *Log) Keep(ctx context.Context, log *slog.Logger) {
+// Keep links entries as they come, and logs the head when it begins and once an hour, until ctx ends. One node at a time
+// should run it. It gives the chain its key when older reports no living node that links without one.
+func (l *Log) Keep(ctx context.Context, log *slog.Logger, older func(*db.Tx) (bool, error)) {
 	tick := time.NewTicker(LinkEvery) // by the machine's clock, whatever hour it is for the simulator
 	defer tick.Stop()
 	var logged time.Time
-	healthy := true
+	healthy, keyed := true, false
 	for ctx.Err() == nil {
-		_, err := l.Link(ctx)
+		var err error
+		if !keyed {
+			keyed, err = l.StartKey(ctx, older)
+		}
+		if err == nil {
+			_, err = l.linkAll(ctx, keyed)
+		}
 		if errors.Is(err, db.ErrUnique) || errors.Is(err, db.ErrGuard) {
 			err = nil // a node whose lease ended was quicker
 		}
 		if err == nil && (logged.IsZero() || time.Since(logged) >= headEvery) {
 			var h Head
 			if h, err = l.Head(ctx); err == nil {
-				log.InfoContext(ctx, "head of the audit chain", "number", h.Number, "hash", h.Hash)
+				log.InfoContext(ctx, "head of the audit chain", "number", h.Number, "hash", h.Hash, "keyed", keyed)
 				logged = time.Now()
 			}
 		}

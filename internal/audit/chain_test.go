@@ -26,7 +26,7 @@ type fixture struct {
 func each(t *testing.T, entries int, fn func(f *fixture)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
-		f := &fixture{Log: New(d, c), t: t, db: d, clock: c}
+		f := &fixture{Log: New(d, c).Keyed(ring(t, 1)), t: t, db: d, clock: c}
 		f.write(entries)
 		f.link(entries)
 		fn(f)
@@ -253,15 +253,15 @@ func TestKeepLinksAsEntriesComeAndLogsTheHead(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			f.Keep(ctx, slog.New(slog.NewTextHandler(&text, nil)))
+			f.Keep(ctx, slog.New(slog.NewTextHandler(&text, nil)), noneOlder)
 		}()
 		f.write(3)
-		clocktest.Await(f.t, "the entries are linked", func() bool { return f.verify(Head{}).Links == 5 })
+		clocktest.Await(f.t, "the entries are linked", func() bool { return f.verify(Head{}).Links == 6 })
 		f.write(1)
-		clocktest.Await(f.t, "the next one is linked", func() bool { return f.verify(Head{}).Links == 6 })
+		clocktest.Await(f.t, "the next one is linked", func() bool { return f.verify(Head{}).Links == 7 })
 		stop()
 		<-done
-		if !strings.Contains(text.String(), "hash="+head.Hash) && !strings.Contains(text.String(), "number=5") || strings.Contains(text.String(), "ERROR") {
+		if !strings.Contains(text.String(), "hash="+head.Hash) && !strings.Contains(text.String(), "keyed=true") || strings.Contains(text.String(), "ERROR") {
 			f.t.Fatal(text.String())
 		}
 	})

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,12 +15,28 @@ const maxFaults = 100
 // lateAfter is how long after its time an entry may be linked without being counted as late.
 const lateAfter = time.Hour
 
+// Kind is what was done to the chain.
+type Kind string
+
+// The kinds of faults.
+const (
+	Changed   Kind = "changed"
+	Removed   Kind = "removed"
+	Inserted  Kind = "inserted"
+	Reordered Kind = "reordered"
+	Truncated Kind = "truncated"
+	Relinked  Kind = "relinked"
+)
+
 // Fault is one thing of the chain that is not as it was linked.
 type Fault struct {
+	Kind   Kind
 	Number int64 // of the link; 0: the entry has none
 	Tenant string
 	Entry  string
 	What   string
+
+	content string // of an entry that is not the link's
 }
 
 // Verified is what Verify found.
@@ -30,90 +47,215 @@ type Verified struct {
 	// Late counts entries whose time is more than an hour before their link: of a time without a server, of before the
 	// chain began, or written later under an earlier time.
 	Late       int64
+	Unchecked  int64 // links with a key, which nobody can check without the master key
+	Keyed      int64 // number of the first link with a key; 0: none has one
 	Head       Head
 	Faults     []Fault // at most 100
 	FaultCount int64
 }
 
-// OK says that nothing is wrong.
-func (v Verified) OK() bool { return v.FaultCount == 0 }
+// OK reports whether everything was checked and nothing is wrong.
+func (v Verified) OK() bool { return v.FaultCount == 0 && v.Unchecked == 0 }
 
 const (
-	selectChain = `SELECT ` + entryColumns + `, a.linked, 1, c.number, c.tenant, c.entry, c.linked_at, c.hash
+	selectChain = `SELECT ` + entryColumns + `, a.linked, 1, c.number, c.tenant, c.entry, c.linked_at, c.hash, c.content
 		FROM audit_chain c JOIN audit_log a ON a.tenant = c.tenant AND a.id = c.entry
 		UNION ALL
-		SELECT '', '', 0, '', '', '', '', '', '', '', 0, 0, c.number, c.tenant, c.entry, c.linked_at, c.hash
+		SELECT '', '', 0, '', '', '', '', '', '', '', 0, 0, c.number, c.tenant, c.entry, c.linked_at, c.hash, c.content
 		FROM audit_chain c WHERE NOT EXISTS (SELECT 1 FROM audit_log a WHERE a.tenant = c.tenant AND a.id = c.entry)
+		AND c.number < $1
 		ORDER BY 13`
 
 	selectOutside = `SELECT a.tenant, a.id, a.linked FROM audit_log a WHERE NOT EXISTS (
 		SELECT 1 FROM audit_chain c WHERE c.tenant = a.tenant AND c.entry = a.id) ORDER BY a.id`
+
+	selectContent = `SELECT number FROM audit_chain WHERE content = $1 AND number <> $2 ORDER BY number LIMIT 1`
 )
 
 // Verify goes through the whole log on one snapshot. kept is a head that was kept elsewhere, which the chain must still
 // have; the zero Head: none.
 func (l *Log) Verify(ctx context.Context, kept Head) (v Verified, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
-		v = Verified{At: l.clock.Now()}
-		if err := tx.Query(selectChain, nil, func(r *db.Row) error { return v.follow(r, kept) }); err != nil {
+		w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now()}}
+		if err := w.begin(l, tx); err != nil {
 			return err
 		}
-		if v.Head.Number < kept.Number {
-			v.fault(Fault{Number: kept.Number, What: fmt.Sprintf("the chain ends at %d, before the head that was kept", v.Head.Number)})
+		if err := tx.Query(selectChain, []any{int64(fence)}, w.follow); err != nil {
+			return err
 		}
-		return tx.Query(selectOutside, nil, func(r *db.Row) error {
-			var f Fault
-			var marked bool
-			if err := r.Scan(&f.Tenant, &f.Entry, &marked); err != nil {
-				return err
-			}
-			v.Unlinked++
-			if marked {
-				f.What = "the entry says that it is linked, and the chain does not have it"
-				v.fault(f)
-			}
-			return nil
-		})
+		if err := w.end(tx); err != nil {
+			return err
+		}
+		v = w.Verified
+		return nil
 	})
 	return v, err
 }
 
-// follow takes the next link of the chain. After a fault it goes on from what the chain says, so that one change is one
-// fault.
-func (v *Verified) follow(r *db.Row, kept Head) error {
-	var e Entry
-	var marked, there bool
-	var c link
-	if err := scan(r, &e, &marked, &there, &c.number, &c.tenant, &c.entry, &c.at, &c.hash); err != nil {
+// walk is one way through the chain.
+type walk struct {
+	Verified
+	kept   Head
+	key    *chainKey
+	locked bool // the chain has a key, and this process cannot open it
+	forged int  // index of the first fault of a link that was not made with the key; -1: none
+}
+
+func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
+	w.key, err = l.key(tx)
+	switch {
+	case errors.Is(err, errNoMaster):
+		w.locked = true
+		return nil
+	case errors.Is(err, errKeyLost):
+		w.locked = true
+		w.fault(Fault{Kind: Removed, What: "the key of the chain was removed from the database"})
+		return nil
+	case err != nil || w.key == nil:
 		return err
 	}
-	fault := func(what string) { v.fault(Fault{Number: c.number, Tenant: c.tenant, Entry: c.entry, What: what}) }
-	before := v.Head
-	if c.number != before.Number+1 {
-		fault(fmt.Sprintf("the links %d to %d are missing", before.Number+1, c.number-1))
-		before.Number = c.number - 1
+	w.Keyed = w.key.Last.Number + 1
+	var one int64
+	if fenced, err := tx.One(selectFence, []any{int64(fence)}, &one); err != nil || fenced {
+		return err
 	}
-	switch {
-	case !there:
-		fault("the entry was removed")
-	case before.next(e, c.at).hash != c.hash:
-		fault("the entry, its link or its place in the chain was changed")
-	case !marked:
-		fault("the entry says that it is not linked")
-	}
-	if c.number == kept.Number && c.hash != kept.Hash {
-		fault("the link has another hash than the head that was kept: the chain was made anew")
-	}
-	if there && c.at.Sub(e.At) > lateAfter {
-		v.Late++
-	}
-	v.Links++
-	v.Head = Head{c.number, c.hash}
+	w.fault(Fault{Kind: Removed, What: "the row that keeps programs without the key from linking was removed"})
 	return nil
 }
 
-func (v *Verified) fault(f Fault) {
-	if v.FaultCount++; len(v.Faults) < maxFaults {
-		v.Faults = append(v.Faults, f)
+// follow takes the next link of the chain. After a fault it goes on from what the chain says, so that one change is one
+// fault.
+func (w *walk) follow(r *db.Row) error {
+	var e Entry
+	var marked, there bool
+	var c link
+	if err := scan(r, &e, &marked, &there, &c.number, &c.tenant, &c.entry, &c.at, &c.hash, &c.content); err != nil {
+		return err
 	}
+	fault := func(kind Kind, what string) *Fault {
+		return w.fault(Fault{Kind: kind, Number: c.number, Tenant: c.tenant, Entry: c.entry, What: what})
+	}
+	before, gap := w.Head, c.number != w.Head.Number+1
+	if gap {
+		fault(Removed, fmt.Sprintf("the links %d to %d are missing", before.Number+1, c.number-1))
+		before.Number = c.number - 1
+	}
+	keyed := w.key != nil && c.number > w.key.Last.Number || w.locked && c.content != ""
+	switch {
+	case !there:
+		fault(Removed, "the entry was removed")
+	case keyed && w.locked:
+		w.Unchecked++
+	case keyed:
+		w.judge(e, c, before, gap, fault)
+	case before.unkeyed(e, c.at) != c.hash:
+		fault(Changed, "the entry, its link or its place in the chain was changed")
+	}
+	if there && !marked {
+		fault(Changed, "the entry says that it is not linked")
+	}
+	if w.key != nil && c.number == w.key.Last.Number && c.hash != w.key.Last.Hash {
+		fault(Relinked, "the links before the first one with a key were made anew")
+	}
+	if c.number == w.kept.Number && c.hash != w.kept.Hash {
+		fault(Relinked, "the link has another hash than the head that was kept: the chain was made anew")
+	}
+	if w.locked && w.Keyed == 0 && c.content != "" {
+		w.Keyed = c.number
+	}
+	if there && c.at.Sub(e.At) > lateAfter {
+		w.Late++
+	}
+	w.Links++
+	w.Head = Head{c.number, c.hash}
+	return nil
+}
+
+// judge checks a link with a key. Of the two keyed hashes, one says whether the entry is the link's, the other whether the link
+// is in its place. Behind a gap nobody knows the link before.
+func (w *walk) judge(e Entry, c link, before Head, gap bool, fault func(Kind, string) *Fault) {
+	content := w.key.content(e)
+	own := content == c.content
+	placed := w.key.place(before, c.number, c.at, c.content) == c.hash
+	switch {
+	case own && (placed || gap):
+		if e.Action == actionHeadLost {
+			fault(Truncated, "the sealed head was missing or changed when this was linked: what came before may be incomplete")
+		}
+	case own:
+		fault(Reordered, "the link, its time or the link before it was moved or changed")
+	case placed:
+		if f := fault(Changed, "the entry was changed"); f != nil {
+			f.content = content
+		}
+	case before.unkeyed(e, c.at) == c.hash:
+		fault(Relinked, "the link was made without the key")
+	default:
+		if f := fault(Relinked, "the link was not made with the key"); f != nil && w.forged < 0 {
+			w.forged = len(w.Faults) - 1
+		}
+	}
+}
+
+// end checks where the chain ends, and what is outside.
+func (w *walk) end(tx *db.Tx) error {
+	if w.Head.Number < w.kept.Number {
+		w.fault(Fault{Kind: Truncated, Number: w.kept.Number, What: fmt.Sprintf("the chain ends at %d, before the head that was kept", w.Head.Number)})
+	}
+	if w.key != nil {
+		if err := w.sealed(tx); err != nil {
+			return err
+		}
+	}
+	for n := range w.Faults {
+		if f := &w.Faults[n]; f.content != "" {
+			var place int64
+			if found, err := tx.One(selectContent, []any{f.content, f.Number}, &place); err != nil {
+				return err
+			} else if found {
+				f.Kind, f.What = Reordered, fmt.Sprintf("the entry is that of link %d", place)
+			}
+		}
+	}
+	return tx.Query(selectOutside, nil, func(r *db.Row) error {
+		f := Fault{Kind: Inserted, What: "the entry says that it is linked, and the chain does not have it"}
+		var marked bool
+		if err := r.Scan(&f.Tenant, &f.Entry, &marked); err != nil {
+			return err
+		}
+		w.Unlinked++
+		if marked {
+			w.fault(f)
+		}
+		return nil
+	})
+}
+
+// sealed compares the end of the chain with the sealed head.
+func (w *walk) sealed(tx *db.Tx) error {
+	head, intact, err := sealedHead(tx, w.key)
+	switch {
+	case err != nil:
+		return err
+	case !intact:
+		w.fault(Fault{Kind: Truncated, What: "the sealed head is missing or was changed: the end of the chain may be missing"})
+	case head.Number > w.Head.Number:
+		w.fault(Fault{Kind: Truncated, Number: head.Number, What: fmt.Sprintf("the links %d to %d were cut off the end", w.Head.Number+1, head.Number)})
+	case head.Number < w.Head.Number && w.forged >= 0:
+		w.Faults[w.forged].Kind = Inserted
+	case head.Number < w.Head.Number:
+		w.fault(Fault{Kind: Inserted, Number: w.Head.Number, What: fmt.Sprintf("links after %d, the sealed head, were put in", head.Number)})
+	case head.Hash != w.Head.Hash && w.forged < 0:
+		w.fault(Fault{Kind: Relinked, Number: head.Number, What: "the last link has another hash than the sealed head"})
+	}
+	return nil
+}
+
+// fault counts a fault. It returns nil when no more are kept.
+func (w *walk) fault(f Fault) *Fault {
+	if w.FaultCount++; len(w.Faults) >= maxFaults {
+		return nil
+	}
+	w.Faults = append(w.Faults, f)
+	return &w.Faults[len(w.Faults)-1]
 }

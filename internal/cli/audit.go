@@ -2,12 +2,14 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -16,7 +18,7 @@ import (
 
 type auditCommands struct {
 	List   auditList   `cmd:"" help:"List acts of operators with what they changed, newest first."`
-	Verify auditVerify `cmd:"" help:"Go through the chain of the log; fails when an entry was changed, removed, put in or moved since it was linked."`
+	Verify auditVerify `cmd:"" help:"Go through the chain of the log; fails and names it when something was changed, removed, inserted, reordered, truncated or relinked. Needs the master key."`
 	Export auditExport `cmd:"" help:"Print the whole log with its links, oldest first, a JSON object a line. That it was taken away is in the log, too."`
 }
 
@@ -130,7 +132,11 @@ func (c *auditVerify) Run(e *env) error {
 		return err
 	}
 	return c.with(e, func(o *opened) error {
-		v, err := o.log.Verify(e.ctx, kept)
+		log, err := c.keyed(e, o)
+		if err != nil {
+			return err
+		}
+		v, err := log.Verify(e.ctx, kept)
 		if err != nil {
 			return err
 		}
@@ -139,6 +145,8 @@ func (c *auditVerify) Run(e *env) error {
 			{"linked", func(v audit.Verified) any { return v.Links }},
 			{"unlinked", func(v audit.Verified) any { return v.Unlinked }},
 			{"linked_late", func(v audit.Verified) any { return v.Late }},
+			{"keyed_from", func(v audit.Verified) any { return v.Keyed }},
+			{"unchecked", func(v audit.Verified) any { return v.Unchecked }},
 			{"head", func(v audit.Verified) any { return headText(v.Head) }},
 			{"ok", func(v audit.Verified) any { return v.OK() }},
 			{"faults", func(v audit.Verified) any { return v.FaultCount }},
@@ -146,11 +154,39 @@ func (c *auditVerify) Run(e *env) error {
 		}, v); err != nil {
 			return err
 		}
+		if v.FaultCount == 0 && v.Unchecked > 0 {
+			return problem.New(problem.Invalid, "master_key", fmt.Sprintf("%d links have a key, and were not checked: set %s or %s as for the server",
+				v.Unchecked, config.EnvMasterKey, config.EnvMasterKeyFile))
+		}
 		if !v.OK() {
 			return problem.New(problem.Internal, "audit_log_changed", fmt.Sprintf("The audit log is not as it was linked: %d faults", v.FaultCount))
 		}
 		return nil
 	})
+}
+
+// keyed gives the log the master key. A machine without one checks the numbers and the links of before the chain had a key. A
+// master key that was set and is not the servers' is refused.
+func (c *auditVerify) keyed(e *env, o *opened) (*audit.Log, error) {
+	set, err := masterKey()
+	if err != nil {
+		return nil, unusable(err)
+	}
+	secret, err := storedSecret(c.Storage)
+	if err == nil {
+		err = o.access.CheckSecret(e.ctx, secret)
+	}
+	switch {
+	case err == nil:
+		return o.log.Keyed(secret), nil
+	case set.Empty():
+		fmt.Fprintln(e.stderr, "makola: This machine has no master key: links with a key are not checked")
+		return o.log, nil
+	case errors.Is(err, access.ErrWrongSecret):
+		return nil, unusable(err)
+	default:
+		return nil, err
+	}
 }
 
 func headText(h audit.Head) string {
@@ -182,7 +218,7 @@ func faultTexts(faults []audit.Fault) (texts []string) {
 		if f.Entry != "" {
 			place += ", entry " + f.Entry
 		}
-		texts = append(texts, place+": "+f.What)
+		texts = append(texts, string(f.Kind)+": "+place+": "+f.What)
 	}
 	return texts
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -51,6 +53,50 @@ func TestTheAuditLogIsVerifiedAndExported(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, errs := w.run(exitInternal, "audit", "verify"); !strings.Contains(out, "link 1, entry "+first.ID) || !strings.Contains(errs, "1 faults") {
+			t.Fatal(out, errs)
+		}
+	})
+}
+
+// The chain's key is counted and moved with the other sealed things, and a machine with the database alone says what it
+// could not check.
+func TestAuditVerify_withAndWithoutTheMasterKey(t *testing.T) {
+	one, two := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)
+	eachAlone(t, func(t *testing.T, w where) {
+		t.Setenv(config.EnvMasterKey, one)
+		secret, err := config.ParseSecret(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := access.New(w.db, clock.Real()).CheckInstallation(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		log := audit.New(w.db, clock.Real()).Keyed(secret)
+		if done, err := log.StartKey(t.Context(), func(*db.Tx) (bool, error) { return false, nil }); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		w.run(exitOK, "tenant", "create", "Adom", "--mode", "live")
+		if _, err := log.Link(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		verified := func() {
+			t.Helper()
+			if v := w.object("audit", "verify"); v["ok"] != true || v["keyed_from"] != float64(1) || v["unchecked"] != float64(0) || v["linked"] != float64(2) {
+				t.Fatalf("%v", v)
+			}
+		}
+		verified()
+		t.Setenv(config.EnvMasterKey, two+" "+one)
+		w.run(exitOK, "keys", "rotate", "--reason", "test")
+		if keys := w.list("keys", "status"); keys[0]["audit_keys"] != float64(1) {
+			t.Fatalf("%v", keys)
+		}
+		verified()
+		t.Setenv(config.EnvMasterKey, two)
+		w.run(exitUsage, "audit", "verify")
+		t.Setenv(config.EnvMasterKey, "")
+		w.run(exitOK, "tenant", "list")
+		if out, errs := w.run(exitUsage, "audit", "verify"); !strings.Contains(errs, "2 links have a key, and were not checked") || !strings.Contains(out, "unchecked    2") {
 			t.Fatal(out, errs)
 		}
 	})

@@ -21,7 +21,7 @@ type keysCommands struct {
 // sealed is what is sealed under the keys of the ring.
 func (o *opened) sealed(ring config.Secret) app.Sealed {
 	return app.Sealed{Ring: ring, Webhooks: o.webhooks(ring), People: identity.New(o.db, o.clock, o.log, identity.Options{Secret: ring}),
-		Acts: acts.New(acts.Deps{Approval: o.approvals(), Seal: acts.NewSealer(ring)})}
+		Acts: acts.New(acts.Deps{Approval: o.approvals(), Seal: acts.NewSealer(ring)}), Audit: o.log.Keyed(ring)}
 }
 
 var masterKeyColumns = []column[app.KeyUse]{
@@ -32,6 +32,7 @@ var masterKeyColumns = []column[app.KeyUse]{
 	{"webhook_secrets", func(k app.KeyUse) any { return k.Webhooks }},
 	{"second_factors", func(k app.KeyUse) any { return k.Factors }},
 	{"act_secrets", func(k app.KeyUse) any { return k.ActSecrets }},
+	{"audit_keys", func(k app.KeyUse) any { return k.AuditKeys }},
 	{"sealed", func(k app.KeyUse) any { return k.Total() }},
 }
 
