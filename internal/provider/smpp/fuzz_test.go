@@ -3,6 +3,7 @@ package smpp
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
@@ -43,6 +44,7 @@ func FuzzParseReceipt(f *testing.F) {
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x11id:7 stat:DELIVRD"), byte(0))
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x04\x00i\x00d"), byte(1))
 	f.Add([]byte("\x00\x01\x01x\x00\x01\x01K\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x1e\x00\x03ab\x00"), byte(2))
+	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x15id : 7 stat : DELIVRD"), byte(1))
 	longer := bytes.Repeat([]byte{0x02, 0x3a}, 60) // Ⱥ, which is longer in lower case
 	longer = append(longer, "\x00t\x00e\x00x\x00t\x00:"...)
 	f.Add(append([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x82"), longer...), byte(0))
@@ -59,6 +61,39 @@ func FuzzParseReceipt(f *testing.F) {
 			if again, err := msisdn.Parse(string(r.To)); err != nil || again != r.To {
 				t.Fatalf("%q is of the number %q", body, r.To)
 			}
+		}
+	})
+}
+
+// FuzzReceiptSpelling holds that a receipt is read alike with any white space around its colons and in any case of its
+// keys, and that the text of the message changes nothing.
+func FuzzReceiptSpelling(f *testing.F) {
+	f.Add("7", "DELIVRD", "000", "id:8 stat:UNDELIV", uint32(0))
+	f.Add("MC-1a2b", "UNDELIV", "", "Hello", uint32(0x1234abcd))
+	f.Add("a:b", "done", "x", " : text : id : ", uint32(0xffffffff))
+	f.Fuzz(func(t *testing.T, id, stat, code, text string, style uint32) {
+		for _, value := range []string{id, stat, code} {
+			name, _, _ := strings.Cut(strings.ToLower(value), ":")
+			if strings.ContainsAny(value, " \t\n\v\f\r") || strings.HasPrefix(value, ":") || receiptKeys[name] != "" || indexFold(value, "text") >= 0 {
+				return // a word that is a field by itself
+			}
+		}
+		field := func(key, value string) string {
+			spaces := []string{"", " ", "\t", "  "}
+			before, behind := spaces[style&3], spaces[style>>2&3]
+			if style>>4&1 == 1 {
+				key = strings.ToUpper(key)
+			}
+			style = style>>5 | style<<27
+			if value == "" {
+				return key + ":"
+			}
+			return key + before + ":" + behind + value
+		}
+		words := receiptWords(field("id", id) + " " + field("sub", "001") + "\t" + field("submit date", "2611221200") + " " +
+			field("stat", stat) + " " + field("err", code) + "  " + field("text", text))
+		if words["id"] != id || words["stat"] != stat || words["err"] != code {
+			t.Fatalf("%q, %q, %q are read as %q", id, stat, code, words)
 		}
 	})
 }

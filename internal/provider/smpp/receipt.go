@@ -18,6 +18,7 @@ var states = map[string]provider.Delivery{
 	"DELIVRD": provider.Delivered, "DELIVERED": provider.Delivered,
 	"ENROUTE": provider.DeliveryPending, "ACCEPTD": provider.DeliveryPending, "ACCEPTED": provider.DeliveryPending, "SCHEDULED": provider.DeliveryPending,
 	"EXPIRED": provider.DeliveryExpired, "DELETED": provider.DeliveryFailed, "UNDELIV": provider.DeliveryFailed, "FAILED": provider.DeliveryFailed,
+	"UNDELIVERED": provider.DeliveryFailed, "UNDELIVERABLE": provider.DeliveryFailed,
 	"REJECTD": provider.DeliveryRejected, "REJECTED": provider.DeliveryRejected, "UNKNOWN": provider.DeliveryUnknown, "SKIPPED": provider.DeliveryRejected,
 }
 
@@ -37,7 +38,7 @@ const (
 )
 
 // parseReceipt reads a deliver_sm. It is tolerant: over-long fields, odd dates, missing members, any case
-// of the keys. But a text counts as a receipt only when the operator says so: a handset can write
+// of the keys, spaces around their colons. But a text counts as a receipt only when the operator says so: a handset can write
 // anything.
 func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, delivery) {
 	f := fields{rest: body}
@@ -99,20 +100,58 @@ func decodeText(octets []byte, coding byte) string {
 	return smstext.Decode(octets, smstext.Latin1) // the keys and values are ASCII in every other coding
 }
 
-// receiptWords reads "id:… sub:… stat:…" up to the text of the message, which may hold anything.
+// receiptKeys maps the keys of a receipt's text (appendix B), as message centres spell them, to ours. The first word of
+// "submit date" and "done date" is among them: it is a key's, never a value.
+var receiptKeys = map[string]string{
+	"id": "id", "msgid": "id", "message_id": "id", "messageid": "id",
+	"stat": "stat", "status": "stat", "state": "stat",
+	"err": "err", "error": "err",
+	"sub": "sub", "dlvrd": "dlvrd", "submit": "submit", "done": "done", "date": "date", "text": "text",
+}
+
+// receiptWords reads "id:… sub:… stat:…" up to the text of the message, which may hold anything. Spaces may stand on
+// both sides of a colon, and a value may be missing. The first value of a key counts.
 func receiptWords(text string) map[string]string {
-	words := map[string]string{}
 	if i := indexFold(text, "text:"); i >= 0 {
 		text = text[:i]
 	}
 	space := func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' } // what Unicode calls a space may be of an id
-	for _, part := range strings.FieldsFunc(text, space) {
-		key, value, ok := strings.Cut(part, ":")
-		if ok {
-			words[strings.ToLower(key)] = value
+	rest := strings.FieldsFunc(text, space)
+	words := map[string]string{}
+	for len(rest) > 0 {
+		var key, value string
+		key, value, rest = receiptField(rest)
+		if key == "text" {
+			break
+		}
+		if key != "" && value != "" && words[key] == "" {
+			words[key] = value
 		}
 	}
 	return words
+}
+
+// receiptField takes a key and its value, either of which may be missing, off the words of a receipt.
+func receiptField(in []string) (key, value string, rest []string) {
+	word, rest := in[0], in[1:]
+	if !strings.Contains(word, ":") && len(rest) > 0 && rest[0][0] == ':' {
+		word, rest = word+rest[0], rest[1:]
+	}
+	name, value, pair := strings.Cut(word, ":")
+	if !pair {
+		return "", "", rest
+	}
+	if value == "" && len(rest) > 0 && !beginsField(rest) {
+		value, rest = rest[0], rest[1:]
+	}
+	return receiptKeys[strings.ToLower(name)], value, rest
+}
+
+// beginsField reports whether a word is the key of a field and not the value of the key before it.
+func beginsField(words []string) bool {
+	name, _, pair := strings.Cut(words[0], ":")
+	key := receiptKeys[strings.ToLower(name)]
+	return key == "submit" || key == "done" || key != "" && (pair || len(words) > 1 && words[1][0] == ':')
 }
 
 // indexFold finds a word of ASCII in any case, or gives -1. An index into the text in lower case would not fit: some

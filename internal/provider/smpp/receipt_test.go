@@ -172,6 +172,37 @@ func TestReceipts_keepTheirOrder(t *testing.T) {
 	}
 }
 
+// Message centres spell the fields of a receipt in many ways.
+func TestReceiptWords_inEverySpelling(t *testing.T) {
+	for _, c := range []struct{ text, id, stat, err string }{
+		{"id:7 sub:001 dlvrd:001 submit date:2611221200 done date:2611221201 stat:DELIVRD err:000 text:Hello", "7", "DELIVRD", "000"},
+		{"id: 7 sub: 001 dlvrd: 001 submit date: 2611221200 done date: 2611221201 stat: DELIVRD err: 000 text: Hello", "7", "DELIVRD", "000"},
+		{"id : 7 sub : 001 submit date : 2611221200 stat : DELIVRD err : 000 text : id : 8 stat : UNDELIV", "7", "DELIVRD", "000"},
+		{"id :7 stat :DELIVRD err :000", "7", "DELIVRD", "000"},
+		{"ID:7\tSTAT:\tDELIVRD\r\nERR:\t000 TEXT: stat:UNDELIV", "7", "DELIVRD", "000"},
+		{"  id:   7   stat:   DELIVRD  ", "7", "DELIVRD", ""},
+		{"MsgID: 7 Status: DELIVRD Error: 000", "7", "DELIVRD", "000"},
+		{"message_id:7 state:DELIVRD", "7", "DELIVRD", ""},
+		{"id: stat: err:", "", "", ""},
+		{"id: stat: DELIVRD", "", "DELIVRD", ""},
+		{"id: 7 stat: done date: 2611221201 err: 005", "7", "", "005"},
+		{"id:7 stat:DELIVRD err: submit date:2611221200", "7", "DELIVRD", ""},
+		{"id: stat : DELIVRD", "", "DELIVRD", ""},
+		{"id: a:b stat:DELIVRD", "a:b", "DELIVRD", ""},
+		{"id:a:b stat:DELIVRD", "a:b", "DELIVRD", ""},
+		{"id:7 id:8 stat:DELIVRD stat:UNDELIV", "7", "DELIVRD", ""},
+		{"id:7 stat:DELIVRD err:000text:stat:UNDELIV", "7", "DELIVRD", "000"},
+		{"id: id stat:DELIVRD", "id", "DELIVRD", ""},
+		{"no receipt at all", "", "", ""},
+		{": : :", "", "", ""},
+	} {
+		words := receiptWords(c.text)
+		if words["id"] != c.id || words["stat"] != c.stat || words["err"] != c.err {
+			t.Errorf("%q is read as %q", c.text, words)
+		}
+	}
+}
+
 func TestMessagesFromHandsetsAreNoReceipts(t *testing.T) {
 	sc := newCentre(t, nil)
 	got := make(receipts, 9)
@@ -311,6 +342,7 @@ func TestReceiptsInAllShapes(t *testing.T) {
 	}{
 		"plain":           {body("233241234567", "K", 4, 0, []byte("id:7 sub:001 dlvrd:001 submit date:x done date:y stat:DELIVRD err:000 Text:Hello")), provider.Receipt{UpstreamID: "7", State: provider.Delivered, Code: "000", To: "233241234567"}, matchable},
 		"capitals":        {body("+233241234567", "K", 4, 0, []byte("ID:AB7 STAT:Delivrd ERR:001")), provider.Receipt{UpstreamID: "ab7", State: provider.Delivered, Code: "001", To: "233241234567"}, matchable},
+		"spaces":          {body("233241234567", "K", 4, 0, []byte("id: 7 sub: 001 stat: Undeliverable err: 012 text: x")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryFailed, Code: "012", To: "233241234567"}, matchable},
 		"a lying text":    {body("233241234567", "K", 4, 0, []byte("id:7 stat:UNDELIV text: id:8 stat:DELIVRD")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryFailed, To: "233241234567"}, matchable},
 		"turned round":    {body("Kejetia", "233241234567", 4, 0, []byte("id:7 stat:REJECTD")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryRejected, To: "233241234567"}, matchable},
 		"no number":       {body("", "", 4, 0, []byte("id:7 stat:ENROUTE")), provider.Receipt{UpstreamID: "7", State: provider.DeliveryPending}, matchable},
