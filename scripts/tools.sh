@@ -1,9 +1,10 @@
 #!/bin/sh
-# Finds the programs that tests of deploy/ run, or as root on Debian installs them: haproxy and nginx before nodes that restart,
+# Finds the programs that tests of deploy/ run, or as root on Debian installs them: haproxy, nginx and PgBouncer in front of nodes,
 # promtool for the alert rules, buildah for the image, Patroni and etcd for the cluster of deploy/ha.
 set -eu
 there() { # whether what a package is needed for is here
 	case "$1" in
+	pgbouncer) command -v pgbouncer || command -v /usr/sbin/pgbouncer ;;
 	prometheus) command -v promtool ;;
 	etcd-server) command -v etcd ;;
 	python3-etcd) /usr/bin/python3 -c 'import etcd' ;;
@@ -11,7 +12,7 @@ there() { # whether what a package is needed for is here
 	esac >/dev/null 2>&1
 }
 missing=
-for package in haproxy nginx prometheus buildah etcd-server patroni python3-etcd curl; do
+for package in haproxy nginx pgbouncer prometheus buildah etcd-server patroni python3-etcd curl; do
 	there "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

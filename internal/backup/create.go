@@ -162,6 +162,9 @@ func look(ctx context.Context, o db.Options, read func(*db.Tx) error) (err error
 
 // postgres has pg_dump write what one snapshot shows, and counts what the same snapshot shows.
 func (c *creation) postgres(ctx context.Context) error {
+	if err := db.RefusePooler(ctx, c.source.URL); err != nil {
+		return err
+	}
 	environment, err := db.ClientEnvironment(c.source.URL)
 	if err != nil {
 		return err

@@ -187,6 +187,9 @@ func (r *restoration) postgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := db.RefusePooler(ctx, r.target.URL); err != nil {
+		return err
+	}
 	environment, err := db.ClientEnvironment(r.target.URL)
 	if err != nil {
 		return err

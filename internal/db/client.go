@@ -89,7 +89,7 @@ func dropScratches(ctx context.Context, server string, now time.Time) {
 		return // making the next one says why
 	}
 	defer func() { _ = c.Close(ctx) }()
-	rows, err := c.Query(ctx, sqlScratches, strings.ReplaceAll(scratchPrefix, "_", `\_`)+"%")
+	rows, err := c.Query(ctx, sqlScratches, pgx.QueryExecModeCacheDescribe, strings.ReplaceAll(scratchPrefix, "_", `\_`)+"%")
 	if err != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/makola/makola/internal/problem"
 )
 
 // A pooler in transaction mode (PgBouncer) gives each transaction another of its
@@ -28,9 +29,10 @@ func pooled(c *pgx.Conn) bool { return identityOf(c).pid == 0 }
 
 const sqlRoleSettings = `SELECT name, reset_val FROM pg_settings WHERE name = ANY($1) ORDER BY name`
 
-// checkPooler refuses a pooler whose connections lack a setting, by its name.
+// checkPooler returns an error that names the settings which the pooler's connections lack. Its query prepares no named
+// statement: that would stay on the pooler's connection, and the next client to prepare it there would be refused (42P05).
 func checkPooler(ctx context.Context, c *pgx.Conn) error {
-	rows, err := c.Query(ctx, sqlRoleSettings, roleSettings)
+	rows, err := c.Query(ctx, sqlRoleSettings, pgx.QueryExecModeCacheDescribe, roleSettings)
 	if err != nil {
 		return err
 	}
@@ -59,6 +61,30 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 	}
 	return fmt.Errorf("db: there is a pooler between Makola and PostgreSQL, whose connections lack settings. Run this as an administrator and restart the pooler: %s",
 		strings.Join(set, " "))
+}
+
+// RefusePooler returns an error if a pooler answers at the URL of a database. PostgreSQL's own programs (pg_dump, psql) empty
+// the search path of their session. Behind a pooler that session belongs to the servers' transactions next, which then find
+// no tables.
+func RefusePooler(ctx context.Context, database string) error {
+	config, err := pgx.ParseConfig(database)
+	if err != nil {
+		return errURL
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return classify(err)
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	var pid int64
+	if err := c.QueryRow(ctx, `select pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+		return classify(err)
+	}
+	if pid == int64(c.PgConn().PID()) {
+		return nil
+	}
+	return problem.New(problem.Invalid, "database_pooled", "The URL of the database leads to a pooler. pg_dump and psql change settings of its connections, "+
+		"which breaks the servers behind it: name PostgreSQL's own address with --database")
 }
 
 // startupRefused explains a pooler's refusal of what we ask for when we connect.

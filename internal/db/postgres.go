@@ -156,6 +156,9 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		return nil, unfitURL(fmt.Sprintf("default_query_exec_mode is %s: sets of rows need cache_statement, cache_describe or describe_exec",
 			config.ConnConfig.DefaultQueryExecMode))
 	}
+	if config.ConnConfig.StatementCacheCapacity == 0 && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // statement_cache_capacity=0: nothing is prepared
+	}
 	config.MaxConns = int32(min(maxConns, 10000)) // bounded
 	for name, value := range postgresSettings {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
