@@ -15,49 +15,10 @@ import (
 // MSISDN is a mobile number, always "233" and nine digits.
 type MSISDN string
 
-// ErrNumber says that a text is no Ghanaian mobile number. The text fits
-// behind a field's name.
-var ErrNumber = errors.New("must be a Ghanaian mobile number such as 0241234567")
-
 const (
 	country     = "233"
-	maxLength   = 32 // with spaces and hyphens
 	nationalLen = 9
 )
-
-// Parse reads 0XXXXXXXXX, 233XXXXXXXXX, +233XXXXXXXXX or nine digits, with
-// spaces and hyphens between them. The national number must begin as mobile
-// numbers do in Ghana, with 2 or 5.
-func Parse(s string) (MSISDN, error) {
-	if len(s) > maxLength {
-		return "", ErrNumber
-	}
-	rest, plus := strings.CutPrefix(strings.TrimLeft(s, " "), "+")
-	d := make([]byte, 0, maxLength)
-	for i := range len(rest) {
-		switch c := rest[i]; {
-		case c >= '0' && c <= '9':
-			d = append(d, c)
-		case c != ' ' && c != '-':
-			return "", ErrNumber
-		}
-	}
-	national := string(d)
-	switch {
-	case len(d) == len(country)+nationalLen && strings.HasPrefix(national, country):
-		national = national[len(country):]
-	case plus:
-		return "", ErrNumber
-	case len(d) == 1+nationalLen && d[0] == '0':
-		national = national[1:]
-	case len(d) != nationalLen:
-		return "", ErrNumber
-	}
-	if national[0] != '2' && national[0] != '5' {
-		return "", ErrNumber
-	}
-	return MSISDN(country + national), nil
-}
 
 // Local gives the number as people dial it, 0XXXXXXXXX.
 func (m MSISDN) Local() string {

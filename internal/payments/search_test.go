@@ -50,6 +50,7 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 			"invoice-2026_17": one, " invoice-2026_17 ": one, "up-77": one,
 			"123.45": one, "GHS 0,123.45": one, "10": {second.ID}, "123.4": nil,
 			local: both, first.Account: both, "+" + first.Account: both, local[:3] + " " + local[3:6] + "-" + local[6:]: both,
+			"00" + first.Account: both, "+233 (0)" + local[1:]: both, "tel:+" + first.Account: both, "\u202a" + local[:3] + "\u00a0" + local[3:6] + "\u2011" + local[6:] + "\u202c": both,
 			"o'brien": one, "en 100%": one, "KOFI": {second.ID}, "o_brien": nil, "%%%": nil,
 			"invoice-2026_19": nil, "00000000-0000-4000-8000-000000000000": nil,
 		} {
