@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/label"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -22,6 +24,7 @@ const (
 	referenceMax = 36
 	labelMax     = 64  // characters; what is longer is cut
 	idMax        = 64  // bytes of an id in a path or a body
+	codeMax      = 64  // characters of a one-time code with its spaces
 	textMax      = 255 // characters of any other short text
 	noLimit      = money.Pesewas(math.MaxInt64)
 )
@@ -138,6 +141,23 @@ func (f *form) line(name string, need bool, limit int) string {
 		return ""
 	}
 	return text
+}
+
+// oneTimeCode is the digits of a code, with or without the spaces that people type.
+func (f *form) oneTimeCode(name string) string {
+	code := label.Code(f.line(name, true, codeMax))
+	switch {
+	case f.fields.Has(name):
+	case code == "":
+		f.bad(name, required)
+	case strings.Trim(code, "0123456789") != "":
+		f.bad(name, "must consist of digits")
+	case len(code) > messaging.OTPMostLength:
+		f.bad(name, "must be at most "+strconv.Itoa(messaging.OTPMostLength)+" digits")
+	default:
+		return code
+	}
+	return ""
 }
 
 // label is an optional text for people.

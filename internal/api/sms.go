@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/messaging"
@@ -14,7 +13,6 @@ import (
 const (
 	messageMax     = 50_000 // characters
 	descriptionMax = 500    // characters; what is longer is cut
-	codeMax        = 10     // digits
 )
 
 // requestSender asks for a sender ID, which an operator reviews.
@@ -158,10 +156,7 @@ func verifyOTP(c *call) error {
 	if err != nil {
 		return err
 	}
-	request, phone, code := f.ours("requestId"), f.phone("phoneNumber"), f.line("code", true, codeMax)
-	if strings.Trim(code, "0123456789") != "" {
-		f.bad("code", "must consist of digits")
-	}
+	request, phone, code := f.ours("requestId"), f.phone("phoneNumber"), f.oneTimeCode("code")
 	who := c.asker(f)
 	if err := f.err(); err != nil {
 		return err

@@ -31,7 +31,7 @@ import (
 //	stop $campaign                      an operator stops a campaign
 //	handset 0240000001 {...}            the newest text on a handset
 //	silent 0240000001                   a handset that got nothing since the scenario began
-//	code 0240000001                     the digits of the newest text on a handset: $code
+//	code 0240000001                     the digits of the newest text on a handset: $code, with a space in it: $spaced
 
 // usualCredits is what a scenario's tenant has without credits=.
 const usualCredits = 100
@@ -106,6 +106,7 @@ func smsStep(word, rest string) (func(*actor), error) {
 			if digits == "" {
 				a.t.Fatalf("line %d: no code is on %s", a.line, rest)
 			}
+			a.vars["spaced"] = digits[:len(digits)/2] + "\u00a0" + digits[len(digits)/2:]
 			a.vars["code"], a.vars["wrong"] = digits, strings.Repeat(string('0'+(digits[0]-'0'+1)%10), len(digits))
 		}, nil
 	}

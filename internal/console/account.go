@@ -94,7 +94,7 @@ func beginFactor(v *visit) (answer, error) {
 
 func factorForm() page.Form {
 	return page.Form{ID: "factor", Action: "/account/factor/confirm", Submit: "Confirm", Fields: []page.Field{
-		{Name: "code", Label: "Code that the app shows", Max: 10, Required: true, Auto: "one-time-code"}}}
+		{Name: "code", Label: "Code that the app shows", Max: 40, Required: true, Auto: "one-time-code"}}}
 }
 
 // factorPage shows the factor that waits.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -145,7 +146,7 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code string, fr
 	if err != nil {
 		return nil, err
 	}
-	step := stepOf(key, typed(code), i.clock.Now())
+	step := stepOf(key, label.Code(code), i.clock.Now())
 	if step == 0 {
 		return nil, errCode()
 	}
@@ -191,7 +192,7 @@ func newRecoveryCodes() []string {
 func (i *Identity) storeCodes(tx *db.Tx, person string, codes []string) {
 	tx.Defer(dropCodes, -1, person)
 	for _, c := range codes {
-		tx.Defer(insertCode, 1, hashToken(typed(c)), person, i.clock.Now())
+		tx.Defer(insertCode, 1, hashToken(label.Code(c)), person, i.clock.Now())
 	}
 }
 

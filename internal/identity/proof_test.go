@@ -172,6 +172,9 @@ func (f *fixture) visit(token string) Visitor {
 	return v
 }
 
+// spaced is a code as an app shows it and as a copy of it arrives: with a no-break space, and white space around it.
+func spaced(code string) string { return "\u00a0" + code[:3] + "\u00a0" + code[3:] + " \t" }
+
 // enrol gives the visitor a factor and returns its key.
 func (f *fixture) enrol(v Visitor) (key []byte, recovery []string) {
 	f.t.Helper()
@@ -185,7 +188,7 @@ func (f *fixture) enrol(v Visitor) (key []byte, recovery []string) {
 	if key, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(e.Key); err != nil {
 		f.t.Fatal(err)
 	}
-	if recovery, err = f.ConfirmFactor(f.t.Context(), v, f.code(key), home); err != nil || len(recovery) != RecoveryCodes {
+	if recovery, err = f.ConfirmFactor(f.t.Context(), v, spaced(f.code(key)), home); err != nil || len(recovery) != RecoveryCodes {
 		f.t.Fatal(recovery, err)
 	}
 	return key, recovery
@@ -240,14 +243,14 @@ func TestAPersonSignsInWithPasswordAndCode(t *testing.T) {
 		if _, err := f.attempt("another password", code, home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatal(err)
 		}
-		v, err = f.attempt(password, code[:3]+" "+code[3:], home)
+		v, err = f.attempt(password, spaced(code), home)
 		if _, lacks := v.Lacks(); err != nil || !f.SteppedUp(v) || lacks {
 			f.t.Fatalf("%+v, %v", v, err)
 		}
 		if _, err := f.attempt(password, code, home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("a code counted twice: %v", err)
 		}
-		if _, err := f.attempt(password, strings.ToUpper(recovery[3]), home); err != nil {
+		if _, err := f.attempt(password, strings.ToUpper(strings.ReplaceAll(recovery[3], "-", " \u2013 ")), home); err != nil {
 			f.t.Fatal(err)
 		}
 		if _, err := f.attempt(password, recovery[3], home); !problem.Is(err, problem.Unauthenticated) {
@@ -422,7 +425,7 @@ func TestStepUpLastsFiveMinutes(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		code := f.code(key)
-		if err := f.StepUp(f.t.Context(), v, code, home); err != nil {
+		if err := f.StepUp(f.t.Context(), v, spaced(code), home); err != nil {
 			f.t.Fatal(err)
 		}
 		if err := f.StepUp(f.t.Context(), v, code, home); !problem.Is(err, problem.Invalid) {

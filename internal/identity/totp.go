@@ -70,13 +70,3 @@ func newRecoveryCode() string {
 	text := strings.ToLower(base32Text.EncodeToString(b[:]))
 	return text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
 }
-
-// typed is a code as it is compared: without the spaces and hyphens that people type.
-func typed(code string) string {
-	return strings.ToLower(strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' {
-			return -1
-		}
-		return r
-	}, code))
-}

@@ -263,7 +263,7 @@ func texts(f Field) map[string]string {
 	case "sender":
 		strs("Twelve chars", "123456", "Adom_Stores", "Adom's", "Adom😀", "MTN", "mtn", "M7N", "MoMo Pay", "TELECEL", "Voda-fone", "Makola", strings.Repeat("x", 5000))
 	case "code":
-		strs("12345678901", "12 34", "abcd", "-123", "12.4", "１２３４", strings.Repeat("1", 5000))
+		strs("12345678901", "123456 78901", "- -", "abcd", "12_34", "12.4", "１２３４", strings.Repeat("1", 5000))
 	case "numbers":
 		lists("a number", "[240000001]", "null", "[null]", "an object", "[{}]", "a list", `[["0240000001"]]`, "NUL", `["0240000001","02400\u0000002"]`,
 			"bad UTF-8", "[\"0240000001\",\"\xff\"]", "a new line", `["0240000001","024\n0000"]`, "no number at all", `["12345","abc","+14155550100"]`)

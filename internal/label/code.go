@@ -1,0 +1,19 @@
+package label
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Code returns a code that a person typed or pasted as it is compared: without white space, dashes and characters that
+// cannot be seen, and in lower case. Messages and apps show codes in groups.
+func Code(s string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.White_Space, unicode.Pd, unicode.Cf) || r == minus {
+			return -1
+		}
+		return r
+	}, s))
+}
+
+const minus = '\u2212' // a symbol of mathematics to Unicode, and a dash to keyboards
