@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 
 	"github.com/makola/makola/internal/audit"
@@ -13,24 +12,27 @@ import (
 type recoveryClaim struct {
 	recoveryStep
 	Tenant string `arg:"" help:"Id or unique name of the customer."`
-	File   string `arg:"" type:"existingfile" help:"CSV with the columns kind (payout, collection or topup), reference, amount, party, channel and, for a bank, bank_id."`
+	File   string `arg:"" type:"existingfile" help:"CSV or XLSX with the columns kind (payout, collection or topup), reference, amount, party, channel and, for a bank, bank_id."`
+	tableFlags
 }
 
 // Run writes the claims down. A server adopts what a provider has, and sends nothing.
 func (c *recoveryClaim) Run(e *env) error {
-	text, err := os.ReadFile(c.File)
+	file, err := os.Open(c.File)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = file.Close() }() // it was only read
 	return c.run(e, audit.Entry{}, func(o *opened, r *recovery.Recovery, _ func(*db.Tx) error) error {
 		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
-		claims, err := recovery.ReadClaims(bytes.NewReader(text), t.ID, o.actor)
+		claims, report, err := recovery.ReadClaims(file, c.options(), t.ID, o.actor)
 		if err != nil {
 			return err
 		}
+		note(e.stderr, report)
 		return r.Make(e.ctx, claims, o.audited(audit.Entry{Action: "recovery.claim", Tenant: t.ID, Subject: t.ID, Reason: c.Reason}))
 	})
 }

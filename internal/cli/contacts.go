@@ -5,21 +5,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sheet"
 )
 
 type contactsCommands struct {
 	Groups   contactsGroups   `cmd:"" help:"List a customer's contact groups."`
 	AddGroup contactsAddGroup `cmd:"" help:"Make an empty group, such as one that a customer brings with its id."`
-	Import   contactsImport   `cmd:"" help:"Read contacts from a CSV file into a group; every bad row is reported."`
+	Import   contactsImport   `cmd:"" help:"Read contacts from a CSV or XLSX file into a group; every bad row is reported."`
 	Optouts  contactsOptouts  `cmd:"" help:"List the numbers that a customer may not send campaigns to."`
 	Optout   contactsOptout   `cmd:"" help:"Put numbers on that list."`
 	Optin    contactsOptin    `cmd:"" help:"Take a number off that list."`
@@ -90,14 +89,31 @@ type contactsImport struct {
 	common
 	reasoned
 	Tenant   string `arg:"" help:"Id or unique name of the customer."`
-	File     string `arg:"" help:"The file; - reads from the standard input. Columns phone_number, first_name, last_name, email, by a heading or in this order."`
+	File     string `arg:"" help:"CSV or XLSX; - reads from the standard input. Columns phone_number, first_name, last_name, email, by a heading or in this order."`
 	Group    string `name:"group" xor:"group" placeholder:"ID" help:"Group that the contacts go to."`
-	NewGroup string `name:"new-group" xor:"group" placeholder:"NAME" help:"Make a group for them."`
+	NewGroup string `name:"new-group" xor:"group" placeholder:"NAME" help:"Make a group for them. It is deleted if the import fails."`
+	tableFlags
+}
+
+// tableFlags are a person's choices about a file with a table.
+type tableFlags struct {
+	Column map[string]string `name:"column" mapsep:"none" placeholder:"FIELD=HEADING" help:"Read a field from the column with this heading, such as phone_number=Cell."`
+	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook; the first one that has rows when absent."`
+}
+
+func (f tableFlags) options() sheet.Options { return sheet.Options{Columns: f.Column, Sheet: f.Sheet} }
+
+// note prints what is unusual about a file.
+func note(to io.Writer, report sheet.Report) {
+	for _, text := range report.Notes() {
+		fmt.Fprintln(to, cell(text))
+	}
 }
 
 // importView is what an import came to.
 type importView struct {
 	group string
+	notes []string
 	contacts.Imported
 }
 
@@ -114,6 +130,7 @@ var importColumns = []column[importView]{
 		}
 		return texts
 	}},
+	{"notes", func(v importView) any { return v.notes }},
 }
 
 // Run imports. The table goes to stdout, bad rows to stderr line by line; JSON and CSV hold both.
@@ -121,107 +138,70 @@ func (c *contactsImport) Run(e *env) error {
 	if c.Group == "" && c.NewGroup == "" {
 		return usage("Say which group: --group ID or --new-group NAME")
 	}
-	file, size, err := c.openFile()
+	from, err := c.openFile()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // it was only read
-	return c.with(e, func(o *opened) error {
-		if err := o.known(e.ctx, &c.Tenant); err != nil {
-			return err
-		}
-		view := importView{group: c.Group}
-		if c.NewGroup != "" {
-			g, _, err := o.contacts().AddGroup(e.ctx, idempotency.Caller{Tenant: c.Tenant}, c.NewGroup, "")
-			if err != nil {
-				return err
-			}
-			view.group = g.ID
-		}
-		bar := newProgress(e.stderr, file, size)
-		view.Imported, err = o.contacts().Import(e.ctx, c.Tenant, view.group, bar, func(i contacts.Imported) { bar.show(i.Rows) })
-		bar.end()
-		entry := audit.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
-		if audit := o.act(e.ctx, entry, func(*db.Tx) (any, error) {
-			return map[string]any{"rows": view.Rows, "added": view.Added, "duplicates": view.Duplicates, "bad": len(view.Bad)}, nil
-		}); err == nil {
-			err = audit
-		}
-		if err != nil {
-			return err
-		}
-		columns := importColumns
-		if c.Output == "table" {
-			columns = columns[:len(columns)-1]
-			for _, b := range view.Bad {
-				fmt.Fprintf(e.stderr, "line %d: %s\n", b.Row, cell(b.Text))
-			}
-		}
-		return printOne(e.stdout, c.Output, columns, view)
-	})
+	defer func() { _ = from.Close() }() // it was only read
+	file, err := sheet.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+	rows, err := file.Table(contacts.ImportForm(), c.options())
+	if err != nil {
+		return err
+	}
+	note(e.stderr, rows.Report)
+	return c.with(e, func(o *opened) error { return c.add(e, o, rows) })
 }
 
-// openFile opens what to read and says how long it is, 0 when that is unknown.
-func (c *contactsImport) openFile() (io.ReadCloser, int64, error) {
+// add adds the rows of a file that can be used.
+func (c *contactsImport) add(e *env, o *opened, rows *sheet.Table) error {
+	if err := o.known(e.ctx, &c.Tenant); err != nil {
+		return err
+	}
+	var err error
+	view := importView{group: c.Group, notes: rows.Notes()}
+	show := progressOn(e.stderr, func(n int64) string { return fmt.Sprintf("%d rows", n) })
+	progress := func(i contacts.Imported) { show("contacts", int64(i.Rows), int64(rows.Rows)) }
+	if c.NewGroup != "" {
+		var g contacts.Group
+		g, view.Imported, err = o.contacts().ImportNew(e.ctx, c.Tenant, c.NewGroup, rows, progress)
+		view.group = g.ID
+	} else {
+		view.Imported, err = o.contacts().Import(e.ctx, c.Tenant, c.Group, rows, progress)
+	}
+	show("", 0, 0)
+	entry := audit.Entry{Action: "contacts.import", Tenant: c.Tenant, Subject: view.group}
+	if audit := o.act(e.ctx, entry, func(*db.Tx) (any, error) {
+		return map[string]any{"rows": view.Rows, "added": view.Added, "duplicates": view.Duplicates, "bad": len(view.Bad)}, nil
+	}); err == nil {
+		err = audit
+	}
+	if err != nil {
+		return err
+	}
+	columns := importColumns
+	if c.Output == "table" {
+		columns = columns[:len(columns)-2]
+		for _, b := range view.Bad {
+			fmt.Fprintf(e.stderr, "line %d: %s\n", b.Row, cell(b.Text))
+		}
+	}
+	return printOne(e.stdout, c.Output, columns, view)
+}
+
+// openFile opens what to read.
+func (c *contactsImport) openFile() (io.ReadCloser, error) {
 	if c.File == "-" {
-		return io.NopCloser(os.Stdin), 0, nil
+		return io.NopCloser(os.Stdin), nil
 	}
 	file, err := os.Open(c.File)
 	if err != nil {
-		return nil, 0, problem.Wrap(err, problem.Malformed, "no_file", "The file cannot be opened: "+err.Error())
+		return nil, problem.Wrap(err, problem.Malformed, "no_file", "The file cannot be opened: "+err.Error())
 	}
-	size := int64(0)
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		size = info.Size()
-	}
-	return file, size, nil
-}
-
-// progress is a reader that draws how far it is, on a terminal only.
-type progress struct {
-	from  io.Reader
-	to    io.Writer // nil: nowhere
-	size  int64
-	read  int64
-	drawn bool
-}
-
-func newProgress(to io.Writer, from io.Reader, size int64) *progress {
-	p := &progress{from: from, size: size}
-	if terminal(to) {
-		p.to = to
-	}
-	return p
-}
-
-// Read reads.
-func (p *progress) Read(b []byte) (int, error) {
-	n, err := p.from.Read(b)
-	p.read += int64(n)
-	return n, err
-}
-
-const barWidth = 40
-
-// show draws the bar.
-func (p *progress) show(rows int) {
-	if p.to == nil {
-		return
-	}
-	p.drawn = true
-	if p.size == 0 {
-		fmt.Fprintf(p.to, "\r%d rows", rows)
-		return
-	}
-	done := int(min(p.read, p.size) * barWidth / p.size)
-	fmt.Fprintf(p.to, "\r[%s%s] %3d %%  %d rows", strings.Repeat("#", done), strings.Repeat(".", barWidth-done), min(p.read, p.size)*100/p.size, rows)
-}
-
-// end leaves the bar's line.
-func (p *progress) end() {
-	if p.drawn {
-		fmt.Fprintln(p.to)
-	}
+	return file, nil
 }
 
 func optoutColumns() []column[contacts.OptOut] {

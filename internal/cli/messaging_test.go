@@ -259,22 +259,36 @@ func TestContactsAreImportedFromAFile(t *testing.T) {
 	})
 }
 
-func TestProgressIsDrawnByShare(t *testing.T) {
-	t.Parallel()
-	var to strings.Builder
-	p := newProgress(&to, strings.NewReader("12345678"), 8)
-	if p.to != nil {
-		t.Error("a bar is drawn where there is no terminal")
-	}
-	p.to = &to
-	if _, err := p.Read(make([]byte, 6)); err != nil {
-		t.Fatal(err)
-	}
-	p.show(3)
-	p.end()
-	if got := to.String(); got != "\r["+strings.Repeat("#", 30)+strings.Repeat(".", 10)+"]  75 %  3 rows\n" {
-		t.Errorf("drawn: %q", got)
-	}
+// A refused file changes nothing: no group is made for it. One that is used reports what a person should know of it.
+func TestContactsImport_file(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		file := filepath.Join(t.TempDir(), "contacts.csv")
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for text, says := range map[string]string{"Name,Cell Tower\nAma,0241000001\n": `"Cell Tower"`, "%PDF-1.7": "PDF", "": "has no rows"} {
+			write(text)
+			if _, errs := w.run(exitUsage, "contacts", "import", id, file, "--new-group", "Customers"); !strings.Contains(errs, says) {
+				t.Errorf("%q: %s", text, errs)
+			}
+		}
+		if list := w.list("contacts", "groups", id); len(list) > 0 {
+			t.Errorf("refused files left %v", list)
+		}
+		write("sep=;\nName;Cell Tower;Number;Phone\nAma;233241000001.0;7;Nokia\n;;;\n")
+		w.run(exitUsage, "contacts", "import", id, file, "--new-group", "Customers", "--column", "tower=Cell Tower")
+		done := w.object("contacts", "import", id, file, "--new-group", "Customers", "--column", "phone_number=Cell Tower")
+		has(t, done, map[string]any{"rows": 1, "added": 1, "bad": 0, "notes": []string{}})
+		write("Phone,Number\nNokia,'0241000002\n")
+		const note = `phone_number is read from "Number", not from "Phone"`
+		has(t, w.object("contacts", "import", id, file, "--group", done["group"].(string)), map[string]any{"added": 1, "notes": []string{note}})
+		if _, errs := w.run(exitOK, "contacts", "import", id, file, "--group", done["group"].(string)); !strings.Contains(errs, note) {
+			t.Errorf("the choice of a column is not reported: %s", errs)
+		}
+	})
 }
 
 // A customer that comes from elsewhere keeps the ids that its programs have in their configuration.

@@ -5,7 +5,7 @@
 // Long changes are made in transactions of 1,000 rows, so that others go between them: a list or a file is added set
 // by set, and a deleted group is gone at once and emptied set by set.
 //
-// Files: contacts.go (the store; one contact), add.go (one, or a list), import.go (a file; records.go splits it), groups.go, delete.go (a group
+// Files: contacts.go (the store; one contact), add.go (one, or a list), import.go (a file), groups.go, delete.go (a group
 // and what was in it), numbers.go (the numbers of a send), optout.go (those that want no campaign), erasure.go (a
 // person's number, found and erased).
 package contacts

@@ -281,7 +281,7 @@ func TestContactsAndGroupsBeyondTheQuotaAreRefused(t *testing.T) {
 		refused(group(shop), "name", "at most 3 contact groups")
 		fits("a fourth contact", add(second, "0240000004"))
 		refused(add(second, "0240000005"), "contacts", "at most 4 contacts")
-		_, err = f.Import(t.Context(), "shop", second.ID, strings.NewReader("0240000005\n"), nil)
+		_, err = f.file(second.ID, "0240000005\n", nil)
 		refused(err, "contacts", "at most 4 contacts")
 		quotas(tenant.NoQuota, tenant.InstallationQuota)
 		fits("contacts without a quota", add(second, "0240000005", "0240000006"))

@@ -1,19 +1,16 @@
 package contacts
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
-	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sheet"
 )
 
 // Imported is what became of a file of contacts.
@@ -21,15 +18,36 @@ type Imported struct {
 	Rows       int // read so far, the heading not counted
 	Added      int
 	Duplicates int          // numbers that the group, or the file before them, had already
-	Bad        []BadContact // Row is the line in the file
+	Bad        []BadContact // Row is the line in the file, or the row in the sheet
 }
 
-// headings are the names under which files carry our columns.
-var headings = map[string][]string{
-	"phone":  {"phone_number", "phone", "phonenumber", "number", "msisdn", "mobile", "tel", "telephone", "contact"},
-	"first":  {"first_name", "firstname", "first", "name", "given_name"},
-	"last":   {"last_name", "lastname", "last", "surname", "family_name"},
-	"e-mail": {"email", "e-mail", "email_address", "mail"},
+// Fields of the rows of a file of contacts.
+const (
+	fieldPhone = "phone_number"
+	fieldFirst = "first_name"
+	fieldLast  = "last_name"
+	fieldEmail = "email"
+)
+
+// ImportForm returns the fields of a file of contacts, with the headings that phones, address books and spreadsheets give
+// them.
+func ImportForm() sheet.Form {
+	return sheet.Form{Fields: []sheet.Field{
+		{Name: fieldPhone, Required: true, Looks: isNumber, Headings: []string{
+			"phone", "phonenumber", "phone no", "phone num", "mobile", "mobile number", "mobile no", "mobile phone", "mobile phone number",
+			"mobilenumber", "msisdn", "telephone", "telephone number", "telephone no", "tel", "tel no", "tel number", "cell", "cell phone",
+			"cellphone", "cell number", "cell no", "momo number", "momo no", "whatsapp", "whatsapp number", "contact number", "contact no",
+			"contact phone", "phone 1 value", "primary phone", "number", "contact", "recipient",
+		}},
+		{Name: fieldFirst, Headings: []string{"firstname", "first", "given name", "name", "full name", "fullname", "customer name", "contact name"}},
+		{Name: fieldLast, Headings: []string{"lastname", "last", "surname", "family name"}},
+		{Name: fieldEmail, Headings: []string{"e mail", "email address", "e mail address", "mail", "e mail 1 value", "email 1 value"}},
+	}}
+}
+
+func isNumber(text string) bool {
+	_, err := msisdn.ParseCell(text)
+	return err == nil
 }
 
 // add counts what became of a set; lines are those of its rows in the file.
@@ -41,24 +59,19 @@ func (i *Imported) add(set Added, lines []int) {
 	}
 }
 
-// Import reads contacts from CSV into a group: columns by a heading (phone_number, first_name, last_name, email, or what
-// spreadsheets call them), or in that order without one; commas, semicolons or tabs. A bad row is reported and left out,
-// and does not stop the rest. It works in sets of 1,000 rows, each committed and told to progress; what was added before
-// an error stays, and the same file may come again.
-func (s *Store) Import(ctx context.Context, tenant, group string, file io.Reader, progress func(Imported)) (Imported, error) {
+// Import adds the rows of a table of ImportForm to a group. A bad row is reported and left out, and does not stop the rest.
+// It works in sets of 1,000 rows, each committed and reported to progress; what was added before an error stays, and the
+// same file may come again.
+func (s *Store) Import(ctx context.Context, tenant, group string, rows *sheet.Table, progress func(Imported)) (Imported, error) {
 	var done Imported
 	quotas, err := s.quotasOf(ctx, tenant)
-	if err != nil {
-		return done, err
-	}
-	rows, err := newContactReader(file)
 	if err != nil {
 		return done, err
 	}
 	for more := true; more; {
 		var list []NewContact
 		var lines []int
-		if list, lines, more, err = rows.set(&done); err != nil {
+		if list, lines, more, err = readSet(rows, &done); err != nil {
 			return done, fmt.Errorf("read the contacts: %w", err)
 		}
 		added, err := s.addSet(db.Bulk(ctx, tenant), tenant, group, list, quotas.Contacts)
@@ -74,124 +87,60 @@ func (s *Store) Import(ctx context.Context, tenant, group string, file io.Reader
 	return done, nil
 }
 
-// badRow is a row that cannot be read; the next may be.
-type badRow struct {
-	line int
-	why  string
+// ImportNew makes a group for the rows of a table. The group is deleted when the import fails.
+func (s *Store) ImportNew(ctx context.Context, tenant, name string, rows *sheet.Table, progress func(Imported)) (Group, Imported, error) {
+	g, _, err := s.AddGroup(ctx, idempotency.Caller{Tenant: tenant}, name, "")
+	if err != nil {
+		return Group{}, Imported{}, err
+	}
+	done, err := s.Import(ctx, tenant, g.ID, rows, progress)
+	if err != nil { // also when the caller gave up
+		err = errors.Join(err, s.DeleteGroup(context.WithoutCancel(ctx), tenant, g.ID))
+	}
+	return g, done, err
 }
 
-func (b *badRow) Error() string { return b.why }
-
-// contactReader reads rows and knows what the columns are.
-type contactReader struct {
-	records *recordReader
-	columns map[string]int // by the keys of headings
-	first   []string       // the first row, when it was no heading
-}
-
-func newContactReader(file io.Reader) (*contactReader, error) {
-	buffered := bufio.NewReader(file)
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		_, _ = buffered.Discard(3) // what spreadsheets begin with
-	}
-	start, _ := buffered.Peek(4096)
-	if end := bytes.IndexAny(start, "\r\n"); end >= 0 {
-		start = start[:end]
-	}
-	r := &contactReader{records: &recordReader{file: buffered, comma: ','}}
-	r.records.alone = r.hasNumber
-	for _, separator := range []rune{';', '\t'} {
-		if bytes.ContainsRune(start, separator) && !bytes.ContainsRune(start, ',') {
-			r.records.comma = separator
-		}
-	}
-	row, _, err := r.records.read()
-	var bad *badRow
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, problem.Field("file", "has no rows")
-	case errors.As(err, &bad):
-		return nil, problem.Field("file", fmt.Sprintf("begins with a line that %s", bad.why))
-	case err != nil:
-		return nil, err
-	}
-	r.columns = headingOf(row)
-	if _, there := r.columns["phone"]; there {
-		return r, nil
-	}
-	if !slices.ContainsFunc(row, func(cell string) bool { _, err := msisdn.Parse(cell); return err == nil }) {
-		return nil, problem.Field("file", "must begin with a heading that names the column phone_number, or with a phone number")
-	}
-	r.columns = map[string]int{"phone": 0, "first": 1, "last": 2, "e-mail": 3}
-	r.first = row
-	return r, nil
-}
-
-// hasNumber says whether a phone number stands where one belongs.
-func (r *contactReader) hasNumber(cells []string) bool {
-	if i, known := r.columns["phone"]; known {
-		cells = cells[min(i, len(cells)):min(i+1, len(cells))]
-	}
-	return slices.ContainsFunc(cells, func(cell string) bool {
-		_, err := msisdn.Parse(strings.Trim(cell, `" `))
-		return err == nil
-	})
-}
-
-// set reads at most atOnce contacts with the lines of each, and counts every row in done, bad ones included. more says
+// readSet reads at most atOnce contacts with the lines of each, and counts every row in done, bad ones included. more says
 // that the file may have others.
-func (r *contactReader) set(done *Imported) (list []NewContact, lines []int, more bool, err error) {
+func readSet(rows *sheet.Table, done *Imported) (list []NewContact, lines []int, more bool, err error) {
 	for len(list) < atOnce {
-		contact, line, err := r.next()
+		row, err := rows.Next()
 		if errors.Is(err, io.EOF) {
 			return list, lines, false, nil
 		}
-		var bad *badRow
+		var bad *sheet.BadRow
 		if err != nil && !errors.As(err, &bad) {
 			return nil, nil, false, err
 		}
 		done.Rows++
 		if bad != nil {
-			done.Bad = append(done.Bad, BadContact{Row: bad.line, Text: bad.why})
+			done.Bad = append(done.Bad, BadContact{Row: bad.Line, Text: bad.Why})
 			continue
 		}
-		list, lines = append(list, contact), append(lines, line)
+		contact, err := contactOf(row)
+		if err != nil {
+			done.Bad = append(done.Bad, BadContact{Row: row.Line, Text: err.Error()})
+			continue
+		}
+		list, lines = append(list, contact), append(lines, row.Line)
 	}
 	return list, lines, true, nil
 }
 
-// headingOf finds our columns in a heading.
-func headingOf(row []string) map[string]int {
-	columns := map[string]int{}
-	for i, cell := range row {
-		name := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(cell)), " ", "_")
-		for column, names := range headings {
-			if _, taken := columns[column]; !taken && slices.Contains(names, name) {
-				columns[column] = i
-			}
+// contactOf reads one row.
+func contactOf(row sheet.Row) (n NewContact, err error) {
+	for _, field := range []struct {
+		name string
+		to   *string
+	}{{fieldPhone, &n.Phone}, {fieldFirst, &n.FirstName}, {fieldLast, &n.LastName}, {fieldEmail, &n.Email}} {
+		if *field.to, err = row.Text(field.name); err != nil {
+			return n, err
 		}
 	}
-	return columns
-}
-
-// next gives the next contact and its line, a badRow, or the error of the file.
-func (r *contactReader) next() (NewContact, int, error) {
-	row, line := r.first, 1
-	if r.first = nil; row == nil {
-		var err error
-		if row, line, err = r.records.read(); err != nil {
-			return NewContact{}, 0, err
-		}
+	number, err := msisdn.ParseCell(n.Phone)
+	if err != nil {
+		return n, fmt.Errorf("the phone number %w", err)
 	}
-	if !utf8.ValidString(strings.Join(row, "")) {
-		return NewContact{}, 0, &badRow{line, "is not UTF-8 text"}
-	}
-	cell := func(column string) string {
-		i, there := r.columns[column]
-		if !there || i >= len(row) {
-			return ""
-		}
-		return strings.TrimSpace(row[i])
-	}
-	return NewContact{Phone: cell("phone"), FirstName: cell("first"), LastName: cell("last"), Email: cell("e-mail")}, line, nil
+	n.Phone = string(number)
+	return n, nil
 }

@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -11,38 +10,55 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sheet"
 )
-
-// claimsHeading are the columns of a file of claims. The last one may be left out
-// where no row is about a bank.
-var claimsHeading = []string{"kind", "reference", "amount", "party", "channel", "bank_id"}
 
 // claimKinds are the products that can be claimed. A data package has an offer,
 // which cannot be known any more.
 var claimKinds = []string{"collection", "payout", "topup"}
 
-// ReadClaims reads a customer's claims from CSV with a heading: kind, reference,
-// amount in cedis, party (a number, or an account with channel BANK), channel and
-// bank_id. The first bad line is named.
-func ReadClaims(from io.Reader, tenant, actor string) ([]Claim, error) {
-	file := csv.NewReader(from)
-	file.TrimLeadingSpace, file.FieldsPerRecord = true, -1
-	var list []Claim
-	for line := 1; ; line++ {
-		row, err := file.Read()
+// claimsForm returns the fields of a file of claims.
+func claimsForm() sheet.Form {
+	isKind := func(text string) bool { return slices.Contains(claimKinds, strings.ToLower(text)) }
+	return sheet.Form{Fields: []sheet.Field{
+		{Name: "kind", Required: true, Looks: isKind, Headings: []string{"type"}},
+		{Name: "reference", Required: true, Headings: []string{"client reference", "ref"}},
+		{Name: "amount", Required: true, Headings: []string{"amount ghs"}},
+		{Name: "party", Required: true, Headings: []string{"phone number", "phone", "number", "msisdn", "account", "account number"}},
+		{Name: "channel", Required: true, Headings: []string{"network"}},
+		{Name: "bank_id", Headings: []string{"bank"}},
+	}}
+}
+
+// ReadClaims reads a customer's claims from a table with the columns kind, reference, amount in cedis, party (a number, or
+// an account with channel BANK), channel and bank_id. The first bad row is named, and then there are no claims.
+func ReadClaims(from io.Reader, o sheet.Options, tenant, actor string) (list []Claim, report sheet.Report, err error) {
+	file, err := sheet.Open(from)
+	if err != nil {
+		return nil, report, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	rows, err := file.Table(claimsForm(), o)
+	if err != nil {
+		return nil, report, err
+	}
+	if rows.Rows > claimsAtOnce {
+		return nil, report, problem.Field("file", fmt.Sprintf("must have at most %d claims", claimsAtOnce))
+	}
+	for {
+		row, err := rows.Next()
+		var bad *sheet.BadRow
 		switch {
 		case errors.Is(err, io.EOF):
-			return list, nil
+			return list, rows.Report, nil
+		case errors.As(err, &bad):
+			return nil, report, badClaims(bad.Line, bad.Why)
 		case err != nil:
-			return nil, badClaims(line, err.Error())
-		case line == 1 && slices.Equal(row, claimsHeading[:min(len(row), len(claimsHeading))]):
-			continue
-		case len(list) == claimsAtOnce:
-			return nil, badClaims(line, fmt.Sprintf("a file has at most %d claims", claimsAtOnce))
+			return nil, report, err
 		}
-		c, why := readClaim(row)
-		if why != "" {
-			return nil, badClaims(line, why)
+		c, err := readClaim(row)
+		if err != nil {
+			return nil, report, badClaims(row.Line, err.Error())
 		}
 		c.Tenant, c.Actor = tenant, actor
 		list = append(list, c)
@@ -53,36 +69,40 @@ func badClaims(line int, why string) error {
 	return problem.New(problem.Malformed, "bad_claims", fmt.Sprintf("Line %d: %s", line, why))
 }
 
-// readClaim reads one row, or says what is wrong with it.
-func readClaim(row []string) (c Claim, why string) {
-	if len(row) < len(claimsHeading)-1 || len(row) > len(claimsHeading) {
-		return c, "the columns are " + strings.Join(claimsHeading, ", ")
+// readClaim reads one row.
+func readClaim(row sheet.Row) (c Claim, err error) {
+	var kind, amount, channel string
+	for _, field := range []struct {
+		name string
+		to   *string
+	}{{"kind", &kind}, {"reference", &c.Reference}, {"amount", &amount}, {"party", &c.Party}, {"channel", &channel}, {"bank_id", &c.Bank}} {
+		if *field.to, err = row.Text(field.name); err != nil {
+			return c, err
+		}
 	}
-	amount, err := money.Parse(row[2])
-	if err != nil || amount <= 0 {
-		return c, "amount must be cedis above zero"
+	c.Kind = strings.ToLower(kind)
+	pesewas, err := money.Parse(amount)
+	if err != nil || pesewas <= 0 {
+		return c, errors.New("amount must be cedis above zero")
 	}
-	c = Claim{Kind: row[0], Reference: row[1], Amount: int64(amount), Party: row[3]}
-	if len(row) == len(claimsHeading) {
-		c.Bank = row[5]
-	}
-	switch network, known := msisdn.ParseNetwork(row[4]); {
+	c.Amount = int64(pesewas)
+	switch network, known := msisdn.ParseNetwork(channel); {
 	case !slices.Contains(claimKinds, c.Kind):
-		return c, "kind must be one of " + strings.Join(claimKinds, ", ")
+		return c, errors.New("kind must be one of " + strings.Join(claimKinds, ", "))
 	case c.Reference == "":
-		return c, "reference is missing"
-	case row[4] == "BANK" && c.Kind == "payout" && c.Bank != "" && c.Party != "":
+		return c, errors.New("reference is missing")
+	case strings.EqualFold(channel, "BANK") && c.Kind == "payout" && c.Bank != "" && c.Party != "":
 		c.Channel = "BANK"
-	case row[4] == "BANK":
-		return c, "a payout to a bank has party and bank_id"
+	case strings.EqualFold(channel, "BANK"):
+		return c, errors.New("a payout to a bank has party and bank_id")
 	case !known:
-		return c, "channel must be a network, or BANK"
+		return c, errors.New("channel must be a network, or BANK")
 	default:
-		number, err := msisdn.Parse(c.Party)
+		number, err := msisdn.ParseCell(c.Party)
 		if err != nil || c.Bank != "" {
-			return c, "party must be a number of Ghana, without a bank_id"
+			return c, errors.New("party must be a number of Ghana, without a bank_id")
 		}
 		c.Channel, c.Party = string(network), string(number)
 	}
-	return c, ""
+	return c, nil
 }

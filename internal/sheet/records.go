@@ -1,0 +1,178 @@
+package sheet
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxLines is the most lines of one record.
+const maxLines = 100
+
+// lineRecords splits a text into records so that a bad one costs its own line. The reader of encoding/csv alone reads on
+// from a quote that is never closed to the end of the file. A line ends with LF, CR LF or CR.
+type lineRecords struct {
+	file  *bufio.Reader
+	comma rune
+	line  int        // that was read last
+	ahead []fileLine // were read and belong to no record yet
+	// alone reports whether a line behind an open quote is a record of its own: then the quote is a mistake.
+	alone func(cells []string) bool
+}
+
+// fileLine is a line without its end.
+type fileLine struct {
+	number int
+	text   string
+	long   bool // longer than maxLine, and cut
+}
+
+// newLineRecords reads records from a text. A first line such as sep=; is an order to a spreadsheet and no record.
+func newLineRecords(text io.Reader, comma rune, alone func([]string) bool) *lineRecords {
+	r := &lineRecords{file: bufio.NewReader(text), comma: comma, alone: alone}
+	first, err := r.take()
+	if err != nil {
+		return r // the next call gets the error again
+	}
+	if separator := separatorOf(first.text); separator != 0 {
+		r.comma = separator
+	} else {
+		r.ahead = append(r.ahead, first)
+	}
+	return r
+}
+
+// separatorOf reads a line such as sep=; and returns 0 for every other line.
+func separatorOf(line string) rune {
+	line = strings.Trim(line, `" `)
+	if len(line) != len("sep=;") || !strings.EqualFold(line[:4], "sep=") || !strings.ContainsRune(",;\t|", rune(line[4])) {
+		return 0
+	}
+	return rune(line[4])
+}
+
+// next implements records.
+func (r *lineRecords) next() (record, error) {
+	first, err := r.take()
+	for err == nil && strings.TrimSpace(first.text) == "" && !first.long {
+		first, err = r.take()
+	}
+	if err != nil {
+		return record{}, err
+	}
+	text, behind, err := r.gather(first)
+	if err != nil {
+		return record{}, err
+	}
+	row, err := r.parse(first, text)
+	if err != nil {
+		r.ahead = append(behind, r.ahead...)
+		return record{}, &BadRow{first.number, "cannot be read: " + err.Error()}
+	}
+	one := record{line: first.number, cells: make([]Cell, len(row))}
+	for i, cell := range row {
+		one.cells[i].Text = plainText(cell)
+	}
+	return one, nil
+}
+
+// gather adds the lines behind an open quote, and gives them once more apart, for the case that the quote is a mistake.
+func (r *lineRecords) gather(first fileLine) (text string, behind []fileLine, err error) {
+	text = first.text
+	for unclosed(text) && !first.long && len(behind) < maxLines && len(text) < maxLine {
+		more, err := r.take()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		behind = append(behind, more)
+		if more.long || r.alone(strings.Split(more.text, string(r.comma))) {
+			break
+		}
+		text += "\n" + more.text
+	}
+	return text, behind, nil
+}
+
+// parse reads one record.
+func (r *lineRecords) parse(first fileLine, text string) ([]string, error) {
+	switch {
+	case first.long, len(text) > 2*maxLine:
+		return nil, errors.New("the line is too long")
+	case !utf8.ValidString(text):
+		return nil, errors.New("it is not UTF-8 text")
+	case unclosed(text):
+		return nil, errors.New("a quote is not closed")
+	}
+	row, err := r.split(text, false)
+	if errors.Is(err, csv.ErrBareQuote) && strings.Contains(text, `="`) { // ="0241234567", by which programs keep a zero
+		row, err = r.split(text, true)
+	}
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		err = parse.Err // without a place, which is one in this record
+	}
+	if err == nil && len(row) > MaxColumns {
+		err = fmt.Errorf("it has more than %d columns", MaxColumns)
+	}
+	return row, err
+}
+
+func (r *lineRecords) split(text string, lazy bool) ([]string, error) {
+	one := csv.NewReader(strings.NewReader(text))
+	one.FieldsPerRecord, one.TrimLeadingSpace, one.Comma, one.LazyQuotes = -1, r.comma != '\t', r.comma, lazy
+	return one.Read()
+}
+
+// plainText trims a cell and takes the text out of ="text".
+func plainText(cell string) string {
+	cell = strings.TrimSpace(cell)
+	if inner, is := strings.CutPrefix(cell, `="`); is && strings.Count(inner, `"`) == 1 && strings.HasSuffix(inner, `"`) {
+		return strings.TrimSuffix(inner, `"`)
+	}
+	return cell
+}
+
+// unclosed reports whether a quote of the text is not closed: one that is written twice stands for itself.
+func unclosed(text string) bool { return strings.Count(text, `"`)%2 == 1 }
+
+// take gives the next line.
+func (r *lineRecords) take() (fileLine, error) {
+	if len(r.ahead) > 0 {
+		next := r.ahead[0]
+		r.ahead = r.ahead[1:]
+		return next, nil
+	}
+	var text []byte
+	next := fileLine{number: r.line + 1}
+	for begun := false; ; begun = true {
+		octet, err := r.file.ReadByte()
+		if errors.Is(err, io.EOF) && begun {
+			break
+		}
+		if err != nil {
+			return next, err
+		}
+		if octet == '\r' {
+			if after, err := r.file.Peek(1); err == nil && after[0] == '\n' {
+				_, _ = r.file.Discard(1)
+			}
+		}
+		if octet == '\r' || octet == '\n' {
+			break
+		}
+		if len(text) < maxLine {
+			text = append(text, octet)
+		} else {
+			next.long = true
+		}
+	}
+	r.line, next.text = next.number, string(text)
+	return next, nil
+}
