@@ -29,6 +29,7 @@
 //	lock*.go                       one server to a data folder
 //	place.go                       which database this is, and on which timeline
 //	snapshot.go                    copies and counts for backups
+//	clean.go                       rewriting SQLite's file and emptying its log
 //	client.go                      PostgreSQL's own programs, and the databases in which backups are tried
 //	walk.go                        large tables in sets of rows
 //	carry.go                       rows from SQLite to PostgreSQL in the order of their keys, and digests of both

@@ -21,6 +21,7 @@ const busyTimeout = "PRAGMA busy_timeout = 5000"
 // A page in a cache takes twice its size, because the driver gives memory out in
 // powers of two: 10 MB here are 22 MB. Sorts of readers, and pages that do not fit into their caches, go to files (in
 // the folder that SQLITE_TMPDIR or TMPDIR names, else /var/tmp or /tmp): the checks of the books sort all transfers.
+// SQLite overwrites what is deleted or changed, so that nobody reads an erased person out of free space.
 var sqlitePragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",
@@ -31,6 +32,7 @@ var sqlitePragmas = []string{
 	"PRAGMA cache_size = -10240",
 	"PRAGMA temp_store = MEMORY",
 	"PRAGMA trusted_schema = OFF",
+	"PRAGMA secure_delete = ON",
 }
 
 // statementsKept is how many prepared statements a connection keeps.

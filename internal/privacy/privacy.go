@@ -65,12 +65,19 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 // Erasure says what an erasure did.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
-	Left                                    int // payments and messages that are not over, or whose webhooks or receipts are not, and keep the number
+	Counters                                int      // of one-time passwords
+	Left                                    int      // payments and messages that are not over, or whose webhooks or receipts are not, and keep the number
+	Copies                                  []string // where earlier bytes of rows may still have the number
+}
+
+// Spellings are the forms in which numbers are stored.
+func Spellings(number msisdn.MSISDN) []string {
+	return []string{number.International(), number.Local()}
 }
 
 // Erase erases a number. It is repeated without harm.
 func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err error) {
-	spellings := []string{number.International(), number.Local()}
+	spellings := Spellings(number)
 	err = d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error { return d.erasePayment(ctx, p, spellings, &e) })
 	if err != nil {
 		return e, err
@@ -96,7 +103,10 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	if err != nil {
 		return e, err
 	}
-	e.Exchanges, err = d.Routes.EraseWords(ctx, book.Erased, spellings...)
+	if e.Exchanges, err = d.Routes.EraseWords(ctx, book.Erased, spellings...); err != nil || e.Left > 0 {
+		return e, err
+	}
+	e.Counters, err = d.Messaging.EraseCounters(ctx, number.International())
 	return e, err
 }
 

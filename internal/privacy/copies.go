@@ -1,0 +1,72 @@
+package privacy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// readAtOnce is how much of a file is searched at a time.
+const readAtOnce = 1 << 20
+
+// Copies lists the files whose names begin with that of a SQLite database and whose bytes have one of the spellings: the database,
+// its log, and copies that were made before migrations. A process that has the database open must not call it: closing a file ends
+// SQLite's locks on it.
+func Copies(database string, spellings ...string) (names []string, err error) {
+	folder := filepath.Dir(database)
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), filepath.Base(database)) || !f.Type().IsRegular() {
+			continue
+		}
+		found, err := holds(filepath.Join(folder, f.Name()), spellings)
+		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			names = append(names, f.Name())
+		}
+	}
+	return names, nil
+}
+
+// holds reports whether a file has one of the spellings, also across the border of two reads.
+func holds(path string, spellings []string) (bool, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	in, longest := bufio.NewReaderSize(file, readAtOnce), 0
+	for _, s := range spellings {
+		longest = max(longest, len(s))
+	}
+	window := make([]byte, 0, readAtOnce+longest)
+	for {
+		kept := copy(window[:cap(window)], window[max(0, len(window)-longest+1):])
+		n, err := io.ReadFull(in, window[kept:kept+readAtOnce])
+		window = window[:kept+n]
+		for _, s := range spellings {
+			if bytes.Contains(window, []byte(s)) {
+				return true, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+	}
+}
