@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -176,4 +177,18 @@ func (s site) beside(t testing.TB) site {
 		s.url = dbtest.EmptyURL(t)
 	}
 	return s
+}
+
+// letIn opens a recovery whose data folder has no journal of before it: the list of keys and people is confirmed by its code.
+func (s site) letIn(t testing.TB) {
+	t.Helper()
+	args := append([]string{"recovery", "access"}, s.args()...)
+	run := exec.Command(program(t), args...)
+	run.Env = append(os.Environ(), s.environment...)
+	printed, err := run.CombinedOutput()
+	code := regexp.MustCompile(`--confirm-access ([0-9a-f]{8})`).FindSubmatch(printed)
+	if err != nil || code == nil {
+		t.Fatalf("makola recovery access: %v\n%s", err, printed)
+	}
+	s.command(t, "recovery", "open", "--reason", "no acts are missed", "--confirm-access", string(code[1]))
 }

@@ -45,6 +45,13 @@ type Noted struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
+// OfAccess reports whether the act says who may do something: keys and what they may reach, people and what they prove
+// themselves with.
+func (n Noted) OfAccess() bool {
+	area, _, _ := strings.Cut(n.Action, ".")
+	return area == "key" || area == "people" || area == "person" || area == "webhook" || n.Action == "tenant.addresses" || n.Action == "tenant.block"
+}
+
 // fullNumber is what may be a phone or account number, or an id, whose last part can be digits alone.
 var fullNumber = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{9,15}\b`)
 
@@ -58,18 +65,42 @@ func unnumbered(text string) string {
 	})
 }
 
-// Add appends an act that is committed. A failure is told, and nothing else: the act is done.
+// ErrNoFolder is returned where no folder was named and the default one is not there. A program with PostgreSQL does not
+// make a folder in the current one unasked.
+var ErrNoFolder = errors.New("there is no data folder here")
+
+// Add appends an act that is committed. A failure is reported to Failed and to nobody else: the act is done.
 func (j Journal) Add(e Entry) {
-	if j.Folder == "" {
-		return
-	}
-	// A program with PostgreSQL makes no folder in the current one unasked.
-	if _, err := os.Stat(j.Folder); j.Folder == config.DefaultData && errors.Is(err, fs.ErrNotExist) {
+	if j.Folder == "" || errors.Is(j.folder(), ErrNoFolder) {
 		return
 	}
 	if err := j.append(e); err != nil && j.Failed != nil {
-		j.Failed(filepath.Join(j.Folder, JournalName), err)
+		j.Failed(j.Path(), err)
 	}
+}
+
+// Path is where the journal is, for people.
+func (j Journal) Path() string { return filepath.Join(j.Folder, JournalName) }
+
+// Ready returns an error if an act could not be appended now. A command that changes something asks before it does:
+// after a restore nobody would know of a change that is in no journal.
+func (j Journal) Ready() error {
+	if err := j.folder(); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(j.Path(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// folder makes the folder of the journal.
+func (j Journal) folder() error {
+	if _, err := os.Stat(j.Folder); j.Folder == config.DefaultData && errors.Is(err, fs.ErrNotExist) {
+		return ErrNoFolder
+	}
+	return os.MkdirAll(j.Folder, 0o700)
 }
 
 func (j Journal) append(e Entry) (err error) {
@@ -82,10 +113,10 @@ func (j Journal) append(e Entry) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(j.Folder, 0o700); err != nil {
+	if err := j.folder(); err != nil {
 		return err
 	}
-	path := filepath.Join(j.Folder, JournalName)
+	path := j.Path()
 	if info, err := os.Stat(path); err == nil && info.Size() > maxActs {
 		if err := os.Rename(path, filepath.Join(j.Folder, actsBefore)); err != nil {
 			return err

@@ -131,6 +131,9 @@ func (o *opened) authorise(e *env) (err error) {
 	if a == nil {
 		return nil
 	}
+	if err := o.journalReady(); err != nil {
+		return err
+	}
 	o.reason = a.reason
 	if a.breakGlass {
 		if a.tokenFile != "" {

@@ -34,7 +34,7 @@ var reads = map[string]string{
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "find list stuck turned show references", "ledger": "check balance statement",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill", "jobs": "list dead depth",
-	"recovery": "status begin open skip allow dismiss claim claims end",
+	"recovery": "status access begin open skip allow dismiss claim claims end",
 }
 
 func readsOnly(path string) bool {

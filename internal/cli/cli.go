@@ -20,6 +20,7 @@
 //	migrate.go                 the schema; migrate_copy.go: a move to PostgreSQL
 //	backup.go                  backups made, checked and restored
 //	recovery.go, claims.go     after a restore: the steps, and what customers claim
+//	recovery_access.go         the keys and people to check after a restore
 //	ledger.go, statement.go    books checked; statements, and one payment explained
 //	wallet.go, credits.go      money of wallets and floats; SMS credits
 //	payouts.go                 payments found, listed and resolved
@@ -131,6 +132,14 @@ type env struct {
 	stdout, stderr io.Writer
 	terminal       bool       // a person reads stderr and can answer on stdin
 	authority      *authority // who gives a command that changes something
+}
+
+// warn writes a warning to stderr, in red where a person reads it.
+func (e *env) warn(text string) {
+	if terminal(e.stderr) && os.Getenv("NO_COLOR") == "" {
+		text = "\x1b[31m" + text + "\x1b[0m"
+	}
+	fmt.Fprintf(e.stderr, "makola: %s\n", text)
 }
 
 // exit carries the code out of the parser, which leaves the program after

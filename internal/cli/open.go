@@ -256,9 +256,23 @@ func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
 	if e.ID == "" {
 		e.ID = newID()
 	}
+	if err := o.journalReady(); err != nil {
+		return err
+	}
 	e.At, e.Origin = o.clock.Now(), origin()
 	tx.AfterCommit(func() { o.journal.Add(e) })
 	return o.log.Write(tx, e)
+}
+
+// journalReady refuses a change that could not be appended to the journal. In development a database that has no data folder
+// here may do without one.
+func (o *opened) journalReady() error {
+	err := o.journal.Ready()
+	if err == nil || !o.production && errors.Is(err, audit.ErrNoFolder) {
+		return nil
+	}
+	return problem.Wrap(err, problem.Unavailable, "journal_unavailable", fmt.Sprintf("Nothing was changed, because the change could not be noted in %s: %v. "+
+		"Name a data folder that this user can write to with --data or MAKOLA_DATA", o.journal.Path(), err))
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

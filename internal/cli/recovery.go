@@ -18,6 +18,7 @@ import (
 type recoveryCommands struct {
 	Status  recoveryStatus  `cmd:"" help:"Whether a recovery lasts, what it waits for, and which acts of operators the database has forgotten."`
 	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery: the database went back in time in a way that servers cannot see, such as a snapshot of the whole machine."`
+	Access  recoveryAccess  `cmd:"" help:"List the keys and people to check before customers are let in."`
 	Open    recoveryOpen    `cmd:"" help:"Let customers in: what operators had done is done again."`
 	Skip    recoverySkip    `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
 	Allow   recoveryAllow   `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
@@ -48,6 +49,9 @@ type recoveryView struct {
 	unsettled int64
 	forgotten []audit.Noted
 	gone      []recovery.Account
+	journal   string // where it is, or that it is missing
+	noJournal bool
+	access    accessReview
 }
 
 var recoveryColumns = []column[recoveryView]{
@@ -75,6 +79,8 @@ var recoveryColumns = []column[recoveryView]{
 			return strings.Join([]string{a.At.Format(time.RFC3339), a.Actor, a.Action, a.Tenant, a.Subject, a.Reason, string(a.Details)}, " ")
 		})
 	}},
+	{"journal", func(v recoveryView) any { return v.journal }},
+	{"access_to_confirm", func(v recoveryView) any { return len(v.access.rows) }},
 	{"accounts_gone", func(v recoveryView) any {
 		return texts(v.gone, func(a recovery.Account) string { return a.Rail + "/" + a.Mode + " " + a.Fingerprint })
 	}},
@@ -97,7 +103,10 @@ func (o *opened) recoveryStands(ctx context.Context) (v recoveryView, err error)
 	if v.conflicts, err = r.Conflicts(ctx); err != nil {
 		return v, err
 	}
-	if v.forgotten, err = o.forgotten(ctx); err != nil || !v.Lasts() {
+	if err := o.readJournal(ctx, &v); err != nil || !v.Lasts() {
+		return v, err
+	}
+	if v.access, err = o.accessToReview(ctx, v); err != nil {
 		return v, err
 	}
 	if v.unsettled, err = r.Unsettled(ctx, v.State); err != nil {
@@ -112,26 +121,30 @@ func (o *opened) recoveryStands(ctx context.Context) (v recoveryView, err error)
 	return v, err
 }
 
-// forgotten are the acts that were written down on this machine and that the audit log does not have.
-func (o *opened) forgotten(ctx context.Context) (list []audit.Noted, err error) {
+// readJournal finds the acts that were written down on this machine and that the audit log does not have. In a recovery a
+// journal is missing that has nothing from before it: it began in a new data folder.
+func (o *opened) readJournal(ctx context.Context, v *recoveryView) error {
 	acts, err := o.journal.Read()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = o.db.Read(ctx, func(tx *db.Tx) error {
-		list = nil
+	v.journal = o.journal.Path()
+	if len(acts) == 0 || v.Lasts() && !acts[0].At.Before(v.BegunAt) {
+		v.journal, v.noJournal = "missing: "+v.journal, true
+	}
+	return o.db.Read(ctx, func(tx *db.Tx) error {
+		v.forgotten = nil
 		for _, a := range acts {
 			there, err := o.log.Landed(tx, a.Tenant, a.ID)
 			if err != nil {
 				return err
 			}
 			if !there {
-				list = append(list, a)
+				v.forgotten = append(v.forgotten, a)
 			}
 		}
 		return nil
 	})
-	return list, err
 }
 
 type recoveryStatus struct{ common }
@@ -145,6 +158,10 @@ func showRecovery(e *env, o *opened, format string) error {
 	v, err := o.recoveryStands(e.ctx)
 	if err != nil {
 		return err
+	}
+	if v.Lasts() && v.noJournal {
+		e.warn(fmt.Sprintf("There is no journal of before the recovery at %s: acts of operators that the backup has forgotten are not known here. "+
+			"Copy acts.jsonl of the old data folder there, or check every key and person with makola recovery access.", o.journal.Path()))
 	}
 	return printOne(e.stdout, format, recoveryColumns, v)
 }
@@ -184,11 +201,21 @@ func (c *recoveryBegin) Run(e *env) error {
 	})
 }
 
-type recoveryOpen struct{ recoveryStep }
+type recoveryOpen struct {
+	recoveryStep
+	ConfirmAccess string `name:"confirm-access" placeholder:"CODE" help:"Confirm that you checked the keys and people of makola recovery access, by the code that it prints."`
+}
 
 // Run lets customers in.
 func (c *recoveryOpen) Run(e *env) error {
 	return c.run(e, audit.Entry{Action: "recovery.open"}, func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
+		v, err := o.recoveryStands(e.ctx)
+		if err == nil && v.Closed() {
+			err = v.access.confirmed(c.ConfirmAccess)
+		}
+		if err != nil {
+			return err
+		}
 		return r.Open(e.ctx, c.Reason, o.actor, audit)
 	})
 }

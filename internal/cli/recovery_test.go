@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
 )
 
 // TestStepsOfARecoveryComeInTheirOrder: each is for the audit log, in its order, and every command says that a recovery lasts.
@@ -94,5 +101,103 @@ func TestForgottenActsAreListed(t *testing.T) {
 		if len(forgotten) != 2 || !strings.Contains(forgotten[1].(string), "tenant.set") {
 			t.Errorf("forgotten %v", forgotten)
 		}
+	})
+}
+
+// A command that changes something fails before it does where the journal cannot be written. Else nobody would know of the
+// change after a restore.
+func TestJournal_unwritableRefusesChanges(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		folder := w.flags[len(w.flags)-1]
+		id := w.tenant()
+		path := filepath.Join(folder, audit.JournalName)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(path, 0o700); err != nil { // root writes into what is closed to others: a folder is none of its files
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"tenant", "set", id, "--blocked", "on", "--reason", "asked"}, {"key", "create", "--tenant", id}, {"recovery", "begin", "--reason", "a snapshot"},
+			{"people", "create", "--email", "ama@example.com", "--role", "owner"},
+		} {
+			if _, said := w.run(exitUnavailable, args...); !strings.Contains(said, "Nothing was changed") || !strings.Contains(said, path) {
+				t.Errorf("%v: %s", args, said)
+			}
+		}
+		if entries := w.list("audit", "list"); len(entries) != 1 {
+			t.Errorf("the audit log has %v", entries)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		w.run(exitOK, "tenant", "set", id, "--blocked", "on", "--reason", "asked")
+	})
+}
+
+// In production a command that has the database's URL alone is refused: its change would be in no journal.
+func TestJournal_noFolderInProduction(t *testing.T) {
+	url := dbtest.URL(t)
+	t.Chdir(t.TempDir()) // where there is no ./makola-data
+	d := dbtest.OpenWith(t, db.Options{URL: url, MaxConns: 2})
+	w := where{t, []string{"--database", url}, d}
+	id := w.tenant() // in development
+	secret, err := config.NewSecret(bytes.Repeat([]byte{7}, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installation := access.New(d, clock.Real())
+	if err := errors.Join(installation.CheckInstallation(t.Context(), secret), installation.MarkProduction(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := w.run(exitUnavailable, "tenant", "set", id, "--blocked", "on", "--reason", "asked"); !strings.Contains(said, "--data or MAKOLA_DATA") {
+		t.Errorf("stderr is %q", said)
+	}
+	w.flags = append(w.flags, "--data", t.TempDir())
+	w.run(exitOK, "tenant", "set", id, "--blocked", "on", "--reason", "asked")
+}
+
+// In a recovery, what the journal knows of keys and people is listed first. Without a journal every live key and every person
+// is. Customers are let in when the list was confirmed.
+func TestRecoveryOpen_confirmsAccess(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		folder := w.flags[len(w.flags)-1]
+		path := filepath.Join(folder, audit.JournalName)
+		id := w.tenant()
+		w.object("key", "create", "--tenant", id)
+		w.object("people", "create", "--email", "ama@example.com", "--role", "owner")
+		written, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.object("recovery", "begin", "--reason", "a snapshot of the machine")
+		if rows := w.list("recovery", "access"); len(rows) != 0 {
+			t.Errorf("nothing was forgotten, and there are %v", rows)
+		}
+
+		revoked := `{"id":"of the life before","at":"2026-03-03T09:00:00Z","actor":"ama@example.com","action":"key.revoke","tenant":"` + id + `","subject":"k-1","reason":"it leaked"}` + "\n"
+		if err := os.WriteFile(path, append([]byte(revoked), written...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rows := w.list("recovery", "access"); len(rows) != 1 || rows[0]["id"] != "k-1" || !strings.Contains(rows[0]["why"].(string), "it leaked") {
+			t.Errorf("a forgotten revocation is listed as %v", rows)
+		}
+		w.run(exitForbidden, "recovery", "open", "--reason", "redone")
+
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		status, said := w.run(exitOK, "recovery", "status", "-o", "json")
+		if !strings.Contains(status, "missing: ") || !strings.Contains(said, "There is no journal") {
+			t.Errorf("status prints %s and %s", status, said)
+		}
+		rows, said := w.list("recovery", "access"), ""
+		if len(rows) != 2 || rows[0]["kind"] != "key" || rows[1]["name"] != "ama@example.com" {
+			t.Errorf("without a journal there are %v", rows)
+		}
+		_, said = w.run(exitOK, "recovery", "access")
+		code := said[strings.LastIndex(said, " ")+1:]
+		w.run(exitUsage, "recovery", "open", "--reason", "redone", "--confirm-access", "00000000")
+		w.object("recovery", "open", "--reason", "redone", "--confirm-access", strings.TrimSpace(code))
 	})
 }

@@ -161,7 +161,7 @@ func (i *Identity) note(tx *db.Tx, p Person, from netip.Addr, e audit.Entry) err
 	if from.IsValid() {
 		e.Origin = from.String()
 	}
-	return i.audit.Write(tx, e)
+	return i.audit.WriteNoted(tx, e) // after a restore an old password or factor works again
 }
 
 func changesOf(what, before, after string) any {
