@@ -187,7 +187,11 @@ func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 		}
 		return 0
 	}
-	amount, err := money.ParseLenient(literal)
+	parse := money.ParseLenient
+	if f.hasNumber(name) {
+		parse = money.ParseNumber
+	}
+	amount, err := parse(literal)
 	switch {
 	case err != nil:
 		f.bad(name, err.Error())
@@ -205,7 +209,7 @@ func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 // value is bad, in the words of what was wanted.
 func (f *form) literal(name, wanted string) (string, bool) {
 	value := f.object.find(name)
-	if value != nil && !f.fields.Has(name) && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
+	if !f.fields.Has(name) && f.hasNumber(name) {
 		return string(value), true
 	}
 	if value != nil && (value[0] == 't' || value[0] == 'f' || value[0] == '{' || value[0] == '[') {
@@ -213,6 +217,12 @@ func (f *form) literal(name, wanted string) (string, bool) {
 		return "", false
 	}
 	return f.string(name, false)
+}
+
+// hasNumber reports whether a field of the body is a JSON number.
+func (f *form) hasNumber(name string) bool {
+	value := f.object.find(name)
+	return value != nil && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
 // phone is a Ghanaian mobile number in any of its forms.

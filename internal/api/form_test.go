@@ -27,7 +27,8 @@ func TestAmountsAreNumbersOrTextsWithTwoDecimals(t *testing.T) {
 	for value, want := range map[string]money.Pesewas{
 		`10`: 1000, `10.5`: 1050, `"10.5"`: 1050, `"4.75"`: 475, `" 2 "`: 200, `9.700000000000001`: 970, `1.0890000000`: 0,
 		`0.50`: 50, `0.5`: 50, `0.49`: 0, `100.00`: 10000, `100.01`: 0, `99.99999999999999`: 10000, `1.089`: 0,
-		`-1`: 0, `"-1"`: 0, `0`: 0, `1e1`: 0, `"1e1"`: 0, `1E400`: 0, `true`: 0, `null`: 0, `""`: 0, `"ten"`: 0, `[1]`: 0, `{"x":1}`: 0,
+		`-1`: 0, `"-1"`: 0, `0`: 0, `1e1`: 1000, `1E+1`: 1000, `1.5e1`: 1500, `150E-1`: 1500, `"1e1"`: 0, `"1E+1"`: 0, `"150E-1"`: 0, `1E400`: 0, `1e-400`: 0, `5e-1`: 50, `5001e-4`: 0,
+		"1e" + strings.Repeat("9", 50000): 0, "1e-" + strings.Repeat("9", 50000): 0, "1" + strings.Repeat("0", 50000) + "e-50000": 0, `true`: 0, `null`: 0, `""`: 0, `"ten"`: 0, `[1]`: 0, `{"x":1}`: 0,
 		`"1,000"`: 0, `"0x10"`: 0, `"١٢"`: 0, `"Infinity"`: 0, `"NaN"`: 0, `99999999999999999999999999`: 0, `"1.5.5"`: 0, `"+5"`: 0,
 		"\"5\x00\"": 0, `"5\u0000"`: 0,
 	} {
@@ -249,7 +250,7 @@ func TestQueryParametersHaveDefaultsAndBounds(t *testing.T) {
 
 // FuzzAmount compares the amount of any JSON value with exact arithmetic.
 func FuzzAmount(f *testing.F) {
-	for _, seed := range []string{`1`, `"1.5"`, `9.700000000000001`, `0.0000001`, `1e3`, `"1e3"`, `-0`, `99999999999999999999`, `1.0049999999`, `""`} {
+	for _, seed := range []string{`1`, `"1.5"`, `9.700000000000001`, `0.0000001`, `1e3`, `"1e3"`, `150E-1`, `1e-400`, `-0`, `99999999999999999999`, `1.0049999999`, `""`} {
 		f.Add(seed)
 	}
 	noise := big.NewRat(1, 1_000_000)
@@ -270,6 +271,9 @@ func FuzzAmount(f *testing.F) {
 		text := strings.Trim(strings.TrimSpace(string(o.find("x"))), `"`)
 		if strings.ContainsRune(text, '\\') {
 			return // written with escapes
+		}
+		if o.find("x")[0] == '"' && strings.ContainsAny(text, "eE") {
+			t.Fatalf("%s: a text with an exponent is taken as %d", value, got)
 		}
 		exact, ok := new(big.Rat).SetString(strings.TrimSpace(text))
 		if !ok {

@@ -125,7 +125,7 @@ func (s simulator) advance(ctx context.Context, seconds int) error {
 
 // amountOf reads an amount of the simulator.
 func amountOf(n json.Number) money.Pesewas {
-	amount, err := money.ParseLenient(n.String())
+	amount, err := money.ParseNumber(n.String())
 	if err != nil {
 		return 0
 	}

@@ -63,22 +63,31 @@ func (p Pesewas) Float() float64 { return float64(p) / 100 }
 // most two decimals after a point. Signs, exponents, blanks, a bare point and
 // what does not fit are refused.
 func Parse(s string) (Pesewas, error) {
-	whole, extra, err := split(s)
+	whole, fraction, err := split(s)
 	if err != nil {
 		return 0, err
 	}
-	if extra != "" {
+	amount, extra, err := join(whole, fraction)
+	if err == nil && extra != "" {
 		return 0, ErrDecimals
 	}
-	return whole, nil
+	return amount, err
 }
 
-// ParseLenient reads what a client sends as a JSON number or as a numeric
-// string. Client programs compute amounts in binary floating point and send
+// ParseLenient reads an amount that a client sends as a numeric string. Client programs compute amounts in binary floating point and send
 // the noise (9.700000000000001): a rest below 0.000001 is rounded away. A real
 // third decimal is ErrDecimals, never rounded.
 func ParseLenient(s string) (Pesewas, error) {
-	amount, extra, err := split(s)
+	whole, fraction, err := split(s)
+	if err != nil {
+		return 0, err
+	}
+	return round(whole, fraction)
+}
+
+// round joins whole cedis and the digits behind the point, without noise.
+func round(whole, fraction string) (Pesewas, error) {
+	amount, extra, err := join(whole, fraction)
 	if err != nil || extra == "" {
 		return amount, err
 	}
@@ -102,13 +111,48 @@ func ParseLenient(s string) (Pesewas, error) {
 	return 0, ErrDecimals
 }
 
-// split reads digits[.digits] and gives the amount cut to whole pesewas and
-// the digits that follow the second decimal.
-func split(s string) (amount Pesewas, extra string, err error) {
+// ParseNumber reads a JSON number, which some languages write with an exponent
+// (1E+1, 150E-1). It is read as the same number without one by ParseLenient.
+func ParseNumber(s string) (Pesewas, error) {
+	at := strings.IndexAny(s, "eE")
+	if at < 0 {
+		return ParseLenient(s)
+	}
+	whole, fraction, pointed := strings.Cut(s[:at], ".")
+	exponent, negative := strings.CutPrefix(s[at+1:], "-")
+	if !negative {
+		exponent = strings.TrimPrefix(exponent, "+")
+	}
+	if len(s) > maxDigits || !digits(whole) || pointed && !digits(fraction) || !digits(exponent) {
+		return 0, ErrFormat
+	}
+	places, err := strconv.Atoi(exponent)
+	switch out := err != nil || places > maxDigits; {
+	case out && negative:
+		return 0, ErrDecimals
+	case out:
+		return 0, ErrRange
+	case negative:
+		whole = strings.Repeat("0", places) + whole
+		point := len(whole) - places
+		return round(whole[:point], whole[point:]+fraction)
+	}
+	fraction += strings.Repeat("0", places)
+	return round(whole+fraction[:places], fraction[places:])
+}
+
+// split cuts digits[.digits] at the point.
+func split(s string) (whole, fraction string, err error) {
 	whole, fraction, pointed := strings.Cut(s, ".")
 	if !digits(whole) || pointed && !digits(fraction) || len(s) > maxDigits {
-		return 0, "", ErrFormat
+		return "", "", ErrFormat
 	}
+	return whole, fraction, nil
+}
+
+// join returns the amount cut to whole pesewas, and the digits that follow the
+// second decimal.
+func join(whole, fraction string) (amount Pesewas, extra string, err error) {
 	if len(fraction) > 2 {
 		fraction, extra = fraction[:2], fraction[2:]
 	}

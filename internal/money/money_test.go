@@ -53,6 +53,42 @@ func TestBinaryNoiseOfAmountsIsRoundedAway(t *testing.T) {
 	}
 }
 
+// A JSON number is the same amount with and without an exponent, whose size
+// costs nothing.
+func TestParseNumber_readsExponents(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want Pesewas
+		err  error
+	}{
+		{"10", 1000, nil}, {"1E+1", 1000, nil}, {"1e1", 1000, nil}, {"1.5e1", 1500, nil}, {"150E-1", 1500, nil}, {"1e0", 100, nil}, {"1e-2", 1, nil},
+		{"12345678.9", 1234567890, nil}, {"1.23456789E7", 1234567890, nil}, {"1e0000001", 1000, nil}, {"0.0001e4", 100, nil}, {"0e9", 0, nil},
+		{"9.700000000000001e0", 970, nil}, {"9.699999999999999E0", 970, nil}, {"970.0000000000001e-2", 970, nil},
+		{"9223372036854775807e-2", math.MaxInt64, nil}, {"9223372036854775808e-2", 0, ErrRange}, {"1e17", 0, ErrRange}, {"1e60", 0, ErrRange},
+		{"1e400", 0, ErrRange}, {"1e999999999999999999999", 0, ErrRange}, {"1e-400", 0, ErrDecimals}, {"1e-999999999999999999999", 0, ErrDecimals},
+		{"1e-3", 0, ErrDecimals}, {"1005e-3", 0, ErrDecimals}, {"1.005e0", 0, ErrDecimals},
+		{"-1e1", 0, ErrFormat}, {"1e", 0, ErrFormat}, {"1e+-1", 0, ErrFormat}, {"1e1.5", 0, ErrFormat}, {"1e1e1", 0, ErrFormat}, {".5e1", 0, ErrFormat},
+		{"5.e1", 0, ErrFormat}, {"e1", 0, ErrFormat}, {"+1e1", 0, ErrFormat}, {"1e--1", 0, ErrFormat}, {strings.Repeat("9", 99) + "e1", 0, ErrFormat},
+	} {
+		got, err := ParseNumber(c.in)
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("ParseNumber(%q) = %d, %v; want %d, %v", c.in, got, err, c.want, c.err)
+		}
+	}
+}
+
+// An amount that any formatting with an exponent writes is read back.
+func TestParseNumber_readsWhatFormatsWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.Int64Range(0, 1<<53).Draw(t, "pesewas")
+		format := rapid.SampledFrom([]byte("eEgGf")).Draw(t, "format")
+		sent := strconv.FormatFloat(float64(p)/100, format, -1, 64)
+		if got, err := ParseNumber(sent); err != nil || got != Pesewas(p) {
+			t.Fatalf("ParseNumber(%q) = %d, %v; want %d", sent, got, err, p)
+		}
+	})
+}
+
 func TestLenientTakesWhatADoubleMakesOfPesewas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.Int64Range(0, 10_000_000).Draw(t, "a")
@@ -105,7 +141,7 @@ func TestPercentAgainstBigNumbers(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"1", "1.5", "9.700000000000001", "-1", "1e3", "92233720368547758.07", "0.009999999"} {
+	for _, s := range []string{"1", "1.5", "9.700000000000001", "-1", "1e3", "92233720368547758.07", "0.009999999", "150E-1", "1e400", "1e-400"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -114,16 +150,20 @@ func FuzzParse(f *testing.F) {
 		if errExact == nil && (errLenient != nil || exact != lenient) {
 			t.Fatalf("%q: Parse %d, ParseLenient %d %v", s, exact, lenient, errLenient)
 		}
-		if errLenient != nil {
+		number, errNumber := ParseNumber(s)
+		if errLenient == nil && (errNumber != nil || number != lenient) {
+			t.Fatalf("%q: ParseLenient %d, ParseNumber %d %v", s, lenient, number, errNumber)
+		}
+		if errNumber != nil {
 			return
 		}
 		value, ok := new(big.Rat).SetString(s)
 		if !ok {
 			t.Fatalf("%q was accepted and is no number", s)
 		}
-		rest := value.Sub(value, big.NewRat(int64(lenient), 100))
+		rest := value.Sub(value, big.NewRat(int64(number), 100))
 		if rest.Abs(rest).Cmp(big.NewRat(1, 1_000_000)) >= 0 {
-			t.Fatalf("%q became %s: the rest is not noise", s, lenient)
+			t.Fatalf("%q became %s: the rest is not noise", s, number)
 		}
 	})
 }

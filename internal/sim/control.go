@@ -312,7 +312,7 @@ func (s *Sim) postFloat(r *http.Request) (any, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	amount, err := money.ParseLenient(body.Amount.String())
+	amount, err := money.ParseNumber(body.Amount.String())
 	if err != nil {
 		return nil, problem.Field("amount", "must be an amount in cedis")
 	}
