@@ -36,7 +36,7 @@ func (a *Acts) AddFloat(ctx context.Context, by approval.By, id, reference, prov
 	if err := checkReference(reference); err != nil {
 		return approval.Act{}, err
 	}
-	if err := a.Treasury.CheckAddFloat(provider, amount); err != nil {
+	if err := a.Treasury.CheckAddFloat(ctx, provider, mode, amount); err != nil {
 		return approval.Act{}, err
 	}
 	did, size := "paid in", amount

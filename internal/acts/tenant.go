@@ -2,6 +2,7 @@ package acts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -73,6 +74,9 @@ func limit(name, label string, get func(t tenant.Tenant) money.Pesewas, at func(
 		get: func(t tenant.Tenant) string { return get(t).String() },
 		set: func(c *tenant.Change, text string) error {
 			n, err := money.Parse(text)
+			if errors.Is(err, money.ErrRange) {
+				return problem.Field(name, err.Error())
+			}
 			if err != nil || n <= 0 {
 				return problem.Field(name, "must be an amount above zero, such as 15000.00")
 			}

@@ -85,6 +85,9 @@ func (a *Acts) ask(ctx context.Context, by approval.By, d draft, reference strin
 	if err != nil {
 		return approval.Act{}, err
 	}
+	if err := a.Treasury.CheckAdjust(ctx, t, amount); err != nil {
+		return approval.Act{}, err
+	}
 	d.amount = max(amount, -amount)
 	d.sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.amount)), t.Name, t.Mode, t.ID) + under(reference)
 	d.payload = wallet{t.ID, t.Name, string(t.Mode), amount, reference}

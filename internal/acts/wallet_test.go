@@ -2,10 +2,12 @@ package acts
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -37,6 +39,49 @@ func TestAPersonalTokenMakesAndNeverChecks(t *testing.T) {
 		_, err = f.Fund(t.Context(), checker, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.has(0)
+	})
+}
+
+// twoApproved has the checkers approve an act, as many as it needs.
+func (f *fixture) twoApproved(act approval.Act, err error) approval.Act {
+	f.t.Helper()
+	for _, by := range []approval.By{f.first, f.second} {
+		if err == nil && act.State == approval.Waiting {
+			act, err = f.Approve(f.t.Context(), by, act.ID, act.Digest)
+		}
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act
+}
+
+// An order that a wallet has no room for is refused when it is asked for, and fails with the limit when it is approved.
+func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
+	each(t, func(f *fixture) {
+		first, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, money.Most, "paid by bank")
+		second, again := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "paid by bank")
+		if again != nil {
+			t.Fatal(again)
+		}
+		if done := f.twoApproved(first, err); done.State != approval.Done {
+			t.Fatalf("%s: %s", done.State, done.Note)
+		}
+		if done := f.twoApproved(second, nil); done.State != approval.Failed || !strings.Contains(done.Note, "because an account holds at most") {
+			t.Errorf("%s: %s", done.State, done.Note)
+		}
+		for what, ask := range map[string]func() (approval.Act, error){
+			"fund":   func() (approval.Act, error) { return f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
+			"adjust": func() (approval.Act, error) { return f.Adjust(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
+			"float": func() (approval.Act, error) {
+				return f.AddFloat(t.Context(), f.maker, newID(), "", "hubtel", f.tenant.Mode, 2*money.Most, "x")
+			},
+		} {
+			_, err := ask()
+			if p := problem.From(err); p.Kind != problem.Invalid || len(p.Fields["amount"]) != 1 || !strings.Contains(p.Fields["amount"][0], "because an account holds at most") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
 	})
 }
 

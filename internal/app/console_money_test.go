@@ -68,6 +68,18 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 			t.Errorf("%s: it is %d, want %d", tt.path, n, tt.want)
 		}
 	}
+	// An amount above what an account holds is refused with the limit.
+	b.as(maker)
+	for path, form := range map[string][]string{
+		account + "/fund/confirm": nil, account + "/adjust/confirm": {"way", "in"},
+		"/ops/float/add":          {"provider", "mtn", "mode", "live", "way", "in"},
+		account + "/credits/sell": {"credits", "1", "price", "10000000000000.01"},
+	} {
+		p := b.post(http.StatusUnprocessableEntity, path, append(form, "amount", "10000000000000.01", "id", uuid.NewString(), "reason", "x")...)
+		if !strings.Contains(p.text, "must be at most 10000000000000.00") {
+			t.Errorf("%s: %s", path, p.text)
+		}
+	}
 	// The reference of the slip is taken.
 	b.as(maker)
 	act := b.ordered("/ops/float/add", "provider", "mtn", "mode", "live", "way", "in", "amount", "1", "reference", "slip 1")

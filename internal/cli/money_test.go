@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -77,6 +78,38 @@ func TestWalletsAndFloats(t *testing.T) {
 			t.Errorf("audited: %v", audit)
 		}
 		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "wallets": 4, "payments": 2})
+	})
+}
+
+// An amount above what an account holds is refused with the limit.
+func TestMoney_beyondWhatAnAccountHolds(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		from, to := w.tenant(), w.tenant()
+		refused := func(args ...string) {
+			t.Helper()
+			_, said := w.run(exitUsage, append(args, "--reason", "x")...)
+			if !strings.Contains(strings.ReplaceAll(said, ",", ""), "at most") || !strings.Contains(strings.ReplaceAll(said, ",", ""), "10000000000000.00") {
+				t.Errorf("makola %s: %s", strings.Join(args, " "), said)
+			}
+		}
+		const most = "10000000000000.00"
+		for i, amount := range []string{"10000000000000.01", "92233720368547758.07", "92233720368547758.08", strings.Repeat("9", 40)} {
+			reference := fmt.Sprintf("r%d", i)
+			refused("wallet", "fund", from, amount, "--reference", reference)
+			refused("wallet", "adjust", from, amount, "--reference", reference)
+			refused("wallet", "adjust", from, amount, "--take", "--reference", reference)
+			refused("wallet", "transfer", from, to, amount, "--reference", reference)
+			refused("float", "add", "mtn", amount, "--mode", "live", "--reference", reference)
+			refused("float", "add", "mtn", amount, "--take", "--mode", "live", "--reference", reference)
+			refused("credits", "sell", from, "10", "--price", amount, "--reference", reference)
+			refused("fees", "set", "--rule", "payout="+amount)
+			refused("tenant", "set", from, "--bank-transfer-limit", amount)
+		}
+		w.run(exitOK, "wallet", "fund", from, "9999999999999.99", "--reason", "x", "--reference", "s1")
+		refused("wallet", "fund", from, "0.02", "--reference", "s2")
+		refused("wallet", "adjust", from, most, "--reference", "s3")
+		has(t, w.object("wallet", "show", from), map[string]any{"wallet": "9999999999999.99"})
+		has(t, w.object("ledger", "check"), map[string]any{"ok": true})
 	})
 }
 

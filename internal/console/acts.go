@@ -91,6 +91,9 @@ func (o walletOrder) page(v *visit) (answer, error) {
 // amount reads the amount of the form, below zero where it is taken out.
 func (o walletOrder) amount(v *visit) (money.Pesewas, error) {
 	amount, err := money.Parse(v.r.PostFormValue("amount"))
+	if errors.Is(err, money.ErrRange) {
+		return 0, problem.Field("amount", err.Error())
+	}
 	if err != nil || amount <= 0 {
 		return 0, problem.Field("amount", "must be an amount above zero, such as 1250.00")
 	}

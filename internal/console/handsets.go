@@ -234,7 +234,7 @@ func collect(v *visit) (answer, error) {
 	ask := payments.Collect{Reference: form.Get("reference"), Label: t.Name, CallbackURL: v.console.PublicURL + "/sim/hooks/" + t.ID}
 	refused := page.Form{Fields: []page.Field{{Name: "amount", Value: form.Get("amount")}, {Name: "phone", Value: form.Get("phone")}}}
 	if ask.Amount, err = money.Parse(strings.TrimSpace(form.Get("amount"))); err != nil {
-		refused.Fields[0].Wrong = "must be an amount such as 12.50"
+		refused.Fields[0].Wrong = err.Error()
 		return v.simulated(refused)
 	}
 	if ask.MSISDN, err = msisdn.Parse(form.Get("phone")); err != nil {

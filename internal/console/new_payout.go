@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -212,6 +213,8 @@ func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
 	}
 	amount, err := money.Parse(o.amount)
 	switch {
+	case errors.Is(err, money.ErrRange):
+		bad.Add("amount", "must be at most "+limit.String())
 	case err != nil:
 		bad.Add("amount", "must be an amount such as 1250.00")
 	case amount < payments.MinPayout:

@@ -152,6 +152,9 @@ func (v *visit) amountOf(name string) (money.Pesewas, error) {
 		return 0, nil
 	}
 	n, err := money.Parse(text)
+	if errors.Is(err, money.ErrRange) {
+		return 0, problem.Field(name, err.Error())
+	}
 	if err != nil || n < 0 {
 		return 0, problem.Field(name, "must be an amount, such as 1250.00")
 	}

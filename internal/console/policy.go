@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,6 +79,8 @@ func setPolicy(v *visit) (answer, error) {
 	amount, err := money.Parse(value("amount"))
 	checkers, countErr := strconv.Atoi(value("checkers"))
 	switch {
+	case errors.Is(err, money.ErrRange):
+		err = problem.Field("amount", err.Error())
 	case err != nil || amount < 0:
 		err = problem.Field("amount", "must be an amount that is not below zero, such as 1000.00")
 	case countErr != nil:

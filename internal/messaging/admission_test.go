@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
@@ -493,6 +494,18 @@ func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
 		if n, err := sell(h.SellCredits, "sale 1", 90); n != 100 || err != nil {
 			t.Errorf("90 more than 10 are %d, %v", n, err)
 		}
+		h.write(func(tx *db.Tx) error { // as after very many sales
+			_, err := tx.Exec(`UPDATE shards SET balance = balance - $1 WHERE id = 'funding'`, ledger.Most-100)
+			return err
+		})
+		_, full := sell(h.SellCredits, "sale 2", 1)
+		if p := problem.From(full); p.Kind != problem.Invalid || !strings.Contains(p.Fields["credits"][0], "must be at most 0 credits, because an account holds at most") {
+			t.Errorf("above what an account holds: %v", full)
+		}
+		h.write(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE shards SET balance = balance + $1 WHERE id = 'funding'`, ledger.Most-100)
+			return err
+		})
 		if _, err := sell(h.SellCredits, "sale 1", 90); !errors.Is(err, db.ErrUnique) {
 			t.Errorf("one sale twice: %v", err)
 		}

@@ -1,6 +1,8 @@
 package messaging
 
 import (
+	"errors"
+
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
@@ -47,6 +49,12 @@ func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) 
 		if !page.Covers(key, credits) {
 			return 0, insufficient(page.Balance(key), credits)
 		}
+	}
+	var room *ledger.RoomError
+	if err := m.ledger.CheckRoom(tx, transfer); errors.As(err, &room) {
+		return 0, problem.Field("credits", room.Error())
+	} else if err != nil {
+		return 0, err
 	}
 	if err := page.Add(transfer); err != nil {
 		return 0, err

@@ -17,14 +17,19 @@ import (
 // Pesewas is an amount of money in hundredths of a Ghana cedi.
 type Pesewas int64
 
-// Cedi is one Ghana cedi.
-const Cedi Pesewas = 100
+const (
+	// Cedi is one Ghana cedi.
+	Cedi Pesewas = 100
+	// Most is the largest amount that is read. A sum of thousands of them does not overflow, and every client's JSON
+	// number holds one exactly.
+	Most = 10_000_000_000_000 * Cedi
+)
 
 // Errors of a written amount. Their texts fit behind a field's name.
 var (
 	ErrFormat   = errors.New("must be an amount such as 12.50")
 	ErrDecimals = errors.New("must have at most two decimals")
-	ErrRange    = errors.New("is too large")
+	ErrRange    = errors.New("must be at most " + Most.String())
 )
 
 // maxDigits bounds what a parser looks at; noise of a double has at most 17
@@ -103,7 +108,7 @@ func round(whole, fraction string) (Pesewas, error) {
 	case head == "0000":
 		return amount, nil
 	case head == "9999" && tail != "":
-		if amount == math.MaxInt64 {
+		if amount == Most {
 			return 0, ErrRange
 		}
 		return amount + 1, nil
@@ -157,7 +162,7 @@ func join(whole, fraction string) (amount Pesewas, extra string, err error) {
 		fraction, extra = fraction[:2], fraction[2:]
 	}
 	n, err := strconv.ParseInt(whole+(fraction + "00")[:2], 10, 64)
-	if err != nil {
+	if err != nil || Pesewas(n) > Most {
 		return 0, "", ErrRange
 	}
 	return Pesewas(n), extra, nil

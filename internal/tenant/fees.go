@@ -288,6 +288,9 @@ func CheckPlan(rules []Rule) error {
 		if r.Flat < 0 || r.BasisPoints < 0 || r.BasisPoints > maxBasisPoints || r.Minimum < 0 || r.Maximum < 0 {
 			f.Add(name, "must have amounts from zero and at most 100 percent")
 		}
+		if max(r.Flat, r.Minimum, r.Maximum) > money.Most {
+			f.Add(name, "has an amount that "+money.ErrRange.Error())
+		}
 		if r.Maximum > 0 && r.Maximum < r.Minimum {
 			f.Add(name, "has a maximum below its minimum")
 		}

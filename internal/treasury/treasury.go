@@ -117,7 +117,18 @@ func (t *Treasury) adjust(ctx context.Context, tenantID string, amount money.Pes
 	if err != nil {
 		return err
 	}
-	return t.Move(ctx, Movement{Asset: of.Money(), From: ledger.Funding, To: of.Wallet().ID, Amount: amount, Kind: kind}, reason, actor, also...)
+	m := adjusted(of, amount)
+	m.Kind = kind
+	return t.Move(ctx, m, reason, actor, also...)
+}
+
+func adjusted(of tenant.Tenant, amount money.Pesewas) Movement {
+	return Movement{Asset: of.Money(), From: ledger.Funding, To: of.Wallet().ID, Amount: amount}
+}
+
+// CheckAdjust refuses an amount for which a tenant's wallet has no room now.
+func (t *Treasury) CheckAdjust(ctx context.Context, of tenant.Tenant, amount money.Pesewas) error {
+	return t.checkRoom(ctx, adjusted(of, amount))
 }
 
 // AddFloat books money that was paid in at a provider (or, with a negative
@@ -128,20 +139,23 @@ func (t *Treasury) adjust(ctx context.Context, tenantID string, amount money.Pes
 // having taken 1.00 for us reads -1.00, and a payout's success brings it back to
 // zero. Money paid in therefore leaves the float, too: float -> funding.
 func (t *Treasury) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
-	if err := t.CheckAddFloat(rail, amount); err != nil {
+	if err := t.CheckAddFloat(ctx, rail, mode, amount); err != nil {
 		return err
 	}
 	return t.Move(ctx, addedFloat(rail, mode, amount), reason, actor, also...)
 }
 
 // CheckAddFloat refuses what AddFloat cannot book.
-func (t *Treasury) CheckAddFloat(rail string, amount money.Pesewas) error {
+func (t *Treasury) CheckAddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas) error {
 	var bad problem.Fields
 	if amount == 0 {
 		bad.Add("amount", "must not be zero")
 	}
 	t.checkProvider(&bad, rail)
-	return bad.Err()
+	if err := bad.Err(); err != nil {
+		return err
+	}
+	return t.checkRoom(ctx, addedFloat(rail, mode, amount))
 }
 
 // AddedFloat is the transfer of AddFloat, for a caller that books it in a transaction of
@@ -175,8 +189,18 @@ func (m Movement) Transfer(at time.Time) ledger.Transfer {
 	return ledger.Transfer{Asset: m.Asset, From: m.From, To: m.To, Amount: int64(m.Amount), Subject: m.Subject, Leg: m.Leg, Kind: m.Kind, At: at}
 }
 
-// Move books a movement once, and runs also in its transaction. A wallet that does not cover it is InsufficientFunds; a
-// subject and leg that are booked already are db.ErrUnique.
+// checkRoom refuses a movement that an account has no room for, as Move does.
+func (t *Treasury) checkRoom(ctx context.Context, m Movement) error {
+	err := t.db.Read(ctx, func(tx *db.Tx) error { return t.ledger.CheckRoom(tx, m.Transfer(t.clock.Now())) })
+	var room *ledger.RoomError
+	if errors.As(err, &room) {
+		return problem.Field("amount", room.Error())
+	}
+	return err
+}
+
+// Move books a movement once, and runs also in its transaction. A wallet that does not cover it is InsufficientFunds; an
+// account that has no room for it is Invalid; a subject and leg that are booked already are db.ErrUnique.
 func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, also ...func(*db.Tx) error) error {
 	var bad problem.Fields
 	CheckSigned(&bad, reason, actor)
@@ -192,6 +216,9 @@ func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, a
 		if err != nil {
 			return err
 		}
+		if err := t.ledger.CheckRoom(tx, first); err != nil {
+			return err
+		}
 		err = page.Add(append([]ledger.Transfer{first}, m.Beside...)...)
 		if err != nil {
 			return err
@@ -204,7 +231,10 @@ func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, a
 		}
 		return nil
 	})
+	var room *ledger.RoomError
 	switch {
+	case errors.As(err, &room):
+		return problem.Field("amount", room.Error())
 	case errors.Is(err, ledger.ErrInsufficient):
 		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
 	case err == nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -93,6 +94,62 @@ func TestAWalletIsFundedAndCorrectedAndNeverBelowZero(t *testing.T) {
 			if step.want == "" && err != nil || step.want != "" && !problem.Is(err, step.want) || left != step.left {
 				t.Errorf("%s: %v, the wallet has %s, want %s", step.name, err, left, step.left)
 			}
+		}
+		f.sound()
+	})
+}
+
+// An order that an account has no room for is refused with the limit, and moves nothing.
+func TestOrders_beyondWhatAnAccountHolds(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		id, of := f.tenant.ID, f.tenant
+		refused := func(what, want string, err error) {
+			t.Helper()
+			var p *problem.Error
+			if !errors.As(err, &p) || p.Kind != problem.Invalid || len(p.Fields["amount"]) != 1 || p.Fields["amount"][0] != want {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		const limit = ", because an account holds at most test GHS 10,000,000,000,000.00"
+		const rest = "must be at most test GHS 9,999,999,999,000.00" + limit
+		for _, amount := range []money.Pesewas{money.Most - funds + 1, money.Most, math.MaxInt64} {
+			refused("fund", rest, f.Fund(t.Context(), id, amount, "paid in", "ama"))
+			refused("adjust", rest, f.Adjust(t.Context(), id, amount, "a mistake", "ama"))
+			refused("an order that is asked for", rest, f.CheckAdjust(t.Context(), of, amount))
+		}
+		if err := f.Fund(t.Context(), id, money.Most-funds, "paid in", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		refused("a full wallet", "must be at most test GHS 0.00"+limit, f.Fund(t.Context(), id, 1, "paid in", "ama"))
+		if err := f.Adjust(t.Context(), id, -1, "a mistake", "ama"); err != nil {
+			t.Error(err)
+		}
+		// What all wallets were funded with is one account, too.
+		var other tenant.Tenant
+		if err := d.Write(t.Context(), func(tx *db.Tx) (err error) {
+			other, err = f.tenants.Create(tx, tenant.Tenant{Name: "Kejetia", Mode: tenant.Test})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		refused("a second wallet", "must be at most test GHS 0.01"+limit, f.Fund(t.Context(), other.ID, 2, "paid in", "ama"))
+
+		for _, step := range []struct {
+			amount money.Pesewas
+			want   string
+		}{{money.Most, ""}, {1, "must be at most test GHS 0.00" + limit}, {-money.Most, ""}, {math.MaxInt64, "must be at most test GHS 10,000,000,000,000.00" + limit}, {-math.MaxInt64, "must be at most test GHS 0.01" + limit}} {
+			err := f.AddFloat(t.Context(), "mtn", tenant.Test, step.amount, "paid in", "ama")
+			if step.want == "" && err != nil {
+				t.Errorf("float by %s: %v", step.amount, err)
+			}
+			if step.want != "" {
+				refused("float by "+step.amount.String(), step.want, err)
+				refused("float that is asked for", step.want, f.CheckAddFloat(t.Context(), "mtn", tenant.Test, step.amount))
+			}
+		}
+		if got := f.holds(of.Wallet().ID); got != money.Most-1 {
+			t.Errorf("the wallet has %s", got)
 		}
 		f.sound()
 	})
