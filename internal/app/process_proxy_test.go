@@ -5,6 +5,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -161,12 +162,36 @@ func stoppedBehind(t *testing.T, before proxy) {
 			t.Errorf("node %d ended with %d", n+1, code)
 		}
 		nodes[n] = serve(n)
-		clocktest.Await(t, "the proxy to send requests to the node again", func() bool {
-			return strings.Contains(scrape(t, nodes[n]), `route="payment-api/send/mobilemoney"`)
-		})
+		command(t, nil, nil, "health", "--listen", addresses[n], "--ready-for", "3s") // as deploy/haproxy.cfg says
 	}
 	grows()
 	payouts := l.end()
 	t.Logf("%d payouts over two restarts, %d failed, p99 %v", len(payouts), failed.Load(), times.p99().Round(time.Millisecond))
 	verify(t, verification{site: where, sim: sim, servers: nodes[:], api: newClient("http://"+addresses[0]+"/api/v1", first.APIKey), inbox: in, opening: opening, payouts: payouts})
+}
+
+// While no node takes requests, a client gets JSON with Retry-After from the proxy itself.
+func TestProxies_answerWithoutNodes(t *testing.T) {
+	t.Parallel()
+	for _, p := range proxies {
+		t.Run(p.program, func(t *testing.T) {
+			t.Parallel()
+			api := &http.Client{Timeout: time.Minute}
+			address := p.start(t, freeAddress(t), freeAddress(t))
+			var answer *http.Response
+			clocktest.Await(t, "the proxy to answer", func() (ok bool) {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/api/v1/payment-api/momopay", strings.NewReader("{}"))
+				if err == nil {
+					answer, err = api.Do(r)
+				}
+				return err == nil
+			})
+			defer answer.Body.Close()
+			var body struct{ Message, Code string }
+			err := json.NewDecoder(answer.Body).Decode(&body)
+			if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") || err != nil || body.Message == "" || body.Code == "" {
+				t.Errorf("%d %v, %+v, %v", answer.StatusCode, answer.Header, body, err)
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -13,17 +14,64 @@ import (
 
 // healthCommand asks the server of this machine whether it is well: an image without a shell has no other way.
 type healthCommand struct {
-	Listen  string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as the server has it."`
-	TLSCert string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set where the server ends TLS itself; the certificate is not checked."`
-	Live    bool          `name:"live" help:"Only whether it lives, not whether it takes requests: a server that drains, or waits for its database, lives."`
-	Within  time.Duration `name:"within" default:"2s" placeholder:"DURATION" help:"Time that it may take."`
+	Listen   string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as the server has it."`
+	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set where the server ends TLS itself; the certificate is not checked."`
+	Live     bool          `name:"live" help:"Only whether it lives, not whether it takes requests: a server that drains, or waits for its database, lives."`
+	ReadyFor time.Duration `name:"ready-for" placeholder:"DURATION" help:"Wait until the server has been ready without a break for this long, such as 3s before the next node is restarted."`
+	Within   time.Duration `name:"within" placeholder:"DURATION" help:"Maximum time to take. Default: 2s, with --ready-for two minutes."`
 }
 
-// Run asks, and fails where the answer is not 200.
+// readyPause is the time between two looks of --ready-for.
+const readyPause = 250 * time.Millisecond
+
+// Run fails unless the server answers 200, with --ready-for at each look for that long.
 func (c *healthCommand) Run(e *env) error {
+	if c.ReadyFor < 0 || c.Within < 0 || c.Live && c.ReadyFor > 0 {
+		return usage("--ready-for and --within are lengths such as 3s, and --ready-for does not go with --live")
+	}
+	within := cmp.Or(c.Within, 2*time.Second)
+	if c.Within == 0 && c.ReadyFor > 0 {
+		within = 2 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, within)
+	defer cancel()
+	look, err := c.look()
+	if err != nil {
+		return err
+	}
+	if err = look(ctx); c.ReadyFor > 0 {
+		err = steady(ctx, c.ReadyFor, look)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(e.stdout, "well")
+	}
+	return err
+}
+
+// steady returns when every look of a length of time was good. The last look that was not is its error when ctx ends first.
+func steady(ctx context.Context, length time.Duration, look func(context.Context) error) error {
+	pause := time.NewTicker(readyPause)
+	defer pause.Stop()
+	since, last := time.Now(), error(nil)
+	for {
+		if err := look(ctx); err != nil && ctx.Err() == nil {
+			since, last = time.Now(), err
+		} else if err == nil && time.Since(since) >= length {
+			return nil
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return cmp.Or(last, error(problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("It was not ready for %v in time", length))))
+		}
+	}
+}
+
+// look returns a function that asks the server once.
+func (c *healthCommand) look() (func(context.Context) error, error) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return usage(fmt.Sprintf("--listen %q: %v", c.Listen, err))
+		return nil, usage(fmt.Sprintf("--listen %q: %v", c.Listen, err))
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -35,23 +83,21 @@ func (c *healthCommand) Run(e *env) error {
 	if c.Live {
 		path = "/healthz"
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, c.Within)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, nil)
-	if err != nil {
-		return err
-	}
 	// Without the proxy of the environment. The certificate names the public address, and this is loopback.
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
-	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Do(r)
-	if err != nil {
-		return problem.Wrap(err, problem.Unavailable, "not_healthy", fmt.Sprintf("No answer: %v", err))
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("%s answers %d", path, answer.StatusCode))
-	}
-	_, err = fmt.Fprintln(e.stdout, "well")
-	return err
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}}
+	return func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return problem.Wrap(err, problem.Unavailable, "not_healthy", fmt.Sprintf("No answer: %v", err))
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if answer.StatusCode != http.StatusOK {
+			return problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("%s answers %d", path, answer.StatusCode))
+		}
+		return nil
+	}, nil
 }

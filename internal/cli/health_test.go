@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -40,4 +42,26 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 	health(exitOK, "--listen", address, "--live")
 	plain.Close()
 	health(exitUnavailable, "--listen", address, "--live")
+}
+
+// --ready-for ends when the server was ready for so long without a break, and begins anew at each break.
+func TestHealth_readyFor(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := looks.Add(1); n == 1 || n == 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	address := strings.TrimPrefix(server.URL, "http://")
+	plain(t, exitOK, "health", "--listen", address, "--ready-for", "300ms")
+	if n := looks.Load(); n < 5 {
+		t.Errorf("it was called well after %d looks, of which the third failed", n)
+	}
+	server.Config.Handler = http.NotFoundHandler()
+	if _, said := plain(t, exitUnavailable, "health", "--listen", address, "--ready-for", "300ms", "--within", "600ms"); !strings.Contains(said, "404") {
+		t.Errorf("stderr is %q", said)
+	}
+	plain(t, exitUsage, "health", "--listen", address, "--live", "--ready-for", "1s")
 }
