@@ -79,6 +79,8 @@ type Deps struct {
 	// ProxiesOnly refuses every peer but the trusted proxies: they end TLS, and
 	// no other connection is encrypted.
 	ProxiesOnly bool
+	// Hosts reports whether the server answers to the host of a request; nil: to every host.
+	Hosts func(host string) bool
 	// Origins are the browser origins that may call; none turns CORS off.
 	Origins []string
 	// GeneralLimit is how many requests a minute a tenant may make over all

@@ -467,7 +467,7 @@ func TestAClientThatHangsUp(t *testing.T) {
 	r := httptest.NewRequest("GET", v1+"open/7", nil).WithContext(gone)
 	r.Header.Set("X-Api-Key", h.key.Text)
 	h.api.ServeHTTP(httptest.NewRecorder(), r)
-	if len(h.seen) != 1 || h.seen[0].Status != statusHungUp || h.log.Len() > 0 {
+	if len(h.seen) != 1 || h.seen[0].Status != StatusLeft || h.log.Len() > 0 {
 		t.Errorf("the metrics saw %+v, the log has %s", h.seen, h.log.String())
 	}
 }

@@ -61,7 +61,7 @@ func (c *call) page(path string) error {
 		c.header("Content-Security-Policy", guides.Policy)
 	}
 	c.status = p.Status
-	c.out.buf = append(c.out.buf, p.Text...)
+	c.shared = p.Text
 	return nil
 }
 

@@ -57,9 +57,9 @@ func tooLate(err error) *problem.Error {
 		"The service did not answer in time and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
 }
 
-// statusHungUp is for the metrics alone: the client has gone, which ended its
-// question. Only a GET is ended so.
-const statusHungUp = 499
+// StatusLeft is for the metrics alone: the client has gone, which ended its
+// request. In this interface only a GET is ended so.
+const StatusLeft = 499
 
 // refuse replaces whatever the call has written by the answer of an error.
 func (c *call) refuse(err error) {
@@ -69,7 +69,7 @@ func (c *call) refuse(err error) {
 	}
 	c.status = status(e.Kind)
 	if errors.Is(err, context.Canceled) && c.r.Context().Err() != nil {
-		c.status = statusHungUp
+		c.status = StatusLeft
 	}
 	c.failure, c.cause = e, err
 	switch wait := e.RetryAfter; c.status {
@@ -81,7 +81,7 @@ func (c *call) refuse(err error) {
 	}
 	message, fields := c.blamed(e)
 	w := &c.out
-	w.buf, w.stack = w.buf[:0], w.stack[:0]
+	w.buf, w.stack, c.shared = w.buf[:0], w.stack[:0], nil
 	w.object("")
 	w.text("message", message)
 	w.text("code", e.Code)

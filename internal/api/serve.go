@@ -58,6 +58,7 @@ type call struct {
 
 	status  int
 	out     writer
+	shared  []byte // the answer where it is the same for all clients; nil: out has it
 	kind    string // content type
 	failure *problem.Error
 	cause   error
@@ -107,12 +108,16 @@ func (c *call) finish() {
 	c.cancel()
 	h := c.w.Header()
 	h["Content-Type"] = []string{c.kind}
-	h["Content-Length"] = []string{strconv.Itoa(len(c.out.buf))}
+	text := c.out.buf
+	if c.shared != nil {
+		text = c.shared
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(text))}
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["X-Request-Id"] = []string{c.id}
 	c.w.WriteHeader(c.status)
-	_, _ = c.w.Write(c.out.buf) // a client that has gone needs no answer
+	_, _ = c.w.Write(text) // a client that has gone needs no answer
 	c.release()
 	c.note()
 	if cap(c.out.buf) <= keptBuffer && cap(c.body) <= keptBuffer {
@@ -138,7 +143,7 @@ func (c *call) note() {
 	if c.api.Observe != nil {
 		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), Status: c.status, Took: took})
 	}
-	if c.status >= 400 && c.status != statusHungUp && c.failure != nil && c.interfaced && c.api.Refused != nil {
+	if c.status >= 400 && c.status != StatusLeft && c.failure != nil && c.interfaced && c.api.Refused != nil {
 		c.api.Refused(c.refusedRequest(took))
 	}
 }
@@ -159,6 +164,9 @@ func SeenMethod(method string) string {
 	return "other"
 }
 
+// HostNotServed is the text of the refusal of a host to which a development server does not answer.
+const HostNotServed = "A development server answers to localhost and to the host of its public URL. Use http://localhost with its port, or set MAKOLA_PUBLIC_URL to the address that you use and restart"
+
 // run answers a request or says why not.
 func (c *call) run() error {
 	path := c.r.URL.EscapedPath()
@@ -167,6 +175,9 @@ func (c *call) run() error {
 	}
 	if c.api.ProxiesOnly && !access.FromProxy(c.r.RemoteAddr, c.api.TrustedProxies) {
 		return problem.New(problem.Forbidden, "not_encrypted", "This service is reached over https, through its proxy")
+	}
+	if c.api.Hosts != nil && !c.api.Hosts(c.r.Host) {
+		return problem.New(problem.Forbidden, "host_not_served", HostNotServed)
 	}
 	if c.preflight() {
 		return nil
@@ -205,6 +216,9 @@ func (c *call) interfaces(path string) error {
 			c.header("Connection", "close") // nothing of the body is read
 		}
 		return err
+	}
+	if w, bounded := c.w.(interface{ Known() }); bounded {
+		w.Known()
 	}
 	if e == nil {
 		return noEndpoint()

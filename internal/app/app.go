@@ -13,6 +13,7 @@
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
 //	backlog_*.go                   connections that wait to be accepted
 //	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
+//	answers.go                     how many answers wait for clients to read them
 //	certificate.go                 TLS files that change on disk
 //	descriptors_*.go               how many files this process may open
 //	bounded_log.go                 lines that others could cause without end
@@ -70,7 +71,8 @@ type App struct {
 	parts
 	sim      *simulator // nil in production without one
 	doors    doors
-	crowd    *clients // of the interface
+	crowd    *clients     // of the interface
+	callers  *slog.Logger // for what anybody can cause
 	failed   chan error
 	ready    Ready
 	demoMade bool // this start made the demo tenant

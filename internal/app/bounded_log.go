@@ -1,37 +1,113 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 )
 
-// fewPerMinute is how many of net/http's own complaints a listener logs in a minute. A client of the listener can cause any
-// number, such as of handshakes that fail.
-const fewPerMinute = 10
+// Limits of the lines that strangers can cause, such as by handshakes that fail.
+const (
+	linesOfAKind = 10 // in linesFor
+	linesFor     = time.Minute
+	lineKinds    = 256 // more than there are; the rest counts as one
+)
 
-// fewLines logs lines, and counts those that are too many.
-type fewLines struct {
-	log *slog.Logger
-
-	mu    sync.Mutex
-	begun time.Time // of the minute
-	lines int       // in it
+// boundedLog is a slog.Handler for what strangers can cause. It passes on ten lines a minute of each kind, and at the end of
+// the minute the number of those that were left out. A kind is a message with its route, path and code. Lines for debugging
+// are wanted whole.
+type boundedLog struct {
+	slog.Handler
+	kinds *logKinds
 }
 
-// Write implements io.Writer, for one line at a time.
-func (f *fewLines) Write(line []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := time.Now(); now.Sub(f.begun) >= time.Minute {
-		if left := f.lines - fewPerMinute; left > 0 {
-			f.log.Warn("more complaints of this listener were not logged", "lines", left)
+// logKinds counts lines by kind.
+type logKinds struct {
+	log   *slog.Logger // without limits
+	after func(time.Duration, func())
+
+	mu    sync.Mutex
+	lines map[string]int // of this minute
+}
+
+// fewLines limits a logger.
+func fewLines(log *slog.Logger) *slog.Logger {
+	k := &logKinds{log: log, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, lines: map[string]int{}}
+	return slog.New(boundedLog{log.Handler(), k})
+}
+
+// Handle implements slog.Handler.
+func (b boundedLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelInfo {
+		return b.Handler.Handle(ctx, r)
+	}
+	kind := kindOf(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "route" || a.Key == "path" || a.Key == "code" {
+			kind += " " + a.Value.String()
 		}
-		f.begun, f.lines = now, 0
+		return true
+	})
+	if !b.kinds.may(kind) {
+		return nil
 	}
-	if f.lines++; f.lines <= fewPerMinute {
-		f.log.Warn(strings.TrimSpace(string(line)))
+	return b.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (b boundedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return boundedLog{b.Handler.WithAttrs(attrs), b.kinds}
+}
+
+// WithGroup implements slog.Handler.
+func (b boundedLog) WithGroup(name string) slog.Handler {
+	return boundedLog{b.Handler.WithGroup(name), b.kinds}
+}
+
+// may counts a line, and reports whether it is one of the first of its minute.
+func (k *logKinds) may(kind string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, known := k.lines[kind]; !known && len(k.lines) >= lineKinds {
+		kind = "other"
 	}
+	if k.lines[kind]++; k.lines[kind] == 1 {
+		k.after(linesFor, func() { k.end(kind) })
+	}
+	return k.lines[kind] <= linesOfAKind
+}
+
+// end ends the minute of a kind.
+func (k *logKinds) end(kind string) {
+	k.mu.Lock()
+	left := k.lines[kind] - linesOfAKind
+	delete(k.lines, kind)
+	k.mu.Unlock()
+	if left > 0 {
+		k.log.Warn("similar log lines left out", "kind", kind, "lines", left)
+	}
+}
+
+// kindOf returns the beginning of a message: up to the first word that has an address or a cause, and six words at most.
+// net/http writes both into its messages.
+func kindOf(message string) string {
+	words := strings.Fields(message)
+	for i, word := range words {
+		if i == 6 || i > 0 && strings.ContainsAny(word, ":[") {
+			words = words[:i]
+			break
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// serverLog logs the lines that net/http writes about a listener.
+type serverLog struct{ log *slog.Logger }
+
+// Write implements io.Writer, for one line at a time.
+func (s serverLog) Write(line []byte) (int, error) {
+	s.log.Warn(strings.TrimSpace(string(line)))
 	return len(line), nil
 }

@@ -290,6 +290,60 @@ func TestPagesOfOthersReachNothing(t *testing.T) {
 	}
 }
 
+// A development server answers to this machine's names and to those of its settings. A web page that points its own name to
+// loopback reads no demo key, and pays nothing with one.
+func TestForeignHosts_getNothing(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(c *config.Server) { c.PublicURL = "https://pay.example:8443" })
+	site := strings.TrimSuffix(a.ready.APIURL, "/api/v1")
+	for host, refused := range map[string]bool{
+		"": false, "localhost:8080": false, "LOCALHOST.": false, "127.3.2.1": false, "[::1]:8080": false, "[::1]": false, "shop.localhost:1": false,
+		"pay.example": false, "pay.example:8443": false,
+		"evil.example": true, "evil.example:8080": true, "localhost.evil.example": true, "127.0.0.1.evil.example": true, "evillocalhost": true,
+		"192.0.2.1": true, "0.0.0.0:8080": true, "[fd00::1]": true, ".pay.example": true,
+	} {
+		for _, path := range []string{"/docs/quickstart", "/openapi.json", "/api/v1/account-api/balance", "/", "/sign-in", "/assets/console.css", "/callbacks/mtn/x"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, site+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			r.Header.Set("X-Api-Key", a.ready.APIKey)
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if (answer.StatusCode == http.StatusForbidden) != refused || refused && strings.Contains(string(text), a.ready.APIKey) {
+				t.Errorf("%s of host %q answered %d", path, host, answer.StatusCode)
+			}
+			if refused && !strings.Contains(string(text), "MAKOLA_PUBLIC_URL") {
+				t.Errorf("%s of host %q names no fix: %s", path, host, text)
+			}
+		}
+		if answer := statusUnder(t, site+"/healthz", host); answer != http.StatusOK {
+			t.Errorf("a probe of host %q answered %d", host, answer)
+		}
+	}
+}
+
+// statusUnder returns the status of a GET under a host.
+func statusUnder(t *testing.T, url, host string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
 // Metrics that others can reach want a token.
 func TestMetricsBehindAToken(t *testing.T) {
 	t.Parallel()

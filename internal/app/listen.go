@@ -35,7 +35,7 @@ const (
 
 // Limits of one HTTP/2 connection: streams at once, and bytes that arrived before anybody asked for them.
 const (
-	maxStreams      = 100 // what RFC 9113 recommends to allow at least
+	maxStreams      = 32 // RFC 9113 recommends 100; clients wait or open another connection, and each costs a goroutine
 	connectionAhead = 512 << 10
 	streamAhead     = 256 << 10
 )
@@ -76,7 +76,7 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: connectionAhead, MaxReceiveBufferPerStream: streamAhead},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: connectionAhead, MaxReceiveBufferPerStream: streamAhead, WriteByteTimeout: answerTime},
 	}}, nil
 }
 

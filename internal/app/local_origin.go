@@ -22,12 +22,36 @@ func meant(handler http.Handler) http.Handler {
 	})
 }
 
-// ours says whether a host, with or without a port, is this machine by a name that no other site can give it.
+// ours reports whether a host, with or without a port, is this machine by a name that no other site can give it.
 func ours(host string) bool {
-	if _, _, err := net.SplitHostPort(host); err != nil {
-		host = net.JoinHostPort(strings.Trim(host, "[]"), "0")
+	name := hostName(host)
+	return strings.HasSuffix(name, ".localhost") || config.Loopback(net.JoinHostPort(name, "0"))
+}
+
+// hostName returns a host without its port, in lower case. A dot at its end is left out.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
 	}
-	return config.Loopback(host)
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// hosts returns the function that reports whether this server answers to a host. Production answers to every host, because
+// its keys are secret. A development server has a demo key that everybody can read, so it answers to this machine's names
+// and to those that its settings name: a web page that points its own name to this machine gets nothing.
+func (a *App) hosts() func(host string) bool {
+	if a.production {
+		return func(string) bool { return true }
+	}
+	names := map[string]bool{}
+	if u, err := url.Parse(a.cfg.PublicURL); err == nil {
+		names[hostName(u.Host)] = true
+	}
+	if listen := hostName(a.cfg.Listen); listen != "0.0.0.0" && listen != "::" {
+		names[listen] = true
+	}
+	delete(names, "") // neither setting names a host
+	return func(host string) bool { return ours(host) || names[hostName(host)] }
 }
 
 func oursAt(origin string) bool {

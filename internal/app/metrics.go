@@ -33,6 +33,7 @@ const scrapeTime = 5 * time.Second
 type meters struct {
 	registry *prometheus.Registry
 	inFlight prometheus.Gauge
+	unread   prometheus.Counter
 	forwards *prometheus.CounterVec
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -59,6 +60,7 @@ func newMeters(a *App) *meters {
 		registry: prometheus.NewRegistry(),
 		books:    map[string]*checkedBook{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookAudit: {}},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_http_in_flight", Help: "Requests that are being answered."}),
+		unread:   prometheus.NewCounter(prometheus.CounterOpts{Name: "makola_http_unread_total", Help: "Answers that were ended because their clients did not take them, and others needed the room."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_http_request_seconds", Help: "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
@@ -68,7 +70,7 @@ func newMeters(a *App) *meters {
 	for _, peer := range []string{"trusted", "silent", "unknown"} {
 		m.forwards.WithLabelValues(peer)
 	}
-	m.registry.MustRegister(m.forwards, m.inFlight, m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.forwards, m.inFlight, m.unread, m.requests, m.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "go": runtime.Version()}})
 	build.Set(1)

@@ -467,7 +467,7 @@ func controlCall(h http.Handler, method, path, body string) *httptest.ResponseRe
 // plainCall asks this Makola without a key.
 func plainCall(n *App, method, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	r.RemoteAddr = "127.0.0.1:4000"
+	r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost"
 	answer := httptest.NewRecorder()
 	n.handler().ServeHTTP(answer, r)
 	return answer

@@ -67,17 +67,23 @@ func (a *App) listen(context.Context) error {
 		most = min(most, a.cfg.MaxClients)
 	}
 	a.crowd = newClients(most)
-	l.server.ConnContext, l.server.ConnState = a.crowd.arrive, a.crowd.changed
+	l.server.ConnState = a.crowd.changed
+	l.server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return a.crowd.arrive(withConn(ctx, conn), conn)
+	}
 	public := a.cfg.PublicURL
 	if public == "" {
 		public = l.url()
 	}
+	hosts := a.hosts()
+	a.callers = fewLines(a.log)
 	a.api = api.New(api.Deps{
-		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Enquiries: a.enquiries, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.log,
+		Hosts:  hosts,
+		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Enquiries: a.enquiries, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.meters.seen, Refused: a.requests.Record,
 	})
-	a.console = console.New(a.consoleDeps(public))
+	a.console = console.New(a.consoleDeps(public, hosts))
 	l.server.Handler = a.handler()
 	a.serve(l, a.stopListening)
 	a.ready.APIURL = l.url() + "/api/v1"
@@ -94,7 +100,7 @@ func (a *App) listen(context.Context) error {
 
 // serve runs a listener until Stop, which ends it with stop. The log of net/http goes where every other line does.
 func (a *App) serve(l *listener, stop func(context.Context) error) {
-	l.server.ErrorLog = log.New(&fewLines{log: a.log}, "", 0)
+	l.server.ErrorLog = log.New(serverLog{fewLines(a.log)}, "", 0)
 	go func() {
 		if err := l.serve(); err != nil {
 			a.failed <- err
@@ -115,10 +121,16 @@ func (a *App) stopListening(ctx context.Context) error {
 	return a.doors.api.shutdown(ctx)
 }
 
-// handler shares the paths out. The probes, in development the simulator's control (/sim/v1), and the pages of the
+// handler answers requests within the limits of answers that nobody takes. Its paths are shared out. The probes, in development the simulator's control (/sim/v1), and the pages of the
 // console (console.Owns) are named; whatever is left belongs to the JSON interface, which answers an unknown path in JSON.
 // It is no ServeMux, because that one redirects unclean paths.
 func (a *App) handler() http.Handler {
+	unread := newAnswers(a.cfg.TrustedProxies, func() { a.meters.unread.Inc() })
+	paths := a.paths()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { unread.serve(w, r, paths) })
+}
+
+func (a *App) paths() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.leaving() { // who has a connection looks for another node before this one is gone
 			w.Header().Set("Connection", "close")
@@ -168,7 +180,9 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
 	if err := a.db.Ping(ctx); err != nil {
-		a.log.WarnContext(r.Context(), "not ready", "error", err)
+		if r.Context().Err() == nil { // else the caller has left, which says nothing about the database
+			a.callers.WarnContext(r.Context(), "not ready", "error", err)
+		}
 		probe(w, r, http.StatusServiceUnavailable, "the database does not answer")
 		return
 	}

@@ -171,12 +171,43 @@ func TestComplaintsOfListenersAreLinesOfTheLog(t *testing.T) {
 	if got := log.String(); !strings.Contains(got, `"level":"WARN","msg":"http: TLS handshake error"`) {
 		t.Errorf("the log has %q", got)
 	}
-	if n := strings.Count(log.String(), "\n"); n != fewPerMinute {
+	if n := strings.Count(log.String(), "\n"); n != linesOfAKind {
 		t.Errorf("a thousand complaints are %d lines", n)
 	}
-	few := &fewLines{log: a.log, begun: time.Now().Add(-time.Hour), lines: 1_000}
-	if _, err := few.Write([]byte("another\n")); err != nil || !strings.Contains(log.String(), `"lines":990`) {
-		t.Errorf("how many were left out is not told: %s %v", log.String(), err)
+}
+
+// Lines that strangers cause are few of each kind, whatever addresses they carry. The number of those that were left out
+// follows at the end of the minute, also if nothing is logged after it.
+func TestBoundedLog_countsWhatItLeavesOut(t *testing.T) {
+	var log bytes.Buffer
+	few := fewLines(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	var minutes []func()
+	few.Handler().(boundedLog).kinds.after = func(_ time.Duration, end func()) { minutes = append(minutes, end) }
+	server := serverLog{few.With("listener", "one")}
+	for i := range 1_000 {
+		_, _ = fmt.Fprintf(server, "http: TLS handshake error from 192.0.2.%d:%d: EOF\n", i%250, i)
+		few.Error("request failed", "route", "a", "code", "x", "request_id", i)
+		few.Error("request failed", "route", "b", "code", "x", "request_id", i)
+		few.Debug("request", "request_id", i)
+	}
+	for text, want := range map[string]int{"TLS handshake": linesOfAKind, "route=a": linesOfAKind, "route=b": linesOfAKind, "level=DEBUG": 1_000} {
+		if got := strings.Count(log.String(), text); got != want {
+			t.Errorf("%d lines of %q, want %d", got, text, want)
+		}
+	}
+	log.Reset()
+	for _, end := range minutes {
+		end()
+	}
+	if got := log.String(); strings.Count(got, "lines=990") != 3 || !strings.Contains(got, `kind="http: TLS handshake error from"`) {
+		t.Errorf("the end of the minute logged %s", got)
+	}
+	log.Reset()
+	for i := range 10 * lineKinds {
+		few.Warn(fmt.Sprintf("kind%d", i))
+	}
+	if got := strings.Count(log.String(), "\n"); got > lineKinds+linesOfAKind {
+		t.Errorf("%d lines of endless kinds", got)
 	}
 }
 
@@ -218,7 +249,7 @@ func TestANodeIsMeasured(t *testing.T) {
 	defer receiver.Close()
 
 	body, send := io.Pipe()
-	r := httptest.NewRequest(http.MethodPost, "/api/v1/payment-api/send/mobilemoney", body)
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/payment-api/send/mobilemoney", body)
 	r.RemoteAddr = "127.0.0.1:5000"
 	r.Header.Set("X-Api-Key", a.ready.APIKey)
 	w, answered := httptest.NewRecorder(), make(chan struct{})

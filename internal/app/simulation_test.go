@@ -340,7 +340,7 @@ func call(n *App, key, method, path, body string, header ...string) *httptest.Re
 	if body != "" {
 		reader = strings.NewReader(body)
 	}
-	r := httptest.NewRequest(method, "/api/v1"+path, reader)
+	r := httptest.NewRequest(method, "http://localhost/api/v1"+path, reader)
 	r.RemoteAddr = "127.0.0.1:4000"
 	r.Header.Set("x-api-key", key)
 	for i := 0; i+1 < len(header); i += 2 {

@@ -73,6 +73,8 @@ type Deps struct {
 	// TrustedProxies and ProxiesOnly are those of the JSON interface.
 	TrustedProxies []netip.Prefix
 	ProxiesOnly    bool
+	// Hosts reports whether the server answers to the host of a request; nil: to every host.
+	Hosts func(host string) bool
 	// Development lets people in who come by the link of the first screen. In production the console asks them for a
 	// password and, where a role needs it, a second factor; without any people it is not set up yet.
 	Development bool
@@ -156,6 +158,8 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case c.ProxiesOnly && !fromProxy(r, c.TrustedProxies):
 		c.begin(w, r, nil).refuse(errNotEncrypted())
+	case c.Hosts != nil && !c.Hosts(r.Host):
+		c.begin(w, r, nil).refuse(errHost())
 	case strings.HasPrefix(r.URL.Path, page.Assets):
 		c.assets.ServeHTTP(w, r)
 	case !c.Development && !c.hasPeople(r.Context()):

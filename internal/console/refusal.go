@@ -1,12 +1,15 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/a-h/templ"
 
+	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
@@ -24,6 +27,10 @@ func errNotEncrypted() error {
 	return problem.New(problem.Forbidden, "not_encrypted", "This service is reached over https, through its proxy")
 }
 
+func errHost() error {
+	return problem.New(problem.Forbidden, codeHost, api.HostNotServed)
+}
+
 func errNotAllowed(p identity.Permission) error {
 	return problem.New(problem.Forbidden, "not_allowed", "Your role does not have the permission "+string(p)+". An owner can change your role.")
 }
@@ -39,6 +46,10 @@ var statuses = map[problem.Kind]int{
 
 // refuse answers an error with a page that says what happened and what to do.
 func (v *visit) refuse(err error) {
+	if v.left(err) {
+		v.w.WriteHeader(api.StatusLeft) // for the metrics
+		return
+	}
 	e := problem.From(err)
 	status := statuses[e.Kind]
 	if status == 0 {
@@ -59,11 +70,19 @@ func (v *visit) refuse(err error) {
 	v.send(status, page.Layout(v.shell(title), page.Message(title, sentence(e.Message), more)))
 }
 
+// left reports whether an error is that the browser has gone, which ended the work of its request.
+func (v *visit) left(err error) bool {
+	return errors.Is(err, context.Canceled) && v.r.Context().Err() != nil
+}
+
 // The codes of refusals that lead to another page.
 const (
 	codeNotReady = "not_ready"
 	codeStepUp   = "step_up_needed"
 )
+
+// codeHost is the code of the refusal of a host to which the server does not answer.
+const codeHost = "host_not_served"
 
 // elsewhere is where a refused visitor can do what is missing; empty: nowhere.
 func (v *visit) elsewhere(e *problem.Error) string {
@@ -98,6 +117,9 @@ func (v *visit) explain(status int, e *problem.Error) (title string, more templ.
 	case http.StatusUnauthorized:
 		return "Sign in", v.waysIn(page.Form{}, v.backHere())
 	case http.StatusForbidden:
+		if e.Code == codeHost {
+			return "Unknown host name", request
+		}
 		return "No permission", request
 	case http.StatusNotFound:
 		return "Not found", page.Anchor("/", "To the start")

@@ -271,6 +271,10 @@ func (v *visit) give(a answer) {
 func (v *visit) send(status int, body templ.Component) {
 	var text bytes.Buffer
 	if err := body.Render(v.ctx, &text); err != nil {
+		if v.left(err) {
+			v.w.WriteHeader(api.StatusLeft)
+			return
+		}
 		v.console.Log.Error("page not rendered", "request_id", v.id, "path", v.path(), "error", err)
 		http.Error(v.w, "The page could not be made. Request "+v.id, http.StatusInternalServerError)
 		return

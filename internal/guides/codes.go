@@ -40,6 +40,7 @@ var Codes = []Code{
 	{403, "payouts_stopped", "the account's payouts are stopped", "ask the operator"},
 	{403, "group_not_owned", "a contact group belongs to another account; in `sms-api/send` also one that does not exist", "fetch the groups"},
 	{403, "contact_not_owned", "the contact belongs to another account", "fetch the contacts"},
+	{403, "host_not_served", "a development server was asked by a host name that is neither this machine's nor that of its public URL, such as by a web page that points its own name to this machine", "use `localhost`, or set `MAKOLA_PUBLIC_URL` to the address that you use and restart"},
 	{403, "not_encrypted", "the request did not come through the proxy that speaks https", "use the public address"},
 	{404, "endpoint_not_found", "no such endpoint", "check the path"},
 	{404, "webhook_not_found", "the payment, or this webhook of it, is not the account's own, has no webhook, or is older than 30 days", "look at account-api/webhooks"},

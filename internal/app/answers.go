@@ -1,0 +1,261 @@
+package app
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+)
+
+// Limits of answers that their clients have not taken yet. Each costs a goroutine, the state of its stream and its buffers,
+// which answerCost counts, and the bytes that were made for it alone.
+const (
+	answerCost     = 16 << 10
+	nodeAnswers    = 32 << 20
+	addressAnswers = 8 << 20
+	connAnswers    = 4 << 20
+	keylessAnswers = 8        // on a connection, to requests without a key
+	smallAnswer    = 4 << 10  // of which a client with a key may have any number
+	answerChunk    = 16 << 10 // that a client must take in answerTime
+	answerTime     = 10 * time.Second
+	answerRest     = time.Second // after which a newer answer of the same connection or address ends one
+	sendBuffer     = 64 << 10    // of a connection in the kernel, which would give it 4 MB
+)
+
+// answers are the answers that are being written. Where they become too many, the one that was taken from least recently ends,
+// so that clients that read are never refused. A trusted proxy carries many clients over one connection: it has no limit of a
+// connection, an answer through it counts for its client's address, and only the answer ends.
+type answers struct {
+	trusted []netip.Prefix
+	ended   func() // counts an answer that ended unread
+
+	mu        sync.Mutex
+	node      pile
+	addresses map[netip.Addr]*pile
+	conns     map[net.Conn]*pile
+}
+
+// pile is a set of unread answers, the one that was taken from least recently first.
+type pile struct {
+	waiting list.List
+	bytes   int
+}
+
+func newAnswers(trusted []netip.Prefix, ended func()) *answers {
+	return &answers{trusted: trusted, ended: ended, addresses: map[netip.Addr]*pile{}, conns: map[net.Conn]*pile{}}
+}
+
+// connKey is where a request's context has its connection.
+type connKey struct{}
+
+// serve answers a request within the limits.
+func (a *answers) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	one := &answer{ResponseWriter: w, all: a, control: http.NewResponseController(w), conn: conn, many: r.ProtoMajor > 1}
+	if access.FromProxy(r.RemoteAddr, a.trusted) {
+		one.conn = nil
+	}
+	one.from = access.ClientIP(r.RemoteAddr, r.Header.Values("X-Forwarded-For"), a.trusted)
+	defer one.over()
+	handler.ServeHTTP(one, r)
+	one.finish()
+}
+
+// answer is the answer to one request.
+type answer struct {
+	http.ResponseWriter
+	all     *answers
+	control *http.ResponseController
+	conn    net.Conn // nil: a trusted proxy's
+	from    netip.Addr
+	many    bool // the connection carries many answers at once
+	known   bool // the request had a key that is right
+	wrote   int
+
+	// Below are guarded by all.mu.
+	cost   int
+	at     time.Time // when the client last took some of it
+	places [3]*list.Element
+
+	mu     sync.Mutex
+	closed bool // it is over, or was ended
+}
+
+// Known marks the answer as one to a request with a key: small ones cost nothing then.
+func (o *answer) Known() { o.known = true }
+
+// Unwrap gives http.ResponseController the writer below.
+func (o *answer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// Write passes text on in chunks, for each of which the client has its time.
+func (o *answer) Write(text []byte) (n int, err error) {
+	if !o.known || len(text) > smallAnswer {
+		cost := answerCost
+		if o.known {
+			cost += len(text) // what is public has one copy for all
+		}
+		o.all.enter(o, cost)
+	}
+	for len(text) > 0 && err == nil {
+		chunk := text[:min(len(text), answerChunk)]
+		text = text[len(chunk):]
+		o.within(answerTime)
+		var wrote int
+		wrote, err = o.ResponseWriter.Write(chunk)
+		n += wrote
+		o.all.taken(o)
+	}
+	o.wrote += n
+	if err == nil {
+		o.within(writeTimeout) // the handler may take its time for the rest
+	}
+	return n, err
+}
+
+// finish has the client take the rest of the answer in its time. On a connection with many answers the rest is still in a
+// buffer of its stream, and counts until it is taken.
+func (o *answer) finish() {
+	if o.wrote == 0 {
+		return
+	}
+	o.within(answerTime)
+	if o.many {
+		_ = o.control.Flush() // a client that has gone needs no answer
+	}
+}
+
+// within sets the time until the client must have taken some of the answer, unless it was ended.
+func (o *answer) within(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		_ = o.control.SetWriteDeadline(time.Now().Add(d)) // a writer without deadlines is a test's
+	}
+}
+
+// over takes the answer out of the limits. Its connection may carry another request next, so nothing ends it any more.
+func (o *answer) over() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.all.mu.Lock()
+	defer o.all.mu.Unlock()
+	o.all.leaveLocked(o)
+}
+
+// end ends an answer that its client does not take, and the client's connection with it.
+func (o *answer) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	o.closed = true
+	o.all.ended()
+	if o.conn != nil {
+		hangUp(o.conn)
+		return
+	}
+	_ = o.control.SetWriteDeadline(time.Now().Add(-time.Second)) // its write has failed already
+}
+
+// pilesLocked returns those that an answer belongs to.
+func (a *answers) pilesLocked(o *answer) [3]*pile {
+	piles := [3]*pile{&a.node, a.addresses[o.from], nil}
+	if piles[1] == nil {
+		piles[1] = &pile{}
+		a.addresses[o.from] = piles[1]
+	}
+	if o.conn != nil {
+		if piles[2] = a.conns[o.conn]; piles[2] == nil {
+			piles[2] = &pile{}
+			a.conns[o.conn] = piles[2]
+		}
+	}
+	return piles
+}
+
+// enter counts an answer, or more of it, and ends others where they are too many.
+func (a *answers) enter(o *answer, cost int) {
+	a.mu.Lock()
+	var ends []*answer
+	piles := a.pilesLocked(o)
+	for i, p := range piles {
+		if p == nil {
+			continue
+		}
+		if o.places[i] == nil {
+			o.places[i] = p.waiting.PushBack(o)
+		}
+		p.bytes += max(cost-o.cost, 0)
+	}
+	o.cost, o.at = max(cost, o.cost), time.Now()
+	most := [3]int{nodeAnswers, addressAnswers, connAnswers}
+	for i, p := range piles {
+		for p != nil && (p.bytes > most[i] || i == 2 && !o.known && p.waiting.Len() > keylessAnswers) {
+			oldest := p.waiting.Front().Value.(*answer)
+			if oldest == o || i > 0 && o.at.Sub(oldest.at) < answerRest {
+				break
+			}
+			a.leaveLocked(oldest)
+			ends = append(ends, oldest)
+		}
+	}
+	a.mu.Unlock()
+	for _, e := range ends {
+		e.end()
+	}
+}
+
+// taken notes that the client took some of the answer.
+func (a *answers) taken(o *answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o.places[0] == nil {
+		return
+	}
+	o.at = time.Now()
+	for i, p := range a.pilesLocked(o) {
+		if o.places[i] != nil {
+			p.waiting.MoveToBack(o.places[i])
+		}
+	}
+}
+
+func (a *answers) leaveLocked(o *answer) {
+	if o.places[0] == nil {
+		return
+	}
+	for i, p := range a.pilesLocked(o) {
+		if o.places[i] != nil {
+			p.waiting.Remove(o.places[i])
+			p.bytes -= o.cost
+			o.places[i] = nil
+		}
+	}
+	o.cost = 0
+	if p := a.addresses[o.from]; p.waiting.Len() == 0 {
+		delete(a.addresses, o.from)
+	}
+	if p := a.conns[o.conn]; p != nil && p.waiting.Len() == 0 {
+		delete(a.conns, o.conn)
+	}
+}
+
+// withConn gives the requests of a connection to know it, and bounds the bytes that the kernel keeps for it.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	plain := conn
+	if encrypted, is := conn.(*tls.Conn); is {
+		plain = encrypted.NetConn()
+	}
+	if tcp, is := plain.(*net.TCPConn); is {
+		_ = tcp.SetWriteBuffer(sendBuffer) // else it keeps the kernel's own
+	}
+	return context.WithValue(ctx, connKey{}, conn)
+}
