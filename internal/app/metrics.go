@@ -323,7 +323,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	if err == nil {
 		gauge(brokeGlass, float64(broke))
 	}
-	strays, err := s.app.messaging.OrphanReceipts(ctx)
+	strays, err := s.app.messaging.UnmatchedReceipts(ctx)
 	s.complain(err)
 	if err == nil {
 		gauge(smsStrays, float64(strays.Receipts))

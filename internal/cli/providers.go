@@ -100,7 +100,7 @@ func (o *opened) messageCentres(ctx context.Context) ([]route.Status, error) {
 	if err != nil || len(binds) == 0 {
 		return nil, err
 	}
-	strays, err := m.OrphanReceipts(ctx)
+	unmatched, err := m.UnmatchedReceipts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +118,9 @@ func (o *opened) messageCentres(ctx context.Context) ([]route.Status, error) {
 		}
 		lines = append(lines, line)
 	}
-	receipts := route.Status{Mode: string(tenant.Live), Provider: "all binds", Operation: "sms_receipts", Breaker: "matched"}
+	receipts := route.Status{Mode: string(tenant.Live), Provider: "all binds", Operation: "sms_receipts", Breaker: unmatched.State(), Why: unmatched.Why()}
 	if !modes[receipts.Mode] {
 		receipts.Mode = string(tenant.Test)
-	}
-	if strays.Receipts > 0 {
-		receipts.Breaker = "unmatched"
-		receipts.Why = fmt.Sprintf("%d receipts since %s match no message, such as that of the id %s", strays.Receipts, stamp(strays.Since), strays.ID)
 	}
 	return append(lines, receipts), nil
 }

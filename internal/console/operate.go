@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
@@ -310,9 +311,17 @@ func (v *visit) providers() (lines []providerLine, err error) {
 	}
 	for _, b := range binds {
 		state := b.State(v.console.Clock.Now())
-		lines = append(lines, providerLine{mode: string(b.Mode), provider: b.Name, operation: "SMS", badge: worded(breakerBadges, state), why: b.Why, ill: state != "bound"})
+		lines = append(lines, providerLine{mode: string(b.Mode), provider: b.Name, operation: "SMS", badge: worded(breakerBadges, state), why: b.Why, ill: state != messaging.BindUp})
 	}
-	return lines, nil
+	if len(binds) == 0 {
+		return lines, nil
+	}
+	receipts, err := v.console.Messaging.UnmatchedReceipts(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	state := receipts.State()
+	return append(lines, providerLine{mode: string(binds[0].Mode), provider: "All binds", operation: "SMS receipts", badge: worded(breakerBadges, state), why: receipts.Why(), ill: state != messaging.ReceiptsMatched}), nil
 }
 
 // providerList lists the providers.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
@@ -119,6 +120,7 @@ func exchangeWord(operation string) string {
 var breakerBadges = map[string]page.Badge{
 	"closed": {Tone: page.Good, Word: "Well"}, "open": {Tone: page.Bad, Word: "Failing"}, "half-open": {Tone: page.Open, Word: "Being tried"},
 	"bound": {Tone: page.Good, Word: "Bound"}, "not bound": {Tone: page.Bad, Word: "Not bound"}, "partly bound": {Tone: page.Open, Word: "Partly bound"}, "not heard of": {Tone: page.Unknown, Word: "Not heard of"},
+	messaging.ReceiptsMatched: {Tone: page.Good, Word: "Matched"}, messaging.ReceiptsUnmatched: {Tone: page.Bad, Word: "Unmatched"}, messaging.ReceiptsOtherBase: {Tone: page.Bad, Word: "Probably another base"},
 }
 
 // campaignBadges are the states of campaigns, and messageBadges those of their messages.

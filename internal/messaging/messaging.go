@@ -26,7 +26,8 @@
 //	                                  many commits of deliveries in one transaction, what they write, and one of them
 //	sweep.go                          what is deleted, and after how long
 //	in_flight.go                      messages at the operator
-//	unknown_messages.go               messages without an answer, receipts without a message
+//	unknown_messages.go               messages without an answer, and receipts that may be theirs
+//	unmatched_receipts.go             receipts without a message, counted and explained
 //	chunk_turn.go, sending_marks.go   the turn of the owner; how many campaigns may be marked with their charge
 //	otp_limits.go, otp_tap.go         limits of codes for each number; ranges that are closed: too few are verified
 //	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
@@ -108,6 +109,7 @@ func New(d Deps) *Messaging {
 	swept := &retention{otps: cmp.Or(d.KeepOTPs, otpsKept), texts: d.KeepTexts, db: d.DB, clock: d.Clock, receipts: m.receipts}
 	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
 	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.matchRecentReceipts)
+	m.jobs.Periodic("messaging-unmatched", unmatchedAfter, m.receipts.logUnmatched)
 	return m
 }
 
@@ -117,9 +119,9 @@ func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) (stored fun
 	return m.receipts.receive(ctx, r)
 }
 
-// OrphanReceipts counts the receipts that have matched no message for so long that none will come.
-func (m *Messaging) OrphanReceipts(ctx context.Context) (OrphanReceipts, error) {
-	return m.receipts.orphanReceipts(ctx)
+// UnmatchedReceipts counts the receipts that have matched no message for so long that none will come.
+func (m *Messaging) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, error) {
+	return m.receipts.unmatched(ctx)
 }
 
 // Drain stops marking campaigns with their charge, and waits until the marked ones are submitted, at most drainFor or

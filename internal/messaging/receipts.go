@@ -27,6 +27,8 @@ type receiptBook struct {
 	metrics metrics
 	times   earlyReceiptTimes
 	lane    *lane.Lane[earlyReceipt, receiptMatch]
+
+	loggedAt time.Duration // on the monotonic clock, when the periodic work last logged unmatched receipts; 0: never
 }
 
 func newReceiptBook(d Deps, counters metrics) *receiptBook {

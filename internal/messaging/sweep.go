@@ -63,9 +63,6 @@ func (r *retention) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.receipts.logOrphanReceipts(ctx); err != nil {
-		return err
-	}
 	if err := r.dropOldKeys(ctx, now.Add(-idempotency.Window)); err != nil {
 		return err
 	}

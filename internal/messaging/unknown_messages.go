@@ -151,35 +151,3 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 	})
 	return more, err
 }
-
-// MostOrphanReceipts is the most receipts that OrphanReceipts counts.
-const MostOrphanReceipts = 10_000
-
-// OrphanReceipts are receipts of the last day that match no message.
-type OrphanReceipts struct {
-	Receipts int64 // at most MostOrphanReceipts
-	Since    time.Time
-	ID       string // the operator's id of one of them
-}
-
-// Receipts are kept for a day.
-const countOrphanReceipts = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
-		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
-
-// orphanReceipts counts the receipts that are too old to find their message.
-func (b *receiptBook) orphanReceipts(ctx context.Context) (s OrphanReceipts, err error) {
-	err = b.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countOrphanReceipts, []any{b.clock.Now().Add(-orphanAfter), MostOrphanReceipts}, &s.Receipts, &s.Since, &s.ID)
-		return err
-	})
-	return s, err
-}
-
-// logOrphanReceipts logs that receipts match no message.
-func (b *receiptBook) logOrphanReceipts(ctx context.Context) error {
-	s, err := b.orphanReceipts(ctx)
-	if err == nil && s.Receipts > 0 {
-		b.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", s.Receipts, "since", s.Since, "id", s.ID)
-	}
-	return err
-}
