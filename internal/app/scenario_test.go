@@ -523,6 +523,10 @@ func newInbox(t *testing.T) *inbox {
 		if err != nil {
 			return
 		}
+		if strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c > '~' }) {
+			w.WriteHeader(http.StatusBadRequest) // as strict receivers answer
+			return
+		}
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		if in.refuse[r.URL.Path] > 0 {

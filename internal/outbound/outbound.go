@@ -20,12 +20,8 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/net/idna"
 )
 
 // Options shape a Client. All are needed unless something else is said.
@@ -136,28 +132,6 @@ func (c *Client) Do(r *http.Request, timeout time.Duration) Answer {
 
 // messages are buffers for requests.
 var messages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// addressOf gives the host and port to dial.
-func addressOf(u *url.URL) (string, error) {
-	port := u.Port()
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("scheme %q is neither http nor https", u.Scheme)
-	case port == "" && u.Scheme == "http":
-		port = "80"
-	case port == "":
-		port = "443"
-	}
-	name := u.Hostname()
-	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		ascii, err := idna.Lookup.ToASCII(name)
-		if err != nil {
-			return "", fmt.Errorf("the host's name: %w", err)
-		}
-		name = ascii
-	}
-	return net.JoinHostPort(name, port), nil
-}
 
 // enter waits for one of the host's slots.
 func (c *Client) enter(ctx context.Context, deadline time.Time, key string) (*host, error) {

@@ -119,7 +119,12 @@ func (c *callbacks) run() {
 }
 
 func (c *callbacks) post(b Callback) {
-	req, err := http.NewRequest(b.Method, b.URL, bytes.NewReader(b.Body))
+	address, err := outbound.EncodeURL(b.URL)
+	if err != nil {
+		c.log.Info("simulator cannot send a callback", "error", err)
+		return
+	}
+	req, err := http.NewRequest(b.Method, address, bytes.NewReader(b.Body))
 	if err != nil {
 		c.log.Info("simulator cannot send a callback", "error", err)
 		return

@@ -196,7 +196,11 @@ func clip(text string, most int) string {
 }
 
 // hostPart cuts the host and port out of an address, as the key of its receiver.
+// Each spelling of a host is the same key.
 func hostPart(raw string) string {
+	if encoded, err := outbound.EncodeURL(raw); err == nil {
+		raw = encoded
+	}
 	_, rest, _ := strings.Cut(raw, "://")
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		rest = rest[:i]

@@ -8,9 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"code.dny.dev/ssrf"
 
+	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -32,20 +35,35 @@ func CheckURL(raw string, development bool) error {
 const (
 	textHTTPS   = "must be an HTTPS URL"
 	textPrivate = "must not point into a private network"
+	textUnicode = "must be valid UTF-8 text"
+	textSpaces  = "must not contain spaces, control characters or backslashes"
+	textHost    = "must have a valid host name"
+	textEscape  = "must write a percent sign as %25 unless it begins an escape such as %20"
 )
 
-// parseURL parses an address that events may be sent to; text says why not.
+// parseURL parses an address that events may be sent to, and encodes what does
+// not go over the wire as it is written. text is the reason of a refusal.
 func parseURL(raw string, development bool) (u *url.URL, text string) {
-	if len(raw) > maxURL {
+	switch {
+	case len(raw) > maxURL:
 		return nil, "must not be longer than 2000 characters"
+	case !utf8.ValidString(raw):
+		return nil, textUnicode
+	case strings.ContainsFunc(raw, func(r rune) bool { return r == ' ' || r == '\\' || unicode.IsControl(r) }):
+		return nil, textSpaces // never to be guessed at: parsers differ on these
 	}
-	for i := range len(raw) {
-		if c := raw[i]; c <= ' ' || c == 0x7f || c == '\\' {
-			return nil, textHTTPS // never to be guessed at: parsers differ on these
-		}
+	encoded, err := outbound.EncodeURL(raw)
+	if errors.Is(err, outbound.ErrHost) {
+		return nil, textHost
 	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" || u.Hostname() == "" {
+	if err == nil {
+		u, err = url.Parse(encoded)
+	}
+	var escape url.EscapeError
+	switch {
+	case errors.As(err, &escape):
+		return nil, textEscape
+	case err != nil, u.Opaque != "", u.Hostname() == "":
 		return nil, textHTTPS
 	}
 	if u.User != nil {
@@ -76,7 +94,6 @@ func parseURL(raw string, development bool) (u *url.URL, text string) {
 	if numericHost(host) && !literal(host) {
 		return nil, textHTTPS // 127.1, 0x7f000001 and the like
 	}
-	u.Fragment, u.RawFragment = "", "" // means nothing to a server and is not sent
 	return u, ""
 }
 

@@ -85,6 +85,37 @@ func TestTheQueryStringIsKept(t *testing.T) {
 	}
 }
 
+// An address outside ASCII is sent in ASCII to the host that was checked.
+func TestParseURL_encodesWhatIsSent(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://shop.example/hook?name=Akɔsua":     "https://shop.example/hook?name=Ak%C9%94sua",
+		"https://bücher.example/a%2Fb/ɔ?x=%C9%94#ɔ": "https://xn--bcher-kva.example/a%2Fb/%C9%94?x=%C9%94",
+	} {
+		u, text := parseURL(raw, false)
+		if text != "" || u.String() != want || u.RequestURI() != strings.TrimPrefix(want, "https://"+u.Host) {
+			t.Errorf("%s is sent to %v, %s", raw, u, text)
+		}
+		if hostPart(raw) != u.Host {
+			t.Errorf("%s waits in the line of %q, not of %q", raw, hostPart(raw), u.Host)
+		}
+	}
+}
+
+// A refusal names what is wrong with the address.
+func TestParseURL_saysWhyItRefuses(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://shop.example/\xff": textUnicode, "https://shop.example/a b": textSpaces, "https://shop.example/\u0085": textSpaces,
+		"https://shop.example/100%": textEscape, "https://shop.example/?q=100%": "", "https://bü_cher.example/": textHost,
+		"https://\uff11\uff10.0.0.1/": textPrivate, "https://%31%30.0.0.1/": textPrivate, "https://ⓛocalhost/": textPrivate,
+		"https://①②⑦.1/": textHTTPS, "https://user@shop.example/ü": "must not contain a user name or password", "shop.example/ɔ": textHTTPS,
+		"https://" + strings.Repeat("ü", 64) + ".example/": textHost,
+	} {
+		if _, text := parseURL(raw, false); text != want {
+			t.Errorf("%q: %q, want %q", raw, text, want)
+		}
+	}
+}
+
 func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://shop.example/hook?x=1#y", "http://localhost:80/", "https://[::1]/", "https://127.1", "https://a@b", "https://0x7f.1/",

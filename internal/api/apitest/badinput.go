@@ -242,7 +242,7 @@ func texts(f Field) map[string]string {
 		strs("http://shop.example/hook", "ftp://shop.example/hook", "javascript:alert(1)", "shop.example/hook", "//shop.example/hook", "https://", "https:///hook",
 			"https://user:pass@shop.example/hook", "https://user@shop.example/hook", "https://10.0.0.1/hook", "https://192.168.1.1/hook", "https://172.16.5.5/hook",
 			"https://169.254.169.254/latest", "https://[fd00::1]/hook", "https://[fe80::1]/hook", "https://0.0.0.0/hook", "https://100.64.0.1/hook", "https://[::ffff:10.0.0.1]/hook",
-			"https://shop .example/hook", "https://shop.example:0/hook", "https://shop.example:99999/hook", "https://"+strings.Repeat("x", 5000)+".example/")
+			"https://shop .example/hook", "https://shop.example/a b", "https://bü_cher.example/", "https://１０.0.0.1/hook", "https://shop.example/\u0085x", "https://shop.example:0/hook", "https://shop.example:99999/hook", "https://"+strings.Repeat("x", 5000)+".example/")
 		if f.MaxLen > 0 {
 			const start = "https://shop.example/"
 			strs(start + strings.Repeat("x", int(f.MaxLen)+1-len(start)))
