@@ -68,7 +68,7 @@ func (v *visit) paymentRow(write row) func(book.Payment) error {
 		if unknown(p) {
 			status = "unknown"
 		}
-		return write(stamp(p.CreatedAt), stamp(p.SettledAt), p.Tenant, string(p.Kind), p.Reference, p.ProviderReference, p.Channel, v.account(p.Account), name,
+		return write(stamp(p.CreatedAt), stamp(p.SettledAt), p.Tenant, string(p.Kind), v.referenceOf(p), p.ProviderReference, p.Channel, v.account(p.Account), name,
 			p.Amount.String(), p.Charges.String(), "GHS", status, p.Reason, p.ID)
 	}
 }

@@ -61,6 +61,14 @@ func (v *visit) account(number string) string {
 	return page.Masked(number)
 }
 
+// referenceOf is a payment's reference as far as the visitor may see it: one that holds a number is masked like the number.
+func (v *visit) referenceOf(p book.Payment) string {
+	if v.can(seeNumbers) || !p.ReferenceHoldsNumber() {
+		return p.Reference
+	}
+	return page.Masked(p.Reference)
+}
+
 // masks hides an account or phone number in what was said about it, in each way of writing it, from a visitor who may not
 // see it.
 func (v *visit) masks(number string) *strings.Replacer {

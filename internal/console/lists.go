@@ -49,7 +49,7 @@ const (
 func (v *visit) rowsOf(list []book.Payment, base string, of int, names map[string]string) []page.Row {
 	rows := make([]page.Row, len(list))
 	for i, p := range list {
-		cells := []templ.Component{page.ID(p.Reference)}
+		cells := []templ.Component{page.ID(v.referenceOf(p))}
 		if of == ofAll {
 			cells = append(cells, page.Text(names[p.Tenant]))
 		}

@@ -173,7 +173,7 @@ func ofPayment(text string) func(v *visit) (string, error) {
 		if unknown(p) {
 			state = "Outcome unknown"
 		}
-		lead := fmt.Sprintf("%s %s of %s (%s): %s, at %s, submitted %s. %s.", kindWords[p.Kind], p.Reference, t.Name, t.Mode, page.Cedis(p.Amount), providerName(p.Rail), page.Times(p.Posts), state)
+		lead := fmt.Sprintf("%s %s of %s (%s): %s, at %s, submitted %s. %s.", kindWords[p.Kind], v.referenceOf(p), t.Name, t.Mode, page.Cedis(p.Amount), providerName(p.Rail), page.Times(p.Posts), state)
 		if p.Held() > 0 && p.Status.Open() {
 			lead += " " + page.Cedis(p.Held()) + " are held."
 		}

@@ -26,47 +26,6 @@ type Check struct {
 	Faults int64
 }
 
-// search finds payments as `makola payouts find` does, of one tenant where the path names one.
-func search(v *visit) (answer, error) {
-	base := "/ops"
-	if v.route.Site == tenants {
-		base = "/app/" + v.tenant.ID
-	}
-	text := v.param("q")
-	of := ofOneAccount
-	if v.route.Site == operators {
-		of = ofAll
-	}
-	l := page.List{Title: "Search", Columns: columnsOf(of)}
-	if text == "" {
-		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, a phone or account number, an amount, a part of a name, the id of a campaign, or that of a request that was refused."}
-		return answer{title: "Search", body: page.Listing(l)}, nil
-	}
-	for _, called := range []func(base, text string) (string, error){v.requestCalled, v.campaignCalled} {
-		if to, err := called(base, text); to != "" || err != nil {
-			return answer{to: to}, err
-		}
-	}
-	found, err := v.console.Payments.Search(v.ctx, book.Search{Text: text, Tenant: v.tenant.ID, Before: v.param("before"), Limit: pageRows})
-	if err != nil {
-		return answer{}, err
-	}
-	if len(found.Payments) == 1 && found.More == "" && v.param("before") == "" {
-		return answer{to: base + "/payments/" + found.Payments[0].ID}, nil
-	}
-	var names map[string]string
-	if v.route.Site == operators {
-		if names, err = v.names(found.Payments); err != nil {
-			return answer{}, err
-		}
-	}
-	l.Title = "Search: " + page.Visible(text)
-	l.Rows = v.rowsOf(found.Payments, base+"/payments/", of, names)
-	v.pageByKey(&l, found)
-	l.Empty = page.Empty{Title: "Nothing found", Text: "No payment that was looked at has this reference, number, amount or name."}
-	return answer{title: "Search", body: page.Listing(l)}, nil
-}
-
 // overview is the first page of the installation: what needs somebody.
 func overview(v *visit) (answer, error) {
 	o := overviewOf{}

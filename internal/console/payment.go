@@ -88,7 +88,7 @@ func (v *visit) paymentPage(p book.Payment, base string) (answer, error) {
 		every = 1
 	}
 	live, err := v.part("story", every, storyPage(v, s))
-	return answer{title: kindWords[p.Kind] + " " + p.Reference, body: live}, err
+	return answer{title: kindWords[p.Kind] + " " + v.referenceOf(p), body: live}, err
 }
 
 // story reads what the visitor may see.
@@ -172,7 +172,7 @@ func revealNumber(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "not known"))}, {Name: "Amount", Value: page.Money(p.Amount)}}
-	title := "Number of " + strings.ToLower(kindWords[p.Kind]) + " " + p.Reference
+	title := "Number of " + strings.ToLower(kindWords[p.Kind]) + " " + v.referenceOf(p)
 	return answer{title: title, body: secretBody(title, "That you saw it is in the audit log.", facts, v.formPage)}, nil
 }
 
@@ -195,7 +195,7 @@ func (s story) asked() int {
 // facts are what stands on the row.
 func (s story) facts(v *visit) []page.Fact {
 	p := s.payment
-	facts := []page.Fact{{Name: "Reference", Value: page.Copyable(p.Reference)}}
+	facts := []page.Fact{{Name: "Reference", Value: page.Copyable(v.referenceOf(p))}}
 	add := func(name string, value templ.Component, there bool) {
 		if there {
 			facts = append(facts, page.Fact{Name: name, Value: value})
@@ -209,14 +209,14 @@ func (s story) facts(v *visit) []page.Fact {
 	add("Channel", page.Text(p.Channel), true)
 	add("Number", page.Text(v.account(p.Account)), p.Account != "")
 	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.can(seeNumbers))
-	add("Label", page.Text(p.Label), p.Label != "")
+	add("Label", page.Text(v.masks(p.Account).Replace(p.Label)), p.Label != "")
 	add("Provider", page.Text(providerName(p.Rail)), ops && p.Rail != "")
 	add("Our reference", page.Copyable(p.ProviderReference), p.ProviderReference != "")
 	add("Provider's own id", page.ID(p.UpstreamID), ops && p.UpstreamID != "")
 	add("Attempt", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Posts))), ops && p.Rail != "")
 	add("Accepted", page.Time(p.CreatedAt), true)
 	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
-	add("Callback address", page.ID(p.CallbackURL), p.CallbackURL != "")
+	add("Callback address", page.ID(v.masks(p.Account).Replace(p.CallbackURL)), p.CallbackURL != "")
 	add("Paid by", page.Anchor(s.base+"/payments/"+p.Parent, "its collection"), p.Parent != "" && p.Kind == book.KindTopUp)
 	add("Pays for", page.Anchor(s.base+"/payments/"+p.Child, "its airtime"), p.Child != "")
 	add("API key", page.ID(p.Key), ops && p.Key != "")

@@ -19,6 +19,7 @@
 //	factors.go    the second factor enrolled, and recovery codes
 //	reseal.go     second factors under another master key
 //	tries.go      how often a password or a code may be tried
+//	uses.go       limits for each person, such as of searches by number
 //	sessions.go   who is signed in, and for how long they may be idle
 //	tokens.go     personal tokens, by which commands know a person
 //	standing.go   what a person may do at this moment, read inside the transaction that does it
@@ -113,6 +114,7 @@ func (i *Identity) Prune(ctx context.Context) error {
 		tx.Defer(pruneLinks, -1, before)
 		tx.Defer(pruneTokens, -1, before)
 		tx.Defer(pruneTries, -1, i.clock.Now())
+		tx.Defer(pruneUses, -1, i.clock.Now().Add(-limitedFor))
 		return nil
 	})
 }

@@ -78,6 +78,7 @@ const (
 	ExportPayments Permission = "payments.export"
 	ReadNumbers    Permission = "numbers.read"
 	RevealNumbers  Permission = "numbers.reveal"
+	SearchNumbers  Permission = "numbers.search"
 	ReadExchanges  Permission = "exchanges.read"
 	ReadTransfers  Permission = "transfers.read"
 	ReadWebhooks   Permission = "webhooks.read"
@@ -148,6 +149,9 @@ var policy = []Grant{
 	{RevealNumbers, "see the whole number and the name of one payment; that it was shown is in the audit log",
 		[]Role{Owner, Admin, Finance, Signatory, Support},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support}},
+	{SearchNumbers, "search payments by phone number, account or name; each is in the audit log",
+		[]Role{Owner, Admin, Finance, Signatory, Support},
+		[]Role{Owner, Operations, Compliance, Support}},
 	{ReadExchanges, "see what was said to providers and what they answered",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},

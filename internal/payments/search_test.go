@@ -51,6 +51,7 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 			"123.45": one, "GHS 0,123.45": one, "10": {second.ID}, "123.4": nil,
 			local: both, first.Account: both, "+" + first.Account: both, local[:3] + " " + local[3:6] + "-" + local[6:]: both,
 			"00" + first.Account: both, "+233 (0)" + local[1:]: both, "tel:+" + first.Account: both, "\u202a" + local[:3] + "\u00a0" + local[3:6] + "\u2011" + local[6:] + "\u202c": both,
+			"invoic": both, "invoice-2026_": both, "invoi": nil, "nvoice": nil,
 			"o'brien": one, "en 100%": one, "KOFI": {second.ID}, "o_brien": nil, "%%%": nil,
 			"invoice-2026_19": nil, "00000000-0000-4000-8000-000000000000": nil,
 		} {
@@ -78,6 +79,15 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 			}
 			if found, err := n.Search(t.Context(), c.s); err != nil || !slices.Equal(ids(found.Payments), c.want) {
 				t.Errorf("%s finds %v, not %v; %v", name, ids(found.Payments), c.want, err)
+			}
+		}
+		for text, want := range map[string][]string{"invoice-2026_17": one, "invoice": both, "123.45": one, "up-77": one, local: nil, first.Account: nil, "o'brien": nil, first.ID: one} {
+			s := book.Search{Text: text, Limit: 10, Anonymous: true}
+			if found, err := n.Search(t.Context(), s); err != nil || !slices.Equal(ids(found.Payments), want) {
+				t.Errorf("%q without people finds %v, not %v; %v", text, ids(found.Payments), want, err)
+			}
+			if person := text == local || text == first.Account || text == "o'brien"; person && !s.Person() {
+				t.Errorf("%q is not taken for a person", text)
 			}
 		}
 		found, err := n.Search(t.Context(), book.Search{Text: local, Limit: 1})

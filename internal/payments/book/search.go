@@ -29,6 +29,55 @@ type Search struct {
 	Limit  int       // at most so many
 	// Windows is how many times 5,000 payments are looked at, where no index finds the text; 0 is once.
 	Windows int
+	// Anonymous leaves out what finds a person: numbers, accounts, names, and references that hold a number.
+	Anonymous bool
+}
+
+// leastStart is the shortest beginning of a reference that is searched for.
+const leastStart = 6
+
+// leastAccount is how many digits an account has at least.
+const leastAccount = 6
+
+// Person reports whether the text may be a number, an account or a part of a name.
+func (s Search) Person() bool {
+	terms := s.words().terms()
+	plain, _ := terms[0].(string)
+	return terms[1] != never || terms[4] != never || plain != never && len(plain) >= leastAccount
+}
+
+// Number reports whether the text holds a whole mobile number.
+func (s Search) Number() bool {
+	terms := s.words().terms()
+	return terms[1] != never || holdsMobile(s.Text)
+}
+
+func (s Search) words() Search {
+	s.Text = strings.Join(strings.Fields(s.Text), " ")
+	return s
+}
+
+// mobileRun is a mobile number among other digits or characters.
+var mobileRun = regexp.MustCompile(`(?:^|[^0-9])((?:00)?233[25][0-9]{8}|0[25][0-9]{8})(?:[^0-9]|$)`)
+
+func holdsMobile(text string) bool { return mobileRun.MatchString(text) }
+
+// unseparated removes what people put between the digits of a number.
+var unseparated = strings.NewReplacer(" ", "", "-", "", ".", "", "(", "", ")", "", "/", "")
+
+// ReferenceHoldsNumber reports whether the customer's reference holds the payment's own account or a whole mobile number, also with
+// separators between the digits.
+func (p Payment) ReferenceHoldsNumber() bool {
+	own := p.Account
+	if m, err := msisdn.Parse(p.Account); err == nil {
+		own = strings.TrimPrefix(m.Local(), "0")
+	}
+	for _, text := range []string{p.Reference, unseparated.Replace(p.Reference)} {
+		if holdsMobile(text) || len(own) >= leastAccount && strings.Contains(text, own) {
+			return true
+		}
+	}
+	return false
 }
 
 // Found is what a search found, newest first.
@@ -58,6 +107,11 @@ const (
 	paymentsOfReference = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference = $1`
 
+	// Without an order, so that a beginning that many references have costs no more than the limit.
+	paymentsOfStart = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
+WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference >= $1 AND payments.reference < $2
+AND ($3 = '' OR payment_ends.tenant = $3) AND ($4 = '' OR payments.id < $4) LIMIT $5`
+
 	windowEnd = `SELECT COALESCE(min(id), ''), count(*) FROM (SELECT id FROM payments WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT $3) AS newest`
 
 	searchInWindow = `SELECT ` + paymentColumns + ` FROM payments WHERE id < $1 AND id >= $2 AND ($3 = '' OR tenant || '' = $3)
@@ -67,7 +121,7 @@ ORDER BY id DESC LIMIT $9`
 
 // Search looks for payments.
 func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
-	s.Text = strings.Join(strings.Fields(s.Text), " ")
+	s = s.words()
 	var bad problem.Fields
 	if s.Text == "" {
 		bad.Add("text", "is required")
@@ -97,6 +151,11 @@ func (s Search) exact(tx *db.Tx) (rows []Payment, err error) {
 	if err := tx.Query(paymentsOfReference, []any{s.Text}, appendPayment(&all)); err != nil {
 		return nil, err
 	}
+	if len(all) == 0 && len(s.Text) >= leastStart {
+		if err := tx.Query(paymentsOfStart, []any{s.Text, s.Text + "\U0010ffff", s.Tenant, s.Before, s.Limit}, appendPayment(&all)); err != nil {
+			return nil, err
+		}
+	}
 	if id, err := uuid.Parse(s.Text); err == nil {
 		if err := tx.Query(findAny, []any{id.String()}, appendPayment(&all)); err != nil {
 			return nil, err
@@ -105,7 +164,7 @@ func (s Search) exact(tx *db.Tx) (rows []Payment, err error) {
 	slices.SortFunc(all, func(a, b Payment) int { return cmp.Compare(b.ID, a.ID) })
 	for _, pay := range all {
 		known := slices.ContainsFunc(rows, func(row Payment) bool { return row.ID == pay.ID })
-		if !known && s.takes(pay) && len(rows) < s.Limit {
+		if !known && s.takes(pay) && (!s.Anonymous || !pay.ReferenceHoldsNumber()) && len(rows) < s.Limit {
 			rows = append(rows, pay)
 		}
 	}
@@ -138,7 +197,11 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 		}
 		found.Looked += n
 		var rows []Payment
-		if err := tx.Query(searchInWindow, append([]any{top, end, s.Tenant}, s.terms()...), appendPayment(&rows)); err != nil {
+		terms := s.terms()
+		if s.Anonymous {
+			terms[0], terms[1], terms[4] = never, never, never
+		}
+		if err := tx.Query(searchInWindow, append([]any{top, end, s.Tenant}, terms...), appendPayment(&rows)); err != nil {
 			return found, err
 		}
 		for _, pay := range rows {

@@ -1,0 +1,120 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+)
+
+// finds reports whether a search leads to a payment or lists it.
+func (b *browsed) finds(base, text, id string) bool {
+	b.t.Helper()
+	p := b.do(http.MethodGet, base+"/search?q="+text, nil)
+	if p.StatusCode != http.StatusOK && p.StatusCode != http.StatusSeeOther {
+		b.t.Fatalf("%s: %d %s", text, p.StatusCode, p.text)
+	}
+	return strings.HasSuffix(p.Header.Get("Location"), id) || strings.Contains(p.text, "/payments/"+id)
+}
+
+// A masked number is not found by trying numbers: without the permission nothing is looked for, and with it thirty different
+// numbers an hour, each in the audit log with a hash.
+func TestSearch_byNumberNeedsThePermission(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	const number, local = "233240000001", "0240000001"
+	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE payments SET account_name = 'Efua Sutherland' WHERE id = $1`, id)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	walk := func(site identity.Site, tenant, base string, roles ...identity.Role) {
+		t.Helper()
+		for _, role := range roles {
+			if !identity.Can(site, role, identity.ReadPayments) {
+				continue
+			}
+			b.become(string(role)+"-at-"+string(site)+"@example.com", identity.Membership{Tenant: tenant, Role: role})
+			may := identity.Can(site, role, identity.SearchNumbers)
+			for _, text := range []string{number, local, "%2B233-24-000-0001", "240000001", "efua", "Sutherland"} {
+				if b.finds(base, text, id) != may {
+					t.Errorf("%s at %s searches %s: found %v, may %v", role, site, text, !may, may)
+				}
+			}
+			if !b.finds(base, id, id) {
+				t.Errorf("%s at %s does not find the payment by its id", role, site)
+			}
+		}
+	}
+	walk(identity.TenantSite, demoTenant, "/app/"+demoTenant, identity.Owner, identity.Admin, identity.Finance, identity.Signatory, identity.Developer, identity.Support, identity.Auditor)
+	walk(identity.InstallationSite, identity.Installation, "/ops", identity.Owner, identity.Operations, identity.Approver, identity.Compliance, identity.Treasury, identity.Support, identity.Auditor)
+	b.become("viewer@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Operations})
+	if b.finds("/app/"+demoTenant, local, id) {
+		t.Error("an operator who looks at the tenant's pages finds the number")
+	}
+
+	b.become("guesser@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Support})
+	for n := range identity.SearchesOfNumbers.Most {
+		for range 2 {
+			b.want(http.StatusOK, fmt.Sprintf("/ops/search?q=02499%05d", n))
+		}
+	}
+	b.want(http.StatusTooManyRequests, "/ops/search?q="+local)
+	b.want(http.StatusOK, "/ops/search?q=0249900000")
+	entries, err := b.audit.List(t.Context(), audit.Filter{Actor: "guesser@example.com", Action: "numbers.search", Limit: 500})
+	if err != nil || len(entries) != identity.SearchesOfNumbers.Most {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if len(e.Subject) != 32 || strings.Contains(fmt.Sprint(e), "99000") {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// References are found whole or by their beginning. One that holds a number is masked like one, and found by nobody who
+// may not search for numbers.
+func TestSearch_byReference(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	id := b.paid()
+	refer := func(reference string) {
+		t.Helper()
+		if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE payments SET reference = $2 WHERE id = $1`, id, reference)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refer("invoice-2026-0017")
+	b.become("dev@example.com", identity.Membership{Tenant: demoTenant, Role: identity.Developer})
+	base := "/app/" + demoTenant
+	for text, want := range map[string]bool{"invoice-2026-0017": true, "invoic": true, "invoice-2026": true, "invoi": false, "nvoice-2026": false} {
+		if b.finds(base, text, id) != want {
+			t.Errorf("%s: found %v", text, !want)
+		}
+	}
+	for _, reference := range []string{"0240000001", "pay-0240000001", "pay-240000001-x", "order-0551234567"} {
+		refer(reference)
+		b.become("dev@example.com", identity.Membership{Tenant: demoTenant, Role: identity.Developer})
+		for _, text := range []string{reference, reference[:8]} {
+			if b.finds(base, text, id) {
+				t.Errorf("a developer finds %s by %s", reference, text)
+			}
+		}
+		b.become("money@example.com", identity.Membership{Tenant: demoTenant, Role: identity.Finance})
+		for _, path := range []string{"/collections", "/collections.csv", "/payments/" + id} {
+			p := b.want(http.StatusOK, base+path)
+			if strings.Contains(p.text, reference) || strings.Contains(p.text, "0000001") || !strings.Contains(p.text, "••••") {
+				t.Errorf("%s shows %s", path, reference)
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+// A person does something with so many different things an hour, also when they ask at once; each thing is one entry of the audit
+// log an hour, and another person has a limit of their own.
+func TestUse_limitsEachPerson(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(time.Now())
+		log := audit.New(d, c)
+		i := New(d, c, log, Options{Development: true})
+		l := Limit{What: "test", Most: 5, Of: "things"}
+		use := func(person, key string) error {
+			return i.Use(context.WithoutCancel(t.Context()), l, person, key, audit.Entry{Actor: person, Action: "test", Subject: key})
+		}
+		for _, id := range []string{"p1", "p2"} {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(`INSERT INTO people (id, email, name, created_at, disabled_at, password) VALUES ($1, $1 || '@example.com', $1, 1, 0, '')`, id)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all sync.WaitGroup
+		refused := make(chan error, 20)
+		for n := range 20 {
+			all.Go(func() {
+				if err := use("p1", fmt.Sprint(n%10)); err != nil {
+					refused <- err
+				}
+			})
+		}
+		all.Wait()
+		close(refused)
+		for err := range refused {
+			if !problem.Is(err, problem.RateLimited) || !strings.Contains(err.Error(), "5 things an hour") {
+				t.Fatal(err)
+			}
+		}
+		entries := func() int {
+			t.Helper()
+			list, err := log.List(t.Context(), audit.Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list)
+		}
+		if n := entries(); n != 5 {
+			t.Fatalf("%d different things were let through", n)
+		}
+		if err := use("p2", "0"); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(limitedFor)
+		if err := use("p1", "another"); err != nil || entries() != 7 {
+			t.Fatal(err, entries())
+		}
+		if err := i.Prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
