@@ -147,20 +147,21 @@ func outcomeRules() []mutant {
 		{"known-between", "what the provider has known once is not given back because it does not know it", judging,
 			"case !s.acceptedAt.IsZero() && s.refusal != book.RefusalNone:\n\t\treturn s, verdictOperator, \"\" // it said before that it has it\n\t", "",
 			byTest("payments", "TestRefusedAgainThoughKnownBetween/SQLite")},
-		{"unpaid-of-a-collection", "an unpaid collection ends when the provider's time is over", judging,
-			`		case old:
-			return s, verdictRefund, provider.ReasonExpired`, `		case true:
-			return s, verdictRefund, provider.ReasonExpired`,
+		{"unpaid-after-a-refusal", "an unpaid collection is not failed because its submission was refused", judging,
+			`	since := s.unpaidAt
+	s = s.acknowledged(w.at)`, `	if s.kind == book.KindCollection && s.refusal == book.RefusalClear && s.arrived == 1 {
+		return s, verdictRefund, s.refusalReason
+	}
+	since := s.unpaidAt
+	s = s.acknowledged(w.at)`,
 			byTest("payments", "TestUnpaidIsAWordForOpenAndForFailed")},
-		{"unpaid-of-a-repeat", "an unpaid collection may be the POST before the refused one", judging,
-			`	if s.kind == book.KindCollection {
-		switch {
-		case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering:`, `	if s.kind == book.KindCollection {
-		switch {
-		case s.refusal == book.RefusalClear:`,
+		{"unpaid-before-its-time", "an unpaid payment is open until the provider's time is over", judging,
+			`	case !old:
+		return s, verdictTaken, ""`, `	case false:
+		return s, verdictTaken, ""`,
 			byTest("payments", "TestUnpaidIsAWordForOpenAndForFailed")},
-		{"unpaid-of-a-sale", "an unpaid sale ends with the second such answer", judging,
-			`case w.at.Sub(since) >= unpaidApart:`, `case true:`,
+		{"unpaid-once", "an unpaid payment ends with the second such answer", judging,
+			`case w.at.Sub(since) < unpaidApart:`, `case false:`,
 			byTest("payments", "TestUnpaidIsAWordForOpenAndForFailed")},
 		{"every-contradiction", "a provider's third word is kept, and the fourth", judging,
 			`case !o.Final() || o.State == s.said:`, `case !o.Final() || o.State == s.said || s.turned:`,

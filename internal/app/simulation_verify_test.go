@@ -96,6 +96,8 @@ func (w *world) checkAnswers(rows map[string]*row) {
 			w.t.Errorf("%s %s: %d pesewas of %s, asked for %d", o.kind, o.reference, r.amount, r.tenant, o.amount)
 		case o.status == http.StatusBadRequest && r != nil && r.status != "failed" && r.turned == nil:
 			w.t.Errorf("%s %s was answered with 400 %s and is %s (%s)", o.kind, o.reference, o.message, r.status, o.weather)
+		case o.weather == string(refusedOpen) && r != nil && r.kind == "collection" && r.paidLate > 0:
+			w.t.Errorf("%s %s was ended while its payer could still pay (%s)", o.kind, o.reference, o.weather)
 		case o.status == http.StatusUnprocessableEntity && r != nil && o.weather == "fair" && !o.unclear:
 			w.t.Errorf("%s %s was answered with 422 %s and has a row: %+v", o.kind, o.reference, o.message, *r)
 		}

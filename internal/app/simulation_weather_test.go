@@ -45,8 +45,11 @@ var simFaults = []sim.FaultKind{
 	sim.AnswerLost, sim.RequestLost, sim.ErrorBefore, sim.ErrorAfter, sim.Malformed, sim.Outage, sim.Throttle, sim.Unauthorized, sim.Forbidden,
 	sim.CallbackDuplicate, sim.CallbackEarly, sim.CallbackLate, sim.CallbackMissing, sim.CallbackForged, sim.CallbackStale,
 	sim.Reverse, sim.FailLater, sim.RefuseOutright, sim.Stuck, sim.StatusNotFound, sim.StatusWrongAmount, sim.OffersChange,
-	sim.RefuseAfter, sim.StatusLag, sim.StatusAnswer, sim.StatusOther,
+	sim.RefuseAfter, sim.StatusLag, sim.StatusAnswer, sim.StatusOther, refusedOpen,
 }
+
+// refusedOpen is the weather in which Hubtel refuses a collection clearly, prompts its payer and sends no callback.
+const refusedOpen sim.FaultKind = "refused_open"
 
 // lag is how long a provider that lags does not know what it has: less than it is believed to need.
 const lag = 40 * time.Second
@@ -108,6 +111,10 @@ func (w *world) faultsOf(kind sim.FaultKind) (list []sim.Fault) {
 				answers = sim.StatusAnswers(provider)
 			}
 			list = append(list, sim.Fault{Kind: kind, Provider: provider, Answer: answers[w.random.IntN(len(answers))]})
+		}
+	case refusedOpen:
+		for _, kind := range []sim.FaultKind{sim.RefuseAfter, sim.CallbackMissing} {
+			list = append(list, sim.Fault{Kind: kind, Provider: sim.Hubtel, Operation: sim.OpCollect, Answer: map[sim.FaultKind]string{sim.RefuseAfter: "4103"}[kind]})
 		}
 	case sim.StatusLag:
 		list = append(list, sim.Fault{Kind: kind, Delay: lag})

@@ -359,7 +359,11 @@ func (r *run) escalate(ctx context.Context, class provider.Class, reason string)
 func (r *run) schedule() jobs.Outcome {
 	now := r.f.clock.Now()
 	if !now.Before(r.t.nextAsk) {
-		r.t.nextAsk = now.Add(askPause(r.t.asks, r.t.refusal))
+		wait := askPause(r.t.asks, r.t.refusal)
+		if !r.t.unpaidAt.IsZero() { // the second Unpaid ends it
+			wait = min(wait, unpaidApart)
+		}
+		r.t.nextAsk = now.Add(wait)
 		r.t.asks++
 	}
 	r.t.asking.Store(true)

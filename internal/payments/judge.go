@@ -11,7 +11,7 @@ import (
 const (
 	doubtTime   = time.Minute      // how long a payment is unknown before operators are called
 	pendingTime = 30 * time.Minute // how long it is pending before they are
-	unpaidApart = 10 * time.Minute // how far apart two Unpaid answers about a sale are that end it
+	unpaidApart = 10 * time.Minute // pause between the two Unpaid answers that end a payment
 	knownReads  = 3                // questions that the provider must not have known before that counts
 )
 
@@ -185,19 +185,11 @@ func (s standing) unheard(w report) (standing, verdict, string) {
 	return s, verdictHold, ""
 }
 
-// unpaid judges a word that a provider uses for what is open and for what has
-// failed.
+// unpaid judges a status that a provider reports of open and of failed payments. A refusal of the submission does not
+// shorten the wait: the payer may still have the prompt. The payment ends with the second Unpaid, unpaidApart after
+// one that was past the provider's own time.
 func (s standing) unpaid(w report) (standing, verdict, string) {
 	old := s.unpaidAfter > 0 && w.at.Sub(s.sentAt) >= s.unpaidAfter
-	if s.kind == book.KindCollection {
-		switch {
-		case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering:
-			return s, verdictRefund, s.refusalReason
-		case old:
-			return s, verdictRefund, provider.ReasonExpired
-		}
-		return s.acknowledged(w.at), verdictTaken, ""
-	}
 	since := s.unpaidAt
 	s = s.acknowledged(w.at)
 	switch {
@@ -205,7 +197,10 @@ func (s standing) unpaid(w report) (standing, verdict, string) {
 		return s, verdictTaken, ""
 	case since.IsZero():
 		since = w.at
-	case w.at.Sub(since) >= unpaidApart:
+	case w.at.Sub(since) < unpaidApart:
+	case s.kind == book.KindCollection:
+		return s, verdictRefund, provider.ReasonExpired
+	default:
 		return s, verdictRefund, provider.ReasonRefused
 	}
 	s.unpaidAt = since

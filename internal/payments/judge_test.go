@@ -216,8 +216,12 @@ func TestUnpaidIsAWordForOpenAndForFailed(t *testing.T) {
 		want  verdict
 	}{
 		{"a collection", collection, []report{question(time.Minute)}, verdictTaken},
-		{"a collection past the provider's time", collection, []report{question(5 * time.Minute)}, verdictRefund},
-		{"a collection after a clear refusal", collection, []report{refused, question(time.Second)}, verdictRefund},
+		{"a collection past the provider's time", collection, []report{question(5 * time.Minute)}, verdictTaken},
+		{"a collection, nine minutes later", collection, []report{question(6 * time.Minute), question(15 * time.Minute)}, verdictTaken},
+		{"a collection, ten minutes later", collection, []report{question(6 * time.Minute), question(16 * time.Minute)}, verdictRefund},
+		{"a collection after a clear refusal", collection, []report{refused, question(time.Second)}, verdictTaken},
+		{"a collection after a clear refusal, past the provider's time", collection,
+			[]report{refused, question(time.Second), question(6 * time.Minute), question(16 * time.Minute)}, verdictRefund},
 		{"a collection after a clear refusal of a repeated POST", repeated, []report{refused, question(time.Second)}, verdictTaken},
 		{"a sale past the provider's time", sale, []report{question(6 * time.Minute)}, verdictTaken},
 		{"a sale, nine minutes later", sale, []report{question(6 * time.Minute), question(15 * time.Minute)}, verdictTaken},
