@@ -14,8 +14,11 @@ const idempotencyHeader = "Idempotency-Key"
 // tells whether a request with the same key is the same request.
 func (c *call) asker(f *form) idempotency.Caller {
 	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Daily: c.caller.Daily}
-	key := c.r.Header.Get(idempotencyHeader)
-	if key == "" {
+	key, one := c.once(idempotencyHeader)
+	switch {
+	case !one:
+		f.bad(idempotencyHeader, "is given more than once")
+	case key == "":
 		return who
 	}
 	if len(key) > textMax {

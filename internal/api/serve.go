@@ -95,6 +95,28 @@ func RequestID(r *http.Request) string {
 	return "req_" + hex.EncodeToString(b[:])
 }
 
+// key returns the API key of the request, and no key where two of them differ.
+// A proxy may have checked the one and Makola would serve the other.
+func (c *call) key() string {
+	key, one := c.once("X-Api-Key")
+	if !one {
+		return ""
+	}
+	return key
+}
+
+// once returns the value of a request header and reports whether the header has
+// no other value.
+func (c *call) once(name string) (value string, one bool) {
+	values := c.r.Header[name]
+	for _, v := range values {
+		if v != values[0] {
+			return values[0], false
+		}
+	}
+	return c.r.Header.Get(name), true
+}
+
 func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
 
 // finish sends the answer, or that of a panic, and gives the call back.
@@ -211,7 +233,7 @@ func (c *call) interfaces(path string) error {
 		return tooLarge(limit)
 	}
 	var err error
-	if c.caller, err = c.api.Access.AuthenticateFrom(c.ctx, c.r.Header.Get("X-Api-Key"), c.address()); err != nil {
+	if c.caller, err = c.api.Access.AuthenticateFrom(c.ctx, c.key(), c.address()); err != nil {
 		if c.r.ContentLength != 0 && c.r.ProtoMajor == 1 { // else it ends one stream, not a connection of many
 			c.header("Connection", "close") // nothing of the body is read
 		}

@@ -23,7 +23,7 @@ import (
 //	tenant fund=5.00 collections=off    how the tenant differs from the usual one; once, at first
 //	set blocked=on                      the same later, as an operator does it
 //	key ama scopes=read member=Ama      makes a key, $key.ama; daily=5.00 bounds what it spends
-//	POST /payment-api/momopay           a request; headers and a JSON body may follow
+//	POST /payment-api/momopay           a request; headers, each as often as it is sent, and a JSON body may follow
 //	GET /account-api/balance x60        the same request sixty times; the last answer counts
 //	=> 200                              its status; headers and JSON may follow
 //	settle | advance 3s | align 1h      lets what is due happen; lets time pass; goes to the next whole hour

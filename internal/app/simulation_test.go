@@ -344,7 +344,10 @@ func call(n *App, key, method, path, body string, header ...string) *httptest.Re
 	r.RemoteAddr = "127.0.0.1:4000"
 	r.Header.Set("x-api-key", key)
 	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
+		r.Header.Del(header[i])
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
 	}
 	answer := httptest.NewRecorder()
 	n.handler().ServeHTTP(answer, r)
