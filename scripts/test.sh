@@ -83,6 +83,7 @@ echo "$MAKOLA_TEST_POSTGRES"
 step "languages of the samples, and what the tests of deploy/ run"
 scripts/languages.sh
 scripts/tools.sh
+command -v soffice >/dev/null 2>&1 || echo "LibreOffice is not installed (libreoffice-calc-nogui): TestLibreOffice_opensAndSaves is left out"
 
 step "Chromium"
 MAKOLA_TEST_CHROMIUM=$(scripts/chromium.sh)

@@ -139,6 +139,8 @@ func (b *browsed) decent(r request, p page) {
 	case p.StatusCode == http.StatusNoContent, r.query.Has("live"), r.query.Has("newer"), r.method == http.MethodHead:
 	case strings.HasPrefix(kind, "text/csv"):
 		b.safeFile(r, p)
+	case strings.HasSuffix(kind, "spreadsheetml.sheet"):
+		p.workbook(b.t)
 	case strings.HasPrefix(kind, "text/plain") && strings.HasPrefix(r.path, "/sim/hooks/") && p.StatusCode < 300: // a program asked
 	case !strings.HasPrefix(kind, "text/html"):
 		bad("it is %q", kind)
@@ -152,7 +154,7 @@ func (b *browsed) decent(r request, p page) {
 // safeFile fails the test where a spreadsheet would take a cell for a formula.
 func (b *browsed) safeFile(r request, p page) {
 	b.t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(p.text)).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(p.text, "\ufeff"))).ReadAll()
 	if err != nil {
 		b.t.Errorf("%v: %v", r, err)
 	}

@@ -4,25 +4,102 @@ import (
 	"encoding/csv"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/xuri/excelize/v2"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
 )
 
 // table reads a file of comma separated values.
 func (p page) table(t *testing.T) [][]string {
 	t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(p.text)).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(p.text, "\ufeff"))).ReadAll()
 	if err != nil || !strings.HasPrefix(p.Header.Get("Content-Type"), "text/csv") {
 		t.Fatalf("no file: %v, %s", err, p.text)
 	}
 	return rows
+}
+
+// workbook reads a file for people with another library than the one that wrote it.
+func (p page) workbook(t *testing.T) [][]string {
+	t.Helper()
+	book, err := excelize.OpenReader(strings.NewReader(p.text))
+	if err != nil || !strings.HasSuffix(p.Header.Get("Content-Type"), "spreadsheetml.sheet") {
+		t.Fatalf("no workbook: %v", err)
+	}
+	defer func() { _ = book.Close() }()
+	rows, err := book.GetRows(book.GetSheetName(0), excelize.Options{RawCellValue: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// Payments are a workbook for people, CSV for programs and the columns of bookkeeping programs, whose amounts add up to what
+// the wallet got. Names of files carry account and days.
+func TestFiles_ofPayments(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	demo, err := b.tenants.Get(t.Context(), demoTenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	balance := func() int64 {
+		n, err := b.ledger.Balance(t.Context(), demo.Wallet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := balance()
+	b.ask("100.00", "0240000001", "order-0000001")
+	b.ask("12.50", "0240000001", "000000000002")
+	b.call("payment-api/send/mobilemoney", `{"amount":"25.00","channel":"MTN","account_number":"0240000001","client_reference":"payout-0000001","account_name":"=Ama"}`)
+	app := "/app/" + demoTenant
+	clocktest.Await(t, "three payments that succeeded", func() bool { return len(b.get("/ops/payments.csv?status=success").table(t)) == 4 })
+	b.want(http.StatusOK, app+"/collections?status=success", app+"/collections.xlsx?status=success", app+"/collections.csv?status=success", "preset=bookkeeping")
+	p := b.want(http.StatusOK, app+"/collections.xlsx?from=2026-01-01&to=2026-02-28")
+	if name := p.Header.Get("Content-Disposition"); !regexp.MustCompile(`^attachment; filename="collections-[a-z0-9-]+-2026-01-01-to-2026-02-28\.xlsx"$`).MatchString(name) {
+		t.Errorf("the file is %s", name)
+	}
+	p = b.want(http.StatusOK, "/ops/payments.csv?tenant="+demoTenant)
+	if name := p.Header.Get("Content-Disposition"); !regexp.MustCompile(`^attachment; filename="payments-[a-z0-9-]+-to-20[0-9-]{8}\.csv"$`).MatchString(name) {
+		t.Errorf("the file is %s", name)
+	}
+	if rows := b.want(http.StatusOK, app+"/collections.xlsx").workbook(t); len(rows) != 3 || rows[1][4] != "000000000002" || rows[1][9] != "12.50" || rows[1][7] != "233240000001" {
+		t.Errorf("%v", rows)
+	}
+	rows := b.want(http.StatusOK, app+"/collections.csv?preset=bookkeeping&status=success").table(t)
+	if !slices.Equal(rows[0], []string{"Date", "Amount", "Payee", "Description", "Reference"}) || rows[1][4] != "000000000002" || !strings.HasPrefix(rows[1][3], "Collection") {
+		t.Errorf("%v", rows)
+	}
+	rows = b.want(http.StatusOK, "/ops/payments.csv?preset=bookkeeping&tenant="+demoTenant).table(t)
+	var sum money.Pesewas
+	for _, row := range rows[1:] {
+		amount, err := money.Parse(strings.TrimPrefix(row[1], "-"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(row[1], "-") {
+			amount = -amount
+		}
+		sum += amount
+	}
+	if got := balance() - before; int64(sum) != got {
+		t.Errorf("the entries add up to %d, and the wallet got %d: %v", sum, got, rows)
+	}
+	b.want(http.StatusUnprocessableEntity, app+"/collections.csv?preset=tally", "must be bookkeeping")
 }
 
 // Messages, refused requests and the audit log are files, too, with the filters of their lists and no formula in them.
@@ -49,13 +126,18 @@ func TestListsBesidePaymentsAreFilesToo(t *testing.T) {
 		{app + "/requests?status=422", app + "/requests.csv?status=422", "req_of_files_01"},
 		{"/ops/audit?action=wallet.fund", "/ops/audit.csv?action=wallet.fund", "'=HYPERLINK(1)"},
 	} {
-		b.want(http.StatusOK, tt.list, strings.ReplaceAll(tt.file, "&", "&amp;"))
+		xlsx := strings.Replace(tt.file, ".csv", ".xlsx", 1)
+		b.want(http.StatusOK, tt.list, strings.ReplaceAll(tt.file, "&", "&amp;"), strings.ReplaceAll(xlsx, "&", "&amp;"))
+		book := b.want(http.StatusOK, xlsx).workbook(t)
 		rows := b.want(http.StatusOK, tt.file).table(t)
 		found := false
 		for _, row := range rows[1:] {
 			for _, cell := range row {
 				found = found || cell == tt.has
 			}
+		}
+		if len(book) != len(rows) || !slices.Equal(book[0], rows[0]) {
+			t.Errorf("%s has the rows %v, not %v", xlsx, book, rows)
 		}
 		if !found || len(rows[0]) < 8 {
 			t.Errorf("%s lacks %q: %v", tt.file, tt.has, rows)
@@ -66,7 +148,7 @@ func TestListsBesidePaymentsAreFilesToo(t *testing.T) {
 	}
 	b.want(http.StatusUnprocessableEntity, "/ops/requests.csv?status=200")
 	log, err := b.audit.List(t.Context(), audit.Filter{Action: "payments.export", Limit: 20})
-	if err != nil || len(log) != 7 || log[1].Subject != "/ops/audit.csv" { // a list that was taken away is written down
+	if err != nil || len(log) != 13 || log[1].Subject != "/ops/audit.csv" { // a list that was taken away is written down
 		t.Errorf("%d entries, %v: %+v", len(log), err, log)
 	}
 }

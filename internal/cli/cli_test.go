@@ -352,7 +352,7 @@ func TestTheThreeForms(t *testing.T) {
 		w.run(exitOK, "tenant", "create", "Kofi, \"Ama\" & Co", "--mode", "test", "--id", "t-1")
 		w.run(exitOK, "tenant", "create", "\x1b[2Jclear", "--mode", "test", "--id", "t-2")
 		out, _ := w.run(exitOK, "tenant", "list", "-o", "csv")
-		rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff"))).ReadAll()
 		if err != nil || len(rows) != 3 || rows[0][1] != "name" || rows[1][1] != `Kofi, "Ama" & Co` || rows[1][3] != "no" {
 			t.Errorf("%v, %v", rows, err)
 		}

@@ -39,7 +39,7 @@ func TestWhatMovedToPostgreSQLReadsTheSame(t *testing.T) {
 	}
 
 	out, said := bare.run(exitOK, "migrate", "copy", "--data", folder, "--to", url, "-o", "csv")
-	if !strings.Contains(out, "move,tables,rows,already") || !strings.Contains(said, "has moved") {
+	if !strings.Contains(out, `"move","tables","rows","already"`) || !strings.Contains(said, "has moved") {
 		t.Errorf("the move prints %q and says %q", out, said)
 	}
 	for _, args := range reads {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/sheet"
 )
 
 // column is one member of what a command prints. One list of columns makes the
@@ -107,45 +107,33 @@ func printOne[T any](w io.Writer, format string, columns []column[T], row T) err
 }
 
 func asCSV[T any](w io.Writer, columns []column[T], rows []T) error {
-	out := csv.NewWriter(w)
-	record := make([]string, len(columns))
+	made := make([]sheet.Column[T], len(columns))
 	for i, c := range columns {
-		record[i] = c.name
+		made[i] = sheet.Column[T]{Head: c.name, Value: func(row T) sheet.Value { return sheetValue(c.value(row)) }}
 	}
-	if err := out.Write(record); err != nil {
+	out, err := sheet.NewWriter(w, sheet.CSV, made)
+	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		for i, c := range columns {
-			record[i] = inert(c.value(row))
-		}
-		if err := out.Write(record); err != nil {
+		if err := out.Write(row); err != nil {
 			return err
 		}
 	}
-	out.Flush()
-	return out.Error()
+	return out.Close()
 }
 
-// inert is text for a spreadsheet: one that a customer chose could else be a formula, which the operator's program runs.
-// Numbers and amounts are ours, and stay what they are.
-func inert(value any) string {
-	s := text(value)
-	switch value.(type) {
-	case string, []string:
-	default:
-		return s
+// sheetValue gives a value with its kind: what a customer chose is a text, which a spreadsheet must not run.
+func sheetValue(value any) sheet.Value {
+	switch v := value.(type) {
+	case int64:
+		return sheet.Integer(v)
+	case money.Pesewas:
+		return sheet.Amount(int64(v))
+	case time.Time:
+		return sheet.Time(v)
 	}
-	s = strings.Map(func(r rune) rune {
-		if r != '\n' && obeyed(r) {
-			return '?'
-		}
-		return r
-	}, s)
-	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
-		return "'" + s
-	}
-	return s
+	return sheet.String(text(value))
 }
 
 // obeyed says whether a program that shows text does something about a character instead of showing it, such as

@@ -31,7 +31,7 @@ func auditList(v *visit) (answer, error) {
 		l.Prev = v.query("before", "")
 	}
 	if v.can(identity.ExportPayments) {
-		l.CSV = "/ops/audit.csv?" + v.filterQuery("actor", "action", "tenant")
+		l.Files = exportLinks("/ops/audit", v.filterQuery("actor", "action", "tenant"))
 	}
 	names := map[string]string{}
 	for _, e := range list {

@@ -24,7 +24,7 @@ func campaigns(v *visit) (answer, error) {
 	l := page.List{Title: "Messages", Columns: campaignColumns(false),
 		Empty: page.Empty{Title: "None yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs/sms-otp", Do: "Read how"}}
 	if v.can(identity.ExportPayments) {
-		l.CSV = "/app/" + v.tenant.ID + "/messages.csv"
+		l.Files = exportLinks("/app/"+v.tenant.ID+"/messages", "")
 	}
 	list = v.campaignPages(&l, list)
 	l.Rows = campaignRows(list, "/app/"+v.tenant.ID+"/messages/", nil)
@@ -52,7 +52,7 @@ func allCampaigns(v *visit) (answer, error) {
 		l.Empty = page.Empty{Title: "Nothing matches", Text: "There is no message that passes these filters.", Href: "/ops/messages", Do: "Clear the filters"}
 	}
 	if v.can(identity.ExportPayments) {
-		l.CSV = "/ops/messages.csv?" + v.filterQuery("tenant")
+		l.Files = exportLinks("/ops/messages", v.filterQuery("tenant"))
 	}
 	list = v.campaignPages(&l, list)
 	names := map[string]string{}

@@ -9,7 +9,7 @@
 // Files: visit.go carries one request through its checks, routes.go says who may make it, sign.go signs in and out,
 // shell.go is what surrounds a page, refusal.go the pages of errors, live.go the parts that a page asks for again, observe.go
 // counts requests.
-// lists.go, filters.go and csv.go are lists, campaigns.go messages, operate.go the installation's pages, search.go the search of payments, payment.go a payment's
+// lists.go, filters.go, files.go and bookkeeping.go are lists, campaigns.go messages, operate.go the installation's pages, search.go the search of payments, payment.go a payment's
 // story, account.go one's own account, acts.go what moves money and waits for a second person, policy.go for how
 // many, audits.go what people did, requests.go what the JSON interface refused, orders.go the forms that ask for acts, money_orders.go those about floats, credits and the ends of payments, operation_orders.go those about providers, routes, dead letters, campaigns and fees,
 // people.go people, keys.go the keys and settings of accounts and sender IDs. new_payout.go sends a tenant's payout. handsets.go, hooks.go and simulator.go are /sim. The *_templ.go files are generated from the .templ files.

@@ -115,7 +115,7 @@ func allPayments(v *visit) (answer, error) {
 	}
 	l := page.List{Title: "Payments", Filters: fields, Active: v.narrowed(opsFilters...), Clear: "/ops/payments", Columns: columnsOf(ofAll), Rows: v.rowsOf(found.Payments, "/ops/payments/", ofAll, names)}
 	if v.can(identity.ExportPayments) {
-		l.CSV = "/ops/payments.csv?" + v.filterQuery(opsFilters...)
+		l.Files = withBooks(exportLinks("/ops/payments", v.filterQuery(opsFilters...)))
 	}
 	v.pageByKey(&l, found)
 	if narrow.Before == "" && !l.Active {
@@ -288,7 +288,7 @@ func tenantPayments(n int) func(*visit) (answer, error) {
 		l.Filters = append([]page.Field{{Name: "status", Label: "State", Options: anyStatus, Value: f.Status}}, v.dayFields()...)
 		if v.can(identity.ExportPayments) {
 			l.Count = money.Grouped(strconv.FormatInt(found.Total, 10))
-			l.CSV = base + kind.path + ".csv?" + v.filterQuery("status", "from", "to")
+			l.Files = withBooks(exportLinks(base+kind.path, v.filterQuery("status", "from", "to")))
 		}
 		v.pageByNumber(&l, found)
 		if found.Page == 1 && !l.Active {

@@ -49,7 +49,7 @@ func requestList(v *visit) (answer, error) {
 		l.Columns = append(l.Columns, page.Column{Name: "Account", Minor: true})
 	}
 	if v.can(identity.ExportPayments) {
-		l.CSV = v.requestsBase() + ".csv?" + v.filterQuery("tenant", "status", "endpoint", "request")
+		l.Files = exportLinks(v.requestsBase(), v.filterQuery("tenant", "status", "endpoint", "request"))
 	}
 	if l.Active {
 		l.Empty = page.Empty{Title: "Nothing matches", Text: "No request that was looked at passes these filters.", Href: l.Clear, Do: "Clear the filters"}

@@ -54,7 +54,7 @@ func (r *Route) reads() bool { return !r.Machine }
 
 // Routes is every route of the console.
 func Routes() []Route {
-	return slices.Concat(signRoutes(), opsRoutes(), appRoutes(), simRoutes())
+	return withFormats(slices.Concat(signRoutes(), opsRoutes(), appRoutes(), simRoutes()))
 }
 
 // strayRoutes are the addresses of a site that no page has: they are answered between its navigation.
@@ -97,6 +97,9 @@ func signRoutes() []Route {
 	return append(routes, own...)
 }
 
+// preset chooses the columns of a file of payments.
+var preset = Input{"preset", 20}
+
 // opsRoutes are the pages of the installation.
 func opsRoutes() []Route {
 	before, days := Input{"before", 36}, []Input{{"from", 10}, {"to", 10}}
@@ -105,7 +108,7 @@ func opsRoutes() []Route {
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, handle: overview},
 		{Method: http.MethodGet, Path: "/ops/payments", Permission: identity.ReadPayments, Inputs: filters, handle: allPayments},
-		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: filters, File: true, handle: allPaymentsFile},
+		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: append([]Input{preset}, filters...), File: true, handle: allPaymentsFile},
 		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: identity.ReadPayments, handle: opsPayment},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, handle: replay},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/number", Permission: identity.RevealNumbers, handle: revealNumber},
@@ -212,7 +215,7 @@ func appRoutes() []Route {
 	for n, kind := range tenantLists {
 		routes = append(routes,
 			Route{Method: http.MethodGet, Path: base + kind.path, Permission: identity.ReadPayments, Inputs: filters, handle: tenantPayments(n)},
-			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: filters, File: true, handle: tenantPaymentsFile(n)})
+			Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: append([]Input{preset}, filters...), File: true, handle: tenantPaymentsFile(n)})
 	}
 	routes = append(routes, actRoutes(base)...)
 	routes = append(routes, policyRoutes(base)...)

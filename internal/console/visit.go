@@ -51,7 +51,8 @@ type answer struct {
 	to    string                                  // leads there
 	part  templ.Component                         // alone, for a page that asked for it; see also same
 	same  bool                                    // nothing changed since the page asked
-	file  string                                  // name of a file of comma separated values
+	file  string                                  // name of a file
+	media string                                  // its Content-Type
 	write func(w http.ResponseWriter) error       // writes it
 	raw   func(w http.ResponseWriter, status int) // writes the whole answer itself
 }
@@ -285,7 +286,7 @@ func (v *visit) send(status int, body templ.Component) {
 
 func (v *visit) sendFile(a answer) {
 	h := v.w.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Type", a.media)
 	h.Set("Content-Disposition", `attachment; filename="`+a.file+`"`)
 	err := a.write(v.w)
 	if err == nil {

@@ -57,12 +57,3 @@ func Visible(text string) string {
 		return r
 	}, text)
 }
-
-// Cell makes a text safe for a file of comma separated values that a spreadsheet opens: what it would take for a formula
-// gets an apostrophe.
-func Cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n|%", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}

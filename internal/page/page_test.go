@@ -25,19 +25,6 @@ func TestMaskedNumbersKeepTheirEndsAlone(t *testing.T) {
 	}
 }
 
-func TestNoCellOfAFileIsAFormula(t *testing.T) {
-	for _, text := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"} {
-		if got := Cell(text); !strings.HasPrefix(got, "'") {
-			t.Errorf("%q is %q", text, got)
-		}
-	}
-	for _, text := range []string{"", "Ama", "233240000123", "12.50"} {
-		if got := Cell(text); got != text {
-			t.Errorf("%q is %q", text, got)
-		}
-	}
-}
-
 func TestTextThatTurnsItsNeighboursAroundIsShown(t *testing.T) {
 	for _, r := range "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\x00\x1b" {
 		if got := Visible("a" + string(r) + "b"); got != "a\ufffdb" {

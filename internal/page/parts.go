@@ -61,9 +61,16 @@ type List struct {
 	Next    string
 	Shown   string // which rows these are
 	Further string // where to search on beyond what was looked at
-	CSV     string
+	Files   Files  // the list to take away
 	Actions []Link // what may be asked for
 	Empty   Empty
+}
+
+// Files are the addresses of a list as files; empty: there is none.
+type Files struct {
+	XLSX  string // for people
+	CSV   string // for programs
+	Books string // for bookkeeping programs
 }
 
 // Column is one of a table.

@@ -1,0 +1,165 @@
+package sheet
+
+import (
+	"archive/zip"
+	"bufio"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// bookWriter writes XLSX for people as a stream: texts as texts, whatever digits they hold, numbers and dates as such, and
+// no formulas.
+type bookWriter struct {
+	archive *zip.Writer
+	sheet   *bufio.Writer
+	line    int
+}
+
+// Styles of cells, in the order of cellXfs. Texts have the format of texts, so that a cell that somebody edits stays one.
+const (
+	styleHead = iota + 1
+	styleText
+	styleAmount
+	styleInteger
+	styleTime
+	styleDay
+)
+
+// most is the largest number that a spreadsheet keeps to the last digit.
+const most = 999_999_999_999_999
+
+const (
+	xmlHead   = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + "\n"
+	mainSpace = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"`
+	relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+	packages  = "http://schemas.openxmlformats.org/package/2006"
+	kinds     = "application/vnd.openxmlformats-officedocument.spreadsheetml."
+	sheetPart = "xl/worksheets/sheet1.xml"
+)
+
+// bookParts are the parts that every workbook has alike.
+var bookParts = []struct{ name, text string }{
+	{"[Content_Types].xml", `<Types xmlns="` + packages + `/content-types">` +
+		`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>` +
+		`<Default Extension="xml" ContentType="application/xml"/>` +
+		`<Override PartName="/xl/workbook.xml" ContentType="` + kinds + `sheet.main+xml"/>` +
+		`<Override PartName="/xl/styles.xml" ContentType="` + kinds + `styles+xml"/>` +
+		`<Override PartName="/` + sheetPart + `" ContentType="` + kinds + `worksheet+xml"/></Types>`},
+	{"_rels/.rels", `<Relationships xmlns="` + packages + `/relationships"><Relationship Id="rId1" Type="` + relations + `/officeDocument" Target="xl/workbook.xml"/></Relationships>`},
+	{"xl/workbook.xml", `<workbook ` + mainSpace + ` xmlns:r="` + relations + `"><sheets><sheet name="Makola" sheetId="1" r:id="rId1"/></sheets></workbook>`},
+	{"xl/_rels/workbook.xml.rels", `<Relationships xmlns="` + packages + `/relationships">` +
+		`<Relationship Id="rId1" Type="` + relations + `/worksheet" Target="worksheets/sheet1.xml"/>` +
+		`<Relationship Id="rId2" Type="` + relations + `/styles" Target="styles.xml"/></Relationships>`},
+	{"xl/styles.xml", `<styleSheet ` + mainSpace + `><numFmts count="2">` +
+		`<numFmt numFmtId="164" formatCode="yyyy\-mm\-dd\ hh:mm:ss"/><numFmt numFmtId="165" formatCode="yyyy\-mm\-dd"/></numFmts>` +
+		`<fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts>` +
+		`<fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills>` +
+		`<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>` +
+		`<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="7">` +
+		styleXML(0, 0) + styleXML(49, 1) + styleXML(49, 0) + styleXML(4, 0) + styleXML(1, 0) + styleXML(164, 0) + styleXML(165, 0) +
+		`</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`},
+}
+
+func styleXML(format, font int) string {
+	return fmt.Sprintf(`<xf numFmtId="%d" fontId="%d" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/>`, format, font)
+}
+
+// newBookWriter writes everything before the rows, and the head, which stays in sight.
+func newBookWriter(to io.Writer, head []Value) (*bookWriter, error) {
+	w := &bookWriter{archive: zip.NewWriter(to)}
+	for _, p := range bookParts {
+		part, err := w.archive.Create(p.name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(part, xmlHead+p.text); err != nil {
+			return nil, err
+		}
+	}
+	part, err := w.archive.Create(sheetPart)
+	if err != nil {
+		return nil, err
+	}
+	w.sheet = bufio.NewWriter(part)
+	fmt.Fprintf(w.sheet, `%s<worksheet %s><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>`+
+		`</sheetView></sheetViews><cols><col min="1" max="%d" width="22" customWidth="1"/></cols><sheetData>`, xmlHead, mainSpace, len(head))
+	return w, w.rowOf(head, styleHead)
+}
+
+func (w *bookWriter) row(values []Value) error { return w.rowOf(values, styleText) }
+
+func (w *bookWriter) rowOf(values []Value, text int) error {
+	w.line++
+	fmt.Fprintf(w.sheet, `<row r="%d">`, w.line)
+	for i, v := range values {
+		switch style, number := v.stored(); {
+		case style == styleText && v.text == "", number == "" && style != styleText:
+		case style == styleText:
+			w.text(i, text, v.text)
+		default:
+			fmt.Fprintf(w.sheet, `<c r="%s%d" s="%d"><v>%s</v></c>`, letters(i), w.line, style, number)
+		}
+	}
+	_, err := w.sheet.WriteString("</row>")
+	return err
+}
+
+// text writes a text cell, at most as long as a cell may be.
+func (w *bookWriter) text(column, style int, text string) {
+	characters := []rune(visible(text))
+	text = string(characters[:min(len(characters), maxCell-1)])
+	fmt.Fprintf(w.sheet, `<c r="%s%d" s="%d" t="inlineStr"><is><t xml:space="preserve">`, letters(column), w.line, style)
+	_ = xml.EscapeText(w.sheet, []byte(escape.ReplaceAllString(text, "_x005F$0"))) // the end of the row returns the error
+	_, _ = w.sheet.WriteString("</t></is></c>")
+}
+
+// stored gives the style of a value, and its number where it is one that a spreadsheet keeps.
+func (v *Value) stored() (style int, number string) {
+	switch v.kind {
+	case valueAmount, valueInteger:
+		style, number = styleInteger, strconv.FormatInt(v.number, 10)
+		if v.kind == valueAmount {
+			style, number = styleAmount, cedis(v.number)
+		}
+		if v.number > most || v.number < -most {
+			v.text, style = number, styleText
+		}
+		return style, number
+	case valueTime:
+		return styleTime, serial(v.at)
+	case valueDay:
+		return styleDay, serial(v.at.Truncate(24 * time.Hour))
+	}
+	return styleText, ""
+}
+
+// serial writes a time as days since the beginning of 1900 as spreadsheets count them; "" for the zero time.
+func serial(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	const epoch = 25_569 // days from then to 1970
+	return strconv.FormatFloat(epoch+float64(at.Unix())/86_400, 'f', 8, 64)
+}
+
+// letters gives the name of a column, counted from 0.
+func letters(column int) string {
+	name := ""
+	for column++; column > 0; column = (column - 1) / 26 {
+		name = string(rune('A'+(column-1)%26)) + name
+	}
+	return name
+}
+
+func (w *bookWriter) close() error {
+	if _, err := w.sheet.WriteString("</sheetData></worksheet>"); err != nil {
+		return err
+	}
+	if err := w.sheet.Flush(); err != nil {
+		return err
+	}
+	return w.archive.Close()
+}
