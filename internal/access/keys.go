@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
@@ -59,7 +60,9 @@ type Key struct {
 	ID         string
 	Tenant     string
 	Hint       string // the key's beginning and end, to tell keys apart
-	Member     string
+	Member     string // the e-mail address of Person; for an older key the free text of its maker
+	Person     string // the id of the person whose key it is; empty: the account's own, or an older key
+	Label      string // a free text that tells keys apart
 	Scopes     []Scope
 	CreatedAt  time.Time
 	ExpiresAt  time.Time     // zero: never
@@ -159,14 +162,14 @@ type keyRow struct {
 	found bool
 }
 
-const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by, daily, maker`
+const keyColumns = `id, tenant, hint, member, scopes, created_at, expires_at, revoked_at, replaced_by, daily, maker, person, label`
 
 const selectKeyByHash = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1`
 
 func (k *Key) scan(r *db.Row) error {
 	var scopes string
 	var daily int64
-	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker)
+	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker, &k.Person, &k.Label)
 	k.Daily = money.Pesewas(daily)
 	for _, s := range strings.Fields(scopes) {
 		k.Scopes = append(k.Scopes, Scope(s))
@@ -213,7 +216,9 @@ func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) 
 type NewKey struct {
 	Tenant string
 	Live   bool    // the mode of the tenant
-	Member string  // empty for the owner's own key
+	Member string  // the e-mail address of the person whose key it is; empty for the account's own key
+	Person string  // the id of that person
+	Label  string  // a free text that tells keys apart
 	Scopes []Scope // none means All
 	Expiry time.Duration
 	Daily  money.Pesewas
@@ -240,6 +245,9 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 	if !utf8.ValidString(n.Member) || utf8.RuneCountInString(n.Member) > maxMember || strings.TrimSpace(n.Member) != n.Member {
 		return Minted{}, problem.Field("member", "must have at most 80 characters and no space around them")
 	}
+	if !label.Storable(n.Label) || utf8.RuneCountInString(n.Label) > maxMember || strings.TrimSpace(n.Label) != n.Label {
+		return Minted{}, problem.Field("label", "must be one line of at most 80 characters, with no space around it")
+	}
 	if n.Expiry < 0 {
 		return Minted{}, problem.Field("expiry", "must be in the future")
 	}
@@ -251,7 +259,7 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 	}
 	text := newKey(n.Live, n.Secret)
 	now := a.clock.Now()
-	k := Key{ID: uuid.Must(uuid.NewV7()).String(), Tenant: n.Tenant, Hint: hint(text), Member: n.Member, Scopes: scopes, CreatedAt: now, Daily: n.Daily}
+	k := Key{ID: uuid.Must(uuid.NewV7()).String(), Tenant: n.Tenant, Hint: hint(text), Member: n.Member, Person: n.Person, Label: n.Label, Scopes: scopes, CreatedAt: now, Daily: n.Daily}
 	if n.Expiry > 0 {
 		k.ExpiresAt = now.Add(n.Expiry)
 	}
@@ -276,7 +284,7 @@ func checkScopes(scopes []Scope) ([]Scope, error) {
 	return kept, nil
 }
 
-const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+const insertKey = `INSERT INTO api_keys (` + keyColumns + `, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 
 // CreateKey stores a minted key in tx.
 func (a *Access) CreateKey(tx *db.Tx, m Minted) {
@@ -286,7 +294,7 @@ func (a *Access) CreateKey(tx *db.Tx, m Minted) {
 		scopes[i] = string(s)
 	}
 	tx.Defer(insertKey, 1, k.ID, k.Tenant, k.Hint, k.Member, strings.Join(scopes, " "),
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), k.Maker, hash)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), k.Maker, k.Person, k.Label, hash)
 	tx.AfterCommit(func() { a.keys.Forget(hash) })
 }
 
@@ -318,7 +326,7 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 		found = true
 		var scopes string
 		var daily int64
-		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker, &hash)
+		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker, &k.Person, &k.Label, &hash)
 		k.Daily = money.Pesewas(daily)
 		for _, s := range strings.Fields(scopes) {
 			k.Scopes = append(k.Scopes, Scope(s))
@@ -348,6 +356,31 @@ func (a *Access) Key(ctx context.Context, tenant, id string) (k Key, err error) 
 	return k, err
 }
 
+// selectHolders follows a key back through the keys that it replaced. UNION ends the walk where keys replaced each other.
+const selectHolders = `WITH RECURSIVE chain (id, maker, person) AS (
+	SELECT id, maker, person FROM api_keys WHERE tenant = $1 AND id = $2
+	UNION SELECT k.id, k.maker, k.person FROM api_keys k JOIN chain c ON k.replaced_by = c.id WHERE k.tenant = $1)
+	SELECT maker, person FROM chain ORDER BY id`
+
+// Holders lists the people who have or may have seen the text of a key or of one that it replaced, by id: who made or
+// rotated them, and whose keys they are.
+func (a *Access) Holders(ctx context.Context, tenant, id string) (people []string, err error) {
+	err = a.db.Read(ctx, func(tx *db.Tx) error {
+		people = nil
+		return tx.Query(selectHolders, []any{tenant, id}, func(r *db.Row) error {
+			var maker, person string
+			err := r.Scan(&maker, &person)
+			for _, p := range []string{maker, person} {
+				if p != "" && !slices.Contains(people, p) {
+					people = append(people, p)
+				}
+			}
+			return err
+		})
+	})
+	return people, err
+}
+
 // LockedKey is Key in tx, which keeps the key as it is until it ends.
 func (a *Access) LockedKey(tx *db.Tx, tenant, id string) (Key, error) {
 	k, _, err := a.lockKey(tx, tenant, id)
@@ -361,7 +394,7 @@ func errKeyNotFound() error {
 // Successor mints the key that Rotate will put in the place of an old one: the
 // same tenant, member, rights and lifetime, a new text.
 func (a *Access) Successor(old Key) (Minted, error) {
-	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Scopes: old.Scopes, Daily: old.Daily}
+	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Person: old.Person, Label: old.Label, Scopes: old.Scopes, Daily: old.Daily}
 	if !old.ExpiresAt.IsZero() {
 		n.Expiry = old.ExpiresAt.Sub(old.CreatedAt)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +50,8 @@ func ScopesOf(at identity.Site, role identity.Role, mode tenant.Mode) []access.S
 
 // KeyOrder says what key to make.
 type KeyOrder struct {
-	Member string         // whose key it is; empty: the account's own
+	Member string         // the person whose key it is, by e-mail address or id; empty: the account's own
+	Label  string         // a free text that tells keys apart
 	Scopes []access.Scope // none means All
 	Expiry time.Duration  // 0: it works without end
 	Daily  money.Pesewas  // what it may spend in a day; 0: all that is there
@@ -67,10 +69,12 @@ type key struct {
 	Overlap int64          `json:"overlap_s,omitempty"`
 	Daily   money.Pesewas  `json:"daily_pesewas"`
 	Before  money.Pesewas  `json:"before_pesewas,omitempty"`
+	Person  string         `json:"person,omitempty"` // whose id goes with the address in Member
+	Label   string         `json:"label,omitempty"`
 }
 
 func (k key) order() access.NewKey {
-	return access.NewKey{Tenant: k.Tenant, Live: k.Mode == string(tenant.Live), Member: k.Member, Scopes: k.Scopes, Expiry: time.Duration(k.Expiry) * time.Second, Daily: k.Daily}
+	return access.NewKey{Tenant: k.Tenant, Live: k.Mode == string(tenant.Live), Member: k.Member, Person: k.Person, Label: k.Label, Scopes: k.Scopes, Expiry: time.Duration(k.Expiry) * time.Second, Daily: k.Daily}
 }
 
 func listed(scopes []access.Scope) string {
@@ -107,7 +111,14 @@ func (a *Acts) CreateKey(ctx context.Context, by approval.By, id, tenantID strin
 	if err != nil {
 		return approval.Act{}, err
 	}
-	k := key{Tenant: t.ID, Mode: string(t.Mode), Member: o.Member, Scopes: o.Scopes, Expiry: int64(o.Expiry / time.Second), Daily: o.Daily}
+	k := key{Tenant: t.ID, Mode: string(t.Mode), Label: o.Label, Scopes: o.Scopes, Expiry: int64(o.Expiry / time.Second), Daily: o.Daily}
+	if o.Member != "" {
+		p, err := a.People.Member(ctx, t.ID, o.Member)
+		if err != nil {
+			return approval.Act{}, err
+		}
+		k.Person, k.Member = p.ID, p.Email
+	}
 	m, err := a.Access.Mint(k.order()) // for its checks and the order of its scopes
 	if err != nil {
 		return approval.Act{}, err
@@ -119,6 +130,9 @@ func (a *Acts) CreateKey(ctx context.Context, by approval.By, id, tenantID strin
 	sentence := fmt.Sprintf("Make an API key of %s (%s, %s) with the scopes %s", t.Name, t.Mode, t.ID, listed(k.Scopes))
 	if k.Member != "" {
 		sentence += ", for " + k.Member
+	}
+	if k.Label != "" {
+		sentence += ", labelled " + strconv.Quote(k.Label)
 	}
 	if o.Expiry > 0 {
 		sentence += ", for " + o.Expiry.String()
@@ -138,13 +152,26 @@ func createKeyKind() kind {
 	return secretly("Making an API key", approval.Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
 		func(a *Acts, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
 		func(a *Acts, tx *db.Tx, act approval.Act, k key, m access.Minted) ([]audit.Change, string, error) {
-			if err := a.makerWithin(tx, act, k); err != nil {
+			err := a.makerWithin(tx, act, k)
+			if err == nil && k.Person != "" {
+				err = a.member(tx, k)
+			}
+			if err != nil {
 				return nil, "", err
 			}
 			m.Key.Maker = act.Maker
 			a.Access.CreateKey(tx, m)
 			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, m.Text, nil
 		})
+}
+
+// member refuses a key of a person who has lost the role at the account.
+func (a *Acts) member(tx *db.Tx, k key) error {
+	who, err := a.People.StandingNow(tx, k.Person, k.Tenant)
+	if err == nil && (who.Role == "" || !who.Person.DisabledAt.IsZero()) {
+		err = errChanged("The role of " + k.Member)
+	}
+	return err
 }
 
 // found finds a key of an account, and what an act about it says.
@@ -156,7 +183,7 @@ func (a *Acts) found(ctx context.Context, tenantID, keyID string) (t tenant.Tena
 	if err != nil {
 		return t, k, err
 	}
-	k = key{Tenant: t.ID, Mode: string(t.Mode), ID: there.ID, Hint: there.Hint, Member: there.Member, Scopes: there.Scopes, Daily: there.Daily, Before: there.Daily}
+	k = key{Tenant: t.ID, Mode: string(t.Mode), ID: there.ID, Hint: there.Hint, Member: there.Member, Person: there.Person, Label: there.Label, Scopes: there.Scopes, Daily: there.Daily, Before: there.Daily}
 	if !there.ExpiresAt.IsZero() && there.ReplacedBy == "" {
 		k.Expiry = int64(there.ExpiresAt.Sub(there.CreatedAt) / time.Second)
 	}

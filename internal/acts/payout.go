@@ -40,7 +40,7 @@ func heldOf(p book.Payment) heldPayout {
 }
 
 // sendRule needs no check where no line of the account asks for one.
-var sendRule = approval.Rule{Make: identity.MakePayouts, Check: identity.CheckPayouts, Light: true}
+var sendRule = approval.Rule{Make: identity.MakePayouts, Check: identity.CheckPayouts, Light: true, ByKey: true}
 
 // HoldPayout says whether a payout waits for the approval of its account's own people (payments.Holds).
 func (a *Acts) HoldPayout(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
@@ -82,11 +82,15 @@ func (a *Acts) byKey(ctx context.Context, act *approval.Act, id string) error {
 	if err != nil {
 		return err
 	}
-	act.Key, act.Maker, act.Member, act.MakerName = k.ID, k.Maker, k.Member, "key "+k.Hint
+	act.Key, act.Maker, act.MakerName = k.ID, k.Maker, "key "+k.Hint
 	if k.Member != "" {
 		act.MakerName += " of " + k.Member
 	}
-	return nil
+	if k.Person == "" { // an older key's text may mean somebody
+		act.Member = k.Member
+	}
+	act.Barred, err = a.Access.Holders(ctx, act.Tenant, id)
+	return err
 }
 
 func payoutKind() kind {

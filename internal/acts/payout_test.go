@@ -331,3 +331,79 @@ func TestARejectionThatBreaksOffGivesBackOnceOrWaits(t *testing.T) {
 		f.sound()
 	})
 }
+
+// Whoever is named on an older key approves nothing that it requests, however the free text is written.
+func TestKeyText_namesTheApprover(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		for _, text := range []string{"Owner@adom.example", "Admin <owner@adom.example>", "owner\u200b@adom.example", "\u043ewner@adom.example"} {
+			act, err := f.heldPayout(f.keyOf(text, f.admin.Visitor.Person.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			by := f.owner
+			by.Place = f.tenant.ID
+			_, err = f.Approve(t.Context(), by, act.ID, act.Digest)
+			f.refused(err, problem.Forbidden, "own_act")
+			f.is(act.ID, approval.Waiting)
+		}
+		f.sound()
+	})
+}
+
+// Who made a key, who rotated it and whose it is approve nothing that it requests. The member is compared by id: another
+// address since changes nothing. A label names nobody.
+func TestKeyHolders_approveNothing(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		here := func(by approval.By) approval.By { by.Place = f.tenant.ID; return by }
+		second := f.member("second@adom.example", f.tenant.ID, identity.Admin)
+		f.clock.Advance(time.Second)
+		order := KeyOrder{Member: " Signatory@adom.example", Label: "second's till", Scopes: []access.Scope{access.Payout}}
+		act, err := f.CreateKey(t.Context(), here(f.owner), newID(), f.tenant.ID, order, "till")
+		f.asked(act, err, KindCreateKey, 1)
+		f.approved(here(f.admin), act)
+		keys, err := f.Access.Keys(t.Context(), f.tenant.ID)
+		if err != nil || len(keys) != 1 || keys[0].Person != f.signatory.Visitor.Person.ID || keys[0].Label != "second's till" {
+			t.Fatalf("%+v, %v", keys, err)
+		}
+		act, err = f.RotateKey(t.Context(), here(f.admin), newID(), f.tenant.ID, keys[0].ID, time.Hour, "yearly")
+		f.asked(act, err, KindRotateKey, 1)
+		f.approved(here(f.owner), act)
+		keys, err = f.Access.Keys(t.Context(), f.tenant.ID)
+		if err != nil || len(keys) != 2 {
+			t.Fatal(keys, err)
+		}
+		held, err := f.heldPayout(keys[1].ID)
+		if err != nil || held.Member != "" || len(held.Barred) != 3 {
+			t.Fatalf("%+v, %v", held, err)
+		}
+		for name, by := range map[string]approval.By{"maker of the first": f.owner, "rotator": f.admin, "member": f.signatory} {
+			_, err := f.Approve(t.Context(), here(by), held.ID, held.Digest)
+			if e := problem.From(err); e == nil || e.Code != "own_act" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		f.rail.pending = true
+		if done, err := f.Approve(t.Context(), here(second), held.ID, held.Digest); err != nil || done.State != approval.Done {
+			t.Error(done, err)
+		}
+		for _, who := range []string{"Signatory", "signatory@adom", "nobody@adom.example", f.first.Visitor.Person.ID, "signatory@adom.example "} {
+			_, err := f.CreateKey(t.Context(), here(f.owner), newID(), f.tenant.ID, KeyOrder{Member: who, Scopes: []access.Scope{access.Payout}}, "till")
+			if found := who == "signatory@adom.example "; (err == nil) != found {
+				t.Errorf("member %q: %v", who, err)
+			}
+		}
+		f.sound()
+	})
+}
+
+// A key requests payouts alone: no other kind of act takes one as its requester.
+func TestKeys_requestPayoutsAlone(t *testing.T) {
+	each(t, func(f *fixture) {
+		for name, k := range kinds() {
+			_, err := f.Approval.Planned(t.Context(), k.rule, approval.Act{ID: newID(), Kind: name, Tenant: f.tenant.ID, Place: f.tenant.ID, Key: "a key"})
+			if refused := err != nil && problem.From(err).Code == "person_needed"; refused == (name == KindSendPayout) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}

@@ -42,7 +42,7 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	b.as(owner)
 	b.want(http.StatusOK, app+"/access", "No keys yet", "No address is listed", "Make a key")
 	b.post(http.StatusUnprocessableEntity, app+"/keys/new", "id", "x", "reason", "x", "scopes", "everything")
-	act := b.ordered(app+"/keys/new", "scopes", "payout read", "member", "till 4")
+	act := b.ordered(app+"/keys/new", "scopes", "payout read", "label", "till 4")
 	b.want(http.StatusOK, act, "Waits for a second person", "payout", "till 4", "Withdraw it")
 	b.want(http.StatusOK, app, "Made by you, and not checked yet", act)
 	b.post(http.StatusNotFound, act+"/reveal")

@@ -16,7 +16,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
@@ -53,11 +55,12 @@ type Act struct {
 	Payload   json.RawMessage
 	Sentence  string // the payload for people
 	Reason    string
-	Maker     string // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
-	MakerName string // e-mail address, or what the key is called
-	Key       string // the id of the API key that asked; empty: a person did
-	Member    string // whose key it is, as its maker wrote it: a person of this e-mail address does not check
-	Origin    string // the address that the maker came from
+	Maker     string   // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
+	MakerName string   // e-mail address, or what the key is called
+	Key       string   // the id of the API key that asked; empty: a person did
+	Member    string   // the free text of an older key: a person whom it may name does not check
+	Barred    []string // the ids of the people besides Maker who do not check: who made or rotated the Key, and whose it is
+	Origin    string   // the address that the maker came from
 	Digest    string
 	Amount    money.Pesewas // what it moves; 0: no money
 	Needs     int           // checkers
@@ -93,11 +96,18 @@ func (a Act) Approvals() (n int) {
 	return n
 }
 
+// own reports whether a person requested the act, or has or may have the key that did.
+func (a Act) own(p identity.Person) bool {
+	return p.ID == a.Maker || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
+}
+
 // Rule says who may make and who may check acts of a kind.
 type Rule struct {
 	Make, Check identity.Permission
 	// Light acts need no checker where no line of the policy says otherwise.
 	Light bool
+	// ByKey says that an API key may ask for them.
+	ByKey bool
 }
 
 // By is who does something to an act, and from where.
@@ -118,6 +128,10 @@ func (a Act) digest() string {
 	if a.Key != "" {
 		members[0] = "makola act 3"
 		members = append(members, a.Key, a.Member)
+	}
+	if len(a.Barred) > 0 {
+		members[0] = "makola act 4"
+		members = append(members, strings.Join(a.Barred, " "))
 	}
 	for _, s := range members {
 		var size [8]byte
@@ -150,13 +164,13 @@ func New(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, pr
 	return s
 }
 
-const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member`
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred`
 
 func scan(r *db.Row, a *Act) error {
-	var payload string
+	var payload, barred string
 	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
-		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member)
-	a.Payload = json.RawMessage(payload)
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member, &barred)
+	a.Payload, a.Barred = json.RawMessage(payload), strings.Fields(barred)
 	return err
 }
 
@@ -166,7 +180,7 @@ const (
 	selectChecks = `SELECT checker, name, at FROM act_checks WHERE act = $1 ORDER BY at, checker`
 	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
 		ORDER BY id DESC LIMIT $6`
-	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 )
 
 // Get finds an act with its checks.
@@ -283,7 +297,7 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 
 func (s *Store) insert(tx *db.Tx, a Act) {
 	tx.Defer(insertAct, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin,
-		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member)
+		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "))
 }
 
 // mayMake refuses a maker whose session or role does not allow it now.

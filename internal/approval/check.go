@@ -121,8 +121,8 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Act) e
 	if by.Visitor.ByToken() {
 		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
 	}
-	if by.Visitor.Person.ID == a.Maker || a.Member != "" && strings.EqualFold(a.Member, by.Visitor.Person.Email) {
-		return problem.New(problem.Forbidden, "own_act", "Somebody else must check what you made")
+	if a.own(people[by.Visitor.Person.ID].Person) {
+		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or the API key that did is yours, or was made or rotated by you")
 	}
 	if err := s.stands(people[by.Visitor.Person.ID], rule, a); err != nil {
 		return err

@@ -109,20 +109,22 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 		return before, err
 	}
 	for _, h := range holders {
-		if identity.Can(identity.SiteOf(place), h.Role, rule.Make) && s.others(holders, place, h.Person, rule) < l.Checkers {
-			return before, problem.New(problem.Forbidden, "policy_locks_out",
-				fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, s.others(holders, place, h.Person, rule), Checkers(l.Checkers)))
+		if !identity.Can(identity.SiteOf(place), h.Role, rule.Make) {
+			continue
+		}
+		if there := s.others(holders, Act{Place: place, Maker: h.ID}, rule); there < l.Checkers {
+			return before, problem.New(problem.Forbidden, "policy_locks_out", fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, there, Checkers(l.Checkers)))
 		}
 	}
 	tx.Defer(set, 1, l.Kind, l.Tenant, int64(l.From), l.Checkers)
 	return before, nil
 }
 
-// others counts who may check at a place what a maker makes there. In production who has not enrolled a factor cannot check:
+// others counts who may check an act. In production who has not enrolled a factor cannot check:
 // an invited person who never came locks nobody out.
-func (s *Store) others(holders []identity.Holder, place, maker string, rule Rule) (n int) {
+func (s *Store) others(holders []identity.Holder, a Act, rule Rule) (n int) {
 	for _, h := range holders {
-		if h.Person != maker && (h.HasFactor || !s.production) && identity.Can(identity.SiteOf(place), h.Role, rule.Check) {
+		if !a.own(h.Person) && (h.HasFactor || !s.production) && identity.Can(identity.SiteOf(a.Place), h.Role, rule.Check) {
 			n++
 		}
 	}
@@ -167,6 +169,9 @@ func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pes
 // Planned completes an act that waits for its checkers from the moment at which a transaction of its domain inserts it. It
 // is refused where too few people may check it; its Needs are 0 where it needs no check.
 func (s *Store) Planned(ctx context.Context, rule Rule, a Act) (Act, error) {
+	if a.Key != "" && !rule.ByKey {
+		return Act{}, problem.New(problem.Forbidden, "person_needed", "An API key cannot request this: a person must")
+	}
 	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
 		a.Needs, err = s.needs(tx, rule, a)
 		return err
@@ -190,7 +195,7 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Act) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	there, n, line := s.others(holders, a.Place, a.Maker, rule), 0, selectLine
+	there, n, line := s.others(holders, a, rule), 0, selectLine
 	if a.Place != identity.Installation {
 		line = selectOwnLine
 	}

@@ -172,9 +172,9 @@ func TestKeysAreMadeRotatedAndRevoked(t *testing.T) {
 			_, err := access.New(w.db, clock.Real()).Authenticate(t.Context(), key)
 			return err == nil
 		}
-		made := w.object("key", "create", "--tenant", id, "--member", "Ama", "--scope", "read", "--scope", "payout", "--expires-in", "720h")
+		made := w.object("key", "create", "--tenant", id, "--label", "Ama's till", "--scope", "read", "--scope", "payout", "--expires-in", "720h")
 		key, keyID := made["key"].(string), made["id"].(string)
-		has(t, made, map[string]any{"member": "Ama", "scopes": []string{"read", "payout"}, "state": "active", "revoked_at": nil})
+		has(t, made, map[string]any{"member": "", "label": "Ama's till", "scopes": []string{"read", "payout"}, "state": "active", "revoked_at": nil})
 		caller, err := a.Authenticate(t.Context(), key)
 		if err != nil || caller.Tenant != id || !strings.HasPrefix(key, "mk_live_") || caller.Can(access.Collect) {
 			t.Fatalf("%+v, %v", caller, err)

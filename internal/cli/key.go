@@ -40,6 +40,7 @@ func keyColumns() []column[keyView] {
 		{"hint", func(k keyView) any { return k.Hint }},
 		{"state", func(k keyView) any { return k.state }},
 		{"member", func(k keyView) any { return k.Member }},
+		{"label", func(k keyView) any { return k.Label }},
 		{"scopes", func(k keyView) any {
 			scopes := make([]string, len(k.Scopes))
 			for i, s := range k.Scopes {
@@ -109,7 +110,8 @@ func (o *opened) key(ctx context.Context, tenantID, id string) (access.Key, erro
 type keyCreate struct {
 	keyFlags
 	writing
-	Member  string         `name:"member" placeholder:"NAME" help:"Team member whose key it is; it acts on the customer's account."`
+	Member  string         `name:"member" placeholder:"EMAIL" help:"Person whose key it is, by e-mail address or id, with a role at the customer. They approve no payout that it asks for."`
+	Label   string         `name:"label" placeholder:"TEXT" help:"Free text that tells keys apart. It names nobody."`
 	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
 	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
 	Daily   amount         `name:"daily" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges; 0 or absent: all that is there."`
@@ -123,7 +125,7 @@ func (c *keyCreate) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Member: c.Member, Daily: c.Daily.or(0)}
+		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Label: c.Label, Daily: c.Daily.or(0)}
 		if c.Expires != nil {
 			if n.Expiry = *c.Expires; n.Expiry == 0 { // which means no end to NewKey
 				return usage("--expires-in must be in the future")
@@ -133,8 +135,15 @@ func (c *keyCreate) Run(e *env) error {
 			n.Scopes = append(n.Scopes, access.Scope(s))
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).CreateKey(e.ctx, *o.by, newID(), t.ID, acts.KeyOrder{Member: n.Member, Scopes: n.Scopes, Expiry: n.Expiry, Daily: n.Daily}, c.Reason)
+			act, err := o.acts(config.Secret{}).CreateKey(e.ctx, *o.by, newID(), t.ID, acts.KeyOrder{Member: c.Member, Label: c.Label, Scopes: n.Scopes, Expiry: n.Expiry, Daily: n.Daily}, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
+		}
+		if c.Member != "" {
+			p, err := o.people.Member(e.ctx, t.ID, c.Member)
+			if err != nil {
+				return err
+			}
+			n.Person, n.Member = p.ID, p.Email
 		}
 		m, err := o.access.Mint(n)
 		if err != nil {

@@ -117,7 +117,18 @@ func (v *visit) keyRow(base string, k access.Key, maker string) page.Row {
 			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/daily", "Limit"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
 		}
 	}
-	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(k.Member), page.Text(scopeText(k.Scopes)), page.Text(maker), page.Time(k.CreatedAt), do}}
+	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(whose(k)), page.Text(scopeText(k.Scopes)), page.Text(maker), page.Time(k.CreatedAt), do}}
+}
+
+// whose is the person or the text by which people tell keys apart.
+func whose(k access.Key) string {
+	switch {
+	case k.Label == "":
+		return k.Member
+	case k.Member == "":
+		return k.Label
+	}
+	return k.Member + " (" + k.Label + ")"
 }
 
 // refusedAddresses are the addresses whose payouts were refused of late because they are not listed.

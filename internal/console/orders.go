@@ -129,6 +129,18 @@ func scopeText(scopes []access.Scope) string {
 	return strings.Join(texts, " ")
 }
 
+// memberOptions lists the people of an account, one of whom may have a key.
+func (v *visit) memberOptions(t tenant.Tenant) ([]page.Option, error) {
+	list, err := v.console.Identity.Members(v.ctx, t.ID, "", mostPeople)
+	options := []page.Option{{Value: "", Text: "The account's own"}}
+	for _, p := range list {
+		if p.DisabledAt.IsZero() {
+			options = append(options, page.Option{Value: p.ID, Text: p.Name + ", " + p.Email})
+		}
+	}
+	return options, err
+}
+
 // keyOfPage finds the key that a page is about.
 func (v *visit) keyOfPage() (t tenant.Tenant, k access.Key, err error) {
 	if t, err = v.subject(); err != nil {
@@ -178,13 +190,18 @@ func (v *visit) wholeOf(name string, most int) (int, error) {
 func accountOrders() []asking {
 	day := 24 * time.Hour
 	return []asking{
-		{path: "/keys/new", title: "Make an API key", may: identity.MakeKeys, submit: "Make the key", inputs: []Input{{"member", 80}, {"scopes", 200}, {"days", 4}, {"daily", 20}},
+		{path: "/keys/new", title: "Make an API key", may: identity.MakeKeys, submit: "Make the key", inputs: []Input{{"member", 80}, {"label", 80}, {"scopes", 200}, {"days", 4}, {"daily", 20}},
 			lead: ofAccount("Its text is shown once, to you, when it is made."),
 			fields: func(v *visit) ([]page.Field, error) {
 				t, err := v.subject()
+				if err != nil {
+					return nil, err
+				}
+				members, err := v.memberOptions(t)
 				may := scopeText(acts.ScopesOf(v.site(), v.role, t.Mode))
 				return []page.Field{{Name: "scopes", Label: "Scopes", Value: v.given("scopes", "read collect"), Required: true, Hint: "With spaces between. You may give: " + may + "."},
-					{Name: "member", Label: "Whose it is", Value: v.given("member", ""), Max: 80, Hint: "A member of the team, or a program; empty: the account's."},
+					{Name: "member", Label: "Whose it is", Value: v.given("member", ""), Options: members, Hint: "Choose the person who will have it. They approve no payout that it asks for."},
+					{Name: "label", Label: "Label", Value: v.given("label", ""), Max: 80, Hint: "A program or a place, such as Accounts server. It names nobody."},
 					{Name: "days", Label: "Works for days", Value: v.given("days", ""), Max: 4, Hint: "Empty: without end."},
 					{Name: "daily", Label: "Spends in a day at most", Value: v.given("daily", ""), Max: 20, Hint: "In cedis; empty: all that is there."}}, err
 			},
@@ -193,7 +210,7 @@ func accountOrders() []asking {
 				if err != nil {
 					return approval.Act{}, err
 				}
-				o := acts.KeyOrder{Member: v.r.PostFormValue("member")}
+				o := acts.KeyOrder{Member: v.r.PostFormValue("member"), Label: v.r.PostFormValue("label")}
 				for _, s := range strings.Fields(v.r.PostFormValue("scopes")) {
 					o.Scopes = append(o.Scopes, access.Scope(s))
 				}

@@ -11,6 +11,7 @@
 //	identity.go   the service; what ended sessions and links are pruned after
 //	policy.go     which role may do what
 //	people.go     a person and their memberships, stored
+//	named.go      whether a free text may mean a person
 //	manage.go     what one person does about another: invite, give a role, disable, reset
 //	links.go      links that work once: to accept an invitation, to sign in
 //	signin.go     proof of who somebody is: the password, then the code

@@ -206,6 +206,22 @@ func (i *Identity) reset(tx *db.Tx, by Invitation, p Person, now time.Time) {
 	tx.Defer(insertLink, 1, hashToken(by.Token), p.ID, now, now.Add(InvitationLasts), kindInvitation)
 }
 
+const selectMember = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at FROM memberships m JOIN people p ON p.id = m.person
+	WHERE m.tenant = $1 AND p.disabled_at = 0 AND (p.id = $2 OR p.email = $3)`
+
+// Member finds the person with a role at a tenant by the id or the whole e-mail address.
+func (i *Identity) Member(ctx context.Context, tenant, who string) (p Person, err error) {
+	found := false
+	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {
+		found, err = tx.One(selectMember, []any{tenant, who, strings.ToLower(strings.TrimSpace(who))}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt)
+		return err
+	})
+	if err == nil && !found {
+		err = problem.Field("member", "must be the e-mail address or the id of a person with a role at this account who is not disabled")
+	}
+	return p, err
+}
+
 // Listed is a person with what they have.
 type Listed struct {
 	Person

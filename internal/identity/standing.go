@@ -57,19 +57,19 @@ func standing(tx *db.Tx, ofPerson, ofRole, person, tenant string) (s Standing, e
 
 // Holder is a person with a role who may sign in.
 type Holder struct {
-	Person, Email string
-	Role          Role
-	HasFactor     bool // who has none cannot check in production
+	Person
+	Role      Role
+	HasFactor bool // who has none cannot check in production
 }
 
-const selectHolders = `SELECT m.person, p.email, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '' FROM memberships m JOIN people p ON p.id = m.person
+const selectHolders = `SELECT m.person, p.email, p.name, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '' FROM memberships m JOIN people p ON p.id = m.person
 	LEFT JOIN factors f ON f.person = m.person WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
 
 // Holders lists who has a role at a tenant or at the Installation and is not disabled.
 func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) {
 	err = tx.Query(selectHolders, []any{tenant}, func(r *db.Row) error {
 		var h Holder
-		err := r.Scan(&h.Person, &h.Email, &h.Role, &h.HasFactor)
+		err := r.Scan(&h.ID, &h.Email, &h.Name, &h.Role, &h.HasFactor)
 		list = append(list, h)
 		return err
 	})
