@@ -148,6 +148,9 @@ func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 	if c := b.http.Jar.(held)["__Host-makola"]; c == nil || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
 		t.Fatalf("%+v", c)
 	}
+	if c := b.http.Jar.(held)["__Host-makola-device"]; c == nil || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != int(identity.DeviceLasts.Seconds()) {
+		t.Fatalf("%+v", c)
+	}
 	b.want(http.StatusUnauthorized, "/first?t="+token)
 
 	// Nothing but the own account before the factor.

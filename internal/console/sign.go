@@ -68,7 +68,7 @@ func signInByLink(v *visit) (answer, error) {
 		l, linkErr := v.console.Identity.Link(v.ctx, token)
 		return answer{title: "Welcome", wrong: true, body: choosePassword(l.Person, faulty(invitationForm(token), err))}, linkErr
 	}
-	return v.signedIn(session, err, "/account")
+	return v.signedInWithPassword(session, err, "/account")
 }
 
 // signedIn gives the browser its session and leads on.
@@ -78,6 +78,38 @@ func (v *visit) signedIn(token string, err error, to string) (answer, error) {
 	}
 	http.SetCookie(v.w, v.console.cookie(token, identity.Longest))
 	return answer{to: to}, nil
+}
+
+// signedInWithPassword is signedIn, and the browser becomes known to the person.
+func (v *visit) signedInWithPassword(token string, err error, to string) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	device, err := v.console.Identity.NewDevice(v.ctx, token)
+	if err == nil && device != "" {
+		http.SetCookie(v.w, v.console.deviceCookie(device))
+	}
+	return v.signedIn(token, err, to)
+}
+
+// deviceCookie remembers that a person signed in with this browser. It stays when they sign out.
+func (c *Console) deviceCookie(device string) *http.Cookie {
+	cookie := c.cookie(device, identity.DeviceLasts)
+	cookie.Name += deviceSuffix
+	cookie.SameSite = http.SameSiteStrictMode
+	return cookie
+}
+
+// deviceSuffix follows the name of the session's cookie.
+const deviceSuffix = "-device"
+
+// device is what the browser was given when a person last signed in with it; empty: nothing.
+func (v *visit) device() string {
+	cookie, err := v.r.Cookie(v.console.cookieName() + deviceSuffix)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
 }
 
 // faulty puts the texts of a refusal beside the fields of a form.
@@ -128,7 +160,7 @@ func (v *visit) backHere() string {
 func signInByPassword(v *visit) (answer, error) {
 	back, email := local(v.r.PostFormValue("back")), v.r.PostFormValue("email")
 	token, err := v.console.Identity.SignInWithPassword(v.ctx, identity.Attempt{
-		Email: email, Password: v.r.PostFormValue("password"), Code: v.r.PostFormValue("code"), Agent: v.r.UserAgent(), From: v.from()})
+		Email: email, Password: v.r.PostFormValue("password"), Code: v.r.PostFormValue("code"), Agent: v.r.UserAgent(), From: v.from(), Device: v.device()})
 	limited := problem.Is(err, problem.RateLimited)
 	if limited || problem.Is(err, problem.Unauthenticated) {
 		form := faulty(signInForm(email, back), err)
@@ -137,7 +169,7 @@ func signInByPassword(v *visit) (answer, error) {
 		}
 		return answer{title: "Sign in", wrong: true, limit: limited, body: signInBody(form)}, nil
 	}
-	return v.signedIn(token, err, back)
+	return v.signedInWithPassword(token, err, back)
 }
 
 // linkAgain prints a new link where the server was started: who reads it there may sign in.

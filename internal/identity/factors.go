@@ -272,7 +272,7 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 	if len(current) > 4*MaxPassword {
 		return problem.Field("current", "is not your password")
 	}
-	leave, err := i.hasher.enter()
+	hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 		return err
 	}
 	if p.password != "" {
-		same, err := i.hasher.matches(ctx, p.password, current)
+		same, err := hashes.matches(ctx, p.password, current)
 		if err != nil {
 			return err
 		}
@@ -294,7 +294,7 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 			return problem.Field("current", "is not your password")
 		}
 	}
-	sealed, err := i.hasher.seal(ctx, password)
+	sealed, err := hashes.seal(ctx, password)
 	if err != nil {
 		return err
 	}

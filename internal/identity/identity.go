@@ -21,6 +21,7 @@
 //	reseal.go     second factors under another master key
 //	tries.go      how often a password or a code may be tried
 //	uses.go       limits for each person, such as of searches by number
+//	devices.go    browsers in which a person signed in before
 //	sessions.go   who is signed in, and for how long they may be idle
 //	tokens.go     personal tokens, by which commands know a person
 //	standing.go   what a person may do at this moment, read inside the transaction that does it
@@ -65,6 +66,7 @@ type Identity struct {
 	audit       *audit.Log
 	sealer      *config.Sealer // of factors; nil without a master key
 	development bool
+	devices     []byte // key that signs browsers; nil without a master key
 	hasher      hasher
 	sessions    *fresh.Cache[string, sessionRow]
 }
@@ -81,6 +83,9 @@ type Options struct {
 // New makes an Identity.
 func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
 	i := &Identity{db: d, clock: c, audit: log, sealer: o.Secret.Sealer(sealLabel), development: o.Development, hasher: newHasher(o.HashMemory)}
+	if !o.Secret.Empty() {
+		i.devices = o.Secret.Derive("identity/devices")
+	}
 	i.sessions = fresh.New(c, Freshness, cachedSessions, i.loadSession)
 	return i
 }

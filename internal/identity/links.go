@@ -119,12 +119,12 @@ func (i *Identity) Accept(ctx context.Context, link, password, agent string, fro
 	if err := checkPassword(password, l.Person); err != nil {
 		return "", err
 	}
-	leave, err := i.hasher.enter()
+	hashes, leave, err := i.hasher.enter(true) // who has a link is no stranger
 	if err != nil {
 		return "", err
 	}
 	defer leave()
-	sealed, err := i.hasher.seal(ctx, password)
+	sealed, err := hashes.seal(ctx, password)
 	if err != nil {
 		return "", err
 	}

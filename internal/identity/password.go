@@ -22,7 +22,9 @@ const (
 
 	// hashesAtOnce are computed on a node; each takes hashMemory.
 	hashesAtOnce = 2
-	// hashesWaiting may stand in the line for that.
+	// hashesForStrangers of these are for visitors from networks and browsers that their account does not know.
+	hashesForStrangers = 1
+	// hashesWaiting may wait for that, and as many again of visitors who are known.
 	hashesWaiting = 20
 
 	hashTime   = 3
@@ -33,12 +35,16 @@ const (
 
 // hasher hashes passwords, few at once.
 type hasher struct {
-	line, turn   chan struct{}
+	line, known  chan struct{} // places of strangers, and of visitors who are known
+	turn, share  chan struct{} // the hashes at once, and those of them that strangers may have
+	stranger     bool          // the place is one of strangers
 	memory, time uint32
 }
 
 func newHasher(memory uint32) hasher {
-	return hasher{line: make(chan struct{}, hashesAtOnce+hashesWaiting), turn: make(chan struct{}, hashesAtOnce), memory: cmp.Or(memory, hashMemory), time: hashTime}
+	const places = hashesAtOnce + hashesWaiting
+	return hasher{line: make(chan struct{}, places), known: make(chan struct{}, places), turn: make(chan struct{}, hashesAtOnce), share: make(chan struct{}, hashesForStrangers),
+		memory: cmp.Or(memory, hashMemory), time: hashTime}
 }
 
 // form begins what is stored of a password.
@@ -46,19 +52,32 @@ func (h hasher) form() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$", argon2.Version, h.memory, h.time)
 }
 
-// enter gives a place in the line for a hash, or refuses at once. It comes before anything is read or counted: a flood of
-// tries costs no more than the line is long.
-func (h hasher) enter() (leave func(), err error) {
+// enter gives a place in the line for a hash, or refuses at once. It comes before anything is counted: a flood of tries costs
+// no more hashes than the line is long. Visitors who are known have a line and a turn that strangers cannot fill.
+func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
+	line := h.line
+	if known {
+		line = h.known
+	}
+	h.stranger = !known
 	select {
-	case h.line <- struct{}{}:
-		return func() { <-h.line }, nil
+	case line <- struct{}{}:
+		return h, func() { <-line }, nil
 	default:
-		return nil, problem.New(problem.Unavailable, "too_busy", "Too many people sign in at this moment. Try again in a few seconds.")
+		return h, nil, problem.New(problem.Unavailable, "too_busy", "Too many people sign in at this moment. Try again in a few seconds.")
 	}
 }
 
 // hash computes the hash of a password under a salt, in its turn.
 func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte, error) {
+	if h.stranger {
+		select {
+		case h.share <- struct{}{}:
+			defer func() { <-h.share }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	select {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()

@@ -75,7 +75,7 @@ func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
 	var busy, over atomic.Int64
 	for range cap(h.line) + 5 {
 		all.Go(func() {
-			leave, err := h.enter()
+			in, leave, err := h.enter(false)
 			if err != nil {
 				if !problem.Is(err, problem.Unavailable) {
 					t.Error(err)
@@ -86,7 +86,7 @@ func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
 				return
 			}
 			defer leave()
-			if _, err := h.hash(ctx, password, make([]byte, saltBytes)); err != nil {
+			if _, err := in.hash(ctx, password, make([]byte, saltBytes)); err != nil {
 				over.Add(1)
 			}
 		})
@@ -111,13 +111,13 @@ func TestEasyPasswordsAreRefused(t *testing.T) {
 	}
 }
 
-// A full line refuses before anything is read or counted.
+// A full line refuses before anything is counted.
 func TestAFloodOfTriesCostsNoMoreThanTheLine(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		var leave []func()
 		for range cap(f.hasher.line) {
-			free, err := f.hasher.enter()
+			_, free, err := f.hasher.enter(false)
 			if err != nil {
 				f.t.Fatal(err)
 			}
@@ -133,6 +133,86 @@ func TestAFloodOfTriesCostsNoMoreThanTheLine(t *testing.T) {
 		}
 		if _, err := f.attempt(password, "", netip.MustParseAddr("203.0.113.1")); err != nil {
 			f.t.Fatalf("a try that was turned away counted: %v", err)
+		}
+	})
+}
+
+// Strangers who fill their line keep out neither a person from a known network nor one with a known browser, whoever of the
+// account's tries they used up.
+func TestSignIn_ofKnownPeopleGoesOn(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		f.known()
+		abroad := netip.MustParseAddr("198.51.100.7")
+		session, err := f.SignInWithPassword(f.t.Context(), Attempt{Email: "ama@example.com", Password: password, From: home})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		device, err := f.NewDevice(f.t.Context(), session)
+		if err != nil || device == "" {
+			f.t.Fatal(device, err)
+		}
+		try := func(device, pass string, from netip.Addr) error {
+			_, err := f.SignInWithPassword(f.t.Context(), Attempt{Email: "ama@example.com", Password: pass, From: from, Device: device})
+			return err
+		}
+		for n := range accountTries {
+			if err := try("", "guess", netip.AddrFrom4([4]byte{203, 0, 113, byte(n)})); !problem.Is(err, problem.Unauthenticated) {
+				f.t.Fatal(err)
+			}
+		}
+		for range cap(f.hasher.line) { // the flood of strangers, of whom one hashes
+			if _, _, err := f.hasher.enter(false); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		f.hasher.share <- struct{}{}
+		f.hasher.turn <- struct{}{}
+		if err := try("", password, abroad); !problem.Is(err, problem.RateLimited) {
+			f.t.Errorf("a stranger without tries is refused by the line and not by the limit: %v", err)
+		}
+		if err := try("", password, home); err != nil {
+			f.t.Errorf("from a known network: %v", err)
+		}
+		if err := try(device, password, abroad); err != nil {
+			f.t.Errorf("with a known browser: %v", err)
+		}
+		for name, forged := range map[string]string{"another person's": "x" + device, "changed": device[:len(device)-2] + "AA", "short": "a.b", "empty parts": "...", "long": strings.Repeat(device, 9)} {
+			if err := try(forged, password, netip.MustParseAddr("198.51.100.99")); !problem.Is(err, problem.RateLimited) {
+				f.t.Errorf("a browser's text that is %s: %v", name, err)
+			}
+		}
+		for range accountTries {
+			if err := try(device, "guess", abroad); !problem.Is(err, problem.Unauthenticated) {
+				f.t.Fatal(err)
+			}
+		}
+		if err := try(device, password, abroad); !problem.Is(err, problem.RateLimited) {
+			f.t.Errorf("a known browser guesses without end: %v", err)
+		}
+		f.clock.Advance(DeviceLasts)
+		if got := f.device(device); got.person != "" {
+			f.t.Errorf("a browser is known for ever: %+v", got)
+		}
+	})
+}
+
+// A browser is known to one person: to another it is a stranger's.
+func TestDevice_isOfOnePerson(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		f.known()
+		session, err := f.SignInWithPassword(f.t.Context(), Attempt{Email: "ama@example.com", Password: password, From: home})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		device, err := f.NewDevice(f.t.Context(), session)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for email, want := range map[string]bool{"ama@example.com": true, "kofi@example.com": false} {
+			got, err := f.look(f.t.Context(), email, netip.MustParseAddr("198.51.100.7"), device)
+			if err != nil || got.known != want {
+				f.t.Errorf("%s: %+v, %v", email, got, err)
+			}
 		}
 	})
 }

@@ -19,6 +19,7 @@ type Attempt struct {
 	Code            string // of the app, or a recovery code; needed by those who have a factor
 	Agent           string // what the browser calls itself
 	From            netip.Addr
+	Device          string // what NewDevice gave this browser; empty: nothing
 }
 
 // errAttempt is the one refusal: whether the account exists, has a factor, and which part was wrong is not told.
@@ -67,20 +68,23 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 	if len(email) > 254 || len(a.Password) > 4*MaxPassword || len(a.Code) > 100 {
 		return "", errAttempt()
 	}
-	leave, err := i.hasher.enter()
+	t, err := i.look(ctx, email, a.From, a.Device) // costs little: before the line, which is short
+	if err != nil {
+		return "", err
+	}
+	hashes, leave, err := i.hasher.enter(t.known)
 	if err != nil {
 		return "", err
 	}
 	defer leave()
-	t, err := i.take(ctx, email, a.From)
-	if err != nil {
+	if err := i.count(ctx, t); err != nil {
 		return "", err
 	}
 	p, err := i.proof(ctx, email, a.Code)
 	if err != nil {
 		return "", err
 	}
-	same, err := i.hasher.matches(ctx, p.password, a.Password)
+	same, err := hashes.matches(ctx, p.password, a.Password)
 	if err != nil {
 		return "", err
 	}

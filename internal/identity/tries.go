@@ -11,7 +11,7 @@ import (
 
 // How many tries to sign in an account and an address have: so many at once, and one more each pause. A try that was
 // right is given back. Somebody who signed in from a network within the last month has tries of their own there, so that
-// strangers who guess cannot keep them out.
+// strangers who guess cannot keep them out. The same holds for a browser in which they signed in, on any network.
 const (
 	accountTries = 10
 	accountPause = time.Minute
@@ -21,7 +21,10 @@ const (
 )
 
 // try is one try, which was taken before anything was compared: many at once get no more than one after the other.
-type try struct{ account, address string }
+type try struct {
+	account, address string
+	known            bool // the account knows the network or the browser
+}
 
 // sourceOf is the network that an address counts for: IPv6 hands addresses out by the network.
 func sourceOf(from netip.Addr) string {
@@ -46,29 +49,51 @@ const (
 
 	selectSource = `SELECT s.id FROM sessions s JOIN people p ON p.id = s.person
 		WHERE p.email = $1 AND s.source = $2 AND s.created_at > $3 LIMIT 1`
+	selectOwner = `SELECT id FROM people WHERE email = $1 AND id = $2`
 )
 
-// take uses a try up, or says when the next one is free. Somebody without one costs no writing transaction.
-func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (t try, err error) {
+// take uses a try up, or says when the next one is free.
+func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (try, error) {
+	t, err := i.look(ctx, email, from, "")
+	if err == nil {
+		err = i.count(ctx, t)
+	}
+	return t, err
+}
+
+// look finds the tries of a visitor, and refuses one who has none left. It only reads. It runs the same queries whether the
+// account exists or not.
+func (i *Identity) look(ctx context.Context, email string, from netip.Addr, device string) (t try, err error) {
 	source := sourceOf(from)
+	d := i.device(device)
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
 		now := i.clock.Now()
-		var session string
+		var session, person string
 		known, err := tx.One(selectSource, []any{email, source, now.Add(-knownSource)}, &session)
 		if err != nil {
 			return err
 		}
-		t = try{account: "account " + hashToken(email), address: "address " + source}
-		if known {
+		owns, err := tx.One(selectOwner, []any{email, d.person}, &person)
+		if err != nil {
+			return err
+		}
+		t = try{account: "account " + hashToken(email), address: "address " + source, known: known || owns}
+		switch {
+		case owns: // strangers use up neither the account's tries here nor those of a network that they share
+			t.account += " device " + d.nonce
+			t.address = "device " + d.nonce
+		case known:
 			t.account += " " + source
 		}
 		_, err = t.next(tx, lookTries, now)
 		return err
 	})
-	if err != nil {
-		return t, err
-	}
-	return t, i.db.Write(ctx, func(tx *db.Tx) error {
+	return t, err
+}
+
+// count uses a try up, unless others have used it meanwhile.
+func (i *Identity) count(ctx context.Context, t try) error {
+	return i.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(plantTries, t.account, t.address); err != nil {
 			return err
 		}
