@@ -86,7 +86,7 @@ func (f *framed) read(t testing.TB, done func(http2.Frame) bool) (ended bool) {
 // withTLS is a development server with a certificate and its address.
 func withTLS(t *testing.T, change func(*config.Server)) (*App, string) {
 	t.Helper()
-	cert, key := writeCertificate(t, t.TempDir(), 1)
+	cert, key := WriteCertificate(t, t.TempDir(), 1)
 	a := startLocal(t, func(c *config.Server) {
 		c.TLSCert, c.TLSKey = cert, key
 		if change != nil {

@@ -35,8 +35,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// writeCertificate writes a certificate of this machine with its key, and gives the two paths.
-func writeCertificate(t *testing.T, folder string, serial int64) (cert, key string) {
+// WriteCertificate writes a certificate of this machine with its key, and gives the two paths.
+func WriteCertificate(t testing.TB, folder string, serial int64) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestPlainHTTPComesFromProxiesAlone(t *testing.T) {
 func TestARenewedCertificateIsTakenUp(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	cert, key := writeCertificate(t, folder, 1)
+	cert, key := WriteCertificate(t, folder, 1)
 	c := &certificate{cert: cert, key: key, log: slog.New(slog.DiscardHandler)}
 	if err := c.load(); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestARenewedCertificateIsTakenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeCertificate(t, folder, 2)
+	WriteCertificate(t, folder, 2)
 	after, err := os.ReadFile(key)
 	if err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestMetricsBehindAToken(t *testing.T) {
 // A client of a node that leaves is told with its next answer, and loses no request.
 func TestDrainingLosesNoRequest(t *testing.T) {
 	t.Parallel()
-	cert, key := writeCertificate(t, t.TempDir(), 1)
+	cert, key := WriteCertificate(t, t.TempDir(), 1)
 	a := startLocal(t, func(c *config.Server) { c.DrainNotice, c.TLSCert, c.TLSKey = new(24*time.Hour), cert, key })
 	const clients = 8
 	var answered atomic.Int64
@@ -469,7 +469,7 @@ func TestAKeyWithADailyLimit(t *testing.T) {
 // their own, and as streams of one.
 func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
 	t.Parallel()
-	cert, key := writeCertificate(t, t.TempDir(), 1)
+	cert, key := WriteCertificate(t, t.TempDir(), 1)
 	a := startLocal(t, func(c *config.Server) { c.TLSCert, c.TLSKey = cert, key })
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(protocol, func(t *testing.T) {

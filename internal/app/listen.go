@@ -35,7 +35,7 @@ const (
 
 // Limits of one HTTP/2 connection: streams at once, and bytes that arrived before anybody asked for them.
 const (
-	maxStreams      = 32 // RFC 9113 recommends 100; clients wait or open another connection, and each costs a goroutine
+	maxStreams      = 100 // what RFC 9113 recommends to allow at least
 	connectionAhead = 512 << 10
 	streamAhead     = 256 << 10
 )

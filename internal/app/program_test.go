@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	if told := os.Getenv(attackVariable); told != "" {
 		os.Exit(attackAsTold(told))
 	}
+	if text := os.Getenv(floodVariable); text != "" {
+		os.Exit(floodAsConfigured(text))
+	}
 	code := m.Run()
 	if builtIn != "" {
 		_ = os.RemoveAll(builtIn) // what is left is in a temporary folder

@@ -257,7 +257,7 @@ func TestBindsAreReadFromTheirFile(t *testing.T) {
 		b.SubmitIDs != smpp.IDHex || b.ReceiptIDs != smpp.IDText || b.Rate != 50 || b.Concatenation != smpp.UDH {
 		t.Errorf("the bind is %+v", b)
 	}
-	authority, _ := writeCertificate(t, t.TempDir(), 1)
+	authority, _ := WriteCertificate(t, t.TempDir(), 1)
 	binds, err = liveBinds(write(fmt.Sprintf(`[{"address":"10.1.1.1:2776","tls":true,"tls_ca":%q,"tls_server_name":"smsc.example","system_id":"shop"}]`, authority)))
 	if err != nil || binds[0].TLS.ServerName != "smsc.example" || binds[0].TLS.RootCAs == nil {
 		t.Errorf("a bind with a CA of its own is %+v, %v", binds, err)
