@@ -100,12 +100,13 @@ type Deps struct {
 	Refused func(requestlog.Request)
 }
 
-// Seen is one request for the metrics. Route is a path of the table and Method
+// Seen is one answered request for the metrics and the access log. Route is a path of the table and Method
 // one of HTTP's own, else "other", so that there are few of them.
 type Seen struct {
-	Route, Method string
-	Status        int
-	Took          time.Duration
+	Route, Method     string
+	RequestID, Tenant string // empty: the request has none
+	Status, Bytes     int    // Bytes of the body that was sent
+	Took              time.Duration
 }
 
 // API answers every request that arrives at the public listener.

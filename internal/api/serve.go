@@ -163,7 +163,7 @@ func (c *call) note() {
 			"tenant", c.caller.Tenant, "key", c.caller.KeyID, "took", took)
 	}
 	if c.api.Observe != nil {
-		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), Status: c.status, Took: took})
+		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), RequestID: c.id, Tenant: c.caller.Tenant, Status: c.status, Bytes: len(c.out.buf), Took: took})
 	}
 	if c.status >= 400 && c.status != StatusLeft && c.failure != nil && c.interfaced && c.api.Refused != nil {
 		c.api.Refused(c.refusedRequest(took))

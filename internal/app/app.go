@@ -17,6 +17,7 @@
 //	certificate.go                 TLS files that change on disk
 //	descriptors_*.go               how many files this process may open
 //	bounded_log.go                 lines that others could cause without end
+//	access_log.go                  a line for each answered request, where asked for
 //	metrics.go                     every metric
 //	people.go                      what the console is given, and its first link
 //	demo.go, simulator.go          development: an account with money; the simulator
@@ -69,13 +70,14 @@ type App struct {
 	folder     string // removed at the end when the server is ephemeral
 
 	parts
-	sim      *simulator // nil in production without one
-	doors    doors
-	crowd    *clients     // of the interface
-	callers  *slog.Logger // for what anybody can cause
-	failed   chan error
-	ready    Ready
-	demoMade bool // this start made the demo tenant
+	sim       *simulator // nil in production without one
+	doors     doors
+	crowd     *clients     // of the interface
+	callers   *slog.Logger // for what anybody can cause
+	accessLog *accessLog   // nil where none is asked for
+	failed    chan error
+	ready     Ready
+	demoMade  bool // this start made the demo tenant
 	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
 	callbacks atomic.Pointer[map[railID]string]
 	draining  chan struct{}
@@ -94,7 +96,7 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	}
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
-	err := a.rise(ctx, a.settle, a.lockFolder, a.bind, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.invite, a.greet, a.announce, a.supervise)
+	err := a.rise(ctx, a.settle, a.lockFolder, a.openAccessLog, a.bind, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.invite, a.greet, a.announce, a.supervise)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (a *App) lockFolder(context.Context) error {
 // openDatabase opens and, on SQLite, migrates. PostgreSQL is migrated by `makola migrate up`,
 // except in development, where a first start must need nothing else.
 func (a *App) openDatabase(ctx context.Context) error {
-	d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Reserve: a.cfg.DiskReserve << 20, Faults: a.opts.Faults})
+	d, err := a.awaitDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,6 +123,32 @@ func (a *App) openDatabase(ctx context.Context) error {
 		return problem.New(problem.Unavailable, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", len(pending)))
 	}
 	return d.Migrate(ctx)
+}
+
+// A production server that starts before its database, as after a power failure, waits for it instead of failing. systemd
+// gives a start 90 s (deploy/makola.service).
+const (
+	databaseWait  = 60 * time.Second
+	databasePause = time.Second
+)
+
+// awaitDatabase opens the database. In production it waits for one that cannot be reached, but not for one that does not
+// exist or lets nobody in.
+func (a *App) awaitDatabase(ctx context.Context) (*db.DB, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, databaseWait, errors.New("the database could not be reached in time"))
+	defer cancel()
+	for waited := false; ; waited = true {
+		d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Reserve: a.cfg.DiskReserve << 20, Faults: a.opts.Faults})
+		if err == nil || !a.production || !db.Unreachable(err) {
+			return d, err
+		}
+		if !waited {
+			a.log.WarnContext(ctx, "waiting for the database", "at_most", databaseWait, "error", err)
+		}
+		if a.clock.Sleep(ctx, databasePause) != nil {
+			return nil, err
+		}
+	}
 }
 
 // refuseLive keeps development mode, with its demo key, its simulator and the key that is made by itself, away from

@@ -11,12 +11,15 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/provider"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -269,5 +272,65 @@ func TestANodeIsMeasured(t *testing.T) {
 	clocktest.Await(t, "an attempt that fails", func() bool { return a.meters.read(t, "makola_webhook_attempts_total", "failed") == 1 })
 	if n := a.meters.read(t, "makola_webhook_attempts_total", "delivered"); n != 0 {
 		t.Errorf("%v were delivered", n)
+	}
+}
+
+// A probe whose sender has gone is no fault of the database, and no line of the log.
+func TestReadiness_senderGone(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	d := dbtest.Open(t, db.SQLite)
+	a := &App{log: slog.New(slog.NewJSONHandler(&log, nil)), draining: make(chan struct{})}
+	a.db = d
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.readiness(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", log.String())
+	}
+}
+
+// signalled is a log that closes a channel when a message comes.
+type signalled struct {
+	slog.Handler
+	message string
+	came    chan struct{}
+	once    *sync.Once
+}
+
+func (s signalled) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == s.message {
+		s.once.Do(func() { close(s.came) })
+	}
+	return nil
+}
+
+func (s signalled) Enabled(context.Context, slog.Level) bool { return true }
+func (s signalled) WithAttrs([]slog.Attr) slog.Handler       { return s }
+
+// A production server that starts before its database waits for it. One whose database does not exist fails at once.
+func TestStart_waitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	way, server := dbtest.Freezable(t)
+	server.Cut()
+	cfg, err := asProduction(config.Server{Listen: "127.0.0.1:0", MetricsListen: "off", Connections: 4, DrainFor: time.Minute, Sim: "http://127.0.0.1:1", Storage: config.Storage{Data: t.TempDir(), Database: way}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := signalled{message: "waiting for the database", came: make(chan struct{}), once: new(sync.Once)}
+	go func() {
+		<-waits.came
+		server.Thaw()
+	}()
+	startWith(t, cfg, Options{Log: slog.New(waits)})
+	select {
+	case <-waits.came:
+	default:
+		t.Error("it did not wait")
+	}
+
+	cfg.Database, cfg.Data = strings.Replace(way, "makola_t_", "absent_", 1), t.TempDir()
+	if _, err := Start(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "does not exist on 127.0.0.1") {
+		t.Errorf("a database that is not there: %v", err)
 	}
 }

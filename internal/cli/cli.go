@@ -193,11 +193,35 @@ func run(args []string, e *env) (code int) {
 	if err := checkVariables(parser.Model, os.Environ()); err != nil && !talks(command) {
 		return report(e.stderr, err)
 	}
+	if err := oneDatabase(command); err != nil {
+		return report(e.stderr, err)
+	}
 	e.authority = authorityOf(command)
 	if err := command.Run(e); err != nil {
 		return report(e.stderr, err)
 	}
 	return exitOK
+}
+
+// oneDatabase refuses a line that names a data folder while the environment names a PostgreSQL database: the operator may
+// believe that the command is about the folder's. A server has both.
+func oneDatabase(line *kong.Context) error {
+	if command := line.Selected(); command == nil || command.Path() == "serve" {
+		return nil
+	}
+	given := map[string]bool{}
+	for _, p := range line.Path {
+		if p.Flag != nil {
+			given[p.Flag.Name] = true
+		}
+	}
+	for _, f := range line.Flags() {
+		if url, _ := f.Target.Interface().(string); f.Name == "database" && url != "" && given["data"] && !given["database"] {
+			return usage("--data names a folder and MAKOLA_DATABASE a PostgreSQL database, so it is not clear which database is meant. " +
+				"Add --database for PostgreSQL, or unset MAKOLA_DATABASE for the folder. MAKOLA_DATA names a folder beside a PostgreSQL database")
+		}
+	}
+	return nil
 }
 
 // interruptible gives a context that ends with the first interrupt. When it does,

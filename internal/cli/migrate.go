@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 )
 
 // migrateCommands look at the schema and bring it up to this program's.
 type migrateCommands struct {
-	Status migrateStatus `cmd:"" help:"List the migrations and which of them the database has."`
+	Status migrateStatus `cmd:"" help:"List the migrations and which of them the database has. Exits with 1 while one is missing."`
 	Up     migrateUp     `cmd:"" help:"Apply what is missing."`
 	Copy   migrateCopy   `cmd:"" help:"Move a stopped installation from SQLite to an empty PostgreSQL database; run again, it goes on where it broke off."`
 }
@@ -34,7 +35,7 @@ var migrationColumns = []column[db.Migration]{
 	{"applied_at", func(m db.Migration) any { return m.AppliedAt }},
 }
 
-// Run lists. It makes no file.
+// Run lists, and fails while a migration is missing. It makes no file.
 func (c *migrateStatus) Run(e *env) error {
 	if err := c.there(); err != nil {
 		return err
@@ -44,7 +45,19 @@ func (c *migrateStatus) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, migrationColumns, all)
+		if err := printAll(e.stdout, c.Output, migrationColumns, all); err != nil {
+			return err
+		}
+		missing := 0
+		for _, m := range all {
+			if m.AppliedAt.IsZero() {
+				missing++
+			}
+		}
+		if missing > 0 {
+			return problem.New(problem.Internal, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", missing))
+		}
+		return nil
 	})
 }
 

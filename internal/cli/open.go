@@ -100,10 +100,11 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 
 // unopened is a database that cannot be opened now, or never under the URL that was given.
 func unopened(err error) error {
-	if problem.Is(err, problem.Invalid) {
+	const code = "no_database"
+	if p := problem.From(err); p.Kind == problem.Invalid || p.Code == code {
 		return err
 	}
-	return problem.Wrap(err, problem.Unavailable, "no_database", "The database cannot be opened")
+	return problem.Wrap(err, problem.Unavailable, code, "The database cannot be opened")
 }
 
 // current refuses a database whose schema is not this program's.

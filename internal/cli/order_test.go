@@ -192,7 +192,6 @@ func TestAnInterruptAnswersTheQuestion(t *testing.T) {
 
 // The answer to COMMIT is lost at each command that moves money: it is done once, and said so; the repeat is refused.
 func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
-	t.Parallel()
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		o := assemble(d, clock.Real())
 		var who tenant.Tenant

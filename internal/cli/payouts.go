@@ -135,6 +135,10 @@ func (c *payoutsFind) Run(e *env) error {
 		if err := o.printPayments(e, c.Output, found.Payments); err != nil {
 			return err
 		}
+		if len(found.Payments) == 0 && strings.HasPrefix(c.Text, "req_") {
+			fmt.Fprintf(e.stderr, "No payment is known by the request id %s. The database has the ids of refused and failed requests alone (the page Requests of the console); "+
+				"look for others in the access log of the servers (MAKOLA_ACCESS_LOG)\n", c.Text)
+		}
 		if found.More != "" {
 			fmt.Fprintf(e.stderr, "There may be older ones: search further with --before %s, or say --from and --to\n", found.More)
 		}

@@ -70,6 +70,7 @@ type Server struct {
 	USSDCode       string         `name:"ussd-code" env:"MAKOLA_USSD_CODE" help:"Text of ussd_code in the answer of otp/send."`
 	BootstrapEmail string         `name:"bootstrap-email" env:"MAKOLA_BOOTSTRAP_EMAIL" placeholder:"ADDRESS" help:"Make an owner of the installation with this e-mail address where there are no people yet, with the password in --bootstrap-password-file."`
 	BootstrapFile  string         `name:"bootstrap-password-file" env:"MAKOLA_BOOTSTRAP_PASSWORD_FILE" placeholder:"PATH" help:"File with the first owner's password, in its first line."`
+	AccessLog      string         `name:"access-log" env:"MAKOLA_ACCESS_LOG" placeholder:"PATH" help:"Append one line of JSON for each answered request to this file; - is standard output. Lines have no bodies and no numbers."`
 	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz says draining, and answers close their connections, before the server takes no more requests; behind a load balancer, longer than it takes to notice. When not set: 10s in production, none in development."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 

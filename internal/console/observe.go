@@ -11,11 +11,12 @@ import (
 // routeOther stands in the metrics for every path that is no page: clients make up any.
 const routeOther = "console"
 
-// observed remembers how a request was answered, for the metrics.
+// observed remembers how a request was answered, for the metrics and the access log.
 type observed struct {
 	http.ResponseWriter
 	route  string // the pattern of the page's path, which no id gets into
 	status int
+	bytes  int // of the body
 }
 
 func (o *observed) WriteHeader(status int) {
@@ -29,7 +30,9 @@ func (o *observed) Write(text []byte) (int, error) {
 	if o.status == 0 {
 		o.status = http.StatusOK
 	}
-	return o.ResponseWriter.Write(text)
+	n, err := o.ResponseWriter.Write(text)
+	o.bytes += n
+	return n, err
 }
 
 // Unwrap gives http.ResponseController what this stands around.
@@ -41,7 +44,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o := &observed{ResponseWriter: w, route: routeOther}
 	defer func() {
 		if c.Observe != nil {
-			c.Observe(api.Seen{Route: o.route, Method: api.SeenMethod(r.Method), Status: max(o.status, http.StatusOK), Took: c.Clock.Now().Sub(begun)})
+			c.Observe(api.Seen{Route: o.route, Method: api.SeenMethod(r.Method), RequestID: o.Header().Get("X-Request-Id"), Status: max(o.status, http.StatusOK), Bytes: o.bytes, Took: c.Clock.Now().Sub(begun)})
 		}
 	}()
 	if strings.HasPrefix(r.URL.Path, page.Assets) {

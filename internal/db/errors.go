@@ -130,3 +130,13 @@ func classifySQLite(err error, lite *sqlite.Error) error {
 	}
 	return err
 }
+
+// Unreachable reports whether an error of Open says that the server does not answer yet: nothing listens, it is starting up
+// or shutting down. A server that refuses the URL's database, user or password will refuse it a minute later, too.
+func Unreachable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.HasPrefix(pg.Code, "57P") || tooMany(pg)
+	}
+	return errors.Is(err, ErrUnavailable)
+}

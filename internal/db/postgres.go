@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/makola/makola/internal/problem"
 )
 
 // postgresSettings hold for every connection unless the URL says otherwise. Our
@@ -208,6 +210,9 @@ func (d *postgresDB) check(ctx context.Context) (behind bool, err error) {
 		if refused := startupRefused(err); refused != nil {
 			return false, refused
 		}
+		if absent := databaseAbsent(err, d.pool.Config().ConnConfig); absent != nil {
+			return false, absent
+		}
 		return false, classify(fmt.Errorf("db: connect to PostgreSQL: %w", err))
 	}
 	defer c.Release()
@@ -218,6 +223,16 @@ func (d *postgresDB) check(ctx context.Context) (behind bool, err error) {
 		err = classify(checkPooler(ctx, c.Conn()))
 	}
 	return behind, err
+}
+
+// databaseAbsent explains that the server has no database of the URL's name.
+func databaseAbsent(err error, to *pgx.ConnConfig) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "3D000" {
+		return nil
+	}
+	return problem.Wrap(fmt.Errorf("%w: %w", ErrUnavailable, err), problem.Unavailable, "no_database",
+		fmt.Sprintf("The database %q does not exist on %s:%d: create it, or correct the URL (--database, MAKOLA_DATABASE)", to.Database, to.Host, to.Port))
 }
 
 // close waits for the connections to come back, unless the server says nothing.
