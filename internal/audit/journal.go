@@ -85,6 +85,9 @@ func (j Journal) Path() string { return filepath.Join(j.Folder, JournalName) }
 // Ready returns an error if an act could not be appended now. A command that changes something asks before it does:
 // after a restore nobody would know of a change that is in no journal.
 func (j Journal) Ready() error {
+	if j.Folder == "" {
+		return nil // none is kept
+	}
 	if err := j.folder(); err != nil {
 		return err
 	}
