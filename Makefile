@@ -52,6 +52,10 @@ fuzz: ## Run every fuzz test for ten seconds.
 mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=).
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
+.PHONY: deep
+deep: ## What takes longer than the gate: generate clients of openapi.json and compile them (needs npx).
+	@scripts/clients.sh
+
 .PHONY: screens
 screens: ## Pictures of every screen, theme and width in build/screens, and those of the README.
 	@mkdir -p build/screens docs/pictures

@@ -1,6 +1,7 @@
 package guides
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -113,7 +114,8 @@ func TestIdsStandOnceOnAPage(t *testing.T) {
 func TestTheReferenceHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	text := page(t, newGuides(), Prefix+"/reference")
-	operations := regexp.MustCompile(`"operationId": "([A-Za-z]+)"`).FindAllSubmatch(openapi.Document, -1)
+	paths, _, _ := bytes.Cut(openapi.Document, []byte(`"x-webhooks"`))
+	operations := regexp.MustCompile(`"operationId": "([A-Za-z]+)"`).FindAllSubmatch(paths, -1)
 	if len(operations) < 35 {
 		t.Fatalf("only %d operations were found", len(operations))
 	}
@@ -135,7 +137,7 @@ func TestTheWebhooksPageNamesEveryMember(t *testing.T) {
 	text := page(t, newGuides(), Prefix+"/webhooks")
 	_, hooks, _ := strings.Cut(string(openapi.Document), `"x-webhooks"`)
 	hooks, _, _ = strings.Cut(hooks, `"components"`)
-	members := regexp.MustCompile(`(?s)"required": \[([^\]]*)\]`).FindAllStringSubmatch(hooks, -1)
+	members := regexp.MustCompile(`(?s)"[A-Za-z]+Event": \{[^{]*"required": \[([^\]]*)\]`).FindAllStringSubmatch(string(openapi.Document), -1)
 	if len(members) != 3 {
 		t.Fatalf("%d bodies are documented, want 3", len(members))
 	}

@@ -82,7 +82,26 @@ func LoadText(text []byte) (*Document, error) {
 			d.Operations = append(d.Operations, o)
 		}
 	}
-	return d, again(doc.Extensions["x-webhooks"], &d.webhooks)
+	if err := again(doc.Extensions["x-webhooks"], &d.webhooks); err != nil {
+		return nil, err
+	}
+	return d, d.resolveWebhooks()
+}
+
+// resolveWebhooks follows the references of the webhooks' bodies, which the loader
+// leaves alone in an extension.
+func (d *Document) resolveWebhooks() error {
+	for kind, item := range d.webhooks {
+		for _, media := range item.Post.RequestBody.Value.Content {
+			if named := d.doc.Components.Schemas[strings.TrimPrefix(media.Schema.Ref, "#/components/schemas/")]; named != nil {
+				media.Schema = named
+			}
+			if media.Schema.Value == nil {
+				return fmt.Errorf("the webhook %s: no schema %s", kind, media.Schema.Ref)
+			}
+		}
+	}
+	return nil
 }
 
 // again reads what an extension holds.
@@ -319,6 +338,12 @@ func undeclared(where string, s *openapi3.Schema, value any) error {
 		}
 		for name, member := range v {
 			property := s.Properties[name]
+			if same, ok := sameAs(s, name); ok {
+				if member != v[same] {
+					all = append(all, fmt.Errorf("%s.%s is not the same as %s", where, name, same))
+				}
+				continue
+			}
 			if property == nil {
 				all = append(all, fmt.Errorf("the document does not declare %s.%s", where, name))
 				continue
@@ -334,4 +359,12 @@ func undeclared(where string, s *openapi3.Schema, value any) error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// sameAs returns the member whose value a member repeats under another spelling.
+// A document that declares both breaks generated clients.
+func sameAs(s *openapi3.Schema, name string) (same string, ok bool) {
+	all, _ := s.Extensions["x-same-as"].(map[string]any)
+	same, ok = all[name].(string)
+	return same, ok
 }
