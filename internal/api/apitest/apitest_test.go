@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
 // samples are good values by kind.
@@ -246,5 +248,26 @@ func TestRefusalsAreHeldToTheirCase(t *testing.T) {
 	}
 	if nudge("0.50", -1) != "0.49" || nudge("100.00", 1) != "100.01" || nudge("15000.00", 1) != "15000.01" {
 		t.Error("limits are nudged wrongly")
+	}
+}
+
+// A member that repeats another one under a second spelling needs no declaration
+// of its own, but has the same value.
+func TestUndeclared_knowsSecondSpellings(t *testing.T) {
+	s := &openapi3.Schema{
+		Properties: openapi3.Schemas{"campaignId": {Value: &openapi3.Schema{}}},
+		Extensions: map[string]any{"x-same-as": map[string]any{"campaign_id": "campaignId"}},
+	}
+	for _, c := range []struct {
+		value map[string]any
+		good  bool
+	}{
+		{map[string]any{"campaignId": "a", "campaign_id": "a"}, true},
+		{map[string]any{"campaignId": "a", "campaign_id": "b"}, false},
+		{map[string]any{"campaignId": "a", "CampaignID": "a"}, false},
+	} {
+		if err := undeclared("", s, c.value); (err == nil) != c.good {
+			t.Errorf("%v: %v", c.value, err)
+		}
 	}
 }
