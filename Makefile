@@ -53,7 +53,7 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
 .PHONY: deep
-deep: ## What takes longer than the gate: generate clients of openapi.json and compile them (needs npx).
+deep: ## What takes longer than the gate: generate clients of openapi.json and compile them (needs npx, php).
 	@scripts/clients.sh
 
 .PHONY: screens
