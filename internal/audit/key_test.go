@@ -155,6 +155,56 @@ func TestVerify_withoutTheKeyNothingIsHidden(t *testing.T) {
 	}
 }
 
+// Links of the time before a restore have the right key. Put back in place of those made since, they do not fit the links
+// behind them.
+func TestVerify_linksOfAnotherLife(t *testing.T) {
+	keyed(t, func(f *fixture) {
+		run := func(texts ...string) {
+			f.t.Helper()
+			write(f.t, f.db, func(tx *db.Tx) error {
+				for _, text := range texts {
+					if _, err := tx.Exec(text); err != nil {
+						return fmt.Errorf("%s: %w", text, err)
+					}
+				}
+				return nil
+			})
+		}
+		run("CREATE TABLE kept_chain AS SELECT * FROM audit_chain", "CREATE TABLE kept_log AS SELECT * FROM audit_log")
+		write(f.t, f.db, func(tx *db.Tx) error { // the backup ends with link 9
+			_, err := tx.Exec("DELETE FROM audit_log WHERE id IN (SELECT entry FROM audit_chain WHERE number IN (10, 11))")
+			if err == nil {
+				_, err = tx.Exec("DELETE FROM audit_chain WHERE number IN (10, 11)")
+			}
+			if err != nil {
+				return err
+			}
+			k, err := f.key(tx)
+			if err != nil {
+				return err
+			}
+			var h Head
+			if _, err := tx.One("SELECT number, hash FROM audit_chain WHERE number = 9", nil, &h.Number, &h.Hash); err != nil {
+				return err
+			}
+			_, err = tx.Exec("UPDATE audit_head SET number = $1, hash = $2, mac = $3", h.Number, h.Hash, k.seal(h))
+			return err
+		})
+		f.write(3)
+		f.link(3)
+		if v := f.verify(Head{}); !v.OK() {
+			f.t.Fatalf("the second life: %+v", v)
+		}
+		run("DELETE FROM audit_log WHERE id = (SELECT entry FROM audit_chain WHERE number = 10)", "DELETE FROM audit_chain WHERE number = 10",
+			"INSERT INTO audit_log SELECT * FROM kept_log WHERE id = (SELECT entry FROM kept_chain WHERE number = 10)",
+			"INSERT INTO audit_chain SELECT * FROM kept_chain WHERE number = 10")
+		if v := f.verify(Head{}); v.OK() {
+			f.t.Fatalf("a link of the first life passes in the second: %+v", v)
+		}
+		run("DROP TABLE kept_chain", "DROP TABLE kept_log") // the database is used again
+	})
+}
+
 // The key comes when no older node lives, and an older node then links nothing.
 func TestStartKey_waitsForOlderNodes(t *testing.T) {
 	each(t, 3, func(f *fixture) {
