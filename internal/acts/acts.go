@@ -11,7 +11,7 @@
 //
 //	acts.go        an act made, checked and done, whatever its kind
 //	bookings.go    an order about money booked once under its reference: of wallets, floats, credits and transfers
-//	secret.go      what an act makes that is shown once, sealed until then
+//	secret.go      what an act makes that is shown once to its maker or its approver, sealed until then
 //	wallet.go      money funded to a wallet or adjusted in it
 //	transfer.go    between two wallets, and what a wallet owes
 //	float.go       money at a provider
@@ -86,7 +86,7 @@ type Acts struct{ Deps }
 func New(d Deps) *Acts { return &Acts{d} }
 
 // finish ends an act in the transaction that does it; changes are what it changes, in the units of people. secret is what
-// the act made and its maker is shown once, such as the text of a key.
+// the act made and is shown once, such as the text of a key: for its maker and, where there is a second one, for its approver.
 type finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
 // kind is one kind of act.
@@ -239,14 +239,14 @@ func (a *Acts) after(ctx context.Context, act approval.Act, err error) (approval
 
 // written makes a kind whose work is done in a transaction of its own; work makes no secret.
 func written[P any](does string, rule approval.Rule, work func(a *Acts, tx *db.Tx, act approval.Act, p P) (changes []audit.Change, err error)) kind {
-	return secretly(does, rule, func(*Acts, P) (string, error) { return "", nil }, func(a *Acts, tx *db.Tx, act approval.Act, p P, _ string) ([]audit.Change, string, error) {
+	return secretly(does, rule, func(*Acts, P) (string, error) { return "", nil }, func(a *Acts, tx *db.Tx, act approval.Act, p P, _ string) ([]audit.Change, []string, error) {
 		changes, err := work(a, tx, act, p)
-		return changes, "", err
+		return changes, nil, err
 	})
 }
 
 // secretly is written for a kind that makes a secret. prepare runs once before the transaction, which may run twice.
-func secretly[P, S any](does string, rule approval.Rule, prepare func(a *Acts, p P) (S, error), work func(a *Acts, tx *db.Tx, act approval.Act, p P, s S) (changes []audit.Change, secret string, err error)) kind {
+func secretly[P, S any](does string, rule approval.Rule, prepare func(a *Acts, p P) (S, error), work func(a *Acts, tx *db.Tx, act approval.Act, p P, s S) (changes []audit.Change, made []string, err error)) kind {
 	return kind{does: does, rule: rule, do: func(a *Acts, ctx context.Context, act approval.Act, _ string, end finish) error {
 		var p P
 		if err := json.Unmarshal(act.Payload, &p); err != nil {
@@ -257,14 +257,11 @@ func secretly[P, S any](does string, rule approval.Rule, prepare func(a *Acts, p
 			return err
 		}
 		return a.Approval.Write(ctx, func(tx *db.Tx) error {
-			changes, secret, err := work(a, tx, act, p, s)
+			changes, made, err := work(a, tx, act, p, s)
 			if err != nil {
 				return err
 			}
-			if secret == "" {
-				return end(tx, changes)
-			}
-			return end(tx, changes, secret)
+			return end(tx, changes, made...)
 		})
 	}}
 }
@@ -281,12 +278,12 @@ var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidd
 // failed.
 func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act) (approval.Act, error) {
 	var ended error // of the last run of the transaction
-	ran, made := false, ""
+	ran, made := false, []string(nil)
 	err := k.do(a, ctx, act, by.Visitor.Person.Email, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
 		ran = true
 		ended = a.Approval.Finish(tx, by, k.rule, act, changes)
 		if ended == nil && len(secret) > 0 {
-			made = secret[0]
+			made = secret
 			a.keep(tx, act, made)
 		}
 		return ended
@@ -297,8 +294,8 @@ func (a *Acts) do(ctx context.Context, by approval.By, k kind, act approval.Act)
 	switch {
 	case err == nil:
 		done, err := a.after(ctx, act, nil)
-		if act.Maker == by.Visitor.Person.ID {
-			done.Secret = made
+		if len(made) > 0 && act.Maker == by.Visitor.Person.ID {
+			done.Secret, done.Code = made[0], strings.Join(made[1:], "")
 		}
 		return done, err
 	case ended != nil:

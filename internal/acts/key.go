@@ -151,17 +151,17 @@ func spends(t tenant.Tenant, daily money.Pesewas) string {
 func createKeyKind() kind {
 	return secretly("Making an API key", approval.Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
 		func(a *Acts, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
-		func(a *Acts, tx *db.Tx, act approval.Act, k key, m access.Minted) ([]audit.Change, string, error) {
+		func(a *Acts, tx *db.Tx, act approval.Act, k key, m access.Minted) ([]audit.Change, []string, error) {
 			err := a.makerWithin(tx, act, k)
 			if err == nil && k.Person != "" {
 				err = a.member(tx, k)
 			}
 			if err != nil {
-				return nil, "", err
+				return nil, nil, err
 			}
 			m.Key.Maker = act.Maker
 			a.Access.CreateKey(tx, m)
-			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, m.Text, nil
+			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, []string{m.Text}, nil
 		})
 }
 
@@ -211,16 +211,16 @@ func (a *Acts) RotateKey(ctx context.Context, by approval.By, id, tenantID, keyI
 func rotateKeyKind() kind {
 	return secretly("Replacing an API key", approval.Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
 		func(a *Acts, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
-		func(a *Acts, tx *db.Tx, act approval.Act, k key, m access.Minted) ([]audit.Change, string, error) {
+		func(a *Acts, tx *db.Tx, act approval.Act, k key, m access.Minted) ([]audit.Change, []string, error) {
 			if err := a.makerWithin(tx, act, k); err != nil {
-				return nil, "", err
+				return nil, nil, err
 			}
 			m.Key.Maker = act.Maker
 			old, err := a.Access.Rotate(tx, k.Tenant, k.ID, m, time.Duration(k.Overlap)*time.Second)
 			if err == nil && old.Daily != k.Before {
 				err = errChanged("What the key may spend in a day")
 			}
-			return []audit.Change{{What: "key", Before: k.Hint, After: m.Key.Hint}, {What: "id", Before: k.ID, After: m.Key.ID}}, m.Text, err
+			return []audit.Change{{What: "key", Before: k.Hint, After: m.Key.Hint}, {What: "id", Before: k.ID, After: m.Key.ID}}, []string{m.Text}, err
 		})
 }
 

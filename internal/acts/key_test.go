@@ -32,28 +32,28 @@ func TestALiveKeyThatPaysIsMadeByTwoPeopleAndShownToItsMakerOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.key(f.maker, access.Payout, access.Read)
 		f.asked(act, err, KindCreateKey, 1)
-		_, err = f.Reveal(t.Context(), f.maker, act.ID)
+		_, err = f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		f.refused(err, problem.NotFound, "act_not_found")
 		f.clock.Advance(time.Second)
 		done := f.approved(f.first, act)
 		if done.State != approval.Done || done.Secret != "" {
 			t.Fatalf("the checker has %+v", done)
 		}
-		_, err = f.Reveal(t.Context(), f.first, act.ID)
+		_, err = f.Reveal(t.Context(), f.first, approval.Secret, act.ID)
 		f.refused(err, problem.Forbidden, "not_your_act")
 		elsewhere := f.maker
 		elsewhere.Place = f.tenant.ID
-		_, err = f.Reveal(t.Context(), elsewhere, act.ID)
+		_, err = f.Reveal(t.Context(), elsewhere, approval.Secret, act.ID)
 		f.refused(err, problem.NotFound, "act_not_found")
-		text, err := f.Reveal(t.Context(), f.maker, act.ID)
+		text, err := f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		if err != nil || !f.works(text) || !strings.HasPrefix(text, "mk_live_") {
 			t.Fatal(err)
 		}
-		if again, err := f.Reveal(t.Context(), f.maker, act.ID); err != nil || again != text { // the page was lost on its way
+		if again, err := f.Reveal(t.Context(), f.maker, approval.Secret, act.ID); err != nil || again != text { // the page was lost on its way
 			t.Fatal(err)
 		}
 		f.clock.Advance(time.Minute)
-		_, err = f.Reveal(t.Context(), f.maker, act.ID)
+		_, err = f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		f.refused(err, problem.Gone, "secret_shown")
 		shown := 0
 		for _, e := range f.entries() {
@@ -84,7 +84,7 @@ func TestAKeyThatTakesNothingIsMadeAtOnce(t *testing.T) {
 		if !f.works(act.Secret) {
 			t.Fatal("the maker has no key")
 		}
-		if text, err := f.Reveal(t.Context(), f.maker, act.ID); err != nil || text != act.Secret {
+		if text, err := f.Reveal(t.Context(), f.maker, approval.Secret, act.ID); err != nil || text != act.Secret {
 			t.Fatal(err)
 		}
 		for _, scopes := range [][]access.Scope{nil, {access.All}, {access.Airtime}, {access.Read, access.Payout}} {
@@ -134,7 +134,7 @@ func TestAKeyIsRotatedAndRevoked(t *testing.T) {
 		f.asked(act, err, KindCreateKey, 1)
 		f.clock.Advance(time.Second)
 		f.approved(f.first, act)
-		old, err := f.Reveal(t.Context(), f.maker, act.ID)
+		old, err := f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestAKeyIsRotatedAndRevoked(t *testing.T) {
 		f.asked(act, err, KindRotateKey, 1)
 		f.clock.Advance(time.Second)
 		f.approved(f.first, act)
-		text, err := f.Reveal(t.Context(), f.maker, act.ID)
+		text, err := f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		if err != nil || !f.works(text) || !f.works(old) {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestASecretOfAnotherMasterKeyIsNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Seal = NewSealer(other)
-		_, err = f.Reveal(t.Context(), f.maker, act.ID)
+		_, err = f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		f.refused(err, problem.Unavailable, "secret_unreadable")
 	})
 }
@@ -256,7 +256,7 @@ func TestASecretIsShownToWhoeverMayStillMakeIt(t *testing.T) {
 			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: identity.Support})
 			return err
 		})
-		_, err = f.Reveal(t.Context(), f.maker, act.ID)
+		_, err = f.Reveal(t.Context(), f.maker, approval.Secret, act.ID)
 		f.refused(err, problem.Forbidden, "not_allowed")
 	})
 }

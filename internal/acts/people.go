@@ -96,7 +96,7 @@ func (a *Acts) askPerson(ctx context.Context, by approval.By, id, kind, sentence
 }
 
 // Invite asks for a role of a person, who is made where there is none with the address. The token of the link for one
-// without a password is the Secret of the act that is done.
+// without a password is the Secret of the act that is done, and its Code is for whoever approves it.
 func (a *Acts) Invite(ctx context.Context, by approval.By, id, email, name string, m identity.Membership, reason string) (approval.Act, error) {
 	if m.Role == "" {
 		return approval.Act{}, problem.Field("role", "is required")
@@ -121,11 +121,20 @@ func roleAt(tenantID string) string {
 
 func invitation(*Acts, person) (identity.Invitation, error) { return identity.NewInvitation(), nil }
 
+// from completes an invitation: who asked for it and, where nobody else had to approve, that the same person gets link and code.
+func from(act approval.Act, by identity.Invitation) identity.Invitation {
+	by.By = act.MakerName
+	if act.Needs == 0 {
+		by.Sponsor = act.Maker
+	}
+	return by
+}
+
 func inviteKind() kind {
-	return secretly("Inviting people", peopleRule, invitation, func(a *Acts, tx *db.Tx, act approval.Act, p person, by identity.Invitation) ([]audit.Change, string, error) {
+	return secretly("Inviting people", peopleRule, invitation, func(a *Acts, tx *db.Tx, act approval.Act, p person, by identity.Invitation) ([]audit.Change, []string, error) {
 		m := identity.Membership{Tenant: p.Tenant, Role: p.Role}
 		if err := a.mayGive(tx, act, m); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		person, all, err := a.People.Locked(tx, p.Email)
 		if problem.Is(err, problem.NotFound) {
@@ -139,15 +148,15 @@ func inviteKind() kind {
 			err = a.mayGive(tx, act, all...)
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
-		made, invited, err := a.People.Invite(tx, by, p.Email, p.Name, m)
+		made, invited, err := a.People.Invite(tx, from(act, by), p.Email, p.Name, m)
 		if err == nil && invited { // whoever has the link is all that the person is
 			err = a.mayGive(tx, act, all...)
 		}
-		secret := ""
+		var secret []string
 		if invited {
-			secret = by.Token
+			secret = []string{by.Token, by.Code}
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + made.Email, After: string(p.Role)}}, secret, err
 	})
@@ -220,11 +229,11 @@ func enableKind() kind {
 }
 
 func resetKind() kind {
-	return secretly("Resetting a person", peopleRule, invitation, func(a *Acts, tx *db.Tx, act approval.Act, p person, by identity.Invitation) ([]audit.Change, string, error) {
+	return secretly("Resetting a person", peopleRule, invitation, func(a *Acts, tx *db.Tx, act approval.Act, p person, by identity.Invitation) ([]audit.Change, []string, error) {
 		if err := a.whole(tx, act, p); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
-		_, err := a.People.Reset(tx, by, p.Email)
-		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, by.Token, err
+		_, err := a.People.Reset(tx, from(act, by), p.Email)
+		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, []string{by.Token, by.Code}, err
 	})
 }

@@ -38,13 +38,13 @@ func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
 		if act = f.approved(owner, act); act.State != approval.Done || act.Secret != "" {
 			t.Fatalf("%+v", act)
 		}
-		_, err = f.Reveal(t.Context(), owner, act.ID)
+		_, err = f.Reveal(t.Context(), owner, approval.Secret, act.ID)
 		f.refused(err, problem.Forbidden, "not_your_act")
-		token, err := f.Reveal(t.Context(), admin, act.ID)
+		token, err := f.Reveal(t.Context(), admin, approval.Secret, act.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		session, err := f.people.Accept(t.Context(), token, identitytest.Password, "a test", netip.Addr{})
+		session, err := f.people.Accept(t.Context(), token, f.code(owner, act), identitytest.Password, "a test", netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,14 +148,14 @@ func TestAResetByAnActKeepsFromOlderActs(t *testing.T) {
 		f.asked(act, err, KindReset, 1)
 		f.clock.Advance(time.Second)
 		f.approved(f.first, act)
-		token, err := f.Reveal(t.Context(), boss, act.ID)
+		token, err := f.Reveal(t.Context(), boss, approval.Secret, act.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err = f.Approve(t.Context(), f.second, fund.ID, fund.Digest); !problem.Is(err, problem.Unauthenticated) {
 			t.Fatal(err)
 		}
-		efua := f.again(token)
+		efua := f.again(token, f.code(f.first, act))
 		_, err = f.Approve(t.Context(), efua, fund.ID, fund.Digest)
 		f.refused(err, problem.Forbidden, "reset_since")
 		f.has(0)
@@ -167,10 +167,21 @@ func eachAlone(t *testing.T, fn func(f *fixture)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) { fn(install(t, d, nil, false)) })
 }
 
-// again has a person who was reset accept the new link and set up a factor.
-func (f *fixture) again(link string) approval.By {
+// code is that of an act's link, as somebody is shown it.
+func (f *fixture) code(by approval.By, act approval.Act) string {
 	f.t.Helper()
-	token, err := f.people.Accept(f.t.Context(), link, identitytest.Password, "a test", netip.Addr{})
+	by.Place = act.Place
+	code, err := f.Reveal(f.t.Context(), by, approval.Code, act.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return code
+}
+
+// again has a person who was reset accept the new link and set up a factor.
+func (f *fixture) again(link, code string) approval.By {
+	f.t.Helper()
+	token, err := f.people.Accept(f.t.Context(), link, code, identitytest.Password, "a test", netip.Addr{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -201,11 +212,11 @@ func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
 		f.asked(pending, err, KindInvite, 0)
 		f.failed(f.invite(mallory, "pending@example.com", support))
 		f.failed(f.invite(f.maker, "pending@example.com", support)) // an operator lacks rights of an owner
-		link, err := f.Reveal(t.Context(), boss, pending.ID)
+		link, err := f.Reveal(t.Context(), boss, approval.Secret, pending.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.people.Accept(t.Context(), link, identitytest.Password, "a test", netip.Addr{}); err != nil {
+		if _, err := f.people.Accept(t.Context(), link, f.code(boss, pending), identitytest.Password, "a test", netip.Addr{}); err != nil {
 			t.Fatalf("the person's own link: %v", err)
 		}
 
@@ -224,10 +235,10 @@ func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
 		// An address that a customer has taken before its owner was invited.
 		act, err := f.invite(mallory, "ceo@example.com", support)
 		f.asked(act, err, KindInvite, 0)
-		if link, err = f.Reveal(t.Context(), mallory, act.ID); err != nil {
+		if link, err = f.Reveal(t.Context(), mallory, approval.Secret, act.ID); err != nil {
 			t.Fatal(err)
 		}
-		taken, err := f.people.Accept(t.Context(), link, identitytest.Password, "a test", netip.Addr{})
+		taken, err := f.people.Accept(t.Context(), link, f.code(mallory, act), identitytest.Password, "a test", netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,6 +262,10 @@ func TestWhoNeverCameIsNotWaitedFor(t *testing.T) {
 		f.asked(act, err, KindInvite, 0)
 		act, err = f.Reset(t.Context(), owner, newID(), "never@other.example", "the link was lost")
 		f.asked(act, err, KindReset, 0)
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "never.too@other.example", "Never", identity.Membership{Tenant: shop.ID, Role: identity.Owner})
+			return err
+		})
 		f.failed(f.own(owner, 1)) // a line that nobody could satisfy
 	})
 }

@@ -14,16 +14,22 @@ func NewSealer(master config.Secret) *config.Sealer {
 	return master.Sealer("secrets of acts")
 }
 
-// keep stores a secret that an act made until its maker has seen it.
-func (a *Acts) keep(tx *db.Tx, act approval.Act, secret string) {
-	if a.Seal != nil {
-		a.Approval.Keep(tx, act, a.Seal.Seal([]byte(secret), []byte(act.ID)))
+// parts are those of what an act made, in their order.
+var parts = []approval.Part{approval.Secret, approval.Code}
+
+// keep stores what an act made until it has been shown.
+func (a *Acts) keep(tx *db.Tx, act approval.Act, made []string) {
+	if a.Seal == nil {
+		return
+	}
+	for n, text := range made {
+		a.Approval.Keep(tx, act, parts[n], a.Seal.Seal([]byte(text), []byte(parts[n].Of(act))))
 	}
 }
 
-// Reveal gives the maker of an act that was done the secret that it made, such as the text of a key. It is shown once: for
-// a minute more to the same session, which may have lost the page.
-func (a *Acts) Reveal(ctx context.Context, by approval.By, id string) (string, error) {
+// Reveal gives what an act that was done made, such as the text of a key, to the person for whom that part was kept. It is shown
+// once: for a minute more to the same session, which may have lost the page.
+func (a *Acts) Reveal(ctx context.Context, by approval.By, part approval.Part, id string) (string, error) {
 	act, err := a.Get(ctx, by.Place, id)
 	if err != nil {
 		return "", err
@@ -32,11 +38,11 @@ func (a *Acts) Reveal(ctx context.Context, by approval.By, id string) (string, e
 	if !known || a.Seal == nil {
 		return "", approval.ErrShown()
 	}
-	sealed, err := a.Approval.Reveal(ctx, by, k.rule, act)
+	sealed, err := a.Approval.Reveal(ctx, by, k.rule, part, act)
 	if err != nil {
 		return "", err
 	}
-	text, err := a.Seal.Open(sealed, []byte(act.ID))
+	text, err := a.Seal.Open(sealed, []byte(part.Of(act)))
 	if err != nil {
 		return "", problem.Wrap(err, problem.Unavailable, "secret_unreadable", "It was sealed with another master key, and cannot be shown. Make another one.")
 	}

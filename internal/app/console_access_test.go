@@ -174,7 +174,16 @@ func TestAPersonIsInvitedOnPages(t *testing.T) {
 	act := b.ordered("/ops/people/invite", "email", "Owner@adom.example", "name", "Ama <b>", "role", "owner", "tenant", shop.ID)
 	b.as(kofi)
 	b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Ama &lt;b&gt;").hidden(t, "digest")).leads(t, act)
+	b.post(http.StatusForbidden, act+"/reveal")
+	b.want(http.StatusOK, act, "Show the code", "approval 1 of this person")
+	if code := b.post(http.StatusOK, act+"/code"); !regexp.MustCompile(`>[0-9]{8}<`).MatchString(code.text) {
+		t.Error(code.text)
+	}
 	b.as(boss)
+	if page := b.want(http.StatusOK, act, "Show the link"); strings.Contains(page.text, "Show the code") {
+		t.Error("the requester is offered the code")
+	}
+	b.post(http.StatusForbidden, act+"/code")
 	p := b.post(http.StatusOK, act+"/reveal")
 	_, token, found := strings.Cut(p.text, "https://makola.example/first?t=")
 	if !found {

@@ -71,8 +71,8 @@ func produce(t *testing.T, change ...func(*config.Server)) *browsed {
 	return b
 }
 
-// invited makes a person and gives the path of the link.
-func (b *browsed) invited(email string, m identity.Membership) string {
+// invited makes a person and gives the link's token and code.
+func (b *browsed) invited(email string, m identity.Membership) (token, code string) {
 	b.t.Helper()
 	by := identity.NewInvitation()
 	err := b.db.Write(b.t.Context(), func(tx *db.Tx) error {
@@ -82,7 +82,7 @@ func (b *browsed) invited(email string, m identity.Membership) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return by.Token
+	return by.Token, by.Code
 }
 
 // post sends a form and expects a status.
@@ -138,13 +138,13 @@ func TestAConsoleWithoutPeopleSaysThatItIsNotSetUp(t *testing.T) {
 func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
 	b.want(http.StatusOK, "/first?t="+token, "Welcome, Ama Owusu", "ama@example.com")
-	if p := b.post(http.StatusUnprocessableEntity, "/first", "t", token, "password", "short"); !strings.Contains(p.text, "12 to 128") {
+	if p := b.post(http.StatusUnprocessableEntity, "/first", "t", token, "code", code, "password", "short"); !strings.Contains(p.text, "12 to 128") {
 		t.Fatal(p.text)
 	}
 	b.post(http.StatusUnauthorized, "/first", "t", token) // without a password it is no link of development
-	b.post(http.StatusSeeOther, "/first", "t", token, "password", ownPassword).leads(t, "/account")
+	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword).leads(t, "/account")
 	if c := b.http.Jar.(held)["__Host-makola"]; c == nil || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
 		t.Fatalf("%+v", c)
 	}
@@ -198,8 +198,8 @@ func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
-	b.post(http.StatusSeeOther, "/first", "t", token, "password", ownPassword)
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	b.post(http.StatusSeeOther, "/account/factor")
 	key := shownKey.FindStringSubmatch(b.get("/account/factor").text)[1]
 	b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key))
@@ -222,8 +222,8 @@ func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
 func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token := b.invited("kofi@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Auditor})
-	b.post(http.StatusSeeOther, "/first", "t", token, "password", ownPassword)
+	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Auditor})
+	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	b.get("/").leads(t, "/ops") // an auditor needs no factor
 	lost := b.http.Jar
 	b.http.Jar = held{}

@@ -63,6 +63,7 @@ func (d *desk) ask(path string, form url.Values) (status int, to, text string) {
 }
 
 var (
+	codeOfLink   = regexp.MustCompile(`\b([0-9]{8})\b`)
 	linkOfPerson = regexp.MustCompile(`/first\?t=([A-Za-z0-9_-]+)`)
 	hiddenID     = regexp.MustCompile(`name="id" value="([^"]+)"`)
 	hiddenDigest = regexp.MustCompile(`name="digest" value="([^"]+)"`)
@@ -76,6 +77,9 @@ func (d *desk) signs(link string, form url.Values) {
 		d.t.Fatalf("no link in %s", link)
 	}
 	form.Set("t", found[1])
+	if code := codeOfLink.FindStringSubmatch(link); code != nil {
+		form.Set("code", code[1])
+	}
 	if status, _, text := d.ask("/first", form); status != http.StatusSeeOther {
 		d.t.Fatalf("signing in: %d %s", status, text)
 	}

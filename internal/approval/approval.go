@@ -72,15 +72,16 @@ type Act struct {
 	Checks    []Check
 	// Refused is why what the act is about refused it, where that has just happened. It is never stored here: Note is.
 	Refused *problem.Error
-	// Secret is what the act made and its maker is shown once. It is set where the maker has just done the act, and is
-	// never stored here.
-	Secret string
+	// Secret is what the act made and its maker is shown once, and Code what its approver is shown once. They are set where
+	// the maker has just done the act alone, and are never stored here.
+	Secret, Code string
 }
 
 // Check is an approval of an act.
 type Check struct {
 	Person, Name string
 	At           time.Time
+	Note         string // what others should know of it: who invited the approver, and what the approver shares with the requester
 	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the act was made.
 	// Counted fills it in, while the act waits.
 	Lapsed bool
@@ -177,7 +178,7 @@ func scan(r *db.Row, a *Act) error {
 const (
 	selectAct    = `SELECT ` + actColumns + ` FROM acts WHERE id = $1`
 	lockAct      = selectAct + ` FOR UPDATE`
-	selectChecks = `SELECT checker, name, at FROM act_checks WHERE act = $1 ORDER BY at, checker`
+	selectChecks = `SELECT checker, name, at, note FROM act_checks WHERE act = $1 ORDER BY at, checker`
 	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
 		ORDER BY id DESC LIMIT $6`
 	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
@@ -206,7 +207,7 @@ func (s *Store) read(tx *db.Tx, query, id string) (a Act, err error) {
 	}
 	err = tx.Query(selectChecks, []any{id}, func(r *db.Row) error {
 		var c Check
-		err := r.Scan(&c.Person, &c.Name, &c.At)
+		err := r.Scan(&c.Person, &c.Name, &c.At, &c.Note)
 		a.Checks = append(a.Checks, c)
 		return err
 	})
@@ -344,6 +345,9 @@ func (s *Store) note(tx *db.Tx, by By, a Act, action, after string, changes []au
 	}
 	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note,
 		"changes": append(changes, audit.Change{What: "act", Before: before, After: after})}
+	if n := len(a.Checks); n > 0 && a.Checks[n-1].Person == e.Person && a.Checks[n-1].Note != "" {
+		e.Details.(map[string]any)["approver"] = a.Checks[n-1].Note
+	}
 	if len(changes) > 0 { // it is done
 		return s.audit.WriteNoted(tx, e)
 	}

@@ -24,7 +24,7 @@ var (
 const CodeEnded = "act_ended"
 
 const (
-	insertCheck = `INSERT INTO act_checks (act, checker, name, at) VALUES ($1, $2, $3, $4)`
+	insertCheck = `INSERT INTO act_checks (act, checker, name, at, note) VALUES ($1, $2, $3, $4, $5)`
 	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
 )
 
@@ -132,7 +132,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Act) e
 			return problem.New(problem.Duplicate, "checked_before", "You have approved this act already")
 		}
 	}
-	return nil
+	return s.independent(tx, by, rule, a)
 }
 
 // Approve takes an approval that is not the last one; ErrLast where it is.
@@ -148,7 +148,9 @@ func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Act) error {
 		if a.Approvals()+1 >= a.Needs {
 			return ErrLast
 		}
-		s.check(tx, by, a)
+		if err := s.check(tx, by, &a); err != nil {
+			return err
+		}
 		return s.note(tx, by, a, "act.approve", string(Waiting), nil)
 	})
 }
@@ -166,9 +168,17 @@ func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Act) (Act, s
 	return a, people, err
 }
 
-func (s *Store) check(tx *db.Tx, by By, a Act) {
+// check writes an approval down, and puts it into the act.
+func (s *Store) check(tx *db.Tx, by By, a *Act) error {
 	p := by.Visitor.Person
-	tx.Defer(insertCheck, 1, a.ID, p.ID, p.Email, s.clock.Now())
+	note, err := s.remark(tx, by, *a)
+	if err != nil {
+		return err
+	}
+	c := Check{Person: p.ID, Name: p.Email, At: s.clock.Now(), Note: note}
+	a.Checks = append(a.Checks, c)
+	tx.Defer(insertCheck, 1, a.ID, c.Person, c.Name, c.At, c.Note)
+	return nil
 }
 
 // mayDo refuses a person who cannot do an act: its maker where it needs no check, else the last of its checkers while its maker
@@ -205,7 +215,9 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Act, changes []audit.Ch
 		return err
 	}
 	if a.Needs > 0 {
-		s.check(tx, by, a)
+		if err := s.check(tx, by, &a); err != nil {
+			return err
+		}
 	}
 	tx.Defer(endAct, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
 	return s.note(tx, by, a, a.Kind, string(Done), changes)

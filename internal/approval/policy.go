@@ -120,17 +120,6 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	return before, nil
 }
 
-// others counts who may check an act. In production who has not enrolled a factor cannot check:
-// an invited person who never came locks nobody out.
-func (s *Store) others(holders []identity.Holder, a Act, rule Rule) (n int) {
-	for _, h := range holders {
-		if !a.own(h.Person) && (h.HasFactor || !s.production) && identity.Can(identity.SiteOf(a.Place), h.Role, rule.Check) {
-			n++
-		}
-	}
-	return n
-}
-
 // ownKind is a kind of acts of a tenant's own people.
 type ownKind struct{ kind, tenant string }
 

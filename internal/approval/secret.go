@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
@@ -24,9 +25,30 @@ const (
 	selectSecret = `SELECT act FROM act_secrets WHERE act = $1 AND shown_at = 0 AND kept_at > $2`
 )
 
-// Keep stores in tx what an act made, sealed, for its maker.
-func (s *Store) Keep(tx *db.Tx, a Act, sealed []byte) {
-	tx.Defer(insertSecret, 1, a.ID, sealed, s.clock.Now())
+// Part is one of the secrets that an act makes.
+type Part string
+
+// The parts. The requester is shown the first, such as a link. The code without which a link does not work is shown to an
+// approver, or to the requester where nobody had to approve.
+const (
+	Secret Part = ""
+	Code   Part = ".code"
+)
+
+// Of is the id under which a part of an act's secrets is kept and sealed.
+func (p Part) Of(a Act) string { return a.ID + string(p) }
+
+// For reports whether a person may be shown the part of an act.
+func (p Part) For(a Act, person string) bool {
+	if p == Code && a.Needs > 0 {
+		return slices.ContainsFunc(a.Checks, func(c Check) bool { return c.Person == person })
+	}
+	return a.Maker == person
+}
+
+// Keep stores in tx a secret that an act made, sealed.
+func (s *Store) Keep(tx *db.Tx, a Act, p Part, sealed []byte) {
+	tx.Defer(insertSecret, 1, p.Of(a), sealed, s.clock.Now())
 }
 
 // ErrShown is the refusal of a secret that is not there any more, or never was.
@@ -34,18 +56,22 @@ func ErrShown() error {
 	return problem.New(problem.Gone, "secret_shown", "There is nothing to show: it was shown before, or a day has passed. Make another one.")
 }
 
-// Kept says whether a secret waits for the maker of an act.
-func (s *Store) Kept(ctx context.Context, a Act) (found bool, err error) {
+// Kept says whether a part of an act's secrets waits for a person.
+func (s *Store) Kept(ctx context.Context, a Act, p Part, person string) (found bool, err error) {
+	if a.State != Done || !p.For(a, person) {
+		return false, nil
+	}
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		var id string
-		found, err = tx.One(selectSecret, []any{a.ID, s.clock.Now().Add(-SecretLasts)}, &id)
+		found, err = tx.One(selectSecret, []any{p.Of(a), s.clock.Now().Add(-SecretLasts)}, &id)
 		return err
 	})
 	return found, err
 }
 
-// Reveal gives the maker of an act, who may still make it, what it made, and writes down that it was shown.
-func (s *Store) Reveal(ctx context.Context, by By, rule Rule, seen Act) (sealed []byte, err error) {
+// Reveal gives the person for whom a part of an act's secrets was kept, and who may still request or approve such acts, that
+// part, and writes down that it was shown.
+func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Act) (sealed []byte, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		a, err := s.read(tx, lockAct, seen.ID)
 		if err != nil {
@@ -54,16 +80,20 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, seen Act) (sealed 
 		if a.Place != by.Place || a.State != Done {
 			return errNotFound()
 		}
-		if a.Maker != by.Visitor.Person.ID {
-			return problem.New(problem.Forbidden, "not_your_act", "It is shown to the maker of the act alone")
+		if !p.For(a, by.Visitor.Person.ID) {
+			return problem.New(problem.Forbidden, "not_your_act", "It is shown to somebody else alone: a link to who requested it, the code of a link to who approved it")
 		}
-		if err := s.mayMake(tx, by, rule); err != nil {
+		allow := rule.Make
+		if a.Maker != by.Visitor.Person.ID {
+			allow = rule.Check
+		}
+		if err := s.Allow(tx, by, allow); err != nil {
 			return err
 		}
 		var kept, shown time.Time
 		var session string
 		sealed = nil
-		found, err := tx.One(lockSecret, []any{a.ID}, &sealed, &kept, &shown, &session)
+		found, err := tx.One(lockSecret, []any{p.Of(a)}, &sealed, &kept, &shown, &session)
 		now := s.clock.Now()
 		switch {
 		case err != nil:
@@ -73,8 +103,8 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, seen Act) (sealed 
 		case !shown.IsZero():
 			return nil
 		}
-		tx.Defer(showSecret, 1, a.ID, now, by.Visitor.Session.ID)
-		return s.audit.Write(tx, audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: "act.reveal", Tenant: a.Tenant, Subject: a.ID,
+		tx.Defer(showSecret, 1, p.Of(a), now, by.Visitor.Session.ID)
+		return s.audit.Write(tx, audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: "act.reveal" + string(p), Tenant: a.Tenant, Subject: a.ID,
 			Reason: a.Reason, Details: map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence}})
 	})
 	return sealed, err

@@ -187,7 +187,11 @@ func (o *opened) acts(secret config.Secret) *acts.Acts {
 type waitsError struct{ act approval.Act }
 
 func (w *waitsError) Error() string {
-	return fmt.Sprintf("Nothing is done yet: this waits until %s for a second person, who checks it in the console at /ops/acts/%s", w.act.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), w.act.ID)
+	text := fmt.Sprintf("Nothing is done yet: this waits until %s for a second person, who checks it in the console at /ops/acts/%s", w.act.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), w.act.ID)
+	if w.act.Kind == acts.KindInvite || w.act.Kind == acts.KindReset {
+		text += ". Then that page shows you the link, to send to the person, and the approver the code, to tell the person"
+	}
+	return text
 }
 
 // asked says what became of an act: one that is done is printed as the command does, one that waits by what it is.

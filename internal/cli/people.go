@@ -19,13 +19,13 @@ import (
 )
 
 type peopleCommands struct {
-	Create  peopleCreate  `cmd:"" help:"Make a person with a role, and print the link by which they choose their password. It works once, for 24 hours."`
+	Create  peopleCreate  `cmd:"" help:"Make a person with a role, and print the link and the code by which they choose their password. They work once, for 24 hours."`
 	List    peopleList    `cmd:"" help:"List people with their roles and what they prove themselves with."`
-	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. A person without a password gets a link."`
+	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. A person without a password gets a link and a code."`
 	Role    peopleRole    `cmd:"" help:"Change the role of a person at one place, or take it away. In force within a second."`
 	Disable peopleDisable `cmd:"" help:"Keep a person out. Sessions end within a second."`
 	Enable  peopleEnable  `cmd:"" help:"Let a person in again who was disabled."`
-	Reset   peopleReset   `cmd:"" help:"Take away a person's password, second factor and recovery codes, end their sessions, and print a new link."`
+	Reset   peopleReset   `cmd:"" help:"Take away a person's password, second factor and recovery codes, end their sessions, and print a new link and code."`
 }
 
 // peopleFlags are those of every change of a person.
@@ -66,18 +66,20 @@ func place(tenant string) string {
 // invited is what a command answers that may print a link.
 type invited struct {
 	identity.Person
-	link string
+	link, code string
 }
 
 func (i invited) print(e *env, output string) error {
 	if i.link != "" && e.stderr != nil {
-		fmt.Fprintf(e.stderr, "The link works once, for %d hours. Its holder becomes this person: give it to no other.\n", int(identity.InvitationLasts/time.Hour))
+		fmt.Fprintf(e.stderr, "Send the link to the person, and tell them the code by another way, such as a call. Both are needed, once, within %d hours; five wrong codes end both. Whoever has both becomes this person.\n"+
+			"Nobody else approved this: the person approves nothing of yours until a reset that another person has approved.\n", int(identity.InvitationLasts/time.Hour))
 	}
 	return printOne(e.stdout, output, []column[invited]{
 		{"id", func(i invited) any { return i.ID }},
 		{"email", func(i invited) any { return i.Email }},
 		{"name", func(i invited) any { return i.Name }},
 		{"link", func(i invited) any { return i.link }},
+		{"code", func(i invited) any { return i.code }},
 	}, i)
 }
 
@@ -124,10 +126,14 @@ func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, emai
 		if o.by != nil {
 			return o.inviteAsPerson(e, flags.Output, links, at.membership(), action, email, name, reason)
 		}
-		by, m := identity.NewInvitation(), at.membership()
+		by, err := o.invitation(e.ctx)
+		if err != nil {
+			return err
+		}
+		m := at.membership()
 		var p identity.Person
 		withLink := false
-		err := o.act(e.ctx, audit.Entry{Action: action, Tenant: m.Tenant, Subject: strings.ToLower(email), Reason: reason}, func(tx *db.Tx) (_ any, err error) {
+		err = o.act(e.ctx, audit.Entry{Action: action, Tenant: m.Tenant, Subject: strings.ToLower(email), Reason: reason}, func(tx *db.Tx) (_ any, err error) {
 			if p, withLink, err = o.people.Invite(tx, by, email, name, m); err != nil {
 				return nil, err
 			}
@@ -144,10 +150,21 @@ func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, emai
 		}
 		answer := invited{Person: p}
 		if withLink {
-			answer.link = links.link(by)
+			answer.link, answer.code = links.link(by), by.Code
 		}
 		return answer.print(e, flags.Output)
 	})
+}
+
+// invitation makes one for a command without a person: nobody approves it. The first person of an installation depends on nobody.
+func (o *opened) invitation(ctx context.Context) (identity.Invitation, error) {
+	by := identity.NewInvitation()
+	by.By = o.actor
+	people, err := o.people.SetUp(ctx)
+	if people {
+		by.Sponsor = identity.Machine
+	}
+	return by, err
 }
 
 // inviteAsPerson is inviteTo for the person of a token.
@@ -160,7 +177,7 @@ func (o *opened) inviteAsPerson(e *env, output string, links linkFlags, m identi
 		return err
 	}
 	act, err := o.acts(config.Secret{}).Invite(e.ctx, *o.by, newID(), email, name, m, reason)
-	return o.asked(e, output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, output, links, email, act.Secret) })
+	return o.asked(e, output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, output, links, email, act) })
 }
 
 // person finds a person by the e-mail address, with the roles.
@@ -172,15 +189,15 @@ func (o *opened) person(ctx context.Context, email string) (p identity.Person, r
 	return p, roles, err
 }
 
-// printPerson prints a person, with the link of an invitation whose token is not empty.
-func (o *opened) printPerson(ctx context.Context, e *env, output string, links linkFlags, email, token string) error {
+// printPerson prints a person, with the link and the code that an act made.
+func (o *opened) printPerson(ctx context.Context, e *env, output string, links linkFlags, email string, act approval.Act) error {
 	p, _, err := o.person(ctx, email)
 	if err != nil {
 		return err
 	}
 	answer := invited{Person: p}
-	if token != "" {
-		answer.link = links.link(identity.Invitation{Token: token})
+	if act.Secret != "" {
+		answer.link, answer.code = links.link(identity.Invitation{Token: act.Secret}), act.Code
 	}
 	return answer.print(e, output)
 }
@@ -188,7 +205,7 @@ func (o *opened) printPerson(ctx context.Context, e *env, output string, links l
 // asPerson asks for an act about a person, by the person of the token, and prints the former.
 func (f peopleFlags) asPerson(e *env, o *opened, links linkFlags, email string, ask func(a *acts.Acts, id string) (approval.Act, error)) error {
 	act, err := ask(o.acts(config.Secret{}), newID())
-	return o.asked(e, f.Output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, f.Output, links, email, act.Secret) })
+	return o.asked(e, f.Output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, f.Output, links, email, act) })
 }
 
 type peopleRole struct {
@@ -297,16 +314,19 @@ func (c *peopleReset) Run(e *env) error {
 				return a.Reset(e.ctx, *o.by, id, c.Email, c.Reason)
 			})
 		}
-		by := identity.NewInvitation()
+		by, err := o.invitation(e.ctx)
+		if err != nil {
+			return err
+		}
 		var p identity.Person
-		err := o.act(e.ctx, audit.Entry{Action: "people.reset", Subject: strings.ToLower(c.Email), Reason: c.Reason}, func(tx *db.Tx) (_ any, err error) {
+		err = o.act(e.ctx, audit.Entry{Action: "people.reset", Subject: strings.ToLower(c.Email), Reason: c.Reason}, func(tx *db.Tx) (_ any, err error) {
 			p, err = o.people.Reset(tx, by, c.Email)
 			return changes([]change{{"password and second factor", "as they were", "none"}}, map[string]any{"person": p.ID}), err
 		})
 		if err != nil {
 			return err
 		}
-		return invited{p, c.link(by)}.print(e, c.Output)
+		return invited{p, c.link(by), by.Code}.print(e, c.Output)
 	})
 }
 
@@ -332,7 +352,7 @@ func (c *peopleList) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return printAll(e.stdout, c.Output, narrow(c.Output, peopleColumns(names), "email", "name", "roles", "password", "factor", "seen_at", "disabled_at"), list)
+		return printAll(e.stdout, c.Output, narrow(c.Output, peopleColumns(names), "email", "name", "roles", "password", "factor", "independent", "seen_at", "disabled_at"), list)
 	})
 }
 
@@ -357,5 +377,7 @@ func peopleColumns(names map[string]string) []column[identity.Listed] {
 		{"created_at", func(l identity.Listed) any { return l.CreatedAt }},
 		{"seen_at", func(l identity.Listed) any { return l.SeenAt }},
 		{"disabled_at", func(l identity.Listed) any { return l.DisabledAt }},
+		{"invited_by", func(l identity.Listed) any { return l.InvitedBy }},
+		{"independent", func(l identity.Listed) any { return l.Sponsor == "" }},
 	}
 }

@@ -254,6 +254,9 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
 	for _, c := range a.Checks {
 		by := c.Name + ", " + page.When(c.At)
+		if c.Note != "" {
+			by += " (" + c.Note + ")"
+		}
 		if c.Lapsed {
 			by += " (counts no longer: this person may not check it now)"
 		}
@@ -270,14 +273,39 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	if a.Note != "" {
 		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
 	}
-	kept := false
-	if a.State == approval.Done && a.Maker == v.who.Person.ID {
-		if kept, err = v.console.Acts.Approval.Kept(v.ctx, a); err != nil {
-			return answer{}, err
-		}
+	kept, err := v.kept(a)
+	if err != nil {
+		return answer{}, err
+	}
+	if rule, known := acts.Rule(a.Kind); known && a.State == approval.Done && a.Needs == 0 && !rule.Light && !v.console.Development {
+		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Mark(page.Badge{Tone: page.Bad, Word: "nobody else: applied at once"})})
 	}
 	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
 	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), v.may(a), kept, facts, reject, wrong)}, nil
+}
+
+// madeOf is a secret of an act that waits for the visitor.
+type madeOf struct{ path, button string }
+
+// kept lists the secrets of an act that wait for the visitor.
+func (v *visit) kept(a approval.Act) (list []madeOf, err error) {
+	show, link := "Show it", a.Kind == acts.KindInvite || a.Kind == acts.KindReset
+	if link {
+		show = "Show the link"
+	}
+	for _, m := range []struct {
+		part approval.Part
+		madeOf
+	}{{approval.Secret, madeOf{"/reveal", show}}, {approval.Code, madeOf{"/code", "Show the code"}}} {
+		waits, err := v.console.Acts.Approval.Kept(v.ctx, a, m.part, v.who.Person.ID)
+		if err != nil {
+			return nil, err
+		}
+		if waits {
+			list = append(list, m.madeOf)
+		}
+	}
+	return list, nil
 }
 
 // shown are the kinds of refusals that the page of an act shows.

@@ -176,7 +176,7 @@ func actsBody(forYou, byYou []page.Row, l page.List) templ.Component {
 	})
 }
 
-func actBody(a approval.Act, here string, m may, kept bool, facts []page.Fact, reject page.Form, wrong string) templ.Component {
+func actBody(a approval.Act, here string, m may, kept []madeOf, facts []page.Fact, reject page.Form, wrong string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -223,14 +223,16 @@ func actBody(a approval.Act, here string, m may, kept bool, facts []page.Fact, r
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if kept {
+		if len(kept) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"panel stack\"><h2>What it made</h2><p>It is shown once, to you alone, and waits for a day.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act(here+"/reveal", "Show it", "main").Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
+			for _, made := range kept {
+				templ_7745c5c3_Err = page.Act(here+made.path, made.button, "main").Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</section>")
 			if templ_7745c5c3_Err != nil {

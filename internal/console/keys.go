@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/senderid"
@@ -168,7 +169,7 @@ func revealSecret(v *visit) (answer, error) {
 // revealMade shows the maker of an act what it made: the text of a key, or a link.
 func revealMade(v *visit) (answer, error) {
 	v.formPage = v.actPath()
-	text, err := v.console.Acts.Reveal(v.ctx, v.by(), v.r.PathValue("id"))
+	text, err := v.console.Acts.Reveal(v.ctx, v.by(), approval.Secret, v.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -176,9 +177,24 @@ func revealMade(v *visit) (answer, error) {
 	title, lead := "The API key", "It is not stored and will not be shown again. Copy it now to where it is used."
 	if a.Kind == acts.KindInvite || a.Kind == acts.KindReset {
 		text = v.console.PublicURL + "/first?t=" + text
-		title, lead = "The link", "It works once, for 24 hours. Give it to the person by a way that you trust; it will not be shown again."
+		title, lead = "The link", "Send it to the person. It works once, for 24 hours, with a code that whoever approved this tells the person. It will not be shown again."
+		if a.Needs == 0 {
+			lead = "Send it to the person. It works once, for 24 hours, with the code that the page of the act shows you, too. It will not be shown again."
+		}
 	}
 	return answer{title: title, body: secretBody(title, lead, []page.Fact{{Name: title, Value: page.Copyable(text)}}, v.formPage)}, err
+}
+
+// revealCode shows the approver of an invitation or a reset the code without which its link does not work.
+func revealCode(v *visit) (answer, error) {
+	v.formPage = v.actPath()
+	code, err := v.console.Acts.Reveal(v.ctx, v.by(), approval.Code, v.r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	const title = "The code"
+	return answer{title: title, body: secretBody(title, "Tell it to the person yourself, such as by a call to a number that you know: not to who requested this. It will not be shown again.",
+		[]page.Fact{{Name: title, Value: page.Copyable(code)}}, v.formPage)}, nil
 }
 
 // senderList lists the sender IDs that wait for a review.

@@ -81,6 +81,12 @@ func personPage(v *visit) (answer, error) {
 	}
 	facts := []page.Fact{{Name: "E-mail", Value: page.Text(p.Email)}, {Name: "Name", Value: page.Text(p.Name)}, {Name: "Role", Value: page.Text(v.rolesOf(p))},
 		{Name: "Password", Value: page.Text(onOff(p.HasPassword))}, {Name: "Second factor", Value: page.Text(onOff(p.HasFactor))}, {Name: "Since", Value: page.Time(p.CreatedAt)}}
+	if p.InvitedBy != "" {
+		facts = append(facts, page.Fact{Name: "Invited or reset by", Value: page.Text(p.InvitedBy)})
+	}
+	if p.Sponsor != "" {
+		facts = append(facts, page.Fact{Name: "Second person", Value: page.Mark(page.Badge{Tone: page.Bad, Word: "not to who invited or reset them alone"})})
+	}
 	here := v.base() + "/people/" + p.ID
 	var links []page.Link
 	if v.can(identity.MakePeople) && p.ID != v.who.Person.ID {
@@ -161,7 +167,7 @@ func peopleOrders() []asking {
 	return []asking{
 		{path: "/people/invite", title: "Invite a person", may: identity.MakePeople, submit: "Invite", inputs: []Input{{"email", 254}, {"name", 120}, role, where},
 			lead: func(*visit) (string, error) {
-				return "Whoever has no password yet gets a link, which is shown once, to you.", nil
+				return "Whoever has no password yet gets a link, which is shown once, to you, and a code, which is shown once, to whoever approves this.", nil
 			},
 			fields: func(v *visit) ([]page.Field, error) {
 				return append([]page.Field{{Name: "email", Label: "E-mail", Value: v.given("email", ""), Max: 254, Required: true}, {Name: "name", Label: "Name", Value: v.given("name", ""), Max: 120, Required: true},
@@ -196,7 +202,7 @@ func peopleOrders() []asking {
 				return a.Enable(v.ctx, v.by(), id, email, reason)
 			})},
 		{path: "/people/{person}/reset", title: "Reset a person", may: identity.MakePeople, submit: "Reset", danger: true,
-			lead: ofPerson("Takes password, second factor and recovery codes away; the link for new ones is shown once, to you. Make sure that you speak with this person."),
+			lead: ofPerson("Takes password, second factor and recovery codes away; the link for new ones is shown once, to you, its code to whoever approves this. Make sure that you speak with this person."),
 			ask: simply(func(a *acts.Acts, v *visit, id, email, reason string) (approval.Act, error) {
 				return a.Reset(v.ctx, v.by(), id, email, reason)
 			})},

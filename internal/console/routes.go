@@ -161,6 +161,7 @@ func actRoutes(base string) []Route {
 		{Method: http.MethodPost, Path: act + "/reject", Permission: identity.CheckActs, Inputs: []Input{digest, {"note", 500}}, handle: rejectAct},
 		{Method: http.MethodPost, Path: act + "/withdraw", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: withdrawAct},
 		{Method: http.MethodPost, Path: act + "/reveal", Permission: identity.MakeActs, handle: revealMade},
+		{Method: http.MethodPost, Path: act + "/code", Permission: identity.ReadActs, handle: revealCode},
 		{Method: http.MethodPost, Path: act + "/do", Permission: identity.MakeActs, Inputs: []Input{digest}, handle: approveAct},
 	}
 }

@@ -47,7 +47,8 @@ func first(v *visit) (answer, error) {
 
 // invitationForm asks for a first password.
 func invitationForm(token string) page.Form {
-	return page.Form{ID: "invitation", Action: "/first", Submit: "Set password and sign in", Fields: []page.Field{{Name: "t", Type: "hidden", Value: token}, newPassword}}
+	return page.Form{ID: "invitation", Action: "/first", Submit: "Set password and sign in", Fields: []page.Field{{Name: "t", Type: "hidden", Value: token},
+		{Name: "code", Label: "Code", Max: 20, Required: true, Auto: "off", Hint: "Eight digits, which somebody tells you apart from the link. Five wrong codes end both."}, newPassword}}
 }
 
 var newPassword = page.Field{Name: "password", Label: "New password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "new-password",
@@ -63,7 +64,7 @@ func signInByLink(v *visit) (answer, error) {
 		session, err := v.console.Identity.SignIn(v.ctx, token, v.r.UserAgent())
 		return v.signedIn(session, err, "/")
 	}
-	session, err := v.console.Identity.Accept(v.ctx, token, password[0], v.r.UserAgent(), v.from())
+	session, err := v.console.Identity.Accept(v.ctx, token, v.r.PostFormValue("code"), password[0], v.r.UserAgent(), v.from())
 	if problem.Is(err, problem.Invalid) {
 		l, linkErr := v.console.Identity.Link(v.ctx, token)
 		return answer{title: "Welcome", wrong: true, body: choosePassword(l.Person, faulty(invitationForm(token), err))}, linkErr

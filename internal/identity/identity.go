@@ -14,6 +14,7 @@
 //	named.go      whether a free text may mean a person
 //	manage.go     what one person does about another: invite, give a role, disable, reset
 //	links.go      links that work once: to accept an invitation, to sign in
+//	codes.go      the code without which the link of an invitation does not work
 //	signin.go     proof of who somebody is: the password, then the code
 //	password.go   passwords, hashed
 //	totp.go       codes of an authenticator

@@ -24,21 +24,21 @@ type LinkOf struct {
 	Invitation bool // it asks for a password
 }
 
-const insertLink = `INSERT INTO sign_in_links (hash, person, created_at, expires_at, kind) VALUES ($1, $2, $3, $4, $5)`
+const insertLink = `INSERT INTO sign_in_links (hash, person, created_at, expires_at, kind, code) VALUES ($1, $2, $3, $4, $5, $6)`
 
 // NewLink makes the token of a link that signs a person in on a development server, once and within LinkLasts.
 func (i *Identity) NewLink(ctx context.Context, person string) (token string, err error) {
 	token = newToken()
 	err = i.db.Write(ctx, func(tx *db.Tx) error {
 		now := i.clock.Now()
-		tx.Defer(insertLink, 1, hashToken(token), person, now, now.Add(LinkLasts), kindDevelopment)
+		tx.Defer(insertLink, 1, hashToken(token), person, now, now.Add(LinkLasts), kindDevelopment, "")
 		return nil
 	})
 	return token, err
 }
 
 const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.expires_at, l.used_at
-	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1`
+	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1 AND l.kind = 'development' OR l.hash = $2 AND l.code <> ''`
 
 // errLink is the one refusal of a link: which of its reasons it was is not told.
 func errLink() error {
@@ -63,7 +63,7 @@ func (i *Identity) link(tx *db.Tx, token string) (LinkOf, error) {
 	var expires, used time.Time
 	var known bool // the person has a password
 	var kind string
-	found, err := tx.One(selectLink, []any{hashToken(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &known, &kind, &expires, &used)
+	found, err := tx.One(selectLink, []any{hashToken(token), hashInvitation(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &known, &kind, &expires, &used)
 	if err != nil {
 		return LinkOf{}, err
 	}
@@ -85,7 +85,11 @@ func (i *Identity) use(tx *db.Tx, token string, invitation bool) (Person, error)
 	if l.Invitation != invitation {
 		return Person{}, errLink()
 	}
-	n, err := tx.Exec(useLink, hashToken(token), i.clock.Now())
+	hash := hashToken(token)
+	if invitation {
+		hash = hashInvitation(token)
+	}
+	n, err := tx.Exec(useLink, hash, i.clock.Now())
 	if err == nil && n != 1 { // another browser was quicker
 		err = errLink()
 	}
@@ -110,8 +114,8 @@ func (i *Identity) SignIn(ctx context.Context, link, agent string) (token string
 
 const choosePassword = `UPDATE people SET password = $2 WHERE id = $1 AND password = '' AND disabled_at = 0`
 
-// Accept uses an invitation up: its person chooses a password, and a session begins.
-func (i *Identity) Accept(ctx context.Context, link, password, agent string, from netip.Addr) (token string, err error) {
+// Accept uses an invitation up: its person gives the code, chooses a password, and a session begins.
+func (i *Identity) Accept(ctx context.Context, link, code, password, agent string, from netip.Addr) (token string, err error) {
 	l, err := i.Link(ctx, link)
 	if err != nil {
 		return "", err
@@ -124,6 +128,9 @@ func (i *Identity) Accept(ctx context.Context, link, password, agent string, fro
 		return "", err
 	}
 	defer leave()
+	if err := i.tryCode(ctx, link, code, l.Person, from); err != nil {
+		return "", err
+	}
 	sealed, err := hashes.seal(ctx, password)
 	if err != nil {
 		return "", err

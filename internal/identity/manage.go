@@ -11,16 +11,23 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Invitation is the token of a link that lets a person choose a password, and the id of a person who may have to be made.
-// It is made before the transaction that stores it, which may run twice.
+// Machine is the Sponsor of people whom a command without a person invited or reset.
+const Machine = "machine"
+
+// Invitation is the token of a link and the code that together let a person choose a password, and the id of a person who may
+// have to be made. It is made before the transaction that stores it, which may run twice.
 type Invitation struct {
-	Token string
-	id    string
+	Token, Code string
+	// Sponsor alone gets both link and code, because nobody approved: the id of a person, or Machine. Empty: nobody gets both.
+	// A person with a sponsor is no second person to the sponsor (package approval).
+	Sponsor string
+	By      string // who invites or resets, for people
+	id      string
 }
 
 // NewInvitation makes an Invitation.
 func NewInvitation() Invitation {
-	return Invitation{newToken(), uuid.Must(uuid.NewV7()).String()}
+	return Invitation{Token: newToken(), Code: newInvitationCode(), id: uuid.Must(uuid.NewV7()).String()}
 }
 
 const (
@@ -35,7 +42,7 @@ const (
 	disable     = `UPDATE people SET disabled_at = $2 WHERE id = $1`
 	endSessions = `UPDATE sessions SET ended_at = $2 WHERE person = $1 AND ended_at = 0`
 	endLinks    = `UPDATE sign_in_links SET used_at = $2 WHERE person = $1 AND used_at = 0`
-	resetPerson = `UPDATE people SET password = '', reset_at = $2 WHERE id = $1`
+	resetPerson = `UPDATE people SET password = '', reset_at = $2, sponsor = $3, invited_by = $4 WHERE id = $1`
 	dropFactor  = `DELETE FROM factors WHERE person = $1`
 )
 
@@ -195,15 +202,15 @@ func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error)
 	return p, nil
 }
 
-// reset makes whoever has the link of the invitation the only one who can sign in as a person.
+// reset makes whoever has the link and the code of the invitation the only one who can sign in as a person.
 func (i *Identity) reset(tx *db.Tx, by Invitation, p Person, now time.Time) {
-	tx.Defer(resetPerson, 1, p.ID, now)
+	tx.Defer(resetPerson, 1, p.ID, now, by.Sponsor, by.By)
 	tx.Defer(dropFactor, -1, p.ID)
 	tx.Defer(dropCodes, -1, p.ID)
 	tx.Defer(endSessions, -1, p.ID, now)
 	tx.Defer(endTokens, -1, p.ID, now)
 	tx.Defer(endLinks, -1, p.ID, now)
-	tx.Defer(insertLink, 1, hashToken(by.Token), p.ID, now, now.Add(InvitationLasts), kindInvitation)
+	tx.Defer(insertLink, 1, hashInvitation(by.Token), p.ID, now, now.Add(InvitationLasts), kindInvitation, hashCode(by.Token, by.Code))
 }
 
 const selectMember = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at FROM memberships m JOIN people p ON p.id = m.person
@@ -228,11 +235,13 @@ type Listed struct {
 	HasPassword, HasFactor bool
 	SeenAt                 time.Time // last use of a session that is kept, to the minute; zero: none
 	Memberships            []Membership
+	InvitedBy              string // who invited or last reset the person, for people
+	Sponsor                string // who alone had both link and code: a person's id, or Machine; empty: nobody
 }
 
 const (
 	selectPeople = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> '',
-		coalesce((SELECT max(s.used_at) FROM sessions s WHERE s.person = p.id), 0)
+		coalesce((SELECT max(s.used_at) FROM sessions s WHERE s.person = p.id), 0), p.invited_by, p.sponsor
 		FROM people p LEFT JOIN factors f ON f.person = p.id
 		WHERE ($2 = '' OR EXISTS (SELECT 1 FROM memberships m WHERE m.person = p.id AND m.tenant = $2)) AND ($3 = '' OR p.id = $3) ORDER BY p.email LIMIT $1`
 	selectRoles = `SELECT person, tenant, role FROM memberships ORDER BY tenant`
@@ -250,7 +259,7 @@ func (i *Identity) Members(ctx context.Context, tenant, id string, limit int) (l
 		at := map[string]int{}
 		if err := tx.Query(selectPeople, []any{limit, tenant, id}, func(r *db.Row) error {
 			var l Listed
-			err := r.Scan(&l.ID, &l.Email, &l.Name, &l.CreatedAt, &l.DisabledAt, &l.HasPassword, &l.HasFactor, &l.SeenAt)
+			err := r.Scan(&l.ID, &l.Email, &l.Name, &l.CreatedAt, &l.DisabledAt, &l.HasPassword, &l.HasFactor, &l.SeenAt, &l.InvitedBy, &l.Sponsor)
 			at[l.ID] = len(list)
 			list = append(list, l)
 			return err

@@ -38,14 +38,14 @@ func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 		if _, err := f.SignIn(f.t.Context(), by.Token, ""); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("an invitation signed in without a password: %v", err)
 		}
-		if _, err := f.Accept(f.t.Context(), by.Token, "short", "", home); !problem.Is(err, problem.Invalid) {
+		if _, err := f.Accept(f.t.Context(), by.Token, by.Code, "short", "", home); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
 		var won atomic.Int64
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				if token, err := f.Accept(context.WithoutCancel(f.t.Context()), by.Token, password, "", home); err == nil && f.visit(token).Role("t1") == Finance {
+				if token, err := f.Accept(context.WithoutCancel(f.t.Context()), by.Token, by.Code, password, "", home); err == nil && f.visit(token).Role("t1") == Finance {
 					won.Add(1)
 				}
 			})
@@ -71,7 +71,7 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		accept := func(by Invitation) string {
 			f.t.Helper()
-			token, err := f.Accept(f.t.Context(), by.Token, password, "", home)
+			token, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home)
 			if err != nil {
 				f.t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, _ := f.invited("kofi@example.com", Membership{"t1", Finance})
-		session, err := f.Accept(f.t.Context(), by.Token, password, "", home)
+		session, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
 		if _, err := f.Visit(f.t.Context(), session, true); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("the session of before: %v", err)
 		}
-		if _, err := f.Accept(f.t.Context(), next.Token, password, "", home); err != nil {
+		if _, err := f.Accept(f.t.Context(), next.Token, next.Code, password, "", home); err != nil {
 			f.t.Fatal(err)
 		}
 	})
@@ -141,7 +141,7 @@ func TestAnInvitationLastsADay(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, _ := f.invited("kofi@example.com", Membership{"t1", Finance})
 		f.clock.Advance(InvitationLasts)
-		if _, err := f.Accept(f.t.Context(), by.Token, password, "", home); !problem.Is(err, problem.Unauthenticated) {
+		if _, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatal(err)
 		}
 	})
@@ -186,10 +186,10 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 		if _, err := f.ConfirmFactor(f.t.Context(), v, f.code(key), home); err == nil {
 			f.t.Fatal("an ended session confirmed a factor")
 		}
-		if _, err := f.Accept(f.t.Context(), old.Token, password, "", home); !problem.Is(err, problem.Unauthenticated) {
+		if _, err := f.Accept(f.t.Context(), old.Token, old.Code, password, "", home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("an older invitation works: %v", err)
 		}
-		token, err := f.Accept(f.t.Context(), by.Token, "another long password", "", home)
+		token, err := f.Accept(f.t.Context(), by.Token, by.Code, "another long password", "", home)
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -222,7 +222,7 @@ func (f *fixture) known() {
 	f.t.Helper()
 	by := NewInvitation()
 	f.tx(func(tx *db.Tx) error { _, err := f.Reset(tx, by, f.person.Email); return err })
-	if _, err := f.Accept(f.t.Context(), by.Token, password, "A browser", home); err != nil {
+	if _, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "A browser", home); err != nil {
 		f.t.Fatal(err)
 	}
 }

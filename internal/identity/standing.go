@@ -59,21 +59,45 @@ func standing(tx *db.Tx, ofPerson, ofRole, person, tenant string) (s Standing, e
 type Holder struct {
 	Person
 	Role      Role
-	HasFactor bool // who has none cannot check in production
+	HasFactor bool   // who has none cannot check in production
+	Sponsor   string // who may have the person's account: a person's id, or Machine; empty: nobody
 }
 
-const selectHolders = `SELECT m.person, p.email, p.name, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '' FROM memberships m JOIN people p ON p.id = m.person
+const selectHolders = `SELECT m.person, p.email, p.name, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '', p.sponsor FROM memberships m JOIN people p ON p.id = m.person
 	LEFT JOIN factors f ON f.person = m.person WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
 
 // Holders lists who has a role at a tenant or at the Installation and is not disabled.
 func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) {
 	err = tx.Query(selectHolders, []any{tenant}, func(r *db.Row) error {
 		var h Holder
-		err := r.Scan(&h.ID, &h.Email, &h.Name, &h.Role, &h.HasFactor)
+		err := r.Scan(&h.ID, &h.Email, &h.Name, &h.Role, &h.HasFactor, &h.Sponsor)
 		list = append(list, h)
 		return err
 	})
 	return list, err
+}
+
+// Acquaintance is what an approver has in common with a requester, and who brought the approver in.
+type Acquaintance struct {
+	InvitedBy        string
+	Network, Browser bool // a session of the requester began from the same network, or in a browser of the same name
+}
+
+const (
+	selectInvitedBy = `SELECT invited_by FROM people WHERE id = $1`
+	countShared     = `SELECT coalesce(sum(CASE WHEN source <> '' AND source = $2 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN agent <> '' AND agent = $3 THEN 1 ELSE 0 END), 0)
+		FROM sessions WHERE person = $1`
+)
+
+// Acquainted compares the session of an approver with those of a requester that are kept.
+func (i *Identity) Acquainted(tx *db.Tx, approver Visitor, requester string) (a Acquaintance, err error) {
+	if _, err := tx.One(selectInvitedBy, []any{approver.Person.ID}, &a.InvitedBy); err != nil {
+		return a, err
+	}
+	var network, browser int
+	_, err = tx.One(countShared, []any{requester, approver.Session.Source, approver.Session.Agent}, &network, &browser)
+	a.Network, a.Browser = network > 0, browser > 0
+	return a, err
 }
 
 const selectRolesOf = `SELECT tenant, role FROM memberships WHERE person = $1 ORDER BY tenant`

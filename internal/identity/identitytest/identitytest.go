@@ -54,7 +54,7 @@ func Join(t testing.TB, d *db.DB, c *clock.Clock, people *identity.Identity, ema
 	}); err != nil {
 		t.Fatal(err)
 	}
-	token, err := people.Accept(t.Context(), by.Token, Password, "a test", netip.Addr{})
+	token, err := people.Accept(t.Context(), by.Token, by.Code, Password, "a test", netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}

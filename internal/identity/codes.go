@@ -1,0 +1,73 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	// invitationDigits is the length of the code of an invitation.
+	invitationDigits = 8
+	// codeTries is the number of wrong codes that ends an invitation.
+	codeTries = 5
+)
+
+// newInvitationCode returns a random code.
+func newInvitationCode() string {
+	n, _ := rand.Int(rand.Reader, big.NewInt(100_000_000)) // never fails
+	return fmt.Sprintf("%0*d", invitationDigits, n)
+}
+
+// hashInvitation is the stored form of an invitation's token. It differs from hashToken, so that a server of an earlier
+// release, which asks for no code, does not find the link.
+func hashInvitation(token string) string { return hashToken("makola invitation 2 " + token) }
+
+// hashCode is the stored form of a code. It is over the token, too, so that the database alone does not let the code be guessed.
+func hashCode(token, code string) string { return hashToken("makola code 1 " + token + " " + code) }
+
+const (
+	lockCode  = `SELECT code, tries FROM sign_in_links WHERE hash = $1 AND used_at = 0 FOR UPDATE`
+	wrongCode = `UPDATE sign_in_links SET tries = tries + 1, used_at = $2 WHERE hash = $1 AND used_at = 0`
+)
+
+// tryCode compares the code of an invitation, one try after the other. The fifth wrong code ends the invitation.
+func (i *Identity) tryCode(ctx context.Context, token, code string, p Person, from netip.Addr) error {
+	var refusal error
+	err := i.db.Write(ctx, func(tx *db.Tx) error {
+		refusal = nil
+		var stored string
+		var tries int
+		hash, ends := hashInvitation(token), i.clock.Now()
+		found, err := tx.One(lockCode, []any{hash}, &stored, &tries)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			refusal = errLink()
+			return nil
+		case subtle.ConstantTimeCompare([]byte(hashCode(token, label.Code(code))), []byte(stored)) == 1:
+			return nil
+		case tries+1 < codeTries:
+			refusal = problem.Field("code", fmt.Sprintf("is not the code of this link: %d tries are left", codeTries-tries-1))
+			tx.Defer(wrongCode, 1, hash, time.Time{})
+			return nil
+		}
+		refusal = errLink()
+		tx.Defer(wrongCode, 1, hash, ends)
+		return i.note(tx, p, from, audit.Entry{Action: "person.link", Details: changesOf("link", "worked", "ended by wrong codes")})
+	})
+	if err == nil {
+		err = refusal
+	}
+	return err
+}
