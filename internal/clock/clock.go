@@ -21,6 +21,7 @@ type Clock struct {
 	made   time.Time     // real: when the clock was made
 	offset time.Duration // what Advance has added
 	timers timers
+	steps  steps
 }
 
 // Real gives a clock that follows the machine's.
@@ -33,7 +34,8 @@ func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start} 
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.exactLocked().UTC().Truncate(time.Microsecond)
+	now, _ := c.readLocked()
+	return now
 }
 
 // Reading gives the time like Now, and how much has passed since the clock was
@@ -42,12 +44,18 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.readLocked()
+}
+
+func (c *Clock) readLocked() (now time.Time, passed time.Duration) {
 	exact := c.exactLocked()
 	passed = c.offset
 	if !c.manual {
 		passed = exact.Sub(c.made)
 	}
-	return exact.UTC().Truncate(time.Microsecond), passed
+	now = exact.UTC().Truncate(time.Microsecond)
+	c.steps.look(now, passed)
+	return now, passed
 }
 
 // exactLocked gives the uncut time, in which timers are kept: a deadline cut down to

@@ -21,8 +21,10 @@ type Answers struct {
 func NewAnswers(d *db.DB, c *clock.Clock) *Answers { return &Answers{db: d, clock: c} }
 
 const (
-	selectAnswer = `SELECT idempotency_hash, made FROM answers WHERE tenant = $1 AND idempotency_key = $2`
-	insertAnswer = `INSERT INTO answers (tenant, idempotency_key, idempotency_hash, made, created_at) VALUES ($1, $2, $3, $4, $5)`
+	selectAnswer = `SELECT idempotency_hash, made, created_at FROM answers WHERE tenant = $1 AND idempotency_key = $2`
+	insertAnswer = `INSERT INTO answers (tenant, idempotency_key, idempotency_hash, made, created_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (tenant, idempotency_key) DO UPDATE SET idempotency_hash = excluded.idempotency_hash, made = excluded.made, created_at = excluded.created_at
+		WHERE answers.created_at < $6`
 )
 
 // Once does what a request asks, in one transaction, and keeps the answer where the caller gave a key. A key that was
@@ -33,7 +35,7 @@ func Once[T any](ctx context.Context, a *Answers, caller Caller, do func(*db.Tx)
 		return a.db.Write(ctx, func(tx *db.Tx) error {
 			var err error
 			made = *new(T)
-			if replayed, err = recall(tx, caller, &made); replayed || err != nil {
+			if replayed, err = recall(tx, a, caller, &made); replayed || err != nil {
 				return err
 			}
 			if made, err = do(tx); err != nil {
@@ -56,19 +58,21 @@ func Recall[T any](ctx context.Context, a *Answers, caller Caller) (made T, repl
 	}
 	err = a.db.Read(ctx, func(tx *db.Tx) error {
 		made = *new(T)
-		replayed, err = recall(tx, caller, &made)
+		replayed, err = recall(tx, a, caller, &made)
 		return err
 	})
 	return made, replayed, err
 }
 
-func recall[T any](tx *db.Tx, caller Caller, made *T) (replayed bool, err error) {
+// recall finds an answer that is younger than Window: an older one waits for the sweep, and Keep replaces it.
+func recall[T any](tx *db.Tx, a *Answers, caller Caller, made *T) (replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return false, nil
 	}
 	var hash, text string
-	found, err := tx.One(selectAnswer, []any{caller.Tenant, caller.IdempotencyKey}, &hash, &text)
-	if err != nil || !found {
+	var kept time.Time
+	found, err := tx.One(selectAnswer, []any{caller.Tenant, caller.IdempotencyKey}, &hash, &text, &kept)
+	if err != nil || !found || a.clock.Age(kept) >= Window {
 		return false, err
 	}
 	if hash != caller.BodyHash {
@@ -86,7 +90,11 @@ func (a *Answers) Keep(tx *db.Tx, caller Caller, made any) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(insertAnswer, caller.Tenant, caller.IdempotencyKey, caller.BodyHash, string(text), a.clock.Now())
+	now := a.clock.Now()
+	kept, err := tx.Exec(insertAnswer, caller.Tenant, caller.IdempotencyKey, caller.BodyHash, string(text), now, a.clock.Ago(Window).Add(time.Microsecond))
+	if err == nil && kept == 0 {
+		err = db.ErrUnique // another request with the key was answered meanwhile
+	}
 	return err
 }
 
@@ -102,7 +110,7 @@ const (
 
 // Sweep removes the answers that are older than Window, in small transactions.
 func (a *Answers) Sweep(ctx context.Context) error {
-	before := a.clock.Now().Add(-Window)
+	before := a.clock.Ago(Window)
 	for removed := int64(sweepAtOnce); removed == sweepAtOnce; {
 		if err := a.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
 			removed, err = tx.Exec(sweepAnswers, before, sweepAtOnce)

@@ -137,29 +137,63 @@ func TestADuplicateIsLookedAtAgain(t *testing.T) {
 	})
 }
 
-func TestAKeyIsFreeAfterADay(t *testing.T) {
+// A key is free a day after its request, whether or not the sweep has come.
+func TestKey_freeAfterADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		f.ask("key", "body", nil)
-		f.clock.Advance(Window)
+		f.clock.Advance(Window - time.Microsecond)
 		f.ask("young", "body", nil)
 		if err := f.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if again := f.ask("key", "body", nil); !again.replayed {
-			t.Errorf("swept before its time: %+v", again)
+			t.Errorf("before its time: %+v", again)
 		}
 		f.clock.Advance(time.Microsecond)
+		if other := f.ask("key", "another body", nil); other.replayed || other.err != nil {
+			t.Errorf("a day later, before the sweep: %+v", other)
+		}
+		if again := f.ask("key", "another body", nil); !again.replayed {
+			t.Errorf("the new request with the key: %+v", again)
+		}
 		if err := f.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
-		}
-		if other := f.ask("key", "another body", nil); other.replayed || other.err != nil {
-			t.Errorf("a day later: %+v", other)
 		}
 		if young := f.ask("young", "body", nil); !young.replayed {
 			t.Errorf("a younger key: %+v", young)
 		}
 	})
+}
+
+// A key that was used before the clock was set lives until a day after that, also for a process that starts later.
+func TestKey_outlivesAStepOfTheClock(t *testing.T) {
+	for name, by := range map[string]time.Duration{"forward": 40 * time.Hour, "back": -40 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := open(t, d)
+				f.ask("key", "body", nil)
+				f.clock.Set(by)
+				stepped := f.clock.Now()
+				if again := f.ask("key", "body", nil); !again.replayed {
+					t.Errorf("right after the step: %+v", again)
+				}
+				f.clock.Advance(Window - time.Second)
+				if err := f.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				later := clock.NewManual(f.clock.Now())
+				later.Recall(stepped)
+				if _, replayed, err := Recall[string](t.Context(), NewAnswers(d, later), Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "body"}); err != nil || !replayed {
+					t.Errorf("after a restart, a second before its time: %v, %v", replayed, err)
+				}
+				f.clock.Advance(time.Second)
+				if other := f.ask("key", "another body", nil); by > 0 && (other.replayed || other.err != nil) {
+					t.Errorf("a day after the step: %+v", other)
+				}
+			})
+		})
+	}
 }
 
 func TestTheSweepRemovesAThousandRowsATransaction(t *testing.T) {

@@ -140,6 +140,8 @@ type earlierRequests struct {
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
 	codes allowances      // of the numbers to which one-time passwords are to go
 	taps  taps            // of the ranges of these numbers
+	// released are the campaigns whose key is old enough to be used again, and is by this batch.
+	released []campaignKey
 }
 
 // queries gives the queries for earlier requests that concern a batch.
@@ -194,7 +196,7 @@ func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) 
 	var before earlierRequests
 	err = l.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, l.tap)...) })
 	known, found := before.byKey[idempotencyKey{asked.Tenant, asked.IdempotencyKey}]
-	if err != nil || !found {
+	if err != nil || !found || l.clock.Age(known.CreatedAt) >= idempotency.Window {
 		return Campaign{}, false, err
 	}
 	v := replay(asked, known)
@@ -241,6 +243,9 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 		}
 	}
 	page.Post()
+	if len(before.released) > 0 {
+		tx.Defer(dropKeys, -1, db.RowsOf(keyOfCampaign, before.released))
+	}
 	if err := l.store(tx, accepted); err != nil {
 		return nil, err
 	}
@@ -256,7 +261,10 @@ func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlier
 		return lane.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
 	}
 	if known, ok := before.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
-		return replay(c, known)
+		if l.clock.Age(known.CreatedAt) < idempotency.Window {
+			return replay(c, known)
+		}
+		before.released = append(before.released, campaignKey{known.Tenant, known.ID}) // the sweep has not come yet
 	}
 	now := l.clock.Now()
 	if a.otp != nil {

@@ -189,6 +189,31 @@ func TestACampaignUnderAKeyIsChargedOnce(t *testing.T) {
 }
 
 // Keys end after a day, however many there are.
+// A key makes another campaign a day after its first, whether or not the sweep has come. A clock that is set forward does not
+// end it sooner: the text would be sent twice.
+func TestSend_keyFreeAfterADay(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 5_000})
+		caller := h.caller()
+		caller.IdempotencyKey, caller.BodyHash = "key-1", "body"
+		send := Send{SenderID: h.sender.ID, Message: "hello", Recipients: []string{"0241234567"}}
+		ask := func(when string, replays bool) {
+			t.Helper()
+			if _, replayed, err := h.Send(t.Context(), caller, send); err != nil || replayed != replays {
+				t.Errorf("%s: replayed %v, %v", when, replayed, err)
+			}
+		}
+		ask("the first", false)
+		h.clock.Set(idempotency.Window + time.Hour)
+		ask("after a step forward", true)
+		h.clock.Advance(idempotency.Window - time.Second)
+		ask("a second before its time", true)
+		h.clock.Advance(time.Second)
+		ask("a day after the step", false)
+		ask("the second campaign with the key", true)
+	})
+}
+
 func TestIdempotencyKeysEndAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{})

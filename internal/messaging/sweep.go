@@ -63,7 +63,7 @@ func (r *retention) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.dropOldKeys(ctx, now.Add(-idempotency.Window)); err != nil {
+	if err := r.dropOldKeys(ctx, r.clock.Ago(idempotency.Window)); err != nil {
 		return err
 	}
 	if r.texts > 0 {

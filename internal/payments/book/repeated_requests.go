@@ -26,7 +26,7 @@ func (b *batch) byIdempotency(p Payment) *Payment {
 	if old == nil {
 		return nil
 	}
-	if p.CreatedAt.Sub(old.CreatedAt) >= idempotency.Window {
+	if b.book.clock.Age(old.CreatedAt) >= idempotency.Window {
 		b.released = append(b.released, old)
 		delete(b.byKey, k)
 		return nil
@@ -82,7 +82,7 @@ func (bk *Book) earlier(ctx context.Context, a *Acceptance) (old Payment, replay
 	switch {
 	case err != nil:
 		return Payment{}, false, err
-	case byKey != nil && bk.clock.Since(byKey.CreatedAt) < idempotency.Window:
+	case byKey != nil && bk.clock.Age(byKey.CreatedAt) < idempotency.Window:
 		r, err := bk.replay(*byKey, pay)
 		return r.Payment, r.Replayed, err
 	case byReference != nil:

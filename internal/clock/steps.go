@@ -1,0 +1,84 @@
+package clock
+
+import "time"
+
+// StepLeast is the smallest difference between the wall clock and the time that has passed that counts as a step. A machine
+// that slept shows the same difference.
+const StepLeast = 30 * time.Second
+
+// anchorFor is how long a reading is compared with later ones. A clock that is slewed drifts by less than a step in it.
+const anchorFor = time.Minute
+
+// mostSteps is how many steps are kept until Steps takes them.
+const mostSteps = 100
+
+// A Step is a moment at which the wall clock was set.
+type Step struct {
+	At time.Time     // by the clock as it was set
+	By time.Duration // positive: forward
+}
+
+// steps compares each reading of the clock with an earlier one.
+type steps struct {
+	wall   time.Time // of the earlier reading; zero: there is none
+	passed time.Duration
+	last   time.Time // the At of the last step; zero: none is known
+	seen   []Step    // that Steps has not taken yet
+}
+
+func (s *steps) look(now time.Time, passed time.Duration) {
+	by := now.Sub(s.wall) - (passed - s.passed)
+	switch {
+	case s.wall.IsZero():
+	case by.Abs() >= StepLeast:
+		s.last = now
+		if len(s.seen) < mostSteps {
+			s.seen = append(s.seen, Step{now, by})
+		}
+	case passed-s.passed < anchorFor:
+		return
+	}
+	s.wall, s.passed = now, passed
+}
+
+// Steps takes the steps that were seen since it was last called.
+func (c *Clock) Steps() (seen []Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readLocked()
+	seen, c.steps.seen = c.steps.seen, nil
+	return seen
+}
+
+// Recall makes Age and Ago respect a step that was seen by another process, or before a restart.
+func (c *Clock) Recall(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at.After(c.steps.last) {
+		c.steps.last = at
+	}
+}
+
+// Age returns how much time has at least passed since a moment of the wall clock: where the clock was set since, the time
+// since then. What must be kept for a time is not dropped sooner by a clock that is set forward.
+func (c *Clock) Age(of time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, _ := c.readLocked()
+	if of.Before(c.steps.last) {
+		of = c.steps.last
+	}
+	return now.Sub(of)
+}
+
+// Ago returns the moment before which everything has at least this Age. It is the zero time while the clock was set more
+// recently than that: nothing from before the step has the age.
+func (c *Clock) Ago(age time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, _ := c.readLocked()
+	if now.Sub(c.steps.last) < age {
+		return time.Time{}
+	}
+	return now.Add(-age)
+}
