@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock/clocktest"
@@ -31,7 +30,7 @@ func TestTheServerChecksEveryBook(t *testing.T) {
 					if b.checked.Load() == 0 {
 						t.Errorf("%s was never checked", name)
 					}
-					b.restsUntil = time.Time{}
+					b.restsUntil = 0
 				}
 				return faults
 			}

@@ -361,14 +361,14 @@ func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 // checkBook makes one check, unless it rests.
 func (a *App) checkBook(ctx context.Context, name string, check func(context.Context) ([]string, error)) error {
 	book := a.meters.books[name]
-	if a.clock.Now().Before(book.restsUntil) {
+	if a.clock.Elapsed() < book.restsUntil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, booksCheckTime)
 	defer cancel()
 	begun := time.Now()
 	problems, err := check(ctx)
-	book.restsUntil = a.clock.Now().Add(booksCheckRest * time.Since(begun))
+	book.restsUntil = a.clock.Elapsed() + booksCheckRest*time.Since(begun)
 	if err != nil {
 		return fmt.Errorf("check of %s: %w", name, err)
 	}

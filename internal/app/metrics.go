@@ -52,7 +52,7 @@ const (
 type checkedBook struct {
 	checked    atomic.Int64 // Unix seconds
 	faults     atomic.Int64
-	restsUntil time.Time // of the one that checks
+	restsUntil time.Duration // of the one that checks, by Elapsed
 }
 
 func newMeters(a *App) *meters {

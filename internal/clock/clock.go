@@ -28,7 +28,7 @@ type Clock struct {
 func Real() *Clock { return &Clock{made: time.Now()} }
 
 // NewManual gives a clock that stands at start until it is advanced.
-func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start} }
+func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start.Round(0)} }
 
 // Now gives the time in UTC, cut to the microsecond that the database stores.
 func (c *Clock) Now() time.Time {
@@ -45,6 +45,13 @@ func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.readLocked()
+}
+
+// Elapsed returns how much time has passed since the clock was made. Pauses and limits that live in memory are kept by it:
+// whoever sets the machine's clock makes them neither longer nor shorter.
+func (c *Clock) Elapsed() time.Duration {
+	_, passed := c.Reading()
+	return passed
 }
 
 func (c *Clock) readLocked() (now time.Time, passed time.Duration) {
@@ -134,6 +141,15 @@ func (c *Clock) TimerAt(due time.Time) *Timer {
 	defer c.mu.Unlock()
 	now := c.exactLocked()
 	return c.timerLocked(now, due.Sub(now))
+}
+
+// TimerPassed gives a timer that fires once Elapsed has reached a length. It fires when it should also where the clock is
+// advanced between the reading and this call.
+func (c *Clock) TimerPassed(at time.Duration) *Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, passed := c.readLocked()
+	return c.timerLocked(c.exactLocked(), at-passed)
 }
 
 // timerLocked runs under the lock.

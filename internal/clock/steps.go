@@ -60,7 +60,7 @@ func (c *Clock) Recall(at time.Time) {
 }
 
 // Age returns how much time has at least passed since a moment of the wall clock: where the clock was set since, the time
-// since then. What must be kept for a time is not dropped sooner by a clock that is set forward.
+// since then. So a clock that is set forward ends nothing that has to be kept for a time.
 func (c *Clock) Age(of time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

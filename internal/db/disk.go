@@ -41,7 +41,7 @@ func (k *disk) note(err error) {
 
 func (k *disk) short() bool {
 	now := time.Now()
-	if at := k.fullAt.Load(); at != 0 && now.Sub(time.Unix(0, at)) < fullFor {
+	if at := k.fullAt.Load(); at != 0 && now.Sub(time.Unix(0, at)).Abs() < fullFor {
 		return true
 	}
 	if k.folder == "" || k.reserve == 0 {

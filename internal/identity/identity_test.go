@@ -167,6 +167,21 @@ func TestASessionEndsWithoutUse(t *testing.T) {
 	}
 }
 
+// A clock that is set back ends the sessions of before: they would last longer by the step.
+func TestSession_clockSetBack(t *testing.T) {
+	each(t, operator, func(f *fixture) {
+		token := f.signIn()
+		f.clock.Set(-30 * time.Second) // nodes may differ by this
+		if !f.in(token, false) {
+			f.t.Fatal("ended by a small step")
+		}
+		f.clock.Set(-24 * time.Hour)
+		if f.in(token, false) {
+			f.t.Fatal("it lives on a day before it was made")
+		}
+	})
+}
+
 func TestASessionEndsAfterTwelveHoursOfUse(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		token := f.signIn()

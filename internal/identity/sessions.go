@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -110,6 +111,9 @@ func (r sessionRow) live(at time.Time) bool {
 		idle = IdleOperator
 	}
 	s := r.visitor.Session
+	if s.UsedAt.Sub(at) > clock.Skew { // the clock was set back since: the session would last longer by that
+		return false
+	}
 	return r.found && !r.ended && at.Before(s.CreatedAt.Add(Longest)) && at.Before(s.UsedAt.Add(idle))
 }
 

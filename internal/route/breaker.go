@@ -222,7 +222,11 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 	if is.probeUntil.After(next) {
 		next = is.probeUntil
 	}
-	if now.Before(next) || !first {
+	reached := now
+	if next.Sub(now) > maxHold+probeFor { // no hold is so long: the clock was set back since
+		reached = next
+	}
+	if reached.Before(next) || !first {
 		b.mu.Unlock()
 		return false, nil, next.Sub(now)
 	}
@@ -237,7 +241,7 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 	}
 	b.read[k] = half
 	b.mu.Unlock()
-	won, err := t.takeProbe(ctx, probe, now)
+	won, err := t.takeProbe(ctx, probe, reached)
 	if err != nil {
 		t.log.Warn("provider circuit breaker: probe", "provider", k.provider, "operation", string(k.op), "error", err)
 	}
@@ -250,9 +254,9 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 const sqlTakeProbe = `UPDATE provider_breakers SET probe_until = $1
 	WHERE mode = $2 AND provider = $3 AND operation = $4 AND open_until <= $5 AND probe_until <= $5`
 
-func (t *Table) takeProbe(ctx context.Context, p *Probe, now time.Time) (won bool, err error) {
+func (t *Table) takeProbe(ctx context.Context, p *Probe, reached time.Time) (won bool, err error) {
 	err = t.db.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Exec(sqlTakeProbe, db.Micros(p.until), p.key.mode, p.key.provider, string(p.key.op), db.Micros(now))
+		n, err := tx.Exec(sqlTakeProbe, db.Micros(p.until), p.key.mode, p.key.provider, string(p.key.op), db.Micros(reached))
 		won = n == 1
 		return err
 	})

@@ -114,6 +114,26 @@ func TestBreakerOpensOnFailuresInARow(t *testing.T) {
 	})
 }
 
+// A breaker that is open when the clock is set back by a day lets its probe through in its time, not a day later.
+func TestBreaker_clockSetBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(start)
+		a := node(t, d, c)
+		report(a, 10, lost)
+		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
+			t.Fatalf("the breaker is not open: %s", got)
+		}
+		if err := a.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.Set(-24 * time.Hour)
+		c.Advance(15 * time.Second)
+		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
+			t.Errorf("after its time: %s", got)
+		}
+	})
+}
+
 func TestResumeClosesTheBreaker(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)

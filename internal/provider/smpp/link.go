@@ -76,7 +76,7 @@ const (
 // keep binds again and again, with a growing pause between tries that fail and sessions that end at once.
 func (l *link) keep(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; {
-		begun := l.clock.Now()
+		begun := l.clock.Elapsed()
 		s, err := open(ctx, l)
 		if err == nil {
 			l.log.InfoContext(ctx, "SMPP connection bound", "bind", l.bind.Name, "mode", string(l.mode))
@@ -88,7 +88,7 @@ func (l *link) keep(ctx context.Context) {
 			err = s.run(ctx)
 			l.session.CompareAndSwap(s, nil)
 			l.current.CompareAndSwap(s, nil)
-			if l.clock.Since(begun) >= sound {
+			if l.clock.Elapsed()-begun >= sound {
 				pause = firstPause
 			}
 		}
@@ -136,13 +136,14 @@ func (l *link) drain(ctx context.Context) {
 // bucket lets so many segments through a second. An operator that says "throttled" halves the rate;
 // each second without such a word brings a tenth of the rate back.
 type bucket struct {
-	clock   *clock.Clock
-	mu      sync.Mutex
-	full    float64 // segments a second; 0: no limit
-	now     float64 // the rate in force
-	next    time.Time
-	slowed  time.Time
-	blocked time.Time // nothing before this
+	clock *clock.Clock
+	mu    sync.Mutex
+	full  float64 // segments a second; 0: no limit
+	now   float64 // the rate in force
+	// These are readings of Elapsed: a clock that is set back must not hold up texts.
+	next    time.Duration
+	slowed  time.Duration
+	blocked time.Duration // nothing before this
 }
 
 // afterThrottle is the pause after an operator's "throttled" or "queue full".
@@ -152,7 +153,7 @@ const afterThrottle = 200 * time.Millisecond
 const unlimited = 10_000
 
 func newBucket(c *clock.Clock, rate float64) *bucket {
-	return &bucket{clock: c, full: rate, now: rate}
+	return &bucket{clock: c, full: rate, now: rate, slowed: -time.Minute}
 }
 
 var errSessionLost = errors.New("smpp: the connection was lost")
@@ -164,10 +165,10 @@ func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Dura
 		return 0, err
 	}
 	now, at, turn := b.book()
-	if !at.After(now) {
+	if at <= now {
 		return turn, nil
 	}
-	timer := b.clock.TimerAt(at)
+	timer := b.clock.TimerPassed(at)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -190,40 +191,32 @@ func over(ctx context.Context, dead <-chan struct{}) error {
 }
 
 // book takes the next turn.
-func (b *bucket) book() (now, at time.Time, turn time.Duration) {
+func (b *bucket) book() (now, at, turn time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now = b.clock.Now()
+	now = b.clock.Elapsed()
 	at = now
 	if b.now > 0 {
-		if b.next.Before(now) {
-			b.next = now
-		}
+		b.next = max(b.next, now)
 		at, turn = b.next, time.Duration(float64(time.Second)/b.now)
-		b.next = b.next.Add(turn)
+		b.next += turn
 	}
-	if at.Before(b.blocked) {
-		at = b.blocked
-	}
-	return now, at, turn
+	return now, max(at, b.blocked), turn
 }
 
 // back gives back the turn of a segment that was not sent.
 func (b *bucket) back(turn time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.next = b.next.Add(-turn)
-	if now := b.clock.Now(); b.next.Before(now) {
-		b.next = now
-	}
+	b.next = max(b.next-turn, b.clock.Elapsed())
 }
 
 func (b *bucket) slow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.clock.Now()
-	b.blocked = now.Add(afterThrottle)
-	if now.Sub(b.slowed) < afterThrottle {
+	now := b.clock.Elapsed()
+	b.blocked = now + afterThrottle
+	if now-b.slowed < afterThrottle {
 		return // one word for a whole window of submits
 	}
 	b.slowed = now
@@ -239,8 +232,8 @@ func (b *bucket) recover() {
 	if b.now == b.full {
 		return
 	}
-	now := b.clock.Now()
-	if now.Sub(b.slowed) < time.Second {
+	now := b.clock.Elapsed()
+	if now-b.slowed < time.Second {
 		return
 	}
 	b.slowed = now

@@ -19,7 +19,7 @@ func TestASegmentThatIsNotSentTakesNoTurn(t *testing.T) {
 	b := newBucket(now, 1)
 	due := func(after string) {
 		t.Helper()
-		if late := b.due().Sub(now.Now()); late > time.Second {
+		if late := b.due() - now.Elapsed(); late > time.Second {
 			t.Fatalf("after %s the next turn is due in %s", after, late)
 		}
 	}
@@ -59,8 +59,35 @@ func TestASegmentThatIsNotSentTakesNoTurn(t *testing.T) {
 	}
 }
 
-// due is when the next turn is.
-func (b *bucket) due() time.Time {
+// A clock that is set, in either direction, holds up no text, gives up no submit that waits for its answer, and keeps no
+// silent peer.
+func TestLink_clockSet(t *testing.T) {
+	for _, by := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		now := clock.NewManual(noon)
+		b := newBucket(now, 1)
+		for range 2 {
+			if _, at, _ := b.book(); at-now.Elapsed() > time.Second {
+				t.Fatalf("before the step a turn is due in %v", at-now.Elapsed())
+			}
+		}
+		s := &session{link: newLink(Bind{}.withDefaults(), Transceiver, Options{Clock: now, Log: slog.New(slog.DiscardHandler)}),
+			heard: now.Elapsed(), waiting: map[uint32]*submission{1: {since: now.Elapsed()}}}
+		now.Set(by)
+		if _, at, _ := b.book(); at-now.Elapsed() > 2*time.Second {
+			t.Errorf("after a step by %v the third turn is due in %v", by, at-now.Elapsed())
+		}
+		if late, ask, silent := s.look(now.Elapsed()); len(late) > 0 || ask || silent {
+			t.Errorf("a step by %v: %d given up, asked %v, silent %v", by, len(late), ask, silent)
+		}
+		now.Advance(s.link.bind.EnquireEvery)
+		if _, ask, _ := s.look(now.Elapsed()); !ask {
+			t.Errorf("after a step by %v a silent peer is not asked", by)
+		}
+	}
+}
+
+// due is when the next turn is, by Elapsed.
+func (b *bucket) due() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.next
@@ -79,12 +106,12 @@ func TestASegmentThatFindsNoPlaceGivesItsTurnBack(t *testing.T) {
 		outcome := make(chan provider.Outcome, 1)
 		now.Advance(time.Second)
 		go s.submit(ctx, segment("hello"), func(o provider.Outcome) { outcome <- o })
-		clocktest.Await(t, "a turn that is taken", func() bool { return len(outcome) > 0 || l.rate.due().After(now.Now()) })
+		clocktest.Await(t, "a turn that is taken", func() bool { return len(outcome) > 0 || l.rate.due() > now.Elapsed() })
 		cancel()
 		if o := <-outcome; o.Class != provider.NotSent {
 			t.Errorf("%s: %+v", name, o)
 		}
-		if due := l.rate.due(); due.After(now.Now()) {
+		if due := l.rate.due(); due > now.Elapsed() {
 			t.Errorf("%s: the next turn is due at %s", name, due)
 		}
 	}

@@ -29,8 +29,10 @@ type session struct {
 	queued   []byte // written by the writer in one go
 	ids      []uint32
 	closed   error
-	heard    time.Time // of the peer
-	asked    time.Time // for a sign of life that has not come; zero: not
+	// Readings of the clock's Elapsed: the last PDU of the peer, and the request for a sign of life that has not come.
+	heard  time.Duration
+	asked  time.Duration
+	asking bool
 
 	kick   chan struct{} // there is something to write
 	dead   chan struct{} // closed with the session
@@ -40,8 +42,8 @@ type session struct {
 // submission is a submit that waits for its answer.
 type submission struct {
 	done    func(provider.Outcome)
-	written bool // handed to the socket: from here on its fate is the operator's
-	since   time.Time
+	written bool          // handed to the socket: from here on its fate is the operator's
+	since   time.Duration // a reading of Elapsed
 }
 
 // open dials, binds and starts a session.
@@ -51,7 +53,7 @@ func open(ctx context.Context, l *link) (*session, error) {
 		return nil, err
 	}
 	s := &session{link: l, conn: conn, window: make(chan struct{}, l.bind.Window), waiting: map[uint32]*submission{},
-		kick: make(chan struct{}, 1), dead: make(chan struct{}), heard: l.clock.Now()}
+		kick: make(chan struct{}, 1), dead: make(chan struct{}), heard: l.clock.Elapsed()}
 	if err := s.bind(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -157,7 +159,7 @@ func (s *session) submit(ctx context.Context, segment provider.Segment, done fun
 		done(notSent(ctx.Err()))
 		return
 	}
-	sub := &submission{done: done, since: s.link.clock.Now()}
+	sub := &submission{done: done, since: s.link.clock.Elapsed()}
 	if !s.enqueue(sub, segment) {
 		s.link.rate.back(turn)
 		s.finish(sub, lostOutcome(false))
@@ -267,7 +269,7 @@ func (s *session) read(ctx context.Context) error {
 			return fmt.Errorf("smpp: read: %w", err)
 		}
 		s.mu.Lock()
-		s.heard, s.asked = s.link.clock.Now(), time.Time{}
+		s.heard, s.asking = s.link.clock.Elapsed(), false
 		s.mu.Unlock()
 		if err := s.take(ctx, p); err != nil {
 			return err
@@ -362,7 +364,7 @@ func (s *session) keepAlive(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		late, ask, silent := s.look(s.link.clock.Now())
+		late, ask, silent := s.look(s.link.clock.Elapsed())
 		for _, sub := range late {
 			s.finish(sub, provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnknown, Message: "no answer to the submit"})
 		}
@@ -378,20 +380,20 @@ func (s *session) keepAlive(ctx context.Context) {
 
 // look finds the submits that are given up, and whether the peer must be asked for a sign of life, or
 // did not give one.
-func (s *session) look(now time.Time) (late []*submission, ask, silent bool) {
+func (s *session) look(now time.Duration) (late []*submission, ask, silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, sub := range s.waiting {
-		if now.Sub(sub.since) > s.link.bind.AnswerTimeout {
+		if now-sub.since > s.link.bind.AnswerTimeout {
 			late = append(late, sub)
 			delete(s.waiting, id)
 		}
 	}
 	switch {
-	case s.asked.IsZero() && now.Sub(s.heard) >= s.link.bind.EnquireEvery:
-		s.asked = now
+	case !s.asking && now-s.heard >= s.link.bind.EnquireEvery:
+		s.asking, s.asked = true, now
 		return late, true, false
-	case !s.asked.IsZero() && now.Sub(s.asked) >= s.link.bind.AnswerTimeout:
+	case s.asking && now-s.asked >= s.link.bind.AnswerTimeout:
 		return late, false, true
 	}
 	return late, false, false
