@@ -80,7 +80,7 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		c.Status = book.StatusWaiting
 		c.Parent, pay.Child = pay.ID, c.ID
 	}
-	a.tracked = track(*pay)
+	a.tracked = track(*pay, momentOf(p.clock))
 	a.Memo = a.tracked
 	if a.waits {
 		a.reply = a.tracked.awaited()

@@ -60,8 +60,8 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 		}
 		a.tracked.begins(*pay)
 		a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1
-		a.tracked.openedAt, a.tracked.acceptedAt = p.clock.Now(), p.clock.Now()
-		a.tracked.nextAsk = p.clock.Now()
+		now := momentOf(p.clock)
+		a.tracked.openedAt, a.tracked.sentAt, a.tracked.acceptedAt, a.tracked.nextAsk = now, now, now, now
 		a.tracked.asking.Store(true)
 	case found.differs:
 		return p.recovered.conflict(ctx, *pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)

@@ -22,7 +22,7 @@ func New(d Deps) *Payments {
 	f := &follower{jobs: d.Jobs, rails: calls, recovered: recovered, rechecks: queue, clock: d.Clock, log: d.Log}
 	f.live.init()
 	b := book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: f.answering, Track: func(pay book.Payment) any { return trackOpened(pay) }, Opened: f.opened, Closed: f.drop})
+		book.Hooks{Answering: f.answering, Track: func(pay book.Payment) any { return trackOpened(pay, d.Clock) }, Opened: f.opened, Closed: f.drop})
 	again.book, f.book = b, b
 	p := &Payments{
 		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, enquiries: d.Enquiries, treasury: d.Treasury, clock: d.Clock, log: d.Log,

@@ -1,9 +1,6 @@
 package payments
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // askedKept bounds the memory of questions that clients caused.
 const askedKept = 10_000
@@ -18,18 +15,17 @@ type clientQuestions struct {
 
 type clientQuestion struct {
 	id string
-	at time.Time
+	at moment
 }
 
 // may says whether a payment may be asked about for a client now: at most once
 // in hintTime, and never while askedKept others were. Each payment enters and
 // leaves the queue once, so a flood of different ones costs each call no more
 // than a single one does.
-func (q *clientQuestions) may(id string, now time.Time) bool {
+func (q *clientQuestions) may(id string, now moment) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// An entry dated in the future predates a clock correction.
-	for len(q.queue) > 0 && now.Sub(q.queue[0].at).Abs() >= hintTime {
+	for len(q.queue) > 0 && now.Sub(q.queue[0].at) >= hintTime {
 		delete(q.recent, q.queue[0].id)
 		q.queue = q.queue[1:]
 	}

@@ -47,6 +47,10 @@ func askPause(n int, r book.Refusal) time.Duration {
 	return min(pause(askPauses, n), refusedTime)
 }
 
+// asksResumed bounds the questions that a payment counts as asked after a restart: the next pause is ten minutes at most.
+// The clock, by which its age is known then, may have been set.
+const asksResumed = 9
+
 func pause(of []time.Duration, n int) time.Duration { return of[min(n, len(of)-1)] }
 
 // answerTime is the whole time that a payout's answer may take. The calls go on when the answer has been given.
@@ -106,13 +110,17 @@ func (f *follower) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
 	if err != nil || !found || row.Status != book.StatusPending {
 		return nil, err
 	}
-	t := track(row)
-	t.since, t.openedAt = db.FromMicros(said.At), db.FromMicros(said.At)
-	t.asks = asksWithin(f.clock.Since(t.openedAt))
+	wall, now := readingOf(f.clock)
+	age := wall.Sub(db.FromMicros(said.At))
+	t := track(row, 0)
+	// The age by the clock decides when operators are called, and how often the provider is asked: never about money.
+	t.openedAt = now.Add(-max(0, age))
+	t.asks = min(asksWithin(age), asksResumed)
 	f.resetFromRow(t, row)
 	t.kept = &row
 	if job.Fresh && row.SendingAt.IsZero() && row.Attempt == 1 && row.Posts == 1 {
 		t.stage, t.arrived = stageUnsent, 0 // it had no room in memory
+		t.mayLeave = written(row, wall, now)
 	}
 	return f.live.enter(t), nil
 }
@@ -159,9 +167,9 @@ func (f *follower) resetFromRow(t *tracked, row book.Payment) {
 	opened := t.openedAt
 	t.standing = standing{stage: stageUnsure, arrived: row.Posts}
 	if rail, ok := f.rails.routes.Rail(row.Rail, row.Mode); ok {
-		t.standing = standingOf(row, rail)
+		t.standing = standingOf(row, rail, momentOf(f.clock))
 	}
-	t.openedAt, t.taken = opened, true
+	t.openedAt, t.taken, t.mayLeave = opened, true, 0
 	if t.stage == stageUnsent && (row.Unsent > 0 || t.arrived > 0) {
 		t.resends = max(t.resends, 1)
 	}

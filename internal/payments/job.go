@@ -36,7 +36,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if t.unwritten != nil {
 		return f.finish(ctx, t, *t.unwritten)
 	}
-	if wait := t.hintedTooSoon(f.clock.Now()); wait > 0 {
+	if wait := t.hintedTooSoon(momentOf(f.clock)); wait > 0 {
 		return jobs.Later(wait)
 	}
 	row, err := f.rowOf(ctx, t)
@@ -53,7 +53,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	r := &run{f: f, t: t, row: row}
 	defer func() {
 		r.holdProbe(ctx, nil)
-		t.keep(r.row, f.clock.Now())
+		t.keep(r.row, momentOf(f.clock))
 	}()
 	rail, ok := f.rails.routes.Rail(row.Rail, row.Mode)
 	if !ok {
@@ -66,10 +66,10 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case t.stage == stageUnsent && t.resends == 0:
 		// The accepting node has just chosen this rail; a later owner, and a run that
 		// comes late, must check again.
-		if (t.taken || f.clock.Since(row.CreatedAt).Abs() >= chosenTime) && !r.mayUse(ctx) {
+		if (t.taken || !t.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
 			t.answer()
 			if t.since.IsZero() {
-				t.since = f.clock.Now()
+				t.since = momentOf(f.clock)
 			}
 			return r.unsentYet(ctx, pause(resendPauses, 0))
 		}
@@ -97,16 +97,17 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 	if ok, out := r.beforePost(ctx); !ok {
 		return out
 	}
+	now := momentOf(r.f.clock)
 	if r.t.openedAt.IsZero() {
-		r.t.openedAt = r.f.clock.Now()
+		r.t.openedAt = now
 	}
-	late := r.f.clock.Since(r.row.CreatedAt).Abs() >= leaveTime // a clock may have been set back
-	if late || !r.rail.MayRepeat {
+	if !r.t.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {
 		row := r.row
 		row.SendingAt = r.f.clock.Now()
 		if ok, out := r.mark(ctx, book.EventSending, row, ""); !ok {
 			return out
 		}
+		r.t.mayLeave = now
 	}
 	return r.call(ctx)
 }
@@ -114,12 +115,12 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 // call makes the submission that the row speaks of.
 func (r *run) call(ctx context.Context) jobs.Outcome {
 	// From here on the payment may have been sent, even if this goroutine ends.
-	r.t.stage = stageUnsure
+	r.t.stage, r.t.sentAt = stageUnsure, momentOf(r.f.clock)
 	r.t.arrived++
 	if r.probe.Of(r.rail) {
 		r.probe = nil // its report ends it
 	}
-	return r.apply(ctx, fromPost, r.f.rails.submit(ctx, r.rail, r.row))
+	return r.apply(ctx, fromPost, r.f.rails.submit(ctx, r.rail, r.row, r.t.mayLeave))
 }
 
 // mark writes a change of the attempt. Without it nothing is submitted.
@@ -148,7 +149,7 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 	r.t.recovering = r.f.recovered.firstOfRecovery(ctx, r.rail)
 	var v verdict
 	var reason string
-	r.t.standing, v, reason = judge(r.t.standing, report{from, o, r.f.clock.Now()})
+	r.t.standing, v, reason = judge(r.t.standing, report{from: from, outcome: o, at: momentOf(r.f.clock)})
 	if o.Class == provider.Accepted && o.UpstreamID != "" {
 		r.row.UpstreamID, r.t.upstreamID = o.UpstreamID, o.UpstreamID
 	}
@@ -167,14 +168,14 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 	case verdictResend:
 		return r.notThrough(ctx, o)
 	}
-	call := v == verdictOperator || r.t.overdue(r.f.clock.Now())
+	call := v == verdictOperator || r.t.overdue(momentOf(r.f.clock))
 	return r.hold(ctx, call, reason)
 }
 
 // askNow has the provider asked before the request that waits is answered. The
 // question waits in the line of questions.
 func (r *run) askNow() jobs.Outcome {
-	r.t.nextAsk = r.f.clock.Now()
+	r.t.nextAsk = momentOf(r.f.clock)
 	r.t.asking.Store(true)
 	return jobs.Later(0)
 }
@@ -190,7 +191,7 @@ func (r *run) next(ctx context.Context) jobs.Outcome {
 		}
 	}
 	r.t.answer()
-	if r.t.overdue(r.f.clock.Now()) {
+	if r.t.overdue(momentOf(r.f.clock)) {
 		return r.escalate(ctx, provider.Accepted, "")
 	}
 	return r.schedule()
@@ -217,7 +218,13 @@ func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 func (r *run) refusalOf() book.Payment {
 	row := r.row
 	row.Unsent = max(0, row.Posts-r.t.arrived)
-	row.Refusal, row.RefusalReason, row.RefusedAt = r.t.refusal, r.t.refusalReason, r.t.refusedAt
+	switch {
+	case r.t.refusal == book.RefusalNone:
+		row.RefusedAt = time.Time{}
+	case row.RefusedAt.IsZero():
+		row.RefusedAt = r.f.clock.Now()
+	}
+	row.Refusal, row.RefusalReason = r.t.refusal, r.t.refusalReason
 	return row
 }
 
@@ -226,7 +233,7 @@ func (r *run) refusalOf() book.Payment {
 func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
 	r.t.resends++
 	if r.t.since.IsZero() {
-		r.t.since = r.f.clock.Now()
+		r.t.since = momentOf(r.f.clock)
 	}
 	r.t.answer()
 	if r.t.arrived == 0 {
@@ -251,7 +258,7 @@ func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
 // unsentYet waits for the next try of a submission that did not get through, until the
 // time for that is over.
 func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
-	left := unsentTime - r.f.clock.Since(r.t.since)
+	left := unsentTime - momentOf(r.f.clock).Sub(r.t.since)
 	if left <= 0 {
 		if ok, out := r.beforePost(ctx); !ok { // it may have been sent in the time that was lost
 			return out
@@ -281,6 +288,9 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays
 		row.Posts, row.Unsent, row.SendingAt = 1, 0, time.Time{}
 		old := r.row.Rail
+		if !r.row.SendingAt.IsZero() { // the mark goes, and the row then says the time of the acceptance
+			r.t.mayLeave = 0
+		}
 		if ok, out := r.mark(ctx, book.EventRerouted, row, reasonOf(o)); !ok {
 			return out, true
 		}
@@ -306,12 +316,14 @@ func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 	if ok, out := r.beforePost(ctx); !ok {
 		return out
 	}
+	now := momentOf(r.f.clock)
 	row := r.refusalOf()
 	row.Posts++
 	row.SendingAt = r.f.clock.Now()
 	if ok, out := r.mark(ctx, book.EventRepeated, row, ""); !ok {
 		return out
 	}
+	r.t.mayLeave = now
 	return r.call(ctx)
 }
 
@@ -357,8 +369,8 @@ func (r *run) escalate(ctx context.Context, class provider.Class, reason string)
 
 // schedule sets the next question.
 func (r *run) schedule() jobs.Outcome {
-	now := r.f.clock.Now()
-	if !now.Before(r.t.nextAsk) {
+	now := momentOf(r.f.clock)
+	if now >= r.t.nextAsk {
 		wait := askPause(r.t.asks, r.t.refusal)
 		if !r.t.unpaidAt.IsZero() { // the second Unpaid ends it
 			wait = min(wait, unpaidApart)
@@ -416,7 +428,7 @@ func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 	}
 	r.f.log.Warn("recovery: a payment was adopted where a provider has it", "payment", r.row.ID, "provider", row.Rail)
 	r.t.searched, r.t.stage, r.t.arrived = true, stageSent, 1
-	r.t.acceptedAt, r.t.upstreamID = r.f.clock.Now(), row.UpstreamID
+	r.t.acceptedAt, r.t.sentAt, r.t.upstreamID = momentOf(r.f.clock), momentOf(r.f.clock), row.UpstreamID
 	r.rail = found.rail
 	return r.apply(ctx, fromQuestion, found.outcome)
 }

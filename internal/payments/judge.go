@@ -29,7 +29,8 @@ const (
 type report struct {
 	from    source
 	outcome provider.Outcome
-	at      time.Time
+	at      moment
+	wall    time.Time // the clock's time, for what an operator says
 }
 
 // A verdict is what may happen to the money of a payment.
@@ -112,7 +113,7 @@ func (s standing) answered(w report) (standing, verdict, string) {
 }
 
 // refused keeps a refusal until the provider has been asked about it.
-func (s standing) refused(r book.Refusal, o provider.Outcome, at time.Time) (standing, verdict, string) {
+func (s standing) refused(r book.Refusal, o provider.Outcome, at moment) (standing, verdict, string) {
 	s.turnedAway = false
 	if s.refusal == book.RefusalNone {
 		s.refusedAt = at
@@ -211,7 +212,7 @@ func (s standing) unpaid(w report) (standing, verdict, string) {
 // it goes by cannot have yet what is on its way at this moment.
 func (s standing) decided(w report) (standing, verdict, string) {
 	switch {
-	case s.escalated.Sub(s.mayLeave) < onItsWay && w.at.Sub(s.mayLeave) < onItsWay:
+	case s.escalated.Sub(s.mayLeave) < onItsWay && w.wall.Sub(s.mayLeave) < onItsWay:
 		return s, verdictTooSoon, ""
 	case w.outcome.State == provider.Success:
 		return s, verdictPaid, ""
@@ -235,9 +236,9 @@ func (s standing) contradicted(o provider.Outcome) verdict {
 }
 
 // acknowledged notes that the provider has the payment.
-func (s standing) acknowledged(at time.Time) standing {
-	s.stage, s.doubtAt, s.unpaidAt, s.turnedAway = stageSent, time.Time{}, time.Time{}, false
-	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = book.RefusalNone, "", time.Time{}, time.Time{}, 0
+func (s standing) acknowledged(at moment) standing {
+	s.stage, s.doubtAt, s.unpaidAt, s.turnedAway = stageSent, 0, 0, false
+	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = book.RefusalNone, "", 0, 0, 0
 	if s.acceptedAt.IsZero() {
 		s.acceptedAt = at
 	}
@@ -245,7 +246,7 @@ func (s standing) acknowledged(at time.Time) standing {
 }
 
 // doubted notes that the outcome of the payment is unknown.
-func (s standing) doubted(at time.Time) standing {
+func (s standing) doubted(at moment) standing {
 	if s.stage == stageUnsent {
 		s.stage = stageUnsure
 	}
@@ -256,7 +257,7 @@ func (s standing) doubted(at time.Time) standing {
 }
 
 // overdue says that a payment was open for so long that operators are called.
-func (s standing) overdue(at time.Time) bool {
+func (s standing) overdue(at moment) bool {
 	return !s.doubtAt.IsZero() && at.Sub(s.doubtAt) >= doubtTime || s.stage == stageSent && at.Sub(s.openedAt) >= pendingTime
 }
 

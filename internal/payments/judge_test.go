@@ -15,9 +15,12 @@ const (
 	rowHubtel = false
 )
 
+// begun is the moment at which the payments of the judge's tests were submitted.
+const begun moment = 1
+
 // sentOnce is a payout whose only POST was just answered.
 func sentOnce(mayRepeat bool) standing {
-	s := standing{kind: book.KindPayout, status: book.StatusPending, stage: stageUnsure, arrived: 1, openedAt: morning, sentAt: morning, lastPost: morning,
+	s := standing{kind: book.KindPayout, status: book.StatusPending, stage: stageUnsure, arrived: 1, openedAt: begun, sentAt: begun, lastPost: begun,
 		mayRepeat: mayRepeat, visibleAfter: 5 * time.Minute, unpaidAfter: 5 * time.Minute}
 	if mayRepeat {
 		s.visibleAfter, s.unpaidAfter = time.Minute, 0
@@ -36,7 +39,7 @@ func (s standing) after(words ...report) (standing, verdict, string) {
 }
 
 func said(from source, o provider.Outcome, at time.Duration) report {
-	return report{from, o, morning.Add(at)}
+	return report{from, o, begun.Add(at), morning.Add(at)}
 }
 
 // The columns of the table of refusals: what the provider answers when it is
@@ -189,7 +192,7 @@ func TestABareRefusalIsBelievedWhenItComesAgain(t *testing.T) {
 		t.Errorf("refused again, asked in vain in between: %d", v)
 	}
 	elsewhere := sentOnce(rowHubtel)
-	elsewhere.refusal, elsewhere.refusedAt, elsewhere.refusedLast, elsewhere.reads = book.RefusalBare, morning, morning.Add(time.Hour), knownReads
+	elsewhere.refusal, elsewhere.refusedAt, elsewhere.refusedLast, elsewhere.reads = book.RefusalBare, begun, begun.Add(time.Hour), knownReads
 	if _, v, _ := judge(elsewhere, said(fromQuestion, notFound, 2*time.Hour)); v != verdictOperator {
 		t.Errorf("refused again where duplicates are not refused distinctly: %d", v)
 	}
@@ -280,7 +283,7 @@ func TestWordsAboutAFinalPayment(t *testing.T) {
 		{"refunded, found paid, failed, paid", book.Payment{Kind: book.KindPayout, Status: book.StatusFailed, ContradictedAt: turned, LastWord: "success"},
 			verdictNothing, verdictOpposite, verdictNothing},
 	} {
-		s := standingOf(tt.row, provider.Rail{Name: "hubtel"})
+		s := standingOf(tt.row, provider.Rail{Name: "hubtel"}, begun)
 		for _, word := range []struct {
 			said provider.Outcome
 			want verdict

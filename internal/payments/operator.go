@@ -78,7 +78,7 @@ func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 		return errWaits()
 	}
 	now := p.clock.Now()
-	if _, v, _ := judge(standingOf(row, provider.Rail{}), report{fromOperator, o, now}); v != verdictTooSoon {
+	if _, v, _ := judge(standingOf(row, provider.Rail{}, 0), report{from: fromOperator, outcome: o, wall: now}); v != verdictTooSoon {
 		return nil
 	}
 	wait := (onItsWay - now.Sub(row.MayLeaveSince())).Truncate(time.Second) + time.Second

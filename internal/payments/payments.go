@@ -41,6 +41,7 @@
 //	question_lines.go       how many questions a rail is asked at once
 //	judge.go                what an outcome may do to the money: the rules, with their counts and times; when a payment is for operators
 //	standing.go             the facts that the judge goes by, and how a row gives them; for how long a submission may be on its way
+//	moment.go               points of the time that this process has seen pass
 //	reference.go            references of our own
 //	metrics.go              what a node counts of its providers
 package payments

@@ -49,7 +49,7 @@ const toldTime = 1500 * time.Millisecond
 // told by webhook. One that waits for the approval of the account's own people is
 // answered at once, as pending.
 func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay book.Payment, replayed bool, err error) {
-	begun := p.clock.Now()
+	begun, began := p.clock.Now(), momentOf(p.clock)
 	t, err := p.customer(ctx, c)
 	if err != nil {
 		return book.Payment{}, false, err
@@ -98,7 +98,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	if done.Payment.Waits() {
 		return done.Payment, false, nil
 	}
-	no, err := p.await(ctx, r.Gone, a.reply, answerTime-p.clock.Since(begun))
+	no, err := p.await(ctx, r.Gone, a.reply, answerTime-momentOf(p.clock).Sub(began))
 	if no != nil {
 		err = book.Refused(*no)
 	}

@@ -35,7 +35,8 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 		return true, nil
 	}
 	o := c.rails.ask(ctx, rail, pay)
-	_, v, _ := judge(standingOf(pay, rail), report{fromQuestion, o, c.clock.Now()})
+	now := momentOf(c.clock)
+	_, v, _ := judge(standingOf(pay, rail, now), report{from: fromQuestion, outcome: o, at: now})
 	e, contradicts := contradictions[v]
 	if !contradicts {
 		if pay.Status == book.StatusSuccess && pay.ContradictedAt.IsZero() && o.Final() && o.State == provider.Success && o.FeeKnown {

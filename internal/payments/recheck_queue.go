@@ -3,7 +3,6 @@ package payments
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/payments/book"
@@ -36,7 +35,7 @@ type recheckQueue struct {
 
 type dueRecheck struct {
 	pay book.Payment
-	at  time.Time
+	at  moment
 }
 
 func newRecheckQueue(c *clock.Clock, recheck func(context.Context, book.Payment)) *recheckQueue {
@@ -53,7 +52,7 @@ func (l *recheckQueue) soon(pay book.Payment) {
 		return
 	}
 	l.ids[pay.ID] = true
-	l.queue = append(l.queue, dueRecheck{pay, l.clock.Now().Add(hintTime)})
+	l.queue = append(l.queue, dueRecheck{pay, momentOf(l.clock).Add(hintTime)})
 	if !l.running {
 		l.running = true
 		l.group.Go(l.run)
@@ -72,7 +71,7 @@ func (l *recheckQueue) run() {
 		}
 		next := l.queue[0]
 		l.mu.Unlock()
-		if l.clock.Sleep(l.ctx, next.at.Sub(l.clock.Now())) != nil {
+		if l.clock.Sleep(l.ctx, next.at.Sub(momentOf(l.clock))) != nil {
 			continue
 		}
 		slots <- struct{}{}
@@ -97,7 +96,7 @@ func (l *recheckQueue) run() {
 func (l *recheckQueue) quiet(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		due := len(l.queue) > 0 && !l.queue[0].at.After(l.clock.Now())
+		due := len(l.queue) > 0 && l.queue[0].at <= momentOf(l.clock)
 		if l.busy == 0 && !due {
 			l.mu.Unlock()
 			return nil

@@ -158,8 +158,7 @@ func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 			class  provider.Class
 			posts  int
 		}{{leaveTime - time.Second, provider.Accepted, 1}, {leaveTime, provider.NotSent, 1}} {
-			pay.SendingAt = n.clock.Now().Add(-tt.marked)
-			o := n.rails.submit(t.Context(), rail, pay)
+			o := n.rails.submit(t.Context(), rail, pay, momentOf(n.clock).Add(-tt.marked))
 			if posts, _ := h.first.counts(); o.Class != tt.class || posts != tt.posts {
 				t.Errorf("marked %v ago: %v after %d POSTs", tt.marked, o.Class, posts)
 			}

@@ -10,7 +10,7 @@ import (
 
 // A standing is what is known of the current attempt of a payment: everything
 // that the judge goes by. It is rebuilt from the row when a node takes a payment
-// over; what the row does not say then counts as unknown.
+// over; what the row does not say then counts as unknown, and all ages begin anew.
 type standing struct {
 	kind   book.Kind
 	status book.Status
@@ -24,21 +24,21 @@ type standing struct {
 	unpaidAfter  time.Duration // of the rail
 	recovering   bool          // the database went back in time less than visibleAfter ago
 
-	arrived    int       // submissions not proven unsent, the one just answered included
-	turnedAway bool      // each of them was answered 401, 403 or 429
-	stage      stage     // how far the attempt is
-	openedAt   time.Time // when this node began with it
-	sentAt     time.Time // when its submission may have left first
-	lastPost   time.Time // when the last one may have left
-	acceptedAt time.Time // when the provider first said that it has it
-	doubtAt    time.Time // since when it is unknown
-	unpaidAt   time.Time // the first Unpaid that was old enough
+	arrived    int    // submissions not proven unsent, the one just answered included
+	turnedAway bool   // each of them was answered 401, 403 or 429
+	stage      stage  // how far the attempt is
+	openedAt   moment // when this node began with it
+	sentAt     moment // when this node submitted it last, or read that it was submitted
+	lastPost   moment // when the last submission may have left
+	acceptedAt moment // when the provider first said that it has it
+	doubtAt    moment // since when it is unknown
+	unpaidAt   moment // the first Unpaid that was old enough
 
 	refusal       book.Refusal
 	refusalReason string
-	refusedAt     time.Time // the first refusal that stands
-	refusedLast   time.Time // the last one
-	reads         int       // questions that the provider did not know, since it was last accepted
+	refusedAt     moment // the first refusal that stands
+	refusedLast   moment // the last one
+	reads         int    // questions that the provider did not know, since it was last accepted
 
 	mayLeave  time.Time // when the row last said that a submission may begin
 	escalated time.Time // when operators were called
@@ -64,13 +64,16 @@ const (
 // by the clock of any node.
 const onItsWay = leaveTime + submitTime + clock.Skew
 
-// standingOf is what the row alone tells of an attempt. A submission that it does not
-// speak of may have been made.
-func standingOf(row book.Payment, rail provider.Rail) standing {
+// standingOf returns what a row alone, read at a moment, tells of an attempt. A submission that it does not
+// mention may have been made. Its times are those of another process, so every age begins at the reading.
+func standingOf(row book.Payment, rail provider.Rail, read moment) standing {
 	s := standing{
-		stage: stageUnsure, arrived: row.Posts - row.Unsent, openedAt: row.CreatedAt,
-		lastPost: row.MayLeaveSince().Add(leaveTime + submitTime),
-		refusal:  row.Refusal, refusalReason: row.RefusalReason, refusedAt: row.RefusedAt, refusedLast: row.RefusedAt,
+		stage: stageUnsure, arrived: row.Posts - row.Unsent, openedAt: read, sentAt: read,
+		lastPost: read.Add(leaveTime + submitTime),
+		refusal:  row.Refusal, refusalReason: row.RefusalReason,
+	}
+	if row.Refusal != book.RefusalNone {
+		s.refusedAt, s.refusedLast = read, read
 	}
 	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == book.RefusalNone {
 		// Every submission on such a rail is marked first, and the mark is taken back when the
@@ -88,7 +91,7 @@ func standingOf(row book.Payment, rail provider.Rail) standing {
 func (s *standing) row(row book.Payment, rail provider.Rail) {
 	s.kind, s.status, s.said, s.wasContradicted = row.Kind, row.Status, row.ProviderState(), !row.ContradictedAt.IsZero()
 	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
-	s.sentAt, s.mayLeave, s.escalated = sentSince(row, rail), row.MayLeaveSince(), row.EscalatedAt
+	s.mayLeave, s.escalated = row.MayLeaveSince(), row.EscalatedAt
 }
 
 // sentSince is when a payment may first have left for its rail.

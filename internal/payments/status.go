@@ -85,7 +85,7 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 // at most once in two seconds for one payment and within ctx, and settles what
 // the judge says is final. It answers the row as it is afterwards, or as it was.
 func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment, error) {
-	if pay.Status != book.StatusPending || !p.asked.may(pay.ID, p.clock.Now()) {
+	if pay.Status != book.StatusPending || !p.asked.may(pay.ID, momentOf(p.clock)) {
 		return pay, nil
 	}
 	rail, ok := p.rails.routes.Rail(pay.Rail, pay.Mode)
@@ -93,9 +93,10 @@ func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment,
 		return pay, nil
 	}
 	o := p.rails.ask(ctx, rail, pay)
-	s := standingOf(pay, rail)
+	now := momentOf(p.clock)
+	s := standingOf(pay, rail, now) // ages are for the process that follows the payment
 	s.recovering = p.recovered.firstOfRecovery(ctx, rail)
-	_, v, reason := judge(s, report{fromQuestion, o, p.clock.Now()})
+	_, v, reason := judge(s, report{from: fromQuestion, outcome: o, at: now})
 	if v != verdictPaid && v != verdictRefund {
 		return pay, nil
 	}

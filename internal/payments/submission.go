@@ -11,11 +11,11 @@ import (
 
 // submit sends a payment to its rail, for the first time or again. The call has a
 // time of its own: a client that goes does not cut it short. It begins
-// within leaveTime of the row's saying that it may, or not at all: see onItsWay.
-func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
+// within leaveTime of the moment at which this process wrote that it may, or not at all: see onItsWay.
+func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment, mayLeave moment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
-	if r.clock.Since(pay.MayLeaveSince()).Abs() >= leaveTime {
+	if mayLeave.IsZero() || momentOf(r.clock).Sub(mayLeave) >= leaveTime {
 		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to send it was over"}
 	}
 	op, _ := operation(pay)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 )
@@ -28,16 +29,18 @@ type tracked struct {
 	// upstreamID is the provider's own id, from an answer that has settled nothing.
 	upstreamID string
 
-	since   time.Time // the first submission that could not be sent
-	tried   []string  // rails of earlier attempts
-	resends int       // submissions that could not be sent so far
-	taken   bool      // it stands where the row says: another process may have begun with it
+	since   moment   // the first submission that could not be sent
+	tried   []string // rails of earlier attempts
+	resends int      // submissions that could not be sent so far
+	taken   bool     // it stands where the row says: another process may have begun with it
 	// searched: in a recovery no rail knew the payment, or one has it and it was adopted.
 	searched bool
 
 	asks     int // questions asked by the schedule
-	nextAsk  time.Time
-	lastHint time.Time // when a hint last moved a question forward
+	nextAsk  moment
+	lastHint moment // when a hint last moved a question forward
+	// mayLeave is when this process wrote that a submission may begin. It is zero where another process did.
+	mayLeave moment
 
 	// unwritten is a settlement that could not be written down yet.
 	unwritten *book.Settlement
@@ -76,21 +79,32 @@ const (
 	waiterTold
 )
 
-// track begins with a payment that was not sent.
-func track(row book.Payment) *tracked {
-	t := &tracked{standing: standing{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail}
+// track begins with a payment that was not sent. written is the moment at which this process wrote its row.
+func track(row book.Payment, written moment) *tracked {
+	t := &tracked{standing: standing{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail, mayLeave: written}
 	t.begins(row)
 	return t
 }
 
 // trackOpened begins with a payment that opens without a request of its own. One that a provider has already,
 // adopted in a recovery, is asked about.
-func trackOpened(row book.Payment) *tracked {
-	t := track(row)
+func trackOpened(row book.Payment, c *clock.Clock) *tracked {
+	wall, now := readingOf(c)
+	t := track(row, written(row, wall, now))
 	if !row.SendingAt.IsZero() {
-		t.stage, t.arrived = stageUnsure, 1
+		t.stage, t.arrived, t.sentAt = stageUnsure, 1, now
 	}
 	return t
+}
+
+// written returns the moment at which a row of this process was accepted. The zero moment, where that is not a moment
+// ago, makes the first submission write a mark.
+func written(row book.Payment, wall time.Time, now moment) moment {
+	age := wall.Sub(row.CreatedAt)
+	if age < 0 || age >= leaveTime {
+		return 0
+	}
+	return now.Add(-age)
 }
 
 // begins sets the row of the first run. It comes before live knows the payment.
@@ -101,8 +115,8 @@ func (t *tracked) begins(row book.Payment) {
 
 // keep leaves the row to the next run. Most payments end in their first seconds,
 // with a callback; older ones wait for long, and their rows would fill the memory.
-func (t *tracked) keep(row book.Payment, now time.Time) {
-	if now.Sub(row.CreatedAt).Abs() < keptTime {
+func (t *tracked) keep(row book.Payment, now moment) {
+	if t.writtenWithin(keptTime, now) {
 		t.kept = &row
 	}
 }
@@ -119,15 +133,20 @@ func holderOf(row book.Payment) book.RailName {
 
 // hintedTooSoon says how long a run waits that a hint has woken before the next
 // question is due: a hint moves a question forward once in hintTime.
-func (t *tracked) hintedTooSoon(now time.Time) time.Duration {
-	if t.stage == stageUnsent || !now.Before(t.nextAsk) {
+func (t *tracked) hintedTooSoon(now moment) time.Duration {
+	if t.stage == stageUnsent || now >= t.nextAsk {
 		return 0
 	}
-	if next := t.lastHint.Add(hintTime); now.Before(next) {
+	if next := t.lastHint.Add(hintTime); !t.lastHint.IsZero() && now < next {
 		return min(next.Sub(now), t.nextAsk.Sub(now))
 	}
 	t.lastHint = now
 	return 0
+}
+
+// writtenWithin reports whether this process wrote less than d ago that a submission may begin.
+func (t *tracked) writtenWithin(d time.Duration, now moment) bool {
+	return !t.mayLeave.IsZero() && now.Sub(t.mayLeave) < d
 }
 
 // awaited gives it a request that waits.

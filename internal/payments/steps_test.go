@@ -1,0 +1,160 @@
+package payments
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
+)
+
+// unpaid is the status that Hubtel reports of an open payment and of a failed one.
+var unpaid = provider.Outcome{Class: provider.Accepted, Unpaid: true}
+
+// TestClockSetBack_paymentsAreAsked: the pause between questions is a length. A clock that is set back by a day does not
+// make it a day longer, neither by the schedule nor after a callback.
+func TestClockSetBack_paymentsAreAsked(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		n := h.node("a")
+		asked, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		n.clock.Set(-24 * time.Hour)
+		h.first.script(always(pending), always(success))
+		n.pass(10 * time.Second)
+		if is := n.must(book.KindCollection, asked.ID); is.Status != book.StatusSuccess {
+			t.Errorf("asked by the schedule: %s", is.Status)
+		}
+		h.first.script(always(pending), always(pending))
+		hinted, _, err := n.Collect(t.Context(), h.caller(), h.collect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(20 * time.Minute)
+		n.hint(hinted)
+		n.pass(hintTime)
+		n.clock.Set(-24 * time.Hour)
+		h.first.script(always(pending), always(success))
+		n.hint(hinted)
+		n.pass(hintTime)
+		if is := n.must(book.KindCollection, hinted.ID); is.Status != book.StatusSuccess {
+			t.Errorf("asked after a callback: %s", is.Status)
+		}
+		n.sound()
+	})
+}
+
+// hint is a callback that speaks of a payment.
+func (n *node) hint(pay book.Payment) {
+	n.fixture.t.Helper()
+	n.queue.Wake(pay.ID)
+	n.quiet()
+}
+
+// TestClockSetForward_unpaidStaysOpen: Unpaid ends a payment by the time that has passed. Neither a clock that is set
+// forward once, nor one that is set forward between two answers, ends it.
+func TestClockSetForward_unpaidStaysOpen(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.second.script(always(pending), always(unpaid))
+		n := h.node("a")
+		in := h.collect()
+		in.MSISDN, in.Network = telecel, msisdn.Telecel
+		collection, _, err := n.Collect(t.Context(), h.caller(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			n.pass(20 * time.Second)
+			n.clock.Set(time.Hour)
+			n.hint(collection)
+			if _, err := n.Status(t.Context(), h.tenant.ID, collection.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is := n.must(book.KindCollection, collection.ID); is.Status != book.StatusPending {
+			t.Errorf("after a minute it is %s", is.Status)
+		}
+		n.pass(40 * time.Minute)
+		if is := n.must(book.KindCollection, collection.ID); is.Status != book.StatusDeclined && is.Status != book.StatusFailed {
+			t.Errorf("after forty minutes it is %s", is.Status)
+		}
+		n.sound()
+	})
+}
+
+// TestClockSetForward_refusalWaits: a bare refusal counts when the provider repeats it V later, and submissions
+// that the provider turns away are tried for thirty minutes. A clock that is set forward shortens neither.
+func TestClockSetForward_refusalWaits(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		post provider.Outcome
+		ends time.Duration
+	}{{"a bare refusal", bare, 3 * time.Minute}, {"turned away", turnedOff, unsentTime + 5*time.Minute}, {"not sent", unsent, unsentTime + time.Minute}} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				h.first.script(always(tt.post), always(notFound))
+				h.second.script(always(tt.post), always(notFound))
+				n := h.node("a")
+				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 4 {
+					n.pass(10 * time.Second)
+					n.clock.Set(time.Hour)
+					n.hint(pay)
+				}
+				n.pass(10 * time.Second)
+				if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusPending || n.balance() != funds-pay.Held() {
+					t.Errorf("after 50 s it is %s, the wallet has %s", is.Status, n.balance())
+				}
+				for range tt.ends / time.Minute {
+					n.pass(time.Minute)
+					n.hint(pay)
+				}
+				if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusFailed || n.balance() != funds {
+					t.Errorf("at the end it is %s, the wallet has %s", is.Status, n.balance())
+				}
+				n.sound()
+			})
+		})
+	}
+}
+
+// TestRestart_agesBeginAnew: a process that takes a payment over does not count the time before it read the row.
+func TestRestart_agesBeginAnew(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.second.script(always(pending), always(unpaid))
+		n := h.shaped(quietOptions("a"))
+		in := h.collect()
+		in.MSISDN, in.Network = telecel, msisdn.Telecel
+		pay, _, err := n.Collect(t.Context(), h.caller(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Minute)
+		if err := n.queue.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.clock.Advance(24 * time.Hour)
+		heir := h.node("b")
+		heir.pass(unpaidApart + time.Minute)
+		if is := heir.must(book.KindCollection, pay.ID); is.Status != book.StatusPending {
+			t.Errorf("eleven minutes after the restart it is %s", is.Status)
+		}
+		heir.pass(30 * time.Minute)
+		if is := heir.must(book.KindCollection, pay.ID); is.Status.Open() {
+			t.Errorf("forty minutes after the restart it is %s", is.Status)
+		}
+		heir.sound()
+	})
+}
