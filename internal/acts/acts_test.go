@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,6 +59,7 @@ type fixture struct {
 	rail                 *silent
 	tenant               tenant.Tenant
 	maker, first, second approval.By
+	funded               int // how often the maker was made to ask for money
 }
 
 func each(t *testing.T, fn func(f *fixture)) {
@@ -129,7 +131,14 @@ func (f *fixture) line(l approval.Line) {
 // fund has the maker ask for GHS 500,000.00.
 func (f *fixture) fund() approval.Act {
 	f.t.Helper()
-	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+	reason := "paid by bank"
+	if f.funded++; f.funded > 1 { // the same again is the same request
+		reason += ", slip " + strconv.Itoa(f.funded)
+	}
+	if f.funded%20 == 0 { // requests of many hours
+		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM person_uses"); return err })
+	}
+	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 50_000_000, reason)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -617,15 +626,15 @@ func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
 // A correction takes no more than the wallet has when it is approved.
 func TestACorrectionIsDoneOnceOrFails(t *testing.T) {
 	each(t, func(f *fixture) {
-		adjust := func(amount money.Pesewas) approval.Act {
+		adjust := func(amount money.Pesewas, reason string) approval.Act {
 			f.t.Helper()
-			act, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, "booked twice")
+			act, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, reason)
 			if err != nil {
 				f.t.Fatal(err)
 			}
 			return act
 		}
-		in, out, again := adjust(50_000_000), adjust(-50_000_000), adjust(-50_000_000)
+		in, out, again := adjust(50_000_000, "booked twice"), adjust(-50_000_000, "booked twice"), adjust(-50_000_000, "and a third time")
 		if in.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): put GHS 500,000.00 into it" ||
 			out.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
 			f.t.Fatalf("%+v\n%+v", in, out)

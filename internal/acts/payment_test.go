@@ -403,7 +403,7 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 		}
 		back, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned")
 		f.asked(back, err, KindRefundCredits, 1)
-		more, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned")
+		more, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned again")
 		f.asked(more, err, KindRefundCredits, 1)
 		if back = f.approved(f.first, back); back.State != approval.Done || credits() != 400 {
 			t.Fatalf("%+v, %d", back, credits())

@@ -1,6 +1,7 @@
 package acts
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/makola/makola/internal/approval"
@@ -40,8 +41,10 @@ func TestMoneyBetweenTwoWalletsIsMovedByTwoPeople(t *testing.T) {
 		if err := f.Treasury.Fund(t.Context(), f.tenant.ID, 1000, "before the test", "ama"); err != nil {
 			t.Fatal(err)
 		}
+		asked := 0
 		ask := func(amount money.Pesewas) (approval.Act, error) {
-			return f.Transfer(t.Context(), f.maker, newID(), "letter 7", f.tenant.ID, other.ID, amount, "their letter")
+			asked++ // for the same reason it is the same request
+			return f.Transfer(t.Context(), f.maker, newID(), "letter 7", f.tenant.ID, other.ID, amount, "their letter, page "+strconv.Itoa(asked))
 		}
 		first, err := ask(400)
 		second, again := ask(400)

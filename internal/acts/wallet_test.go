@@ -89,8 +89,8 @@ func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
 func TestOfTwoActsUnderOneReferenceOneIsDone(t *testing.T) {
 	each(t, func(f *fixture) {
 		var made []approval.Act
-		for range 2 {
-			act, err := f.FundUnder(t.Context(), f.maker, newID(), "slip 17/3", f.tenant.ID, 50_000_000, "paid by bank")
+		for _, reason := range []string{"paid by bank", "paid by bank, as the slip says"} {
+			act, err := f.FundUnder(t.Context(), f.maker, newID(), "slip 17/3", f.tenant.ID, 50_000_000, reason)
 			if err != nil {
 				f.t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
 )
 
@@ -310,9 +312,23 @@ func TestAWholeNumberIsShownAndThatIsWrittenDown(t *testing.T) {
 		if p := b.post(tt.status, here+"/number"); strings.Contains(p.text, number) != (tt.status == http.StatusOK) {
 			t.Errorf("%s: %s", email, p.text)
 		}
+		b.post(tt.status, here+"/number") // the same again is no other entry
 		entries, err := b.audit.List(t.Context(), audit.Filter{Action: "number.reveal", Subject: id, Actor: email})
 		if err != nil || (len(entries) == 1) != (tt.status == http.StatusOK) {
 			t.Errorf("%s: %+v, %v", email, entries, err)
+		}
+		if tt.status != http.StatusOK {
+			continue
+		}
+		person := entries[0].Person
+		for n := range 29 { // 30 numbers an hour
+			if err := b.identity.Use(t.Context(), identity.Reveals, person, id+strconv.Itoa(n), audit.Entry{Actor: email, Action: "test"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.post(http.StatusOK, here+"/number")
+		if err := b.identity.Use(t.Context(), identity.Reveals, person, "another", audit.Entry{Actor: email, Action: "test"}); !problem.Is(err, problem.RateLimited) {
+			t.Error(err)
 		}
 	}
 }

@@ -2,12 +2,14 @@ package app
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/xuri/excelize/v2"
@@ -266,4 +268,42 @@ func (b *browsed) named(name string) (t tenant.Tenant) {
 		b.t.Fatal(err)
 	}
 	return t
+}
+
+// A person takes at most 20 files an hour, one at a time. The same file again is one entry of the audit log, and its count
+// another after the hour. Another person has a limit of their own.
+func TestFiles_areLimitedForEachPerson(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	ama, kofi := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Owner)
+	b.as(ama)
+	for range 20 {
+		b.want(http.StatusOK, "/ops/payments.csv?tenant="+shop.ID)
+	}
+	for range 200 {
+		if p := b.get("/ops/payments.csv?tenant=" + shop.ID); p.StatusCode != http.StatusTooManyRequests || p.Header.Get("Retry-After") == "" {
+			t.Fatal(p.StatusCode, p.Header)
+		}
+	}
+	b.want(http.StatusTooManyRequests, "/ops/audit.csv")
+	b.want(http.StatusOK, "/ops/payments")
+	b.as(kofi)
+	b.want(http.StatusOK, "/ops/payments.csv?tenant="+shop.ID)
+	exports := func(want int) []audit.Entry {
+		t.Helper()
+		log, err := b.audit.List(t.Context(), audit.Filter{Action: "payments.export"})
+		if err != nil || len(log) != want {
+			t.Fatalf("%d entries, %v", len(log), err)
+		}
+		return log
+	}
+	exports(2)
+	b.clock.Advance(time.Hour)
+	if err := b.identity.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if log := exports(3); !strings.Contains(string(log[0].Details.(json.RawMessage)), `"times":20`) || log[0].Actor != "ama@example.com" {
+		t.Errorf("%+v", log[0])
+	}
 }

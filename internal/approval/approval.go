@@ -280,6 +280,19 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Act) (made Act, er
 		if made.Needs, err = s.needs(tx, rule, made); err != nil {
 			return err
 		}
+		if made.Needs > 0 {
+			twin, found, err := s.twin(tx, made)
+			if err != nil {
+				return err
+			}
+			if found {
+				made = twin
+				return nil
+			}
+			if err := s.limit(tx, made, made.ID); err != nil {
+				return err
+			}
+		}
 		made.Digest = made.digest()
 		s.insert(tx, made)
 		if made.Needs == 0 {

@@ -165,6 +165,9 @@ func (s *Store) Planned(ctx context.Context, rule Rule, a Act) (Act, error) {
 		a.Needs, err = s.needs(tx, rule, a)
 		return err
 	})
+	if err == nil && a.Needs > 0 && a.Key == "" {
+		err = s.db.Write(ctx, func(tx *db.Tx) error { return s.limit(tx, a, a.Kind+" "+a.Tenant+" "+a.Reason) })
+	}
 	a.State, a.MadeAt = Waiting, s.clock.Now()
 	a.ExpiresAt = a.MadeAt.Add(Lasts)
 	a.Digest = a.digest()

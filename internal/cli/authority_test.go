@@ -469,14 +469,19 @@ func TestAFreshInstallationWithOnePersonWaitsForNobody(t *testing.T) {
 			t.Fatalf("%v", secret)
 		}
 		invited := w.object("people", "invite", "yaa@example.com", "--role", "finance", "--tenant", id, "--reason", "x", flag)
-		if !strings.Contains(invited["link"].(string), "/first?t=") {
+		if !strings.Contains(invited["link"].(string), "/first?t=") || len(invited["code"].(string)) != 8 {
 			t.Fatalf("%v", invited)
+		}
+		for _, p := range w.list("people", "list") { // nobody else approved it
+			if p["email"] == "yaa@example.com" && (p["independent"] != false || p["invited_by"] == "") {
+				t.Errorf("%v", p)
+			}
 		}
 		w.run(exitConflict, "people", "create", "--email", "yaa@example.com", "--role", "support", "--reason", "x", flag)
 		w.run(exitOK, "people", "role", "yaa@example.com", "--tenant", id, "--role", "support", "--reason", "x", flag)
 		w.run(exitNotFound, "people", "role", "yaa@example.com", "--role", "support", "--reason", "x", flag)
 		reset := w.object("people", "reset", "yaa@example.com", "--reason", "x", flag)
-		if reset["link"] == invited["link"] || !strings.Contains(reset["link"].(string), "/first?t=") {
+		if reset["link"] == invited["link"] || reset["code"] == invited["code"] || !strings.Contains(reset["link"].(string), "/first?t=") {
 			t.Fatalf("%v", reset)
 		}
 		w.run(exitOK, "people", "disable", "yaa@example.com", "--reason", "x", flag)

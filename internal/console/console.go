@@ -101,6 +101,8 @@ type Console struct {
 	sim    simulator
 	hooks  hooks
 	viewed viewings
+	// exporting are those who take a file.
+	exporting busy
 
 	setUp    atomic.Bool // there are people, who are never removed
 	mu       sync.Mutex

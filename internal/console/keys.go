@@ -155,7 +155,7 @@ func revealSecret(v *visit) (answer, error) {
 	if err := v.console.Identity.NeedFactor(v.ctx, v.who); err != nil {
 		return answer{}, err
 	}
-	if err := v.console.Audit.Record(v.ctx, v.entry("webhook.reveal", t.ID, t.ID)); err != nil {
+	if err := v.console.Identity.Use(v.ctx, identity.Reveals, v.who.Person.ID, "webhook "+t.ID, v.entry("webhook.reveal", t.ID, t.ID)); err != nil {
 		return answer{}, err
 	}
 	s, err := v.console.Webhooks.Secret(v.ctx, t.ID)

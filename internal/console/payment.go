@@ -168,7 +168,7 @@ func revealNumber(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	v.formPage = v.base() + "/payments/" + p.ID
-	if err := v.console.Audit.Record(v.ctx, v.entry("number.reveal", p.Tenant, p.ID)); err != nil {
+	if err := v.console.Identity.Use(v.ctx, identity.Reveals, v.who.Person.ID, p.ID, v.entry("number.reveal", p.Tenant, p.ID)); err != nil {
 		return answer{}, err
 	}
 	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "not known"))}, {Name: "Amount", Value: page.Money(p.Amount)}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -65,6 +66,9 @@ func (v *visit) refuse(err error) {
 	if to := v.elsewhere(e); to != "" {
 		http.Redirect(v.w, v.r, to, http.StatusSeeOther)
 		return
+	}
+	if e.RetryAfter > 0 {
+		v.w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+1)))
 	}
 	title, more := v.explain(status, e)
 	v.send(status, page.Layout(v.shell(title), page.Message(title, sentence(e.Message), more)))

@@ -3,6 +3,8 @@ package console
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -101,6 +103,11 @@ func (v *visit) run() {
 		return
 	}
 	a, err := v.route.handle(v)
+	if err == nil && v.exports() {
+		if err = v.console.exporting.begin(v.who.Person.ID); err == nil {
+			defer v.console.exporting.end(v.who.Person.ID)
+		}
+	}
 	if err == nil {
 		err = v.record()
 	}
@@ -155,10 +162,10 @@ func (v *visit) entry(action, tenantID, subject string) audit.Entry {
 // record writes down, before anything is shown, that an operator looks at a tenant's pages, or that a list is taken away.
 func (v *visit) record() error {
 	switch {
-	case v.route.File && v.r.Method == http.MethodGet:
+	case v.exports():
 		e := v.entry("payments.export", v.tenant.ID, v.route.Path)
 		e.Details = map[string]any{"filter": v.r.URL.RawQuery, "viewing": v.viewing}
-		return v.console.Audit.Record(v.ctx, e)
+		return v.console.Identity.Use(v.ctx, identity.Exports, v.who.Person.ID, keyOf(v.r.URL.Path, v.r.URL.RawQuery), e)
 	case v.route.File, !v.viewing:
 		return nil
 	}
@@ -171,6 +178,41 @@ func (v *visit) record() error {
 		v.console.viewed.forget(key)
 	}
 	return err
+}
+
+// exports says whether a list is taken away as a file.
+func (v *visit) exports() bool { return v.route.File && v.r.Method == http.MethodGet }
+
+// keyOf is a key of a fixed length for what texts of any length name.
+func keyOf(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// busy are the people who take a file from this node at this moment: one at a time.
+type busy struct {
+	mu     sync.Mutex
+	people map[string]bool
+}
+
+// begin refuses a person who takes a file already.
+func (b *busy) begin(person string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.people[person] {
+		return problem.New(problem.RateLimited, "export_running", "You are taking another file already. Wait until it has arrived, and try again.")
+	}
+	if b.people == nil {
+		b.people = map[string]bool{}
+	}
+	b.people[person] = true
+	return nil
+}
+
+func (b *busy) end(person string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.people, person)
 }
 
 // viewings remembers what this node wrote down already, so that not every page costs a look.

@@ -116,12 +116,15 @@ const (
 // Prune removes sessions, links and personal tokens that ended long ago.
 func (i *Identity) Prune(ctx context.Context) error {
 	before := i.clock.Now().Add(-keepEnded)
-	return i.db.Write(ctx, func(tx *db.Tx) error {
+	err := i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(pruneSessions, -1, before)
 		tx.Defer(pruneLinks, -1, before)
 		tx.Defer(pruneTokens, -1, before)
 		tx.Defer(pruneTries, -1, i.clock.Now())
-		tx.Defer(pruneUses, -1, i.clock.Now().Add(-limitedFor))
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return i.pruneUses(ctx)
 }

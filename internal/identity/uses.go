@@ -10,15 +10,20 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A Limit bounds how many different things a person does something with within an hour.
+// A Limit bounds what a person does within an hour: with how many different things or, where each use counts, how often.
 type Limit struct {
 	What string // stored; never renamed
 	Most int
+	Each bool   // a repetition counts, too
 	Of   string // the things, as a message names them
 }
 
-// SearchesOfNumbers limits searches by number, account or name.
-var SearchesOfNumbers = Limit{What: string(SearchNumbers), Most: 30, Of: "numbers"}
+// The limits for each person.
+var (
+	SearchesOfNumbers = Limit{What: string(SearchNumbers), Most: 30, Of: "numbers"} // by number, account or name
+	Reveals           = Limit{What: string(RevealNumbers), Most: 30, Of: "numbers and secrets"}
+	Exports           = Limit{What: string(ExportPayments), Most: 20, Each: true, Of: "files"}
+)
 
 // limitedFor is the time that a use counts.
 const limitedFor = time.Hour
@@ -26,35 +31,108 @@ const limitedFor = time.Hour
 const (
 	lockUser  = `SELECT id FROM people WHERE id = $1 FOR UPDATE`
 	repeatUse = `UPDATE person_uses SET used = used + 1 WHERE person = $1 AND what = $2 AND key = $3 AND at > $4`
-	countUses = `SELECT count(*), coalesce(min(at), 0) FROM person_uses WHERE person = $1 AND what = $2 AND at > $3`
-	insertUse = `INSERT INTO person_uses (person, what, key, at, used) VALUES ($1, $2, $3, $4, 1)
-		ON CONFLICT (person, what, key) DO UPDATE SET at = excluded.at, used = 1`
-	pruneUses = `DELETE FROM person_uses WHERE at <= $1`
+	countUses = `SELECT count(*), coalesce(sum(used), 0), coalesce(min(at), 0) FROM person_uses WHERE person = $1 AND what = $2 AND at > $3`
+	insertUse = `INSERT INTO person_uses (person, what, key, at, used, action, tenant, subject) VALUES ($1, $2, $3, $4, 1, $5, $6, $7)`
+	dropUse   = `DELETE FROM person_uses WHERE person = $1 AND what = $2 AND key = $3 AND at = $4`
+	endedUses = `SELECT u.person, u.what, u.key, u.at, u.used, u.action, u.tenant, u.subject, coalesce(p.email, '') FROM person_uses u LEFT JOIN people p ON p.id = u.person
+		WHERE u.at <= $1 AND ($2 = '' OR u.person = $2 AND u.what = $3 AND u.key = $4) ORDER BY u.at LIMIT $5`
+	// endedAtOnce uses are removed in one transaction.
+	endedAtOnce = 500
 )
 
 // Use counts that a person does something with a thing, which key names, before it is done. The first use of a thing within an
-// hour writes the entry into the audit log in the same transaction; repetitions are counted. Beyond the limit it is refused.
+// hour writes the entry into the audit log in the same transaction. Repetitions are counted, and the count is one more entry after
+// the hour. Beyond the limit it is refused.
 func (i *Identity) Use(ctx context.Context, l Limit, person, key string, entry audit.Entry) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
-		var id string
-		if _, err := tx.One(lockUser, []any{person}, &id); err != nil {
+		first, err := i.Take(tx, l, person, key, entry)
+		if err != nil || !first {
 			return err
 		}
-		now := i.clock.Now()
-		if n, err := tx.Exec(repeatUse, person, l.What, key, now.Add(-limitedFor)); err != nil || n > 0 {
-			return err
-		}
-		var used int
-		var oldest time.Time
-		if _, err := tx.One(countUses, []any{person, l.What, now.Add(-limitedFor)}, &used, &oldest); err != nil {
-			return err
-		}
-		if used >= l.Most {
-			e := problem.New(problem.RateLimited, "too_many_of_a_person", fmt.Sprintf("You may do this with at most %d %s an hour. Wait, and try again.", l.Most, l.Of))
-			e.RetryAfter = oldest.Add(limitedFor).Sub(now)
-			return e
-		}
-		tx.Defer(insertUse, 1, person, l.What, key, now)
 		return i.audit.Write(tx, entry)
 	})
+}
+
+// Take is Use in tx without an entry of its own. entry is written with the count after the hour where its action is not empty.
+// first reports whether this is the first use of the thing.
+func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entry) (first bool, err error) {
+	var id string
+	if _, err := tx.One(lockUser, []any{person}, &id); err != nil {
+		return false, err
+	}
+	now := i.clock.Now()
+	var things, used int
+	var oldest time.Time
+	if _, err := tx.One(countUses, []any{person, l.What, now.Add(-limitedFor)}, &things, &used, &oldest); err != nil {
+		return false, err
+	}
+	beyond := func() error {
+		e := problem.New(problem.RateLimited, "too_many_of_a_person", fmt.Sprintf("You may do this with at most %d %s an hour. Wait, and try again.", l.Most, l.Of))
+		e.RetryAfter = oldest.Add(limitedFor).Sub(now)
+		return e
+	}
+	if l.Each && used >= l.Most {
+		return false, beyond()
+	}
+	if n, err := tx.Exec(repeatUse, person, l.What, key, now.Add(-limitedFor)); err != nil || n > 0 {
+		return false, err
+	}
+	if things >= l.Most {
+		return false, beyond()
+	}
+	if _, err := i.endUses(tx, now.Add(-limitedFor), person, l.What, key); err != nil {
+		return false, err
+	}
+	tx.Defer(insertUse, 1, person, l.What, key, now, entry.Action, entry.Tenant, entry.Subject)
+	return true, nil
+}
+
+// endUses removes uses that count no longer, of one thing or of all, and writes the count of each that was repeated into the
+// audit log.
+func (i *Identity) endUses(tx *db.Tx, before time.Time, person, what, key string) (n int, err error) {
+	type use struct {
+		person, what, key, email string
+		at                       time.Time
+		used                     int
+		entry                    audit.Entry
+	}
+	var ended []use
+	err = tx.Query(endedUses, []any{before, person, what, key, endedAtOnce}, func(r *db.Row) error {
+		var u use
+		err := r.Scan(&u.person, &u.what, &u.key, &u.at, &u.used, &u.entry.Action, &u.entry.Tenant, &u.entry.Subject, &u.email)
+		ended = append(ended, u)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, u := range ended {
+		gone, err := tx.Exec(dropUse, u.person, u.what, u.key, u.at)
+		if err != nil {
+			return 0, err
+		}
+		if gone == 0 || u.used == 1 || u.entry.Action == "" || u.email == "" { // another node was quicker
+			continue
+		}
+		u.entry.Actor, u.entry.Person = u.email, u.person
+		u.entry.Details = map[string]any{"times": u.used, "within": "an hour", "since": u.at.UTC()}
+		if err := i.audit.Write(tx, u.entry); err != nil {
+			return 0, err
+		}
+	}
+	return len(ended), nil
+}
+
+// pruneUses removes all uses that count no longer.
+func (i *Identity) pruneUses(ctx context.Context) error {
+	for n := endedAtOnce; n == endedAtOnce; {
+		err := i.db.Write(ctx, func(tx *db.Tx) (err error) {
+			n, err = i.endUses(tx, i.clock.Now().Add(-limitedFor), "", "", "")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -73,3 +73,45 @@ func TestUse_limitsEachPerson(t *testing.T) {
 		}
 	})
 }
+
+// Repetitions are one entry with a count after the hour, and where each use counts they are limited, too.
+func TestUse_countsRepetitions(t *testing.T) {
+	each(t, nil, func(f *fixture) {
+		files := Limit{What: "files", Most: 20, Each: true, Of: "files"}
+		taken, refused := 0, 0
+		for range 60 {
+			err := f.Use(t.Context(), files, f.person.ID, "all payouts", audit.Entry{Actor: f.person.Email, Person: f.person.ID, Action: "test.export", Tenant: "t1", Subject: "payouts"})
+			if err == nil {
+				taken++
+			} else if problem.Is(err, problem.RateLimited) {
+				refused++
+			}
+		}
+		if taken != 20 || refused != 40 {
+			t.Errorf("%d taken, %d refused", taken, refused)
+		}
+		entries := func(want int) []audit.Entry {
+			t.Helper()
+			list, err := f.audit.List(t.Context(), audit.Filter{Action: "test.export"})
+			if err != nil || len(list) != want {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			return list
+		}
+		entries(1)
+		f.clock.Advance(limitedFor)
+		for range 2 { // a second node finds nothing
+			if err := f.Prune(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		count := entries(2)[0]
+		if count.Actor != f.person.Email || count.Tenant != "t1" || count.Subject != "payouts" || !strings.Contains(fmt.Sprintf("%s", count.Details), `"times":20`) {
+			t.Errorf("%+v", count)
+		}
+		if err := f.Use(t.Context(), files, f.person.ID, "all payouts", audit.Entry{Actor: f.person.Email, Person: f.person.ID, Action: "test.export"}); err != nil {
+			t.Error(err)
+		}
+		entries(3)
+	})
+}
