@@ -56,6 +56,8 @@ func (w *world) operate() {
 				}
 			}
 		}
+	case 5, 6, 7, 8: // somebody sets the clock of the nodes
+		w.setClock()
 	case 4: // somebody polls
 		if len(w.orders) > 0 {
 			o := w.orders[w.random.IntN(len(w.orders))]
@@ -66,6 +68,20 @@ func (w *world) operate() {
 			call(w.node(), o.customer.key, http.MethodGet, path+o.reference, "")
 		}
 	}
+}
+
+// clockSteps are lengths by which a clock is set: about what decides about money, and far beyond it.
+var clockSteps = []time.Duration{-time.Hour, -10 * time.Minute, -time.Minute, time.Minute, 10 * time.Minute, time.Hour}
+
+// setClock sets the clock of the nodes, and nothing passes. Each queue looks for what is due by the new time.
+func (w *world) setClock() {
+	w.settle()
+	w.clock.Set(clockSteps[w.random.IntN(len(clockSteps))])
+	w.steps++
+	for _, n := range w.nodes {
+		n.jobs.Wake("periodic/payments-second-look")
+	}
+	w.settle()
 }
 
 // letPayoutsGo is the operator who has talked to the customers whose payouts were stopped.

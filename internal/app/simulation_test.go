@@ -116,7 +116,8 @@ type world struct {
 	t      *testing.T
 	engine db.Engine
 	random *rand.Rand
-	clock  *clock.Clock
+	clock  *clock.Clock // of the nodes; steps set it
+	theirs *clock.Clock // of the providers
 	faults *db.Faults
 	sim    *sim.Sim
 	door   *door
@@ -134,6 +135,7 @@ type world struct {
 	orders    []*order
 	weather   weather
 	changes   [7]int // what operators rearranged, by kind
+	steps     int    // of the clock
 	takenBack bool   // some success was, so that payouts of a tenant may be stopped
 }
 
@@ -143,12 +145,15 @@ type customer struct {
 	given   int64
 }
 
+// worldBegins is when the clocks of a world begin.
+var worldBegins = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
 // newWorld makes a world; prepare, which may be nil, completes it before its first node starts.
 func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world)) *world {
 	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{},
-		clock: clock.NewManual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))}
+		clock: clock.NewManual(worldBegins), theirs: clock.NewManual(worldBegins)}
 	var err error
-	if w.sim, err = sim.New(sim.Options{Clock: w.clock}); err != nil {
+	if w.sim, err = sim.New(sim.Options{Clock: w.theirs}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.sim.Close() })
@@ -298,7 +303,7 @@ func (w *world) await(group *sync.WaitGroup) {
 		idle := !slices.ContainsFunc(w.nodes, func(n *App) bool { return n.jobs.Quiet(ctx) != nil })
 		cancel()
 		if idle {
-			w.clock.Advance(time.Second)
+			w.advance(time.Second)
 		}
 	}
 }
@@ -307,9 +312,15 @@ func (w *world) await(group *sync.WaitGroup) {
 func (w *world) pass(steps int, step time.Duration) {
 	for range steps {
 		w.settle()
-		w.clock.Advance(step)
+		w.advance(step)
 	}
 	w.settle()
+}
+
+// advance lets time go by for everybody.
+func (w *world) advance(d time.Duration) {
+	w.theirs.Advance(d)
+	w.clock.Advance(d)
 }
 
 // settle waits until no goroutine has anything to do at this moment.

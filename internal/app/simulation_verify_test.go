@@ -82,7 +82,7 @@ func (w *world) verify() {
 	w.checkWallets(rows)
 	w.checkWebhooks(rows, byReference)
 	w.checkHouse()
-	w.t.Logf("%d operations in %d rounds on %v: %v; operators rearranged %v", w.asked, w.rounds, w.engine, outcome, w.changes)
+	w.t.Logf("%d operations in %d rounds on %v: %v; operators rearranged %v; %d steps of the clock", w.asked, w.rounds, w.engine, outcome, w.changes, w.steps)
 }
 
 // checkAnswers holds what customers were told against the rows.
