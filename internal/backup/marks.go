@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/label"
+	"github.com/makola/makola/internal/problem"
 )
 
 // Made is what a database remembers of its last backup.
@@ -31,6 +34,36 @@ const (
 func Record(tx *db.Tx, b Backup) {
 	took := time.Duration(b.Took * float64(time.Second))
 	tx.Defer(sqlRecord, -1, b.ID, b.MadeAt, took.Microseconds(), b.Bytes, b.Path)
+}
+
+// maxNote bounds the name of a tool and of its backup, in characters; maxAhead is how far the clock of the tool's machine
+// may be ahead of ours.
+const (
+	maxNote  = 200
+	maxAhead = time.Minute
+)
+
+// MadeBy returns the backup that another tool made, such as pgBackRest or WAL-G. madeAt is not later than the moment that
+// the backup holds.
+func MadeBy(tool, name string, madeAt time.Time, bytes int64, c *clock.Clock) (Backup, error) {
+	var f problem.Fields
+	for field, text := range map[string]string{"tool": tool, "name": name} {
+		if text == "" || utf8.RuneCountInString(text) > maxNote || !label.Storable(text) {
+			f.Add(field, fmt.Sprintf("must have 1 to %d characters on one line", maxNote))
+		}
+	}
+	if madeAt.After(c.Now().Add(maxAhead)) {
+		f.Add("made_at", "must not be in the future")
+	}
+	if madeAt.Before(time.Unix(1, 0)) {
+		f.Add("made_at", "must be when the backup began")
+	}
+	if bytes < 0 {
+		f.Add("bytes", "must not be negative")
+	}
+	b := Backup{Path: tool + ": " + name}
+	b.ID, b.MadeAt, b.Bytes = newID(), madeAt.UTC().Truncate(time.Microsecond), bytes
+	return b, f.Err()
 }
 
 // Last is the last backup that was made of this database; found is false when there is none. In a restored database it

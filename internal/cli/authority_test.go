@@ -33,7 +33,7 @@ var reads = map[string]string{
 	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "tenant": "list show", "people": "list", "acts": "list show",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "find list stuck turned show references", "ledger": "check balance statement",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
-	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill", "jobs": "list dead depth",
+	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
 	"recovery": "status access begin open skip allow dismiss claim claims end",
 }
 

@@ -21,6 +21,7 @@ type backupCommands struct {
 	Verify backupVerify `cmd:"" help:"Restore a backup into a temporary place and check it as ledger check does; fails when something is wrong."`
 	List   backupList   `cmd:"" help:"List the backups of a folder, newest first."`
 	Drill  backupDrill  `cmd:"" help:"Verify the newest backup of a folder; says how old it is and how long that took."`
+	Record backupRecord `cmd:"" help:"Record a backup that another tool made, such as pgBackRest or WAL-G, for makola doctor and the alert on old backups."`
 }
 
 // backupFolder is where backups lie.
@@ -105,6 +106,49 @@ func (c *backupCreate) Run(e *env) error {
 			return problem.Wrap(err, problem.Unavailable, "backup_not_recorded", "The backup is whole, but the database could not note that it was made")
 		}
 		return nil
+	})
+}
+
+type backupRecord struct {
+	common
+	Tool   string    `name:"tool" required:"" placeholder:"NAME" help:"Tool that made the backup, such as pgBackRest."`
+	Name   string    `arg:"" help:"What the tool calls the backup: its label or its file."`
+	MadeAt time.Time `name:"made-at" required:"" placeholder:"TIME" help:"When the backup began, such as 2026-03-03T09:00:00Z: it holds everything that was committed before."`
+	Bytes  int64     `name:"bytes" placeholder:"N" help:"Size of the backup in bytes, if known."`
+}
+
+// recorded is a backup of another tool; Newest is whether the database remembers none that is newer.
+type recorded struct {
+	backup.Backup
+	Newest bool
+}
+
+var recordedColumns = []column[recorded]{
+	{"file", func(r recorded) any { return r.Path }},
+	{"made_at", func(r recorded) any { return r.MadeAt }},
+	{"bytes", func(r recorded) any { return r.Bytes }},
+	{"newest", func(r recorded) any { return r.Newest }},
+}
+
+// Run records a backup. One that is older than the last backup is in the audit log alone.
+func (c *backupRecord) Run(e *env) error {
+	made, err := backup.MadeBy(c.Tool, c.Name, c.MadeAt, c.Bytes, clock.Real())
+	if err != nil {
+		return err
+	}
+	return c.with(e, func(o *opened) error {
+		err := o.act(e.ctx, audit.Entry{Action: "backup.record", Subject: made.ID}, func(tx *db.Tx) (any, error) {
+			backup.Record(tx, made)
+			return map[string]any{"file": made.Path, "made_at": made.MadeAt, "bytes": made.Bytes}, nil
+		})
+		if err != nil {
+			return err
+		}
+		last, _, err := backup.Last(e.ctx, o.db)
+		if err != nil {
+			return err
+		}
+		return printOne(e.stdout, c.Output, recordedColumns, recorded{made, last.Backup == made.ID})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 
@@ -178,4 +179,39 @@ func TestProgressIsOneLineThatGoesAway(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("where no terminal is: %q", out.String())
 	}
+}
+
+// A backup of another tool is remembered as the last one and is in the audit log; an older one does not replace it, and
+// one from the future is refused.
+func TestBackupRecord_otherTools(t *testing.T) {
+	eachAlone(t, func(t *testing.T, w where) {
+		record := func(name string, at time.Time) map[string]any {
+			t.Helper()
+			return w.object("backup", "record", name, "--tool", "pgBackRest", "--made-at", at.Format(time.RFC3339), "--bytes", "4711")
+		}
+		began := time.Now().UTC().Truncate(time.Second).Add(-time.Hour)
+		has(t, record("20260303-020000F", began), map[string]any{"file": "pgBackRest: 20260303-020000F", "bytes": 4711, "newest": true})
+		has(t, record("20260302-020000F", began.Add(-24*time.Hour)), map[string]any{"newest": false})
+		last, found, err := backup.Last(t.Context(), w.db)
+		if err != nil || !found || last.File != "pgBackRest: 20260303-020000F" || !last.MadeAt.Equal(began) || last.Bytes != 4711 {
+			t.Errorf("the database remembers %+v, %v, %v", last, found, err)
+		}
+		if log := w.list("audit", "list", "--action", "backup.record"); len(log) != 2 {
+			t.Errorf("the audit log has %v", log)
+		}
+		for _, bad := range [][]string{
+			{"", "--tool", "WAL-G", "--made-at", began.Format(time.RFC3339)},
+			{"a\nb", "--tool", "WAL-G", "--made-at", began.Format(time.RFC3339)},
+			{"a", "--tool", strings.Repeat("a", 201), "--made-at", began.Format(time.RFC3339)},
+			{"a", "--tool", "WAL-G", "--made-at", time.Now().Add(time.Hour).Format(time.RFC3339)},
+			{"a", "--tool", "WAL-G", "--made-at", "0001-01-01T00:00:00Z"},
+			{"a", "--tool", "WAL-G", "--made-at", began.Format(time.RFC3339), "--bytes=-1"},
+			{"a", "--tool", "WAL-G"},
+		} {
+			w.run(exitUsage, append([]string{"backup", "record"}, bad...)...)
+		}
+		if now, _, _ := backup.Last(t.Context(), w.db); now != last {
+			t.Errorf("a refused backup is remembered: %+v", now)
+		}
+	})
 }

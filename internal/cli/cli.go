@@ -88,7 +88,7 @@ type commands struct {
 	Campaigns campaignsCommands `cmd:"" help:"Campaigns: list, messages, stop."`
 	OTP       otpCommands       `cmd:"" name:"otp" help:"One-time passwords: ranges of numbers that are closed, reopen."`
 	Contacts  contactsCommands  `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`
-	Backup    backupCommands    `cmd:"" help:"Copies of the database: make, verify, list, drill."`
+	Backup    backupCommands    `cmd:"" help:"Copies of the database: make, verify, list, drill, record."`
 	Restore   restoreCommand    `cmd:"" help:"Make a database of a backup, in a new place: a folder without one, or a PostgreSQL database without tables."`
 	Recovery  recoveryCommands  `cmd:"" help:"A database that may have gone back in time: status, begin, open, skip, allow, end."`
 	Jobs      jobsCommands      `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`

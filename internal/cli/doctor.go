@@ -348,7 +348,7 @@ func (d *doctor) oldestUnknown(ctx context.Context, o *opened) {
 
 // lastBackup says how much a loss of the disk would cost.
 func (d *doctor) lastBackup(ctx context.Context, o *opened) {
-	const fix = "makola backup create, once a day by a timer, and makola backup drill"
+	const fix = "makola backup create, once a day by a timer, and makola backup drill; after a backup by another tool makola backup record"
 	bad := d.warn
 	if d.Production() {
 		bad = d.fail
