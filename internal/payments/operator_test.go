@@ -585,7 +585,7 @@ func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 		for _, want := range []string{
 			"makola_payments_total MTN payout success as wanted", "makola_payments_total TELECEL payout pending as wanted",
 			"makola_unknown_outcome test hubtel as wanted", "makola_unknown_outcome test mtn", "makola_unknown_outcome_oldest_seconds test hubtel old",
-			"makola_provider_float_ghs test hubtel as wanted", "makola_payment_settle_seconds MTN payout",
+			"makola_payment_amount_ghs_total test MTN payout mtn", "makola_provider_float_ghs test hubtel as wanted", "makola_payment_settle_seconds MTN payout",
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("there is no %q in\n%s", want, strings.Join(lines, "\n"))
