@@ -4,7 +4,7 @@ GO      ?= go
 BENCH   ?= .
 COUNT   ?= 3
 MUTANT  ?= .
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION := $(shell scripts/version.sh)
 
 .DEFAULT_GOAL := help
 
@@ -21,12 +21,17 @@ build: ## Build bin/makola, with the profile of a busy server.
 	$(GO) build -trimpath -pgo=cmd/makola/makola.pgo -ldflags "-s -w -X github.com/makola/makola/internal/cli.version=$(VERSION)" -o bin/makola ./cmd/makola
 
 .PHONY: deb
-deb: build ## Pack bin/makola as a Debian package in build/.
-	@mkdir -p build && scripts/deb.sh bin/makola $(VERSION) build/makola.deb
+deb: export CGO_ENABLED := 0
+deb: build ## Pack bin/makola as a Debian package and as an RPM in build/.
+	@mkdir -p build && scripts/package.sh bin/makola '$(VERSION)' $$($(GO) env GOARCH) build
+
+.PHONY: dist
+dist: ## Build a release in build/dist: packages, programs of each system, SHA256SUMS.
+	@scripts/dist.sh '$(VERSION)'
 
 .PHONY: image
 image: ## Build the image makola:VERSION from scratch, with docker or buildah.
-	@scripts/image.sh $(VERSION)
+	@scripts/image.sh '$(VERSION)'
 
 .PHONY: sbom
 sbom: ## Write what the program is made of to build/sbom.json (CycloneDX).
@@ -53,8 +58,9 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
 .PHONY: deep
-deep: ## What takes longer than the gate: generate clients of openapi.json and compile them (needs npx, php).
+deep: ## What takes longer than the gate: generate clients of openapi.json and compile them (needs npx, php); build a release.
 	@scripts/clients.sh
+	@scripts/dist.sh '$(VERSION)'
 
 .PHONY: screens
 screens: ## Pictures of every screen, theme and width in build/screens, and those of the README.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Finds the programs that tests of deploy/ run, or as root on Debian installs them: haproxy, nginx and PgBouncer in front of nodes,
-# promtool for the alert rules, buildah for the image, Patroni and etcd for the cluster of deploy/ha.
+# promtool for the alert rules, buildah for the image, rpm for the package, Patroni and etcd for the cluster of deploy/ha.
 set -eu
 there() { # whether what a package is needed for is here
 	case "$1" in
@@ -12,7 +12,7 @@ there() { # whether what a package is needed for is here
 	esac >/dev/null 2>&1
 }
 missing=
-for package in haproxy nginx pgbouncer prometheus buildah etcd-server patroni python3-etcd curl; do
+for package in haproxy nginx pgbouncer prometheus buildah rpm etcd-server patroni python3-etcd curl; do
 	there "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

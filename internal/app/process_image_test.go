@@ -36,13 +36,13 @@ func TestTheImageServesAndSaysThatItIsWell(t *testing.T) {
 		}
 		return out
 	}
-	must("../../scripts/image.sh", "test")
-	container := must("buildah", append(flags, "from", "--pull-never", "localhost/makola:test")...)
+	must("../../scripts/image.sh", "0.1.0~test")
+	container := must("buildah", append(flags, "from", "--pull-never", "localhost/makola:0.1.0-test")...)
 	address := freeAddress(t)
 	within := func(args ...string) []string {
 		return append(append(flags, "run", "--isolation=chroot", "--env=MAKOLA_LISTEN="+address, "--env=MAKOLA_METRICS_LISTEN=off", container, "--", "/usr/bin/makola"), args...)
 	}
-	if said := must("buildah", within("version")...); !strings.Contains(said, "makola test,") {
+	if said := must("buildah", within("version")...); !strings.Contains(said, "makola 0.1.0~test,") {
 		t.Errorf("the program says %s", said)
 	}
 	said := &tail{}
@@ -65,5 +65,8 @@ func TestTheImageServesAndSaysThatItIsWell(t *testing.T) {
 	}
 	if list := must("buildah", append(flags, "inspect", "--format={{.OCIv1.Config.User}} {{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}", container)...); list != "10001:10001 [/usr/bin/makola] [serve]" {
 		t.Errorf("the image is run as %s", list)
+	}
+	if check := must("buildah", append(flags, "inspect", "--type=image", "--format={{.Docker.Config.Healthcheck.Test}}", "localhost/makola:0.1.0-test")...); check != "[CMD /usr/bin/makola health]" {
+		t.Errorf("its health check is %s", check)
 	}
 }

@@ -1,0 +1,145 @@
+//go:build !race
+
+// The program that is packed is built as it ships.
+
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A package is installed beside this machine's own, upgraded, removed and purged: settings and key are made once and outlive it.
+func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
+	root := t.TempDir()
+	for _, folder := range []string{"info", "updates"} {
+		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(root, name) }
+	read := func(name string) string {
+		text, err := os.ReadFile(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	pack := func(version string) string {
+		folder := t.TempDir()
+		run("../../scripts/package.sh", program(t), version, runtime.GOARCH, folder)
+		return filepath.Join(folder, "makola_"+version+"_"+runtime.GOARCH+".deb")
+	}
+	dpkg := func(args ...string) string {
+		t.Helper()
+		return run("dpkg", append([]string{"--instdir=" + root, "--admindir=" + at("var/lib/dpkg"), "--log=/dev/null", "--force-script-chrootless", "--force-not-root", "--force-bad-path", "--force-confold"}, args...)...)
+	}
+
+	if said := dpkg("--install", pack("0.1.0~git20261126.923d570")); !strings.Contains(said, "master key was made") || !strings.Contains(said, "systemctl enable --now makola") {
+		t.Errorf("it says %s", said)
+	}
+	key := read("etc/makola/master.key")
+	if len(key) != 64 {
+		t.Errorf("the master key has %d characters", len(key))
+	}
+	for name, mode := range map[string]os.FileMode{"etc/makola": 0o700, "etc/makola/master.key": 0o600, "etc/makola/makola.env": 0o600, "usr/bin/makola": 0o755, "usr/lib/systemd/system/makola.service": 0o644, "usr/share/man/man1/makola.1.gz": 0o644} {
+		if info, err := os.Stat(at(name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if said := run(at("usr/bin/makola"), "version"); !strings.Contains(said, "makola") {
+		t.Errorf("the program says %s", said)
+	}
+	if err := os.WriteFile(at("etc/makola/makola.env"), []byte("MAKOLA_PUBLIC_URL=https://pay.example.com\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := dpkg("--install", pack("0.1.0")); strings.Contains(said, "master key was made") {
+		t.Errorf("an upgrade says %s", said)
+	}
+	for _, how := range []string{"--remove", "--purge"} {
+		dpkg(how, "makola")
+		if _, err := os.Stat(at("usr/bin/makola")); !os.IsNotExist(err) {
+			t.Errorf("after %s the program is there: %v", how, err)
+		}
+		if read("etc/makola/master.key") != key {
+			t.Errorf("after %s the key is another", how)
+		}
+		if how == "--remove" && !strings.Contains(read("etc/makola/makola.env"), "pay.example.com") {
+			t.Error("a removal has taken the settings")
+		}
+	}
+}
+
+// The RPM has the files of the Debian package, keeps changed settings, and its scripts know the arguments of rpm.
+func TestAnRPM_installsAsTheDebDoes(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), name, args...)
+		c.Env = append(c.Environ(), "DPKG_ROOT="+root)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	made := strings.Fields(run("../../scripts/package.sh", program(t), "0.1.0~git20261126.923d570", runtime.GOARCH, root))
+	if len(made) != 2 {
+		t.Fatalf("it printed %q", made)
+	}
+	deb, rpm := made[0], made[1]
+	if got := run("rpm", "-qp", "--queryformat", "%{version}-%{release} %{os} %{license}", rpm); got != "0.1.0~git20261126.923d570-1 linux Apache-2.0" {
+		t.Errorf("it is %s", got)
+	}
+	if got := run("rpm", "-qp", "--configfiles", "--queryformat", "[%{filenames} %{fileflags:fflags}\n]", rpm); !strings.Contains(got, "/etc/makola/makola.env cn") {
+		t.Errorf("the settings are %s", got)
+	}
+	var files []string
+	for line := range strings.Lines(run("dpkg-deb", "--contents", deb)) {
+		if part := strings.Fields(line); part[0][0] != 'd' {
+			files = append(files, part[0]+" "+strings.TrimPrefix(part[5], "."))
+		}
+	}
+	list := strings.Split(run("rpm", "-qp", "--queryformat", "[%{filemodes:perms} %{filenames}\n]", rpm), "\n")
+	slices.Sort(files)
+	slices.Sort(list)
+	if !slices.Equal(files, list) {
+		t.Errorf("the packages have %q and %q", files, list)
+	}
+
+	if err := os.MkdirAll(filepath.Join(root, "etc/makola"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := func(tag string, arg string) string {
+		t.Helper()
+		return run("sh", "-c", run("rpm", "-qp", "--queryformat", "%{"+tag+"}", rpm), tag, arg)
+	}
+	if out := script("postin", "1"); !strings.Contains(out, "master key was made") || !strings.Contains(out, "systemctl enable --now makola") {
+		t.Errorf("an installation prints %q", out)
+	}
+	for _, quiet := range []string{script("postin", "2"), script("preun", "1"), script("postun", "1")} {
+		if quiet != "" {
+			t.Errorf("an upgrade prints %q", quiet)
+		}
+	}
+	if out := script("preun", "0") + script("postun", "0"); !strings.Contains(out, "were kept") {
+		t.Errorf("a removal prints %q", out)
+	}
+}
