@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +189,46 @@ func TestProvidersListShowsMessageCentres(t *testing.T) {
 		got = w.list("providers", "list")
 		if last := got[len(got)-1]; len(got) != before+3 || last["breaker"] != "unmatched" || !strings.Contains(last["why"].(string), "1 receipts since") || !strings.Contains(last["why"].(string), "1a2b") {
 			t.Errorf("listed %v", got)
+		}
+	})
+}
+
+// The runbook of a provider that is down leaves routes and pauses as they were before.
+func TestRunbook_providerIsDownPutsTheRouteBack(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n## A provider is down\n")
+	section, _, ended := strings.Cut(section, "\n## ")
+	if !found || !ended {
+		t.Fatal("docs/operations.md has no such section")
+	}
+	commands := regexp.MustCompile("(?s)`makola (.*?)`").FindAllStringSubmatch(section, -1)
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		routes := func() (list []string) {
+			for _, r := range w.list("providers", "routes") {
+				list = append(list, fmt.Sprint(r["tenant"], r["mode"], r["operation"], r["channel"], r["providers"]))
+			}
+			return list
+		}
+		before, rerouted := routes(), false
+		for _, command := range commands {
+			var args []string
+			for _, word := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(command[1], -1) {
+				args = append(args, strings.Trim(word, `"`))
+			}
+			w.run(exitOK, args...)
+			rerouted = rerouted || !slices.Equal(routes(), before)
+		}
+		if after := routes(); !rerouted || !slices.Equal(after, before) {
+			t.Errorf("rerouted: %v; the routes were\n%s\nand are\n%s", rerouted, strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+		for _, p := range w.list("providers", "list") {
+			if p["paused"] != false {
+				t.Errorf("still paused: %v", p)
+			}
 		}
 	})
 }
