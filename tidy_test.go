@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"messaging":             {"contacts", "db", "idempotency", "jobs", "ledger", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
 	"enquiry":               {"db", "provider", "route", "tenant"},
 	"tenant":                {"db", "ledger"},
+	"timekeeping":           {"db"},
 	"access":                {"db"},
 	"acts":                  {"access", "approval", "audit", "db", "identity", "jobs", "ledger", "messaging", "payments", "payments/book", "route", "senderid", "tenant", "treasury", "webhook"},
 	"approval":              {"audit", "db", "identity"},

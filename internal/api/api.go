@@ -92,6 +92,8 @@ type Deps struct {
 	Development bool
 	// Short says whether the disk is nearly full; nil for never.
 	Short func() bool
+	// Stopped returns the refusal of everything that changes something while the clock of this node is wrong; nil for never.
+	Stopped func() error
 	// Observe is told of every request when it is over; it may be nil. It
 	// must not block.
 	Observe func(Seen)

@@ -149,7 +149,7 @@ func (c *call) finish() {
 
 // turnedAway are the codes of refusals by decision: a provider is paused, its breaker is open or it says
 // nothing of use, or we have none. That is told where it happens, once, not with each request.
-var turnedAway = []string{"server_busy", "storage_low", "recovering", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
+var turnedAway = []string{"server_busy", "storage_low", "recovering", "clock_wrong", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. A failure of ours is logged as an error with its cause;
 // everything else is logged with debugging on.
@@ -261,6 +261,11 @@ func (c *call) interfaces(path string) error {
 	}
 	if err := c.recovering(); err != nil {
 		return err
+	}
+	if c.api.Stopped != nil && c.r.Method != http.MethodGet {
+		if err := c.api.Stopped(); err != nil {
+			return err
+		}
 	}
 	if err := c.read(limit); err != nil {
 		return err

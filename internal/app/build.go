@@ -31,6 +31,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/timekeeping"
 	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -80,6 +81,8 @@ type parts struct {
 	meters    *meters
 	rails     []provider.Rail
 	closers   []func()
+
+	timekeeper *timekeeping.Keeper
 }
 
 // lockFolder keeps a second server from a SQLite database.
@@ -172,6 +175,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		a.log.Error("an act is done, and could not be noted beside the database", "file", path, "error", err)
 	}}
 	a.audit = audit.New(a.db, a.clock).Keeping(journal)
+	a.timekeeper = timekeeping.New(a.db, a.clock, a.log, timekeeping.Options{Node: a.cfg.Node, Guard: a.production, Newest: func(ctx context.Context) (time.Time, error) { return book.Newest(ctx, a.db) }})
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}
@@ -246,6 +250,9 @@ func (a *App) watchDatabase(ctx context.Context) error {
 
 // startParts sets the background work going.
 func (a *App) startParts(ctx context.Context) error {
+	if err := a.keepTime(ctx); err != nil {
+		return err
+	}
 	if err := a.routes.Start(ctx); err != nil {
 		return err
 	}
@@ -263,6 +270,25 @@ func (a *App) startParts(ctx context.Context) error {
 	a.askNotKnown(ctx)
 	a.later(func(ctx context.Context) error { a.messaging.Drain(ctx); return nil })
 	a.startMessaging(ctx)
+	return nil
+}
+
+// keepTime watches the clock of this machine until the server stops.
+func (a *App) keepTime(ctx context.Context) error {
+	if err := a.timekeeper.Start(ctx); err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.timekeeper.Watch(watching)
+	}()
+	a.later(func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
 	return nil
 }
 

@@ -90,6 +90,15 @@ func newMeters(a *App) *meters {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_sms_binds_down", ConstLabels: prometheus.Labels{"mode": string(r.mode)},
 			Help: "Connections with message centres that this node keeps and that are not bound."}, func() float64 { return float64(r.down()) }))
 	}
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_clock_steps_total",
+		Help: "Times that this machine's clock was set by 30 s or more since the server started."}, func() float64 { return float64(a.timekeeper.Seen()) }))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_clock_wrong",
+		Help: "1 while this node refuses money because its clock is wrong."}, func() float64 {
+		if a.timekeeper.Stopped() != nil {
+			return 1
+		}
+		return 0
+	}))
 	for name, b := range m.books {
 		labels := prometheus.Labels{"book": name}
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_faults", ConstLabels: labels,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/provider"
 )
@@ -81,7 +82,7 @@ func (a *App) listen(context.Context) error {
 		Hosts:  hosts,
 		Access: a.access, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Enquiries: a.enquiries, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
-		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Observe: a.seen, Refused: a.requests.Record,
+		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Stopped: a.timekeeper.Stopped, Observe: a.seen, Refused: a.requests.Record,
 	})
 	a.console = console.New(a.consoleDeps(public, hosts))
 	l.server.Handler = a.handler()
@@ -184,6 +185,13 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 			a.callers.WarnContext(r.Context(), "not ready", "error", err)
 		}
 		probe(w, r, http.StatusServiceUnavailable, "the database does not answer")
+		return
+	}
+	if err := a.timekeeper.Stopped(); err != nil && a.db.Engine() == db.Postgres { // another node may have the right time
+		probe(w, r, http.StatusServiceUnavailable, "the clock of this node is wrong: money is refused")
+		return
+	} else if err != nil {
+		probe(w, r, http.StatusOK, "ready, but the clock of this machine is wrong: money is refused")
 		return
 	}
 	if a.db.Short() { // and stays ready: a proxy that takes this node out stops the money, too

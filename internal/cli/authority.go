@@ -52,7 +52,7 @@ var needs = map[string]identity.Permission{
 	"credits sell": identity.MakeMoney, "credits refund": identity.MakeMoney,
 	"campaigns stop": identity.StopCampaigns, "otp reopen": identity.MakeTenants,
 	"contacts add-group": identity.MakeTenants, "contacts import": identity.MakeTenants, "contacts optout": identity.MakeTenants, "contacts optin": identity.MakeTenants,
-	"privacy erase": identity.MakeTenants, "jobs rerun": identity.MakeMoney, "keys rotate": identity.MakePeople,
+	"privacy erase": identity.MakeTenants, "jobs rerun": identity.MakeMoney, "clock accept": identity.MakeMoney, "keys rotate": identity.MakePeople,
 }
 
 // authority is what a command that changes something was given.

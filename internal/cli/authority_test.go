@@ -34,7 +34,7 @@ var reads = map[string]string{
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "find list stuck turned show references", "ledger": "check balance statement",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
-	"recovery": "status access begin open skip allow dismiss claim claims end",
+	"clock": "steps", "recovery": "status access begin open skip allow dismiss claim claims end",
 }
 
 func readsOnly(path string) bool {
@@ -158,7 +158,7 @@ var changing = map[string]string{
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
 	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
 	"credits sell": "ID 5 --price 1 --reference r5", "credits refund": "ID 5 --price 1 --reference r6", "campaigns stop": "x", "otp reopen": "ID 0244",
-	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x", "privacy erase": "0244123456",
+	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x", "clock accept": "", "privacy erase": "0244123456",
 }
 
 // line is such a command as it is given.

@@ -20,6 +20,7 @@
 //	migrate.go                 the schema; migrate_copy.go: a move to PostgreSQL
 //	backup.go                  backups made, checked and restored
 //	recovery.go, claims.go     after a restore: the steps, and what customers claim
+//	clock.go                   clocks of servers that were set
 //	recovery_access.go         the keys and people to check after a restore
 //	ledger.go, statement.go    books checked; statements, and one payment explained
 //	wallet.go, credits.go      money of wallets and floats; SMS credits
@@ -91,6 +92,7 @@ type commands struct {
 	Backup    backupCommands    `cmd:"" help:"Copies of the database: make, verify, list, drill, record."`
 	Restore   restoreCommand    `cmd:"" help:"Make a database of a backup, in a new place: a folder without one, or a PostgreSQL database without tables."`
 	Recovery  recoveryCommands  `cmd:"" help:"A database that may have gone back in time: status, begin, open, skip, allow, end."`
+	Clock     clockCommands     `cmd:"" help:"Clocks of servers that were set: steps, accept."`
 	Jobs      jobsCommands      `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/timekeeping"
 )
 
 // doctorCommand looks at an installation as a server with the same settings would find it. It changes nothing, and sends
@@ -205,6 +206,7 @@ func (d *doctor) stored(ctx context.Context) {
 	if !d.schema(ctx, opened) {
 		return
 	}
+	d.clockSteps(ctx, opened)
 	o := assemble(opened, d.clock)
 	d.installation(ctx, o)
 	d.recoveryState(ctx, o)
@@ -231,6 +233,24 @@ func (d *doctor) skew(ctx context.Context, opened *db.DB) {
 		d.warn("clock", fact, fix)
 	default:
 		d.ok("clock", "%s", fact)
+	}
+}
+
+// stepsShown is for how long a step of a clock is shown.
+const stepsShown = 7 * 24 * time.Hour
+
+// clockSteps shows when the clock of a server was set.
+func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
+	list, err := timekeeping.List(ctx, opened, d.clock.Now().Add(-stepsShown), 100)
+	switch {
+	case err != nil:
+		d.fail("clock steps", err.Error(), "look at the database's log")
+	case len(list) == 0:
+		d.ok("clock steps", "none in seven days")
+	default:
+		last := list[0]
+		d.warn("clock steps", fmt.Sprintf("%d in seven days, the last at %s by %v on %s", len(list), last.At.UTC().Format(time.RFC3339), last.By, cmp.Or(last.Node, last.Actor)),
+			"let NTP slew the clock instead of setting it, and look for a virtual machine that was paused")
 	}
 }
 

@@ -74,6 +74,7 @@ var Codes = []Code{
 	{503, "database_unavailable", "nothing was recorded", "wait `Retry-After`, then send the same reference again"},
 	{503, "recovering", "the service is being recovered; nothing was sent, and a transaction that is unknown may only be forgotten", "wait `Retry-After`, then send the same reference again"},
 	{503, "server_busy", "too many requests, or too many large ones of yours, are being read at once; nothing was recorded", "wait `Retry-After`, then send the same reference again"},
+	{503, "clock_wrong", "the clock of the server is wrong, and it takes nothing until it is right", "wait `Retry-After`"},
 	{503, "storage_low", "the service has too little room for messages and contacts; payments go on", "wait `Retry-After`"},
 	{503, "outcome_unknown", "we were interrupted, or got no answer in time, while recording", "ask for the status, or send the same reference again"},
 	{503, "provider_unavailable", "the provider is down or paused; nothing was recorded", "wait `Retry-After`, then send the same reference again"},

@@ -3,6 +3,7 @@ package book
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -82,4 +83,20 @@ func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second
 		}
 	}
 	return best, true, nil
+}
+
+const newestPayment = `SELECT COALESCE(max(id), '') FROM payments`
+
+// Newest returns when the newest payment was accepted, by the clock of the node that accepted it; the zero time: there is
+// none.
+func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
+	var id string
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(newestPayment, nil, &id)
+		return err
+	})
+	if made, bad := uuid.Parse(id); bad == nil && made.Version() == 7 {
+		at = time.Unix(made.Time().UnixTime()).UTC()
+	}
+	return at, err
 }

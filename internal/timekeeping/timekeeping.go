@@ -1,0 +1,239 @@
+// Package timekeeping watches the clock of a node. It stores when the machine's clock was set, and stops the node from taking
+// money while its clock cannot be right: one that is far from PostgreSQL's, or, on SQLite, behind what the database has
+// already. An age that decides about money comes from the elapsed time (package clock); the guard here is for everything that
+// is stored under the wall clock.
+package timekeeping
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	// LookEvery is the pause between two looks at the clock.
+	LookEvery = 5 * time.Second
+	// Most is how far a clock may be from PostgreSQL's, or behind the newest row of a SQLite database.
+	Most = clock.StepLeast
+	// rowPause is the shortest time between two rows of a node. A machine whose clock is set again and again is logged
+	// each time, and counted.
+	rowPause = time.Minute
+	// rowsKept is how long rows are kept.
+	rowsKept = 90 * 24 * time.Hour
+)
+
+// Options say what a Keeper watches.
+type Options struct {
+	Node string
+	// Guard stops the node while its clock is wrong. In development it is off: there the clock is moved on purpose.
+	Guard bool
+	// Newest returns when the newest row was made by which the clock is checked on SQLite; the zero time: there is none.
+	Newest func(context.Context) (time.Time, error)
+}
+
+// Keeper watches the clock of this node. It is safe for concurrent use.
+type Keeper struct {
+	db    *db.DB
+	clock *clock.Clock
+	log   *slog.Logger
+	opts  Options
+
+	steps   atomic.Int64
+	stopped atomic.Pointer[problem.Error]
+
+	mu       sync.Mutex
+	highest  time.Time     // the latest time that this database has seen; SQLite
+	accepted string        // the id of the last acceptance that was followed
+	wrote    time.Duration // when the last row was written, by Elapsed
+}
+
+// New makes a Keeper. It reads nothing.
+func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Keeper {
+	return &Keeper{db: d, clock: c, log: log, opts: o, wrote: -rowPause}
+}
+
+// Step is a row: the clock of a node was set, or an operator accepted a clock.
+type Step struct {
+	Node   string
+	At     time.Time
+	By     time.Duration // 0: accepted
+	Actor  string
+	Reason string
+}
+
+const (
+	insertStep = `INSERT INTO clock_steps (id, node, at, by, actor, reason) VALUES ($1, $2, $3, $4, $5, $6)`
+	pruneSteps = `DELETE FROM clock_steps WHERE at < $1`
+	lastStep   = `SELECT at FROM clock_steps WHERE by <> 0 ORDER BY at DESC LIMIT 1`
+	lastAccept = `SELECT id FROM clock_steps WHERE by = 0 ORDER BY id DESC LIMIT 1`
+	listSteps  = `SELECT node, at, by, actor, reason FROM clock_steps WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2`
+)
+
+// Start reads what earlier processes saw, and looks at the clock for the first time.
+func (k *Keeper) Start(ctx context.Context) error {
+	err := k.db.Read(ctx, func(tx *db.Tx) error {
+		var at time.Time
+		if found, err := tx.One(lastStep, nil, &at); err != nil || !found {
+			return err
+		}
+		k.clock.Recall(at)
+		return nil
+	})
+	if err == nil {
+		err = k.db.Read(ctx, func(tx *db.Tx) error {
+			_, err := tx.One(lastAccept, nil, &k.accepted)
+			return err
+		})
+	}
+	if err == nil && k.opts.Newest != nil {
+		k.highest, err = k.opts.Newest(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("timekeeping: read what is stored: %w", err)
+	}
+	return k.Look(ctx)
+}
+
+// Watch looks at the clock until ctx ends.
+func (k *Keeper) Watch(ctx context.Context) {
+	for k.clock.Sleep(ctx, LookEvery) == nil {
+		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
+			k.log.WarnContext(ctx, "clock not checked", "error", err)
+		}
+	}
+}
+
+// Look stores the steps that were seen since it was last called, and decides whether the node may take money.
+func (k *Keeper) Look(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	seen := k.clock.Steps()
+	for _, s := range seen {
+		k.steps.Add(1)
+		k.log.WarnContext(ctx, "machine clock set", "by", s.By.Round(time.Millisecond), "to", s.At)
+	}
+	if elapsed := k.clock.Elapsed(); len(seen) > 0 && elapsed-k.wrote >= rowPause {
+		if err := k.store(ctx, seen[len(seen)-1]); err != nil {
+			return err
+		}
+		k.wrote = elapsed
+	}
+	if !k.opts.Guard {
+		return nil
+	}
+	if k.db.Engine() == db.SQLite {
+		return k.againstRows(ctx)
+	}
+	return k.againstServer(ctx)
+}
+
+func (k *Keeper) store(ctx context.Context, s clock.Step) error {
+	return k.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(pruneSteps, -1, s.At.Add(-rowsKept))
+		tx.Defer(insertStep, 1, newID(), k.opts.Node, s.At, s.By.Microseconds(), "", "")
+		return nil
+	})
+}
+
+// againstServer compares the clock with PostgreSQL's.
+func (k *Keeper) againstServer(ctx context.Context) error {
+	before := k.clock.Elapsed()
+	theirs, err := k.db.Now(ctx)
+	if err != nil {
+		return err
+	}
+	took := k.clock.Elapsed() - before
+	off := k.clock.Now().Add(-took / 2).Sub(theirs)
+	if off.Abs()-took/2 <= Most {
+		k.allow(ctx)
+		return nil
+	}
+	k.stop(ctx, fmt.Sprintf("the clock of this node is %v from the database's", off.Round(time.Second)))
+	return nil
+}
+
+// againstRows compares the clock with the newest row, and with what this process has seen of the clock.
+func (k *Keeper) againstRows(ctx context.Context) error {
+	var accepted string
+	if err := k.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(lastAccept, nil, &accepted)
+		return err
+	}); err != nil {
+		return err
+	}
+	now := k.clock.Now()
+	if accepted != k.accepted { // an operator says that the clock is right
+		k.accepted, k.highest = accepted, now
+	}
+	if now.After(k.highest) {
+		k.highest = now
+	}
+	if behind := k.highest.Sub(now); behind > Most {
+		k.stop(ctx, fmt.Sprintf("the clock of this machine is %v behind the newest row", behind.Round(time.Second)))
+	} else {
+		k.allow(ctx)
+	}
+	return nil
+}
+
+// retryAfter is what a client is told to wait.
+const retryAfter = 30 * time.Second
+
+func (k *Keeper) stop(ctx context.Context, why string) {
+	if k.stopped.Load() == nil {
+		k.log.ErrorContext(ctx, "money stopped: clock wrong", "why", why)
+	}
+	e := problem.New(problem.Unavailable, "clock_wrong", "The service is not available at the moment. Nothing was recorded; try again shortly.")
+	e.RetryAfter, e.Cause = retryAfter, fmt.Errorf("timekeeping: %s", why)
+	k.stopped.Store(e)
+}
+
+func (k *Keeper) allow(ctx context.Context) {
+	if k.stopped.Swap(nil) != nil {
+		k.log.WarnContext(ctx, "money allowed again: clock right")
+	}
+}
+
+// Stopped returns the refusal of money while the clock is wrong; its cause says why. nil: the clock is right.
+func (k *Keeper) Stopped() error {
+	if e := k.stopped.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Seen returns how many steps this process has seen.
+func (k *Keeper) Seen() int64 { return k.steps.Load() }
+
+// Accept stores that an operator accepts the clock of the machine as it is. Servers on SQLite take money again within
+// LookEvery.
+func Accept(tx *db.Tx, now time.Time, actor, reason string) {
+	tx.Defer(insertStep, 1, newID(), "", now, int64(0), actor, reason)
+}
+
+// List returns the newest steps and acceptances since a time, newest first, at most limit.
+func List(ctx context.Context, d *db.DB, since time.Time, limit int) (list []Step, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(listSteps, []any{since, limit}, func(r *db.Row) error {
+			var s Step
+			var by int64
+			err := r.Scan(&s.Node, &s.At, &by, &s.Actor, &s.Reason)
+			s.By = time.Duration(by) * time.Microsecond
+			list = append(list, s)
+			return err
+		})
+	})
+	return list, err
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,146 @@
+package timekeeping
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/problem"
+)
+
+var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+func keeper(t *testing.T, d *db.DB, c *clock.Clock, o Options) *Keeper {
+	t.Helper()
+	k := New(d, c, slog.New(slog.DiscardHandler), o)
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func look(t *testing.T, k *Keeper) {
+	t.Helper()
+	if err := k.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A step is a row, once, and a process that starts later respects it.
+func TestLook_storesSteps(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		k := keeper(t, d, c, Options{Node: "one"})
+		c.Set(26 * time.Hour)
+		look(t, k)
+		look(t, k)
+		list, err := List(t.Context(), d, morning, 10)
+		if err != nil || len(list) != 1 || list[0].Node != "one" || list[0].By != 26*time.Hour || !list[0].At.Equal(morning.Add(26*time.Hour)) || k.Seen() != 1 {
+			t.Fatalf("%+v, %v, %d seen", list, err, k.Seen())
+		}
+		c.Advance(time.Hour)
+		later := clock.NewManual(c.Now())
+		keeper(t, d, later, Options{Node: "two"})
+		if age := later.Age(morning); age != time.Hour {
+			t.Errorf("for a later process a row from before the step is %v old", age)
+		}
+		for range 100 { // a clock that is set all the time fills no table
+			c.Set(time.Hour)
+			c.Advance(LookEvery)
+			look(t, k)
+		}
+		if list, err = List(t.Context(), d, morning, 1_000); err != nil || len(list) > 12 || k.Seen() != 101 {
+			t.Errorf("%d rows, %v, %d seen", len(list), err, k.Seen())
+		}
+	})
+}
+
+// A node whose clock is far from PostgreSQL's takes no money until it is right again.
+func TestGuard_farFromTheServer(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, db.Postgres)
+	now, err := d.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		c := clock.NewManual(now)
+		k := keeper(t, d, c, Options{Guard: true})
+		if err := k.Stopped(); err != nil {
+			t.Fatalf("with the right clock: %v", err)
+		}
+		c.Set(off)
+		look(t, k)
+		if e := problem.From(k.Stopped()); k.Stopped() == nil || e.Code != "clock_wrong" || e.Kind != problem.Unavailable || e.RetryAfter <= 0 {
+			t.Errorf("%v off: %v", off, k.Stopped())
+		}
+		c.Set(-off)
+		look(t, k)
+		if err := k.Stopped(); err != nil {
+			t.Errorf("back at the right time: %v", err)
+		}
+	}
+}
+
+// On SQLite a clock behind the newest row stops money until it has caught up, or an operator accepts it. That holds for a
+// clock that was set back before the start, and while the server runs.
+func TestGuard_behindTheNewestRow(t *testing.T) {
+	t.Parallel()
+	newest := func(context.Context) (time.Time, error) { return morning, nil }
+	for name, begin := range map[string]func(t *testing.T, d *db.DB) (*clock.Clock, *Keeper){
+		"before the start": func(t *testing.T, d *db.DB) (*clock.Clock, *Keeper) {
+			c := clock.NewManual(morning.Add(-time.Hour))
+			return c, keeper(t, d, c, Options{Guard: true, Newest: newest})
+		},
+		"while it runs": func(t *testing.T, d *db.DB) (*clock.Clock, *Keeper) {
+			c := clock.NewManual(morning)
+			k := keeper(t, d, c, Options{Guard: true, Newest: newest})
+			c.Set(-time.Hour)
+			look(t, k)
+			return c, k
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, db.SQLite)
+			c, k := begin(t, d)
+			if k.Stopped() == nil {
+				t.Fatal("money goes on")
+			}
+			c.Advance(time.Hour - Most)
+			look(t, k)
+			if err := k.Stopped(); err != nil {
+				t.Errorf("when it has caught up: %v", err)
+			}
+			c.Set(-time.Hour)
+			look(t, k)
+			if k.Stopped() == nil {
+				t.Fatal("money goes on after the second step")
+			}
+			if err := d.Write(t.Context(), func(tx *db.Tx) error { Accept(tx, c.Now(), "ama", "the clock ran fast"); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			look(t, k)
+			if err := k.Stopped(); err != nil {
+				t.Errorf("when it was accepted: %v", err)
+			}
+		})
+	}
+}
+
+// In development the clock is moved on purpose, and stops nothing.
+func TestGuard_notInDevelopment(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		k := keeper(t, d, c, Options{})
+		c.Set(-48 * time.Hour)
+		look(t, k)
+		if err := k.Stopped(); err != nil {
+			t.Error(err)
+		}
+	})
+}
