@@ -28,7 +28,7 @@ type guesses struct {
 
 type guesser struct {
 	left float64
-	at   time.Time
+	at   time.Duration // by Elapsed
 }
 
 // source is whom an address counts for: IPv6 hands them out by the network.
@@ -42,13 +42,12 @@ func source(from netip.Addr) netip.Prefix {
 }
 
 // left says how many guesses a source has, and how long until the next.
-func (g *guesses) left(from netip.Prefix, now time.Time) (left float64, next time.Duration) {
+func (g *guesses) left(from netip.Prefix, now time.Duration) (left float64, next time.Duration) {
 	who, known := g.of[from]
 	if !known {
 		return guessesAtOnce, 0
 	}
-	passed := max(now.Sub(who.at), 0)
-	left = min(who.left+passed.Minutes()*guessesPerMinute, guessesAtOnce)
+	left = min(who.left+(now-who.at).Minutes()*guessesPerMinute, guessesAtOnce)
 	return left, time.Duration((1 - left) / guessesPerMinute * float64(time.Minute))
 }
 
@@ -60,7 +59,7 @@ func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.A
 	}
 	g, who, hash := &a.guesses, source(from), hashKey(text)
 	g.mu.Lock()
-	left, next := g.left(who, a.clock.Now())
+	left, next := g.left(who, a.clock.Elapsed())
 	refused := left < 1 && !g.proven[hash]
 	g.mu.Unlock()
 	if refused {
@@ -82,8 +81,8 @@ func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.A
 		if len(g.of) >= guessers {
 			clear(g.of)
 		}
-		left, _ := g.left(who, a.clock.Now())
-		g.of[who] = guesser{max(left-1, 0), a.clock.Now()}
+		left, _ := g.left(who, a.clock.Elapsed())
+		g.of[who] = guesser{max(left-1, 0), a.clock.Elapsed()}
 	}
 	return caller, err
 }

@@ -65,3 +65,34 @@ func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is set back keeps an address out for no longer than before, and one that is set forward gives it no more guesses.
+func TestAuthenticateFrom_clockSet(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		a, c := other(d, start)
+		from := netip.MustParseAddr("2001:db8::1")
+		wrong := func() error {
+			t.Helper()
+			m, err := a.Mint(NewKey{Tenant: "t1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = a.AuthenticateFrom(t.Context(), m.Text, from)
+			return err
+		}
+		for range guessesAtOnce {
+			if err := wrong(); !problem.Is(err, problem.Unauthenticated) {
+				t.Fatal(err)
+			}
+		}
+		c.Set(24 * time.Hour)
+		if err := wrong(); !problem.Is(err, problem.RateLimited) {
+			t.Errorf("after a step forward: %v", err)
+		}
+		c.Set(-48 * time.Hour)
+		c.Advance(time.Second)
+		if err := wrong(); !problem.Is(err, problem.Unauthenticated) {
+			t.Errorf("a second after a step back: %v", err)
+		}
+	})
+}

@@ -106,7 +106,7 @@ type Console struct {
 
 	setUp    atomic.Bool // there are people, who are never removed
 	mu       sync.Mutex
-	linkedAt time.Time // when a link was last printed on request
+	linkFrom time.Duration // from when a link may be printed on request again, by Elapsed
 }
 
 // The limits of a request.

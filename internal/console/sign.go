@@ -180,9 +180,10 @@ func linkAgain(v *visit) (answer, error) {
 		return answer{}, errNoPage()
 	}
 	c.mu.Lock()
-	soon := c.Clock.Now().Before(c.linkedAt.Add(linkEvery))
+	now := c.Clock.Elapsed()
+	soon := now < c.linkFrom
 	if !soon {
-		c.linkedAt = c.Clock.Now()
+		c.linkFrom = now + linkEvery
 	}
 	c.mu.Unlock()
 	if !soon {

@@ -31,3 +31,20 @@ func TestAClockThatIsSetBackKeepsNothing(t *testing.T) {
 	get("c", 4) // there is room for two: what is old goes first
 	get("a", 3)
 }
+
+// A step back does not make a value younger: it is loaded again once it has been kept for its time.
+func TestGet_smallStepBack(t *testing.T) {
+	at := clock.NewManual(time.Unix(1_000_000, 0))
+	loads := 0
+	c := New(at, time.Minute, 2, func(context.Context, string) (int, error) {
+		loads++
+		return loads, nil
+	})
+	for _, want := range []int{1, 1, 2} {
+		if v, err := c.Get(t.Context(), "a"); v != want || err != nil {
+			t.Fatalf("%d, %v; want %d", v, err, want)
+		}
+		at.Advance(30 * time.Second)
+		at.Set(-30 * time.Second)
+	}
+}

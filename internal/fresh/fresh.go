@@ -1,7 +1,7 @@
 // Package fresh keeps values that are read far more often than they change,
 // such as keys and tenants, for at most a moment. The moment counts from the
-// start of the load, so that no answer is ever older than it; callers that come
-// together share one load; and an error is never kept.
+// start of the load, so that no answer is ever older than it, whoever sets the
+// clock; callers that come together share one load; and an error is never kept.
 package fresh
 
 import (
@@ -27,7 +27,7 @@ type Cache[K comparable, V any] struct {
 
 // An entry is a load under way until done is closed, and its result after that.
 type entry[V any] struct {
-	from  time.Time // when the load began
+	from  moment // when the load began
 	done  chan struct{}
 	value V
 	err   error
@@ -43,7 +43,7 @@ func New[K comparable, V any](c *clock.Clock, ttl time.Duration, max int, load f
 // callers share one load; it goes on when the caller that began it gives up.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	c.mu.Lock()
-	now := c.clock.Now()
+	now := c.now()
 	e, there := c.entries[k]
 	if !there || c.old(e, now) {
 		e = &entry[V]{from: now, done: make(chan struct{})}
@@ -68,11 +68,23 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	}
 }
 
-// old says that an entry is to be loaded anew. One from the time to come was loaded
+// moment is a time by both of the machine's clocks: the wall clock may be set, and the other one may stand still while the
+// machine sleeps.
+type moment struct {
+	wall    time.Time
+	elapsed time.Duration
+}
+
+func (c *Cache[K, V]) now() (m moment) {
+	m.wall, m.elapsed = c.clock.Reading()
+	return m
+}
+
+// old reports whether an entry must be loaded anew: by the clock by which it is older. One from the time to come was loaded
 // before the machine's clock was set back, at an unknown time.
-func (c *Cache[K, V]) old(e *entry[V], now time.Time) bool {
-	age := now.Sub(e.from)
-	return age < 0 || age >= c.ttl
+func (c *Cache[K, V]) old(e *entry[V], now moment) bool {
+	age := now.wall.Sub(e.from.wall)
+	return age < 0 || max(age, now.elapsed-e.from.elapsed) >= c.ttl
 }
 
 func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
@@ -103,7 +115,7 @@ func (c *Cache[K, V]) Forget(k K) {
 }
 
 // evictLocked makes room: first what is too old, then anything.
-func (c *Cache[K, V]) evictLocked(now time.Time) {
+func (c *Cache[K, V]) evictLocked(now moment) {
 	for k, e := range c.entries {
 		if c.old(e, now) {
 			delete(c.entries, k)

@@ -21,7 +21,7 @@ const (
 // sendingMarks are the campaigns that are marked with their charge and that this node has not submitted yet.
 type sendingMarks struct {
 	mu     sync.Mutex
-	at     map[string]time.Time // by campaign
+	at     map[string]time.Duration // by campaign; read from Elapsed
 	closed bool
 	empty  chan struct{} // closed when the last mark ends
 }
@@ -30,7 +30,7 @@ type sendingMarks struct {
 func (s *sendingMarks) begin(c *clock.Clock, campaign string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := c.Now()
+	now := c.Elapsed()
 	if len(s.at) >= marksAtOnce {
 		s.forgetLocked(now)
 	}
@@ -38,16 +38,16 @@ func (s *sendingMarks) begin(c *clock.Clock, campaign string) bool {
 		return false
 	}
 	if s.at == nil {
-		s.at = map[string]time.Time{}
+		s.at = map[string]time.Duration{}
 	}
 	s.at[campaign] = now
 	return true
 }
 
 // forgetLocked drops marks whose jobs this node has lost: nothing ends them.
-func (s *sendingMarks) forgetLocked(now time.Time) {
+func (s *sendingMarks) forgetLocked(now time.Duration) {
 	for id, at := range s.at {
-		if now.Sub(at) > marksKept {
+		if now-at > marksKept {
 			delete(s.at, id)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *sendingMarks) tellLocked() {
 func (s *sendingMarks) drain(ctx context.Context, c *clock.Clock) {
 	s.mu.Lock()
 	s.closed = true
-	s.forgetLocked(c.Now())
+	s.forgetLocked(c.Elapsed())
 	s.tellLocked()
 	if len(s.at) > 0 && s.empty == nil {
 		s.empty = make(chan struct{})

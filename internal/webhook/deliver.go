@@ -61,27 +61,20 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return w.record(ctx, w.judge(e, job.Tries+1, a))
 }
 
-// explainEvery is how often a node's log says, at its usual level, why an attempt had no answer.
-const explainEvery = time.Minute
-
 // explain puts into our log why there was no answer, which the customer is told without details. All attempts are there at
 // the level debug, and one a minute at info: receivers that are down are many, and a resolver of ours that is shows in any.
 func (w *Webhooks) explain(e *event, a answer) {
-	now := w.clock.Now()
 	level := slog.LevelDebug
-	w.mu.Lock()
-	if now.Sub(w.explained) >= explainEvery {
-		w.explained, level = now, slog.LevelInfo
+	if _, ok := w.explained.May(w.clock.Now()); ok {
+		level = slog.LevelInfo
 	}
-	w.mu.Unlock()
 	w.log.Log(context.Background(), level, "a webhook had no answer", "tenant", e.tenant, "event", e.id, "host", e.host, "error", a.err)
 }
 
 // eventOf gives the event of a job: from memory while it is fresh, else from
 // its row. Without an event the outcome says what becomes of the job.
 func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outcome) {
-	now := w.clock.Now()
-	if e, ok := job.Memo.(*event); ok && job.Tries == 0 && now.Sub(e.created) < freshFor {
+	if e, ok := job.Memo.(*event); ok && job.Tries == 0 && w.clock.Elapsed()-e.queued < freshFor {
 		w.mu.Lock()
 		_, doubtful := w.superseded[e.tenant+"/"+e.subject]
 		w.mu.Unlock()

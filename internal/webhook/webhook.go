@@ -106,9 +106,9 @@ type Webhooks struct {
 	records *lane.Lane[record, struct{}]
 
 	mu         sync.Mutex
-	unrecorded map[string]record    // delivered or refused, by event, while the database is away
-	superseded map[string]time.Time // subjects that got a second event a moment ago
-	explained  time.Time            // when the log last said at its usual level why there was no answer
+	unrecorded map[string]record        // delivered or refused, by event, while the database is away
+	superseded map[string]time.Duration // subjects that got a second event a moment ago, and when, by Elapsed
+	explained  clock.Seldom             // how often the log gives at its usual level why there was no answer
 	counts     Counts
 }
 
@@ -136,7 +136,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 		client:     newClient(o),
 		traffic:    newTraffic(),
 		unrecorded: map[string]record{},
-		superseded: map[string]time.Time{},
+		superseded: map[string]time.Duration{},
 	}
 	w.keys = fresh.New(c, time.Second, 10_000, w.loadKeys)
 	w.records = lane.New(lane.Options{Systemic: systemic}, w.writeRecords)
@@ -168,7 +168,8 @@ type event struct {
 	url                 string
 	body                []byte
 	created             time.Time
-	attempts            int // made before
+	queued              time.Duration // by Elapsed; of a new event alone
+	attempts            int           // made before
 	host                string
 }
 
@@ -210,7 +211,7 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	now := w.clock.Now()
+	now, elapsed := w.clock.Reading()
 	rows := make([]*event, len(events))
 	work := make([]jobs.Job, len(events))
 	var later []subject
@@ -224,7 +225,7 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 		}
 		rows[i] = &event{
 			tenant: e.Tenant, subject: e.Subject, id: e.ID, mode: e.Mode, kind: e.Kind, url: e.URL,
-			body: body, created: now, host: hostPart(e.URL),
+			body: body, created: now, queued: elapsed, host: hostPart(e.URL),
 		}
 		work[i] = jobOf(rows[i])
 		if !e.First {
@@ -233,7 +234,7 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 	}
 	if len(later) > 0 {
 		tx.Defer(sqlSupersede, -1, db.RowsOf(subjectColumns, later), now)
-		tx.AfterCommit(func() { w.supersede(later, now) })
+		tx.AfterCommit(func() { w.supersede(later, elapsed) })
 	}
 	db.Insert(tx, "webhook_events", eventColumns, rows)
 	w.queue.Add(tx, work...)
@@ -242,12 +243,12 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 
 // supersede remembers for a moment which subjects got a newer event, so that an
 // older one that still runs from memory looks at its row first.
-func (w *Webhooks) supersede(subjects []subject, now time.Time) {
+func (w *Webhooks) supersede(subjects []subject, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.superseded) > 10_000 {
 		for s, at := range w.superseded {
-			if now.Sub(at) > 2*freshFor {
+			if now-at > 2*freshFor {
 				delete(w.superseded, s)
 			}
 		}

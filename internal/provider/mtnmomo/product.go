@@ -23,8 +23,8 @@ type mtnProduct struct {
 
 	mu     sync.Mutex
 	token  string
-	renew  time.Time // when the token is to be replaced
-	flight *flight   // a token call under way
+	renew  time.Duration // when the token is to be replaced, by Elapsed
+	flight *flight       // a token call under way
 }
 
 // flight is a token call that several requests wait for.
@@ -111,7 +111,7 @@ func (p *mtnProduct) drop(token string) {
 // all who wait; it is not cancelled when one of them gives up.
 func (p *mtnProduct) bearer(ctx context.Context, refused string) (string, *provider.Outcome) {
 	p.mu.Lock()
-	if p.token != "" && p.token != refused && p.clock.Now().Before(p.renew) {
+	if p.token != "" && p.token != refused && p.clock.Elapsed() < p.renew {
 		token := p.token
 		p.mu.Unlock()
 		return token, nil
@@ -145,13 +145,13 @@ func (p *mtnProduct) fetch(ctx context.Context, f *flight) {
 		Token string      `json:"access_token"`
 		Life  json.Number `json:"expires_in"`
 	}
-	now := p.clock.Now()
+	now := p.clock.Elapsed()
 	err := json.Unmarshal(ans.Body, &t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ans.Err == nil && ans.Status == http.StatusOK && err == nil && t.Token != "" {
 		f.token = t.Token
-		p.token, p.renew = t.Token, now.Add(useFor(t.Life))
+		p.token, p.renew = t.Token, now+useFor(t.Life)
 	} else {
 		o := noToken(ans)
 		f.outcome = &o

@@ -53,6 +53,22 @@ func TestOneTokenForAllWhoWait(t *testing.T) {
 	}
 }
 
+// A token is renewed in its time, whoever sets the clock.
+func TestToken_clockSet(t *testing.T) {
+	b := newBench(t, sim.Options{})
+	b.collect(uuid.NewString())
+	for i, step := range []time.Duration{-24 * time.Hour, 48 * time.Hour} {
+		b.clock.Set(step)
+		if b.collect(uuid.NewString()); b.tokens() != i+1 {
+			t.Errorf("set by %v: %d token calls", step, b.tokens())
+		}
+		b.clock.Advance(time.Hour)
+		if b.collect(uuid.NewString()); b.tokens() != i+2 {
+			t.Errorf("an hour after a step of %v: %d token calls", step, b.tokens())
+		}
+	}
+}
+
 func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 	b := newBench(t, sim.Options{})
 	b.Fault("token", "slow", 1)
