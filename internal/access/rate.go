@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -73,12 +74,14 @@ type Decision struct {
 
 // One statement, so that two nodes can never take the same place. A node whose
 // clock is behind counts into the window that the other has begun, and never
-// brings an old one back.
+// brings an old one back. A window that begins after $5 is of a clock that was
+// set back since: it would close the endpoint until then, and is forgotten.
 const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (tenant, name) DO UPDATE SET
-		used = CASE WHEN rate_counters.window_start >= excluded.window_start
+		used = CASE WHEN rate_counters.window_start >= excluded.window_start AND rate_counters.window_start <= $5
 			THEN rate_counters.used + excluded.used ELSE excluded.used END,
-		window_start = greatest(rate_counters.window_start, excluded.window_start)
+		window_start = CASE WHEN rate_counters.window_start <= $5
+			THEN greatest(rate_counters.window_start, excluded.window_start) ELSE excluded.window_start END
 	RETURNING window_start, used`
 
 const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1 AND name = $2`
@@ -95,7 +98,7 @@ func (a *Access) Left(ctx context.Context, tenant string, l Limit) (Decision, er
 	var used int64
 	err := a.db.Read(ctx, func(tx *db.Tx) error {
 		found, err := tx.One(readRate, []any{tenant, l.Name}, &start, &used)
-		if !found || now.Sub(start) >= l.Window {
+		if !found || now.Sub(start) >= l.Window || start.After(l.furthest(begun)) {
 			start, used = begun, 0
 		}
 		return err
@@ -116,6 +119,10 @@ func (a *Access) Left(ctx context.Context, tenant string, l Limit) (Decision, er
 	}
 	return Decision{Allowed: left > 0, Max: l.Max, Window: l.Window, Remaining: left, ResetAfter: min(start.Add(l.Window).Sub(now), l.Window)}, nil
 }
+
+// furthest returns when a window of another node may begin at the latest, where this node's window began at a time: clocks of
+// nodes differ by clock.Skew at most.
+func (l Limit) furthest(begun time.Time) time.Time { return begun.Add(l.Window + clock.Skew) }
 
 type drawnKey struct{ tenant, name string }
 
@@ -145,8 +152,8 @@ func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, er
 		return Decision{}, ctx.Err()
 	}
 	defer func() { <-d.lock }()
-	if age := now.Sub(d.start); age >= l.Window || age < -farAhead {
-		d.start, d.left, d.rest, d.spent = now.Truncate(l.Window), 0, 0, false
+	if begun := now.Truncate(l.Window); now.Sub(d.start) >= l.Window || d.start.After(l.furthest(begun)) {
+		d.start, d.left, d.rest, d.spent = begun, 0, 0, false
 	}
 	if d.left == 0 && !d.spent {
 		if err := a.draw(ctx, tenant, l, d); err != nil {
@@ -168,7 +175,7 @@ func (a *Access) draw(ctx context.Context, tenant string, l Limit, d *drawn) err
 	var start time.Time
 	var used int64
 	err := a.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(takeRate, []any{tenant, l.Name, d.start, block}, &start, &used)
+		_, err := tx.One(takeRate, []any{tenant, l.Name, d.start, block, l.furthest(d.start)}, &start, &used)
 		return err
 	})
 	if err != nil {

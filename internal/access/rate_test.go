@@ -154,7 +154,7 @@ func TestANodeWhoseClockIsBehindDoesNotReopenAWindow(t *testing.T) {
 }
 
 // TestAClockThatWasWrongClosesNothing: for a moment one node believes that it is next
-// year. The counters of that time go with the next pruning.
+// year. The counters of that time are forgotten by whoever counts next.
 func TestAClockThatWasWrongClosesNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := AirtimeStatusLimit()
@@ -163,14 +163,27 @@ func TestAClockThatWasWrongClosesNothing(t *testing.T) {
 		allowed(t, right, "t", limit, 1)
 		allowed(t, wrong, "t", limit, int(limit.Max))
 		c.Advance(time.Minute)
-		if got := allowed(t, right, "t", limit, 1); got != 0 {
-			t.Fatal("the counter of next year is not known here: what does this test show?")
-		}
-		if n, err := right.PruneCounters(t.Context()); err != nil || n != 1 {
-			t.Fatalf("%d rows went, %v", n, err)
+		if left, err := right.Left(t.Context(), "t", limit); err != nil || left.Remaining != limit.Max {
+			t.Errorf("%+v is left, %v", left, err)
 		}
 		if got := allowed(t, right, "t", limit, 100); int64(got) != limit.Max {
 			t.Fatalf("%d were allowed, want %d", got, limit.Max)
+		}
+	})
+}
+
+// A clock that is set back while an endpoint is used up closes it for no longer than the window.
+func TestTake_clockSetBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		limit := AirtimeBuyLimit()
+		for _, step := range []time.Duration{-10 * time.Minute, -3 * time.Hour, -48 * time.Hour} {
+			a, c := other(d, start.Add(500*24*time.Hour+step*10)) // later than what the others left
+			allowed(t, a, "t", limit, int(limit.Max)+1)
+			c.Set(step)
+			c.Advance(limit.Window + 10*time.Minute)
+			if got := allowed(t, a, "t", limit, 2*int(limit.Max)); int64(got) != limit.Max {
+				t.Errorf("set back by %v: %d were allowed, want %d", -step, got, limit.Max)
+			}
 		}
 	})
 }

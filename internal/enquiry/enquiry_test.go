@@ -235,6 +235,21 @@ func TestOffersHaveAPriceAndAnID(t *testing.T) {
 	})
 }
 
+// A clock that is set back keeps no price for longer than an hour.
+func TestOffer_clockSetBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		o := f.offered()
+		f.clock.Set(-30 * time.Second)
+		if _, err := f.Offer(t.Context(), f.shop.ID, o.ID, o.ServiceID, telecel); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Set(-time.Hour)
+		_, err := f.Offer(t.Context(), f.shop.ID, o.ID, o.ServiceID, telecel)
+		f.refused("made in an hour", err, problem.NotFound)
+	})
+}
+
 func TestAnOfferIsForOneTenantNumberAndServiceAndForAnHour(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)

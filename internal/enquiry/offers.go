@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -127,6 +128,13 @@ func (e *Enquiries) keep(ctx context.Context, t tenant.Tenant, s route.Service, 
 	return offers, err
 }
 
+// lasts reports whether an offer has not expired. One that would last for longer than an offer may was made before the clock was
+// set back.
+func (e *Enquiries) lasts(o Offer) bool {
+	left := o.ExpiresAt.Sub(e.clock.Now())
+	return left > 0 && left <= OfferTime+clock.Skew
+}
+
 const offerByID = `SELECT tenant, id, service_id, network, msisdn, rail, display, value, amount, expires_at FROM offers WHERE tenant = $1 AND id = $2`
 
 // Offer finds an offer of a service that the number can still buy. One that is unknown, expired, another tenant's or
@@ -142,7 +150,7 @@ func (e *Enquiries) Offer(ctx context.Context, tenantID, id, serviceID string, n
 	if err != nil {
 		return Offer{}, err
 	}
-	if !found || o.ServiceID != serviceID || o.MSISDN != number || !e.clock.Now().Before(o.ExpiresAt) {
+	if !found || o.ServiceID != serviceID || o.MSISDN != number || !e.lasts(o) {
 		return Offer{}, errGone()
 	}
 	return o, nil

@@ -59,7 +59,7 @@ func errStepUp() error {
 // SteppedUp says whether the visitor gave the second factor within the last five minutes.
 func (i *Identity) SteppedUp(v Visitor) bool {
 	at := v.Session.FactorAt
-	return !at.IsZero() && i.clock.Now().Before(at.Add(StepUpLasts))
+	return !at.IsZero() && i.within(at, at.Add(StepUpLasts))
 }
 
 // NeedFactor refuses a visitor who has a factor and did not give it within the last five minutes. It reads the session

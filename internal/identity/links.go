@@ -37,7 +37,7 @@ func (i *Identity) NewLink(ctx context.Context, person string) (token string, er
 	return token, err
 }
 
-const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.expires_at, l.used_at
+const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.created_at, l.expires_at, l.used_at
 	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1 AND l.kind = 'development' OR l.hash = $2 AND l.code <> ''`
 
 // errLink is the one refusal of a link: which of its reasons it was is not told.
@@ -60,15 +60,15 @@ func (i *Identity) link(tx *db.Tx, token string) (LinkOf, error) {
 		return LinkOf{}, errLink()
 	}
 	var p Person
-	var expires, used time.Time
+	var made, expires, used time.Time
 	var known bool // the person has a password
 	var kind string
-	found, err := tx.One(selectLink, []any{hashToken(token), hashInvitation(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &known, &kind, &expires, &used)
+	found, err := tx.One(selectLink, []any{hashToken(token), hashInvitation(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &known, &kind, &made, &expires, &used)
 	if err != nil {
 		return LinkOf{}, err
 	}
 	invitation := kind == kindInvitation
-	if !found || !used.IsZero() || !p.DisabledAt.IsZero() || !i.clock.Now().Before(expires) || invitation && known || !invitation && !i.development {
+	if !found || !used.IsZero() || !p.DisabledAt.IsZero() || !i.within(made, expires) || invitation && known || !invitation && !i.development {
 		return LinkOf{}, errLink()
 	}
 	return LinkOf{p, invitation}, nil

@@ -104,6 +104,13 @@ func errSession() error {
 	return problem.New(problem.Unauthenticated, "not_signed_in", "Sign in to see this page")
 }
 
+// within reports whether a proof that was made at a time and ends at another still lasts. A proof from the time to come does
+// not: the clock was set back since, and the proof would last longer by that.
+func (i *Identity) within(made, ends time.Time) bool {
+	now := i.clock.Now()
+	return now.Before(ends) && made.Sub(now) <= clock.Skew
+}
+
 // live says whether the session still lasts at a time.
 func (r sessionRow) live(at time.Time) bool {
 	idle := IdleMember

@@ -152,7 +152,7 @@ func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
 	if err != nil {
 		return Visitor{}, err
 	}
-	if !found || !ended.IsZero() || !p.DisabledAt.IsZero() || !i.clock.Now().Before(expires) {
+	if !found || !ended.IsZero() || !p.DisabledAt.IsZero() || !i.within(s.CreatedAt, expires) {
 		return Visitor{}, errToken()
 	}
 	err = tx.Query(selectRolesOfBearer, []any{hash}, func(r *db.Row) error {

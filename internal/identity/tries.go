@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -115,7 +116,11 @@ func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time,
 		var id string
 		var at time.Time
 		err := r.Scan(&id, &at)
-		if at.After(now) {
+		most := addressTries * addressPause
+		if id == t.account {
+			most = accountTries * accountPause
+		}
+		if at.After(now) && at.Sub(now) <= most+clock.Skew { // beyond that the clock was set back since
 			until[id] = at
 		}
 		return err

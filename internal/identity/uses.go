@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -30,12 +31,12 @@ const limitedFor = time.Hour
 
 const (
 	lockUser  = `SELECT id FROM people WHERE id = $1 FOR UPDATE`
-	repeatUse = `UPDATE person_uses SET used = used + 1 WHERE person = $1 AND what = $2 AND key = $3 AND at > $4`
-	countUses = `SELECT count(*), coalesce(sum(used), 0), coalesce(min(at), 0) FROM person_uses WHERE person = $1 AND what = $2 AND at > $3`
+	repeatUse = `UPDATE person_uses SET used = used + 1 WHERE person = $1 AND what = $2 AND key = $3 AND at > $4 AND at <= $5`
+	countUses = `SELECT count(*), coalesce(sum(used), 0), coalesce(min(at), 0) FROM person_uses WHERE person = $1 AND what = $2 AND at > $3 AND at <= $4`
 	insertUse = `INSERT INTO person_uses (person, what, key, at, used, action, tenant, subject) VALUES ($1, $2, $3, $4, 1, $5, $6, $7)`
 	dropUse   = `DELETE FROM person_uses WHERE person = $1 AND what = $2 AND key = $3 AND at = $4`
 	endedUses = `SELECT u.person, u.what, u.key, u.at, u.used, u.action, u.tenant, u.subject, coalesce(p.email, '') FROM person_uses u LEFT JOIN people p ON p.id = u.person
-		WHERE u.at <= $1 AND ($2 = '' OR u.person = $2 AND u.what = $3 AND u.key = $4) ORDER BY u.at LIMIT $5`
+		WHERE (u.at <= $1 OR u.at > $6) AND ($2 = '' OR u.person = $2 AND u.what = $3 AND u.key = $4) ORDER BY u.at LIMIT $5`
 	// endedAtOnce uses are removed in one transaction.
 	endedAtOnce = 500
 )
@@ -61,9 +62,10 @@ func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entr
 		return false, err
 	}
 	now := i.clock.Now()
+	after, latest := counted(now)
 	var things, used int
 	var oldest time.Time
-	if _, err := tx.One(countUses, []any{person, l.What, now.Add(-limitedFor)}, &things, &used, &oldest); err != nil {
+	if _, err := tx.One(countUses, []any{person, l.What, after, latest}, &things, &used, &oldest); err != nil {
 		return false, err
 	}
 	beyond := func() error {
@@ -74,30 +76,37 @@ func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entr
 	if l.Each && used >= l.Most {
 		return false, beyond()
 	}
-	if n, err := tx.Exec(repeatUse, person, l.What, key, now.Add(-limitedFor)); err != nil || n > 0 {
+	if n, err := tx.Exec(repeatUse, person, l.What, key, after, latest); err != nil || n > 0 {
 		return false, err
 	}
 	if things >= l.Most {
 		return false, beyond()
 	}
-	if _, err := i.endUses(tx, now.Add(-limitedFor), person, l.What, key); err != nil {
+	if _, err := i.endUses(tx, now, person, l.What, key); err != nil {
 		return false, err
 	}
 	tx.Defer(insertUse, 1, person, l.What, key, now, entry.Action, entry.Tenant, entry.Subject)
 	return true, nil
 }
 
+// counted returns the span within which a use counts at a time. A later one is of a clock that was set back since: it would
+// count until then.
+func counted(now time.Time) (after, latest time.Time) {
+	return now.Add(-limitedFor), now.Add(clock.Skew)
+}
+
 // endUses removes uses that count no longer, of one thing or of all, and writes the count of each that was repeated into the
 // audit log.
-func (i *Identity) endUses(tx *db.Tx, before time.Time, person, what, key string) (n int, err error) {
+func (i *Identity) endUses(tx *db.Tx, now time.Time, person, what, key string) (n int, err error) {
 	type use struct {
 		person, what, key, email string
 		at                       time.Time
 		used                     int
 		entry                    audit.Entry
 	}
+	before, latest := counted(now)
 	var ended []use
-	err = tx.Query(endedUses, []any{before, person, what, key, endedAtOnce}, func(r *db.Row) error {
+	err = tx.Query(endedUses, []any{before, person, what, key, endedAtOnce, latest}, func(r *db.Row) error {
 		var u use
 		err := r.Scan(&u.person, &u.what, &u.key, &u.at, &u.used, &u.entry.Action, &u.entry.Tenant, &u.entry.Subject, &u.email)
 		ended = append(ended, u)
@@ -127,7 +136,7 @@ func (i *Identity) endUses(tx *db.Tx, before time.Time, person, what, key string
 func (i *Identity) pruneUses(ctx context.Context) error {
 	for n := endedAtOnce; n == endedAtOnce; {
 		err := i.db.Write(ctx, func(tx *db.Tx) (err error) {
-			n, err = i.endUses(tx, i.clock.Now().Add(-limitedFor), "", "", "")
+			n, err = i.endUses(tx, i.clock.Now(), "", "", "")
 			return err
 		})
 		if err != nil {

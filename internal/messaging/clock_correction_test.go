@@ -167,3 +167,16 @@ func TestOTPLimitsEndAfterTheClockWasSetBack(t *testing.T) {
 		h.sound()
 	})
 }
+
+// A code is not good for longer because the clock was set back.
+func TestVerifyOTP_clockSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		sent, code := h.mustOTP(OTP{})
+		h.clock.Set(-30 * time.Second) // nodes may differ by this
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.clock.Set(-time.Hour)
+		h.wantVerify(sent, code, problem.Unauthenticated)
+		h.sound()
+	})
+}

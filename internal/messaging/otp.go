@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
@@ -109,7 +110,7 @@ func (o *OTP) check(bad *problem.Fields) {
 const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 
 const (
-	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < $5 AND expires_at > $4`
+	takeTry = `UPDATE otps SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND msisdn = $3 AND status = 'open' AND tries < $5 AND expires_at > $4 AND created_at <= $6`
 	otpHash = `SELECT hash, tap_batch FROM otps WHERE tenant = $1 AND id = $2`
 	useOTP  = `UPDATE otps SET status = 'used' WHERE tenant = $1 AND id = $2 AND status = 'open'`
 )
@@ -153,7 +154,9 @@ func (m *Messaging) verify(ctx context.Context, caller idempotency.Caller, reque
 	var hash string
 	err := m.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
-		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), m.clock.Now(), otpTries); err != nil {
+		now := m.clock.Now()
+		// A code from the time to come would last longer by as much as the clock was set back.
+		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), now, otpTries, now.Add(clock.Skew)); err != nil {
 			return err
 		}
 		_, err = tx.One(otpHash, []any{tenant, requestID}, &hash, &batch)
