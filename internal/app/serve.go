@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"log"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
 )
 
 // doors are the listeners, which are bound before they serve.
@@ -172,7 +174,8 @@ func (a *App) leaving() bool {
 // readyTime is how long the database may take to answer a probe, which its asker waits for.
 const readyTime = 800 * time.Millisecond
 
-// readiness says whether this node should get requests: it is not leaving and the database answers.
+// readiness reports whether this node should get requests: it is not leaving and the database answers. A node that refuses a part
+// of them stays ready, because a proxy that takes it out stops payments, too.
 func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	if a.leaving() {
 		probe(w, r, http.StatusServiceUnavailable, "draining")
@@ -184,25 +187,45 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() == nil { // else the caller has left, which says nothing about the database
 			a.callers.WarnContext(r.Context(), "not ready", "error", err)
 		}
-		probe(w, r, http.StatusServiceUnavailable, "the database does not answer")
+		message := "the database does not answer"
+		if resource, _ := db.Exhausted(err); resource != "" { // PostgreSQL's own message names a role, and anybody may ask
+			message = "the database has no " + resource + " left"
+		}
+		probe(w, r, http.StatusServiceUnavailable, message)
 		return
 	}
-	if err := a.timekeeper.Stopped(); err != nil && a.db.Engine() == db.Postgres { // another node may have the right time
+	stopped := a.timekeeper.Stopped() != nil
+	if stopped && a.db.Engine() == db.Postgres { // another node may have the right time
 		probe(w, r, http.StatusServiceUnavailable, "the clock of this node is wrong: money is refused")
 		return
-	} else if err != nil {
-		probe(w, r, http.StatusOK, "ready, but the clock of this machine is wrong: money is refused")
-		return
 	}
-	if a.db.Short() { // and stays ready: a proxy that takes this node out stops the money, too
-		probe(w, r, http.StatusOK, "ready, but the disk is nearly full: contacts, campaigns and sender IDs are refused")
-		return
+	s, _ := a.recovery.State(r.Context()) // after an error the probe reports no recovery: the database answered a moment ago
+	refused := a.refused(s, stopped)
+	message := "ready"
+	switch {
+	case len(refused) > 0:
+		message += ", but " + strings.Join(refused, "; ")
+	case s.Lasts():
+		message += "; a recovery lasts: " + string(s.Phase)
 	}
-	if s, err := a.recovery.State(r.Context()); err == nil && s.Lasts() {
-		probe(w, r, http.StatusOK, "ready; a recovery lasts: "+string(s.Phase))
-		return
+	probe(w, r, http.StatusOK, message, refused...)
+}
+
+// refused lists what a ready node refuses, each with its reason. stopped reports a clock that stops payments.
+func (a *App) refused(s recovery.State, stopped bool) (list []string) {
+	if stopped {
+		list = append(list, "the clock of this machine is wrong: money is refused")
 	}
-	probe(w, r, http.StatusOK, "ready")
+	if s.Closed() {
+		list = append(list, "a recovery is closed: customers get 503, except those whom an operator has allowed")
+	}
+	switch {
+	case a.db.Full():
+		list = append(list, "the database's disk is full: contacts, campaigns and sender IDs are refused, and payments that it cannot store get 503")
+	case a.db.Short():
+		list = append(list, "the disk is nearly full: contacts, campaigns and sender IDs are refused")
+	}
+	return list
 }
 
 // busy refuses what came on a connection beyond the limit, in the words of the interface.
@@ -218,12 +241,16 @@ func (a *App) busy(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"message":"Too many connections. Try again shortly","code":"server_busy","request_id":"` + id + `","doc_url":"` + guides.DocURL(a.api.PublicURL, "server_busy") + "\"}\n"))
 }
 
-func probe(w http.ResponseWriter, r *http.Request, status int, message string) {
+// probe answers a probe; refused is what a ready node refuses.
+func probe(w http.ResponseWriter, r *http.Request, status int, message string, refused ...string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Request-Id", api.RequestID(r))
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(`{"message":"` + message + "\"}\n"))
+	_ = json.NewEncoder(w).Encode(struct {
+		Message string   `json:"message"`
+		Refused []string `json:"refused,omitempty"`
+	}{message, refused})
 }
 
 // railID names a rail of this node.

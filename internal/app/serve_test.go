@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
@@ -61,14 +63,74 @@ func TestPublicPagesHaveAHead(t *testing.T) {
 // A node whose storage is low stays ready and says so: a proxy that takes it out would stop the money, too.
 func TestANodeWithLowStorageStaysReady(t *testing.T) {
 	t.Parallel()
-	for reserve, want := range map[int64]string{0: `"ready"`, 1 << 40: "the disk is nearly full"} {
+	for reserve, want := range map[int64]string{
+		0:       `{"message":"ready"}`,
+		1 << 40: `"refused":["the disk is nearly full: contacts, campaigns and sender IDs are refused"]`,
+	} {
 		a := startLocal(t, func(c *config.Server) { c.DiskReserve = reserve })
-		w := httptest.NewRecorder()
-		a.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("with a reserve of %d MB: %d %s", reserve, w.Code, w.Body)
+		if status, body := askReady(a); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("with a reserve of %d MB: %d %s", reserve, status, body)
 		}
 	}
+}
+
+// Everything that a ready node refuses is listed, each with its reason.
+func TestReadiness_namesEachRefusal(t *testing.T) {
+	t.Parallel()
+	a := startLocal(t, func(c *config.Server) { c.DiskReserve = 1 << 40 })
+	if err := a.recovery.Begin(t.Context(), "a test", time.Time{}, "a test", "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	clocktest.Await(t, "the recovery to be named", func() bool { _, body := askReady(a); return strings.Contains(body, "customers get 503") })
+	if status, body := askReady(a); status != http.StatusOK || !strings.Contains(body, `"ready, but a recovery is closed: `) || !strings.Contains(body, `"the disk is nearly full: `) {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A PostgreSQL that has no connection left for us is named, without its own message, in which the role has a name.
+func TestReadiness_namesLackOfConnections(t *testing.T) {
+	t.Parallel()
+	address := dbtest.EmptyURL(t)
+	super, err := db.Open(t.Context(), db.Options{URL: address, MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close()
+	run := func(sql string) {
+		t.Helper()
+		if err := super.Write(t.Context(), func(tx *db.Tx) error { _, err := tx.Exec(sql); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	role := "makola_t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	run(`CREATE ROLE ` + role + ` LOGIN PASSWORD 'x'`)
+	defer run(`DROP ROLE ` + role)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, "x")
+	d, err := db.Open(t.Context(), db.Options{URL: u.String(), MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	run(`ALTER ROLE ` + role + ` CONNECTION LIMIT 0`)
+	run(`DO $$ BEGIN PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '` + role + `'; END $$`)
+	quiet := slog.New(slog.DiscardHandler)
+	a := &App{log: quiet, callers: quiet, draining: make(chan struct{})}
+	a.db = d
+	w := httptest.NewRecorder()
+	a.readiness(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || body != `{"message":"the database has no connections left"}`+"\n" {
+		t.Errorf("%d %s", w.Code, body)
+	}
+}
+
+func askReady(a *App) (status int, body string) {
+	w := httptest.NewRecorder()
+	a.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	return w.Code, w.Body.String()
 }
 
 // Profiles are for who is on this machine.

@@ -25,7 +25,7 @@
 //	gate.go                        who gets a connection next, and how many each priority may have
 //	errors.go, faults.go           classes of the drivers' errors, a full disk among them; errors on purpose, for tests
 //	migrate.go, migrations/        how the schema is brought up to date, and its steps: one file each, by number
-//	disk*.go                       how much room the disk has
+//	disk*.go, room.go              how much room the disk has; what PostgreSQL has left
 //	lock*.go                       one server to a data folder
 //	place.go                       which database this is, and on which timeline
 //	snapshot.go                    copies and counts for backups

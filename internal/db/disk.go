@@ -39,11 +39,17 @@ func (k *disk) note(err error) {
 	}
 }
 
+// full reports whether the database found its disk full within the last minute.
+func (k *disk) full() bool {
+	at := k.fullAt.Load()
+	return at != 0 && time.Since(time.Unix(0, at)).Abs() < fullFor
+}
+
 func (k *disk) short() bool {
-	now := time.Now()
-	if at := k.fullAt.Load(); at != 0 && now.Sub(time.Unix(0, at)).Abs() < fullFor {
+	if k.full() {
 		return true
 	}
+	now := time.Now()
 	if k.folder == "" || k.reserve == 0 {
 		return false
 	}
@@ -77,3 +83,6 @@ func Free(folder string) (bytes uint64, known bool) {
 // Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
 // that it was. Rows that no payment needs should not be stored then, so that money goes on.
 func (d *DB) Short() bool { return d.disk.short() }
+
+// Full reports whether the database itself found its disk full within the last minute: writes of payments fail then, too.
+func (d *DB) Full() bool { return d.disk.full() }

@@ -15,8 +15,9 @@ func TestAShortDisk(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "makola.db")
 	for reserve, want := range map[int64]bool{0: false, 1: false, 1 << 60: true} {
-		if got := newDisk(path, reserve).short(); got != want {
-			t.Errorf("with a reserve of %d: %v", reserve, got)
+		k := newDisk(path, reserve)
+		if got := k.short(); got != want || k.full() {
+			t.Errorf("with a reserve of %d: short %v, full %v", reserve, got, k.full())
 		}
 	}
 	k := newDisk("", 1<<60)
@@ -26,11 +27,11 @@ func TestAShortDisk(t *testing.T) {
 		t.Error("a disk of somebody else is short")
 	}
 	k.note(fmt.Errorf("%w: %w", ErrUnavailable, &pgconn.PgError{Code: "53100"}))
-	if !k.short() {
+	if !k.short() || !k.full() {
 		t.Error("a full disk is not short")
 	}
 	k.fullAt.Add(-int64(fullFor + time.Second))
-	if k.short() {
+	if k.short() || k.full() {
 		t.Error("it stays short for ever")
 	}
 }

@@ -1,0 +1,72 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Exhausted names the resource of which PostgreSQL has none left, by an error of Open or of a transaction, and returns
+// PostgreSQL's message. The resource is empty for any other error.
+func Exhausted(err error) (resource, message string) {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || !tooMany(pg) {
+		return "", ""
+	}
+	resource = "resources"
+	switch pg.Code {
+	case "53100":
+		resource = "disk space"
+	case "53200":
+		resource = "memory"
+	case "53300":
+		resource = "connections"
+	}
+	return resource, strings.TrimSpace(pg.Message + " " + pg.Hint)
+}
+
+// Connections are those of a PostgreSQL server, of all its databases and roles.
+type Connections struct {
+	Used int64
+	Most int64 // that roles without privileges may have together
+}
+
+// max_connections counts those that superusers keep for themselves; reserved_connections is there from PostgreSQL 16 on.
+const sqlConnections = `SELECT
+	(SELECT COALESCE(sum(numbackends), 0)::bigint FROM pg_stat_database),
+	current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+		- COALESCE(current_setting('reserved_connections', true), '0')::bigint`
+
+// Connections counts the connections of the PostgreSQL server.
+func (d *DB) Connections(ctx context.Context) (c Connections, err error) {
+	err = d.Read(System(ctx), func(tx *Tx) error {
+		_, err := tx.One(sqlConnections, nil, &c.Used, &c.Most)
+		return err
+	})
+	return c, err
+}
+
+// TriedRoom is how many bytes TryRoom stores.
+const TriedRoom = 16 << 20
+
+// A row is too short to be compressed, and four fill a page. A temporary table writes no log.
+const sqlTryRoom = `CREATE TEMPORARY TABLE makola_room ON COMMIT DROP AS
+	SELECT repeat(md5(n::text), 60) AS filler FROM generate_series(1, 8192) AS n`
+
+var errTried = errors.New("db: there is room")
+
+// TryRoom stores TriedRoom bytes on PostgreSQL's disk and rolls back. PostgreSQL has no function that returns the free space.
+func (d *DB) TryRoom(ctx context.Context) error {
+	err := d.Write(System(ctx), func(tx *Tx) error {
+		if _, err := tx.Exec(sqlTryRoom); err != nil {
+			return err
+		}
+		return errTried
+	})
+	if errors.Is(err, errTried) {
+		return nil
+	}
+	return err
+}
