@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -192,6 +193,10 @@ func (d *doctor) stored(ctx context.Context) {
 		return
 	}
 	opened, err := db.Open(ctx, db.Options{URL: d.Database, Path: d.SQLite(), MaxConns: connections})
+	if resource, message := db.Exhausted(err); resource != "" {
+		d.fail("database", fmt.Sprintf("PostgreSQL has no %s left: %s", resource, message), exhaustedFix(resource))
+		return
+	}
 	if err != nil {
 		d.fail("database", fmt.Sprintf("it cannot be opened: %v", err), fix)
 		return
@@ -203,6 +208,10 @@ func (d *doctor) stored(ctx context.Context) {
 	}()
 	d.ok("database", "%s answers", opened.Engine())
 	d.skew(ctx, opened)
+	if opened.Engine() == db.Postgres {
+		d.connections(ctx, opened)
+		d.room(ctx, opened)
+	}
 	if !d.schema(ctx, opened) {
 		return
 	}
@@ -212,6 +221,46 @@ func (d *doctor) stored(ctx context.Context) {
 	d.recoveryState(ctx, o)
 	d.oldestUnknown(ctx, o)
 	d.lastBackup(ctx, o)
+}
+
+// exhaustedFix is what to do where PostgreSQL has no more of a resource.
+func exhaustedFix(resource string) string {
+	switch resource {
+	case "disk space":
+		return "make room on PostgreSQL's disk: replication slots that nobody reads, kept WAL and logs fill it most often"
+	case "connections":
+		return "raise max_connections or the limit of the role or database, or lower --connections; pg_stat_activity lists who has them"
+	}
+	return "look at PostgreSQL's log and at the resources of its machine"
+}
+
+// connections compares PostgreSQL's limit with the connections that are open and those of a node.
+func (d *doctor) connections(ctx context.Context, opened *db.DB) {
+	const check = "connections of PostgreSQL"
+	c, err := opened.Connections(ctx)
+	if err != nil {
+		d.fail(check, err.Error(), "look at the database's log")
+		return
+	}
+	if fact := fmt.Sprintf("%d of %d are open, a node opens up to %d", c.Used, c.Most, d.Server.Connections); c.Most-c.Used < int64(d.Server.Connections) {
+		d.warn(check, fact, exhaustedFix("connections"))
+	} else {
+		d.ok(check, "%s", fact)
+	}
+}
+
+// room tries whether PostgreSQL's disk takes another few megabytes: SQL cannot ask for its free space.
+func (d *doctor) room(ctx context.Context, opened *db.DB) {
+	const check = "disk of PostgreSQL"
+	err := opened.TryRoom(ctx)
+	switch resource, message := db.Exhausted(err); {
+	case err == nil:
+		d.ok(check, "took %d MB, which were rolled back", db.TriedRoom>>20)
+	case resource != "":
+		d.fail(check, fmt.Sprintf("PostgreSQL has no %s left: %s", resource, message), exhaustedFix(resource))
+	default:
+		d.warn(check, fmt.Sprintf("whether it takes %d MB is not known: %v", db.TriedRoom>>20, err), "GRANT TEMPORARY ON DATABASE to the role, or look at PostgreSQL's log")
+	}
 }
 
 // skew holds this machine's clock against the database's.
@@ -397,7 +446,7 @@ func (d *doctor) disk() {
 	reserve := uint64(max(d.DiskReserve, 0)) * mb
 	fact := fmt.Sprintf("%d MB free in %s, %d MB are kept for money", free/mb, d.Data, reserve/mb)
 	if d.Database != "" {
-		fact = fmt.Sprintf("%d MB free in %s; PostgreSQL's own disk is not seen from here", free/mb, d.Data)
+		fact = fmt.Sprintf("%d MB free in %s; PostgreSQL's own disk is another check", free/mb, d.Data)
 	}
 	switch {
 	case free < reserve:
@@ -490,8 +539,32 @@ func (d *doctor) reach(ctx context.Context, p config.Peer) finding {
 	return finding{check, stateOK, fmt.Sprintf("%s takes connections, %s", p.Address, how), ""}
 }
 
-// running makes the checks that only the server knows which runs here, by its metrics.
+// readiness reports what the server that runs here reports of itself: whether it takes requests, and which of them it refuses.
+func (d *doctor) readiness(ctx context.Context) {
+	const check = "readiness"
+	ctx, cancel := context.WithTimeout(ctx, d.Within)
+	defer cancel()
+	ask, err := prober(d.Listen, d.TLSCert, "/readyz")
+	if err != nil {
+		d.fail(check, err.Error(), "correct MAKOLA_LISTEN")
+		return
+	}
+	status, body, err := ask(ctx)
+	switch {
+	case err != nil:
+		d.warn(check, fmt.Sprintf("no server answers at %s: %v", d.Listen, err), "run makola doctor where the server runs, with its settings")
+	case status != http.StatusOK:
+		d.fail(check, fmt.Sprintf("the server takes no requests: %s", cmp.Or(body.Message, fmt.Sprint("/readyz answers ", status))), "look at the server's log and at the other lines here")
+	case len(body.Refused) > 0:
+		d.fail(check, "the server refuses: "+strings.Join(body.Refused, "; "), "look at the lines of the database, the disk and the recovery")
+	default:
+		d.ok(check, "the server is %s", cmp.Or(body.Message, "ready"))
+	}
+}
+
+// running makes the checks that only the server knows which runs here, by its probe and its metrics.
 func (d *doctor) running(ctx context.Context) {
+	d.readiness(ctx)
 	if !d.Metrics() {
 		d.warn("server", "metrics are off, so trusted proxies, binds and the last check of the books are not known", "let MAKOLA_METRICS_LISTEN be an address on loopback")
 		return

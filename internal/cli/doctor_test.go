@@ -357,7 +357,7 @@ func TestADoctorOfAServerThatRuns(t *testing.T) {
 	}()
 	metrics := strings.TrimSuffix(strings.TrimPrefix(a.Ready().MetricsURL, "http://"), "/metrics")
 	report := func(code int) map[string]map[string]string {
-		out, _ := where{t: t, flags: []string{"--data", folder}}.run(code, "doctor", "-o", "json", "--metrics-listen", metrics)
+		out, _ := where{t: t, flags: []string{"--data", folder}}.run(code, "doctor", "-o", "json", "--metrics-listen", metrics, "--listen", strings.TrimSuffix(strings.TrimPrefix(a.Ready().APIURL, "http://"), "/api/v1"))
 		var list []map[string]string
 		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			t.Fatalf("%s: %v", out, err)
@@ -369,7 +369,7 @@ func TestADoctorOfAServerThatRuns(t *testing.T) {
 		return by
 	}
 	found := report(exitOK)
-	for _, check := range []string{"variables", "settings", "key", "database", "clock", "schema", "key of the database", "recovery", "unknown outcomes", "disk", "server", "trusted proxies", "providers"} {
+	for _, check := range []string{"variables", "settings", "key", "database", "clock", "schema", "key of the database", "recovery", "unknown outcomes", "disk", "readiness", "server", "trusted proxies", "providers"} {
 		if found[check]["state"] != stateOK {
 			t.Errorf("%s is %v", check, found[check])
 		}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -69,35 +71,62 @@ func steady(ctx context.Context, length time.Duration, look func(context.Context
 
 // look returns a function that asks the server once.
 func (c *healthCommand) look() (func(context.Context) error, error) {
-	host, port, err := net.SplitHostPort(c.Listen)
+	path := "/readyz"
+	if c.Live {
+		path = "/healthz"
+	}
+	ask, err := prober(c.Listen, c.TLSCert, path)
 	if err != nil {
-		return nil, usage(fmt.Sprintf("--listen %q: %v", c.Listen, err))
+		return nil, usage(err.Error())
+	}
+	return func(ctx context.Context) error {
+		status, _, err := ask(ctx)
+		if err != nil {
+			return problem.Wrap(err, problem.Unavailable, "not_healthy", fmt.Sprintf("No answer: %v", err))
+		}
+		if status != http.StatusOK {
+			return problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("%s answers %d", path, status))
+		}
+		return nil
+	}, nil
+}
+
+// A condition is the body of a probe.
+type condition struct {
+	Message string   `json:"message"`
+	Refused []string `json:"refused"`
+}
+
+// mostCondition bounds the body of a probe, in bytes.
+const mostCondition = 64 << 10
+
+// prober returns a function that asks a probe of the server at listen on this machine. A body that is not JSON is no error:
+// the status counts.
+func prober(listen, tlsCert, path string) (func(context.Context) (status int, body condition, err error), error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %q: %w", listen, err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	scheme, path := "http", "/readyz"
-	if c.TLSCert != "" {
+	scheme := "http"
+	if tlsCert != "" {
 		scheme = "https"
-	}
-	if c.Live {
-		path = "/healthz"
 	}
 	// Without the proxy of the environment. The certificate names the public address, and this is loopback.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}}
-	return func(ctx context.Context) error {
+	return func(ctx context.Context) (status int, body condition, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, nil)
 		if err != nil {
-			return err
+			return 0, body, err
 		}
 		answer, err := client.Do(r)
 		if err != nil {
-			return problem.Wrap(err, problem.Unavailable, "not_healthy", fmt.Sprintf("No answer: %v", err))
+			return 0, body, err
 		}
 		defer func() { _ = answer.Body.Close() }()
-		if answer.StatusCode != http.StatusOK {
-			return problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("%s answers %d", path, answer.StatusCode))
-		}
-		return nil
+		_ = json.NewDecoder(io.LimitReader(answer.Body, mostCondition)).Decode(&body)
+		return answer.StatusCode, body, nil
 	}, nil
 }
