@@ -58,9 +58,11 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
 .PHONY: deep
-deep: ## What takes longer than the gate: generate clients of openapi.json and compile them (needs npx, php); build a release.
+deep: ## What takes longer than the gate: clients of openapi.json, a release, every screen in every theme and width, all mutants.
 	@scripts/clients.sh
 	@scripts/dist.sh '$(VERSION)'
+	@MAKOLA_TEST_DEEP=1 MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) $(GO) test ./internal/app -count=1 -timeout 30m -run '^TestInABrowserEvery(Screen|Guide)IsFit$$'
+	@$(MAKE) --no-print-directory mutate
 
 .PHONY: screens
 screens: ## Pictures of every screen, theme and width in build/screens, and those of the README.
