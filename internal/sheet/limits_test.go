@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -52,9 +53,7 @@ func oneHundredThousand(t *testing.T, workbook bool) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Flush(); err == nil {
-		err = book.Write(&out)
-	} else {
+	if err := errors.Join(w.Flush(), book.Write(&out)); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

@@ -287,11 +287,14 @@ type Row struct {
 // Next gives the next row, a BadRow, or io.EOF. Rows without a text are skipped.
 func (t *Table) Next() (Row, error) {
 	for {
-		one, err := record{}, error(nil)
+		var one record
 		if t.ahead != nil {
 			one, t.ahead = *t.ahead, nil
-		} else if one, err = t.rows.next(); err != nil {
-			return Row{}, err
+		} else {
+			var err error
+			if one, err = t.rows.next(); err != nil {
+				return Row{}, err
+			}
 		}
 		if !one.empty() {
 			return Row{Line: one.line, Hidden: one.hidden, table: t, cells: one.cells}, nil
