@@ -138,7 +138,8 @@ const (
 			UNION ALL
 			SELECT (SELECT min(jobs.owner) FROM jobs WHERE jobs.owner > hop.owner) FROM hop WHERE hop.owner IS NOT NULL)
 		SELECT owner FROM hop WHERE owner IS NOT NULL`
-	sqlLeases   = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END FROM job_leases WHERE expires_at > 0`
+	sqlLeases = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END, CASE WHEN expires_at > now_micros() + $1 THEN 1 ELSE 0 END
+		FROM job_leases WHERE expires_at > 0`
 	sqlDueFirst = `SELECT id FROM jobs WHERE owner = $1 AND kind IN (SELECT value FROM texts($2)) ORDER BY run_at LIMIT $3`
 	// The set is named: a plan that finds it by itself, and was made for a small
 	// table, holds each job there is against it. unindexed(owner) keeps both engines
@@ -160,7 +161,7 @@ func (q *Queue) keep(ctx context.Context) error {
 		return nil
 	}
 	var owners []string
-	var lapsed bool
+	var lapsed bool // or to be shortened
 	alive := map[string]bool{}
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
 		owners, lapsed = nil, false
@@ -172,11 +173,11 @@ func (q *Queue) keep(ctx context.Context) error {
 				owners = append(owners, o)
 				return err
 			}},
-			db.Query{SQL: sqlLeases, Each: func(r *db.Row) error {
+			db.Query{SQL: sqlLeases, Args: []any{q.longestLease()}, Each: func(r *db.Row) error {
 				var o string
-				var over bool
-				err := r.Scan(&o, &over)
-				lapsed = lapsed || over
+				var over, far bool
+				err := r.Scan(&o, &over, &far)
+				lapsed = lapsed || over || far
 				alive[o] = !over
 				return err
 			}})
@@ -187,6 +188,7 @@ func (q *Queue) keep(ctx context.Context) error {
 	if lapsed {
 		err := q.db.Write(ctx, func(tx *db.Tx) error {
 			tx.Defer(sqlExpire, -1)
+			tx.Defer(sqlCap, -1, q.longestLease())
 			tx.Defer(sqlPruneDead, -1, leaseKept.Microseconds())
 			return nil
 		})
@@ -280,7 +282,7 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		q.mu.Unlock()
 		for i := range rows {
 			rows[i].owner = owner
-			q.clampPeriodic(&rows[i])
+			q.clamp(&rows[i])
 		}
 		q.remember(owner, rows)
 	}
@@ -460,9 +462,10 @@ func (q *Queue) walkSet(owner string, times uint64, rows []row) bool {
 			q.spill.from = r.RunAt
 			return true
 		}
-		r.owner = owner
-		q.clampPeriodic(r)
-		q.putLocked(r, now)
+		planned := *r // the walk goes on from the row's own time
+		planned.owner = owner
+		q.clamp(&planned)
+		q.putLocked(&planned, now)
 	}
 	if len(rows) < setSize {
 		if q.spill.times == times {

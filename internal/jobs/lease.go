@@ -27,6 +27,13 @@ const (
 	sqlPruneDead = `DELETE FROM job_leases WHERE expires_at = 0 AND epoch < now_micros() - $1`
 )
 
+// sqlCap shortens the leases that last longer than any node takes one for: the database's clock was set back since, and the
+// jobs of a node that died would wait until then. A node that lives renews its lease long before the shortened one lapses.
+const sqlCap = `UPDATE job_leases SET expires_at = now_micros() + $1 WHERE expires_at > now_micros() + $1`
+
+// longestLease is the longest that a lease may last, with room for nodes that take theirs for longer.
+func (q *Queue) longestLease() int64 { return 2 * q.opts.LeaseFor.Microseconds() }
+
 const sqlEndLeases = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0`
 
 // EndLeases ends the lease of every node, for a database that went back in time: what
@@ -53,6 +60,12 @@ func (q *Queue) nameTaken() error {
 // awaitName waits for the end of a lease that stands under this node's name. That of a process which was killed lapses;
 // one that is renewed meanwhile belongs to a node that runs, and its name is refused.
 func (q *Queue) awaitName(ctx context.Context) error {
+	if err := q.db.Write(db.System(ctx), func(tx *db.Tx) error {
+		tx.Defer(sqlCap, -1, q.longestLease())
+		return nil
+	}); err != nil {
+		return err
+	}
 	for before := int64(0); ; {
 		var expires int64
 		var left time.Duration

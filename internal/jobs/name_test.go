@@ -1,11 +1,13 @@
 package jobs
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
@@ -43,6 +45,51 @@ func TestANameIsOneNodes(t *testing.T) {
 		next := start(t, newQueue(t, d, c, options(time.Hour)))
 		if next.Epoch() <= gone.Epoch() {
 			t.Error("the epoch did not grow")
+		}
+	})
+}
+
+// The lease of a node that died before the database's clock was set back does not last until that time comes again: neither for
+// a node of its name that starts, nor for the jobs that others adopt.
+func TestLease_databaseClockSetBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		o := Options{Node: "gone", LeaseFor: time.Second, Heartbeat: 50 * time.Millisecond}
+		var r record
+		handler := r.handler("k", func(Job) Outcome { return Done() })
+		gone := newQueue(t, d, c, o, handler)
+		die := func() {
+			t.Helper()
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(`UPDATE job_leases SET expires_at = now_micros() + 86400000000 WHERE owner = $1`, gone.owner)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := gone.takeLease(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		die()
+		add(t, d, gone, Job{ID: "its job", Kind: "k"})
+		o.Node = "other"
+		start(t, newQueue(t, d, c, o, handler))
+		clocktest.Await(t, "the job of the dead node", func() bool {
+			return len(r.all()) == 1
+		})
+		if err := gone.takeLease(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		die()
+		o.Node, o.Shared = "gone", true
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		again := newQueue(t, d, c, o)
+		if err := again.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Stop(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

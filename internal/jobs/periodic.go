@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -72,9 +73,12 @@ func (q *Queue) plantPeriodics(ctx context.Context) error {
 	return nil
 }
 
-// clampPeriodic brings a periodic row that was planned under a longer pause, or
-// by a clock that had been moved, back to now.
-func (q *Queue) clampPeriodic(r *row) {
+// clamp keeps a row that a clock planned before it was set back, or a periodic one that was planned under a longer pause, from
+// waiting until then: the job waits for no longer than it had to when it was added.
+func (q *Queue) clamp(r *row) {
+	if ahead := db.FromMicros(r.created).Sub(q.clock.Now()); ahead > clock.Skew {
+		r.RunAt = r.RunAt.Add(-ahead)
+	}
 	if !strings.HasPrefix(r.Kind, periodicPrefix) {
 		return
 	}
