@@ -59,7 +59,8 @@ const (
 	StatusHang FaultKind = "status_hang"
 	// StatusLag: what is younger than Delay is answered as not known.
 	StatusLag FaultKind = "status_lag"
-	// StatusAnswer: the question is answered with Answer, whatever the book has.
+	// StatusAnswer: the question is answered with Answer, whatever the book has. It
+	// may name an operation that looks something up, such as wallet_name.
 	StatusAnswer FaultKind = "status_answer"
 	// StatusOther: the answer speaks of another's payment: another reference,
 	// party and amount.
@@ -314,7 +315,7 @@ func (a *armedFault) strikes(provider, op string) bool {
 	if slices.Contains(smscFaults, a.Kind) {
 		return false
 	}
-	status := strings.HasSuffix(op, "_status")
+	status := strings.HasSuffix(op, "_status") || a.Kind == StatusAnswer && a.Operation == op && !moves(op)
 	if slices.Contains(moveFaults, a.Kind) && !moves(op) || slices.Contains(statusFaults, a.Kind) && !status ||
 		slices.Contains(offersFaults, a.Kind) && op != OpOffers {
 		return false

@@ -58,6 +58,7 @@ type mtn struct {
 	s            *Sim
 	products     map[string]*mtnProduct
 	environments map[string]mtnAccount
+	notified     notified
 }
 
 type mtnProduct struct {
@@ -83,7 +84,7 @@ const (
 )
 
 func newMTN(s *Sim) wire {
-	m := &mtn{s: s, environments: map[string]mtnAccount{
+	m := &mtn{s: s, notified: notified{last: map[string]time.Time{}}, environments: map[string]mtnAccount{
 		mtnEnvironment: {MTN, mtnCurrency},
 		mtnSandbox:     {MTNSandbox, cmp.Or(s.opts.MTNSandboxCurrency, mtnSandboxCurrency)},
 	}, products: map[string]*mtnProduct{
@@ -100,7 +101,7 @@ func newMTN(s *Sim) wire {
 		"remittance": {
 			name: "remittance", user: mtnRemittanceUser, key: mtnRemittanceAPI, subscription: mtnRemittanceKey,
 			move: OpDisburse, moveQuery: OpDisburseStatus, kind: Payout,
-			resources: map[string]bool{"transfer": true}, party: "payee",
+			resources: map[string]bool{"transfer": true, "cashtransfer": true}, party: "payee",
 		},
 	}}
 	return wire{serve: m, callback: m.callback, says: mtnSays}
@@ -137,7 +138,10 @@ func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.guarded(w, r, p, p.move, func(c *mtnCall) { m.move(c, resource) })
 	case p.resources[resource] && len(rest) == 1 && r.Method == http.MethodGet:
 		m.guarded(w, r, p, p.moveQuery, func(c *mtnCall) { m.query(c, resource, rest[0]) })
-	case p.resources[resource] && len(rest) == 2 && rest[1] == "deliverynotification" && r.Method == http.MethodPost:
+	case len(rest) == 2 && rest[1] == "deliverynotification" && r.Method == http.MethodPost && (p.resources[resource] || resource == "requesttopay"):
+		if !p.resources[resource] {
+			resource = anyResource
+		}
 		m.guarded(w, r, p, p.moveQuery, func(c *mtnCall) { m.notify(c, resource, rest[0]) })
 	case resource == "account" && len(rest) >= 1 && rest[0] == "balance" && r.Method == http.MethodGet:
 		m.guarded(w, r, p, OpBalance, func(c *mtnCall) { m.balance(c, rest[1:]) })

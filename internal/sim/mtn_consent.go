@@ -21,11 +21,15 @@ const (
 )
 
 // authorize answers bc-authorize: login_hint=ID:{number}/MSISDN, a scope, and an
-// access_type.
+// access_type. MTN's own SDKs send the hint of its documents as it stands there,
+// ID:msisdn/msisdn: that is mtnSomebody.
 func (m *mtn) authorize(c *mtnCall) {
 	form, ok := c.form()
 	number, hinted := strings.CutPrefix(form.Get("login_hint"), "ID:")
 	number, kind, typed := strings.Cut(number, "/")
+	if strings.EqualFold(strings.Trim(number, "{}"), "msisdn") {
+		number = mtnSomebody
+	}
 	scope := form.Get("scope")
 	if !ok || !hinted || !typed || !strings.EqualFold(kind, "MSISDN") || !digits(number) || scope == "" || len(scope) > mtnMaxScope ||
 		!slices.Contains([]string{"online", "offline"}, form.Get("access_type")) {

@@ -17,7 +17,7 @@
 //	callbacks.go             callbacks of providers
 //	handset.go               inboxes of customers, and their consent
 //	control.go, operate.go   the /sim/v1 interface, and the same for Go
-//	mtn.go                   MTN's wire: mtn_money.go (payments and callbacks), mtn_users.go (credentials, tokens), mtn_consent.go (who a customer is)
+//	mtn.go                   MTN's wire: mtn_money.go (payments and callbacks), mtn_users.go (credentials, tokens), mtn_consent.go (who a customer is), mtn_notify.go (texts to a customer)
 //	hubtel.go                Hubtel's wire: hubtel_money.go (payments), hubtel_services.go (airtime and packages)
 //	smsc.go                  the message centre, which speaks SMPP 3.4 on a listener of its own (ServeSMPP)
 //	smsc_session.go          one connection of it
