@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -208,15 +209,15 @@ func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
 	}
 	b.clock.Advance(identity.StepUpLasts)
 	for _, path := range []string{"/account/recovery-codes", "/account/factor", "/account/password"} {
-		b.post(http.StatusSeeOther, path, "current", ownPassword, "password", "another long password").leads(t, "/account/step-up?back=%2Faccount")
+		b.post(http.StatusSeeOther, path, "current", ownPassword, "password", "another green market stall").leads(t, "/account/step-up?back=%2Faccount")
 	}
 	b.want(http.StatusOK, "/account/step-up?back=%2Faccount", `value="/account"`)
 	b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", "123456", "back", "/account")
 	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(key), "back", "/account").leads(t, "/account")
-	if p := b.post(http.StatusUnprocessableEntity, "/account/password", "current", "x", "password", "another long password"); !strings.Contains(p.text, "is not your password") {
+	if p := b.post(http.StatusUnprocessableEntity, "/account/password", "current", "x", "password", "another green market stall"); !strings.Contains(p.text, "is not your password") {
 		t.Fatal(p.text)
 	}
-	b.post(http.StatusOK, "/account/password", "current", ownPassword, "password", "another long password")
+	b.post(http.StatusOK, "/account/password", "current", ownPassword, "password", "another green market stall")
 }
 
 func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
@@ -248,6 +249,26 @@ func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	b.want(http.StatusOK, "/account")
 	b.http.Jar = lost
 	b.want(http.StatusUnauthorized, "/account")
+}
+
+// A browser that signs in again keeps one session: the older cookie lets nobody in any more.
+func TestSignIn_endsTheBrowsersOlderSession(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Auditor})
+	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
+	older := maps.Clone(b.http.Jar.(held))
+	b.http.Jar = held{}
+	b.post(http.StatusSeeOther, "/sign-in", "email", "kofi@example.com", "password", ownPassword)
+	elsewhere := b.http.Jar
+	b.http.Jar = maps.Clone(older)
+	b.post(http.StatusSeeOther, "/sign-in", "email", "kofi@example.com", "password", ownPassword)
+	b.clock.Advance(identity.Freshness)
+	b.want(http.StatusOK, "/account")
+	b.http.Jar = older
+	b.want(http.StatusUnauthorized, "/account")
+	b.http.Jar = elsewhere
+	b.want(http.StatusOK, "/account")
 }
 
 var shownToken = regexp.MustCompile(`<code id="personal-token">(mk_person_[A-Za-z0-9_-]{43})</code>`)

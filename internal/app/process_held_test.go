@@ -127,7 +127,7 @@ func TestKilledWhilePeopleDecideAboutPayouts(t *testing.T) {
 			owner, signatory := newDesk(t, base), newDesk(t, base)
 			owner.signs(server.ready.SignInURL, url.Values{})
 			invited := where.command(t, "people", "invite", "signatory@adom.example", "--role", "signatory", "--tenant", tenant, "--reason", "checks payouts")
-			signatory.signs(string(invited), url.Values{"password": {"a long enough password"}})
+			signatory.signs(string(invited), url.Values{"password": {"a green orchard by the gate"}})
 			_, _, policy := owner.ask("/app/"+tenant+"/policy", nil)
 			owner.ask("/app/"+tenant+"/policy", url.Values{"id": {hiddenID.FindStringSubmatch(policy)[1]}, "kind": {"payout.send"}, "amount": {"0.50"}, "checkers": {"1"}, "reason": {"as agreed"}})
 			clocktest.Await(t, "the line to hold", func() bool {

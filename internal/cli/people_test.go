@@ -56,7 +56,7 @@ func TestPeopleAreMadeInvitedAndTakenAway(t *testing.T) {
 		if len(list) != 2 || list[0]["email"] != "ama@example.com" || list[0]["password"] != false || list[0]["roles"].([]any)[1] != "finance of Adom" || list[1]["roles"].([]any)[0] != "owner of the installation" {
 			t.Fatalf("%v", list)
 		}
-		if _, err := people.Accept(t.Context(), token(reset), code(reset), "another long password", "", netip.Addr{}); err != nil {
+		if _, err := people.Accept(t.Context(), token(reset), code(reset), "another green market stall", "", netip.Addr{}); err != nil {
 			t.Fatal(err)
 		}
 		var acts []string

@@ -72,10 +72,16 @@ func signInByLink(v *visit) (answer, error) {
 	return v.signedInWithPassword(session, err, "/account")
 }
 
-// signedIn gives the browser its session and leads on.
+// signedIn gives the browser its session and leads on. It ends the session that the browser had before, because its cookie
+// is replaced and the person could no longer end it.
 func (v *visit) signedIn(token string, err error, to string) (answer, error) {
 	if err != nil {
 		return answer{}, err
+	}
+	if before, err := v.r.Cookie(v.console.cookieName()); err == nil && before.Value != "" {
+		if err := v.console.Identity.SignOut(v.ctx, before.Value); err != nil {
+			return answer{}, err
+		}
 	}
 	http.SetCookie(v.w, v.console.cookie(token, identity.Longest))
 	return answer{to: to}, nil

@@ -266,7 +266,11 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err
 	}
-	if err := checkPassword(password, v.Person); err != nil {
+	words, err := i.wordsAround(ctx, v.Person)
+	if err != nil {
+		return err
+	}
+	if err := checkPassword(password, words); err != nil {
 		return err
 	}
 	if len(current) > 4*MaxPassword {
@@ -286,7 +290,7 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 		return err
 	}
 	if p.password != "" {
-		same, err := hashes.matches(ctx, p.password, current)
+		same, _, err := hashes.matches(ctx, p.password, current)
 		if err != nil {
 			return err
 		}

@@ -120,7 +120,11 @@ func (i *Identity) Accept(ctx context.Context, link, code, password, agent strin
 	if err != nil {
 		return "", err
 	}
-	if err := checkPassword(password, l.Person); err != nil {
+	words, err := i.wordsAround(ctx, l.Person)
+	if err != nil {
+		return "", err
+	}
+	if err := checkPassword(password, words); err != nil {
 		return "", err
 	}
 	hashes, leave, err := i.hasher.enter(true) // who has a link is no stranger

@@ -290,7 +290,11 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 		return false, err
 	}
 	p := Person{ID: uuid.Must(uuid.NewV7()).String(), Email: email, Name: name}
-	if err := checkPassword(password, p); err != nil {
+	words, err := i.wordsAround(ctx, p)
+	if err != nil {
+		return false, err
+	}
+	if err := checkPassword(password, words); err != nil {
 		return false, err
 	}
 	sealed, err := i.hasher.seal(ctx, password)

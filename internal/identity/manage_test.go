@@ -180,7 +180,7 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 		if err := f.NeedFactor(f.t.Context(), v); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("a session outlived the reset: %v", err)
 		}
-		if err := f.SetPassword(f.t.Context(), v, "", "another long password", home); err == nil {
+		if err := f.SetPassword(f.t.Context(), v, "", "another green market stall", home); err == nil {
 			f.t.Fatal("an ended session chose the password")
 		}
 		if _, err := f.ConfirmFactor(f.t.Context(), v, f.code(key), home); err == nil {
@@ -189,7 +189,7 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 		if _, err := f.Accept(f.t.Context(), old.Token, old.Code, password, "", home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("an older invitation works: %v", err)
 		}
-		token, err := f.Accept(f.t.Context(), by.Token, by.Code, "another long password", "", home)
+		token, err := f.Accept(f.t.Context(), by.Token, by.Code, "another green market stall", "", home)
 		if err != nil {
 			f.t.Fatal(err)
 		}

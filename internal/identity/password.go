@@ -8,11 +8,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/ccojocar/zxcvbn-go"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/secure/precis"
 )
 
 // The limits of passwords and of hashing them.
@@ -91,7 +96,7 @@ func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte,
 func (h hasher) seal(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltBytes)
 	rand.Read(salt) // never fails
-	sum, err := h.hash(ctx, password, salt)
+	sum, err := h.hash(ctx, normal(password), salt)
 	if err != nil {
 		return "", err
 	}
@@ -99,45 +104,129 @@ func (h hasher) seal(ctx context.Context, password string) (string, error) {
 	return h.form() + b64.EncodeToString(salt) + "$" + b64.EncodeToString(sum), nil
 }
 
-// matches says whether a password is the one that was stored. Where none was stored it takes as long and says no.
-func (h hasher) matches(ctx context.Context, stored, password string) (bool, error) {
-	salt, want := make([]byte, saltBytes), make([]byte, hashBytes)
+// The largest parameters of a stored hash that are computed.
+const (
+	maxHashMemory = 128 << 10 // KiB
+	maxHashTime   = 10
+)
+
+// parse reads a stored hash with its own parameters, which are those of the program that stored it.
+func (h hasher) parse(stored string) (of hasher, salt, sum []byte, err error) {
+	var version int
+	parts := strings.Split(stored, "$")
+	if len(parts) == 6 {
+		_, err = fmt.Sscanf(stored[:len(stored)-len(parts[4])-len(parts[5])-1], "$argon2id$v=%d$m=%d,t=%d,p=1$", &version, &h.memory, &h.time)
+	}
+	if err != nil || version != argon2.Version || h.memory < 8 || h.memory > maxHashMemory || h.time < 1 || h.time > maxHashTime {
+		return h, nil, nil, errStored
+	}
+	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
+	sum, sumErr := base64.RawStdEncoding.DecodeString(parts[5])
+	if saltErr != nil || sumErr != nil || len(sum) != hashBytes {
+		return h, nil, nil, errStored
+	}
+	return h, salt, sum, nil
+}
+
+var errStored = errors.New("identity: stored password hash is unreadable")
+
+// matches reports whether a password is the stored one, and whether the stored hash should be replaced: it has other
+// parameters, or was made of the password before normalisation. Without a stored hash it takes as long and reports false.
+func (h hasher) matches(ctx context.Context, stored, password string) (same, stale bool, err error) {
+	of, salt, want := h, make([]byte, saltBytes), make([]byte, hashBytes)
 	if stored != "" {
-		text, ours := strings.CutPrefix(stored, h.form())
-		saltText, sumText, _ := strings.Cut(text, "$")
-		var saltErr, sumErr error
-		salt, saltErr = base64.RawStdEncoding.DecodeString(saltText)
-		want, sumErr = base64.RawStdEncoding.DecodeString(sumText)
-		if !ours || saltErr != nil || sumErr != nil || len(want) != hashBytes {
-			return false, errors.New("identity: a stored password that cannot be read")
+		if of, salt, want, err = h.parse(stored); err != nil {
+			return false, false, err
 		}
 	}
-	sum, err := h.hash(ctx, password, salt)
-	return err == nil && subtle.ConstantTimeCompare(sum, want) == 1 && stored != "", err
+	for n, form := range slices.Compact([]string{normal(password), password}) {
+		sum, err := of.hash(ctx, form, salt)
+		if err != nil {
+			return false, false, err
+		}
+		if subtle.ConstantTimeCompare(sum, want) == 1 && stored != "" {
+			return true, n > 0 || !strings.HasPrefix(stored, h.form()), nil
+		}
+	}
+	return false, false, nil
+}
+
+// normal returns the form of a password that is hashed: keyboards and systems send one text as different characters.
+// A text that RFC 8265 refuses stays as it is; it cannot be chosen, but may have been before this rule.
+func normal(password string) string {
+	if text, err := precis.OpaqueString.String(password); err == nil {
+		return text
+	}
+	return password
 }
 
 // easy are the words that guesses begin with.
 var easy = []string{"makola", "password", "passwort", "123456", "qwerty", "asdfgh", "abcdef", "letmein", "iloveyou", "welcome", "admin"}
 
-// checkPassword refuses a password that is too easy to guess: what is left without easy words and the e-mail address must be
-// a password still.
-func checkPassword(password string, p Person) error {
+// estimated is the number of characters that the estimator reads: its time grows fast, and more characters make a password
+// no weaker.
+const estimated = 40
+
+// leastScore is the score of the estimator, 0 to 4, that a password needs: 3 stands for 100 million guesses or more.
+const leastScore = 3
+
+// checkPassword refuses a password that is easy to guess. words are the names around the person, such as the company's.
+// The length is checked first, which bounds the time of the estimator.
+func checkPassword(password string, words []string) error {
 	var bad problem.Fields
-	n := utf8.RuneCountInString(password)
-	local, _, _ := strings.Cut(p.Email, "@")
+	text, err := precis.OpaqueString.String(password)
+	n := utf8.RuneCountInString(text)
+	switch {
+	case len(password) > 4*MaxPassword || err == nil && (n < MinPassword || n > MaxPassword):
+		bad.Add("password", fmt.Sprintf("must have %d to %d characters", MinPassword, MaxPassword))
+	case err != nil:
+		bad.Add("password", fmt.Sprintf("must have %d to %d letters, digits, signs and spaces; leave out control and invisible characters", MinPassword, MaxPassword))
+	case guessable(text, words):
+		bad.Add("password", "is too easy to guess: use four or more words that do not belong together, without your name, e-mail address or company")
+	}
+	return bad.Err()
+}
+
+// guessable reports whether a password scores too low, or is little more than known words.
+func guessable(password string, words []string) bool {
 	left := strings.ToLower(password)
-	for _, word := range append([]string{local}, easy...) {
+	for _, word := range slices.Concat(words, easy) {
 		if len(word) > 3 {
 			left = strings.ReplaceAll(left, word, "")
 		}
 	}
-	switch {
-	case !utf8.ValidString(password) || n < MinPassword || n > MaxPassword:
-		bad.Add("password", fmt.Sprintf("must have %d to %d characters", MinPassword, MaxPassword))
-	case utf8.RuneCountInString(left) < 8 || distinct(left) < 5:
-		bad.Add("password", "is too easy to guess: take a few words that do not belong together, without your e-mail address")
+	start := []rune(password)
+	start = start[:min(len(start), estimated)]
+	return utf8.RuneCountInString(left) < 8 || distinct(left) < 5 || zxcvbn.PasswordStrength(string(start), words).Score < leastScore
+}
+
+// maxWords of a person are compared with a password.
+const maxWords = 50
+
+const selectCompanies = `SELECT t.name FROM memberships m JOIN tenants t ON t.id = m.tenant WHERE m.person = $1 ORDER BY t.id LIMIT 20`
+
+// wordsAround returns the words that guesses of a person's password begin with: parts of the e-mail address, of the name,
+// and of the names of their companies, in small letters.
+func (i *Identity) wordsAround(ctx context.Context, p Person) (words []string, err error) {
+	texts := []string{p.Email, p.Name}
+	err = i.db.Read(ctx, func(tx *db.Tx) error {
+		texts = texts[:2]
+		return tx.Query(selectCompanies, []any{p.ID}, func(r *db.Row) error {
+			var name string
+			err := r.Scan(&name)
+			texts = append(texts, name)
+			return err
+		})
+	})
+	local, _, _ := strings.Cut(p.Email, "@")
+	words = append(words, strings.ToLower(local))
+	for _, text := range texts {
+		parts := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		words = append(words, strings.Join(parts, ""))
+		words = append(words, parts...)
 	}
-	return bad.Err()
+	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < shortestName })
+	return words[:min(len(words), maxWords)], err
 }
 
 func distinct(text string) int {

@@ -59,6 +59,9 @@ const (
 
 	// The person as it was when the password was compared: one that was disabled or reset since does not get in.
 	lockProof = `SELECT id FROM people WHERE id = $1 AND password = $2 AND disabled_at = 0 FOR UPDATE`
+
+	// Behind lockProof: the password is the same, only its stored hash is newer.
+	rehash = `UPDATE people SET password = $2 WHERE id = $1`
 )
 
 // SignInWithPassword begins the session of a person by the password and, where that person has a
@@ -84,7 +87,7 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 	if err != nil {
 		return "", err
 	}
-	same, err := hashes.matches(ctx, p.password, a.Password)
+	same, stale, err := hashes.matches(ctx, p.password, a.Password)
 	if err != nil {
 		return "", err
 	}
@@ -94,6 +97,12 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 	}
 	if !same || !fits || !p.person.DisabledAt.IsZero() {
 		return "", errAttempt()
+	}
+	sealed := p.password
+	if stale {
+		if sealed, err = hashes.seal(ctx, a.Password); err != nil {
+			return "", err
+		}
 	}
 	token = newToken()
 	id := uuid.Must(uuid.NewV7()).String()
@@ -110,6 +119,9 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 			factorAt = now
 		}
 		t.right(tx)
+		if stale {
+			tx.Defer(rehash, 1, p.person.ID, sealed)
+		}
 		tx.Defer(insertSession, 1, hashToken(token), id, p.person.ID, shorten(a.Agent), now, now, sourceOf(a.From), factorAt)
 		return nil
 	})

@@ -50,7 +50,7 @@ func TestAPersonalTokenEnds(t *testing.T) {
 		},
 		"with all other sessions": func(f *fixture, v Visitor, _ PersonalToken) error { return f.EndOthers(f.t.Context(), v, home) },
 		"with another password": func(f *fixture, v Visitor, _ PersonalToken) error {
-			return f.SetPassword(f.t.Context(), v, password, "another long password", home)
+			return f.SetPassword(f.t.Context(), v, password, "another green market stall", home)
 		},
 		"with a reset": func(f *fixture, v Visitor, _ PersonalToken) error {
 			return f.db.Write(f.t.Context(), func(tx *db.Tx) error { _, err := f.Reset(tx, NewInvitation(), v.Person.Email); return err })

@@ -1,0 +1,104 @@
+package identity
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// A password is the same text from every keyboard: composed or not, with any space.
+func TestPassword_isOneTextInEveryForm(t *testing.T) {
+	h := newHasher(64)
+	stored, err := h.seal(t.Context(), "caf\u00e9 of red mangoes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, typed := range []string{"caf\u00e9 of red mangoes", "cafe\u0301 of red mangoes", "cafe\u0301\u00a0of red\u3000mangoes"} {
+		if same, stale, err := h.matches(t.Context(), stored, typed); err != nil || !same || stale {
+			t.Errorf("%q: %v %v %v", typed, same, stale, err)
+		}
+	}
+}
+
+// A sign-in with a hash of older parameters, or of the password before normalisation, works and stores a newer hash.
+func TestSignIn_renewsTheStoredHash(t *testing.T) {
+	each(t, []Membership{{Installation, Owner}}, func(f *fixture) {
+		t := f.t
+		const typed = "cafe\u0301 of red mangoes"
+		before := newHasher(128)
+		salt := make([]byte, saltBytes)
+		sum, err := before.hash(t.Context(), typed, salt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := before.form() + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(sum)
+		put := func(hash string) {
+			if err := f.db.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(`UPDATE people SET password = $2 WHERE id = $1`, f.person.ID, hash)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(old)
+		for range 2 {
+			if _, err := f.SignInWithPassword(t.Context(), Attempt{Email: f.person.Email, Password: typed, From: home}); err != nil {
+				t.Fatal(err)
+			}
+			var now string
+			if err := f.db.Read(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.One(`SELECT password FROM people WHERE id = $1`, []any{f.person.ID}, &now)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			same, stale, err := f.hasher.matches(t.Context(), now, "caf\u00e9 of red mangoes")
+			if err != nil || !same || stale {
+				t.Errorf("stored %q: %v %v %v", now, same, stale, err)
+			}
+		}
+	})
+}
+
+// A password of common words, of the person's names or of the company's is refused with the way to choose another.
+func TestPassword_guessableIsRefused(t *testing.T) {
+	each(t, []Membership{{"shop", Owner}}, func(f *fixture) {
+		t := f.t
+		if err := f.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO tenants (id, name, mode, collections_enabled, blocked, payouts_stopped, wallet_limit, bank_limit, fee_bearer, created_at, updated_at)
+				VALUES ('shop', 'Kente Kings Ltd', 'test', 1, 0, 0, 1, 1, 'merchant', 1, 1)`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f.person.Email, f.person.Name = "ama.mensah@adomventures.com", "Ama Serwaa Mensah"
+		words, err := f.wordsAround(t.Context(), f.person)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{"changeme12345", "Changeme12345!", "AmaMensah2026", "adomventures2026", "ama.mensah@adomventures.com", "SerwaaMensah#1", "KenteKings2026", "P@ssw0rd1234!"} {
+			err := checkPassword(bad, words)
+			if !problem.Is(err, problem.Invalid) || !strings.Contains(strings.Join(problem.From(err).Fields["password"], " "), "four or more words") {
+				t.Errorf("%q: %v", bad, err)
+			}
+		}
+		if err := checkPassword("three green mangoes walk", words); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The longest input, and the one that costs the estimator most, are judged in a moment.
+func TestPassword_isJudgedInBoundedTime(t *testing.T) {
+	for _, long := range []string{strings.Repeat("4@8({[<3691!", 84)[:1000], strings.Repeat("4@8({[<3691!", 10), strings.Repeat("a1B!", 32)} {
+		began := time.Now()
+		_ = checkPassword(long, []string{"ama", "mensah"})
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("%d characters took %v", len(long), took)
+		}
+	}
+}
