@@ -211,6 +211,25 @@ func TestAHeldPayoutEndsOneWayAndWhatWasHeldGoesBack(t *testing.T) {
 	})
 }
 
+// A clock that is set forward ends no payout that waits for its approval. It expires when nobody approved it within a day after.
+func TestExpire_clockSetForward(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		act, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Set(48 * time.Hour)
+		for _, is := range []approval.State{approval.Waiting, approval.Expired} {
+			if err := f.Expire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.is(act.ID, is)
+			f.clock.Advance(approval.Lasts)
+		}
+		f.sound()
+	})
+}
+
 // What the domain refuses fails the act, and with it the payout: nothing stays held.
 func TestAHeldPayoutOfARevokedKeyOrAStoppedAccountIsNotSent(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {

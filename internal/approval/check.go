@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/audit"
@@ -40,7 +41,7 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Act) (Act, error) {
 		return a, problem.New(problem.InProgress, "act_changed", "This act is not what the page showed. Open it again.")
 	case a.State != Waiting:
 		return a, problem.New(problem.Duplicate, CodeEnded, "This act is "+string(a.State)+" already")
-	case !s.clock.Now().Before(a.ExpiresAt):
+	case s.over(a):
 		return a, problem.New(problem.Gone, "act_expired", "This act has expired. Make it again.")
 	}
 	return a, nil
@@ -273,6 +274,18 @@ func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Act, why string) error {
 	return s.end(tx, by, a, Failed, why)
 }
 
+// over reports whether an act has waited for too long. For Lasts after the clock was set no act has: a clock that is set forward ends
+// none.
+func (s *Store) over(a Act) bool { return !a.ExpiresAt.After(s.overBefore()) }
+
+// overBefore returns the time until which acts have expired; zero: none has.
+func (s *Store) overBefore() time.Time {
+	if s.clock.Ago(Lasts).IsZero() {
+		return time.Time{}
+	}
+	return s.clock.Now()
+}
+
 // expiredAtOnce acts are read at once.
 const expiredAtOnce = 100
 
@@ -282,7 +295,7 @@ const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waitin
 func (s *Store) Expired(ctx context.Context, after string) (list []Act, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
-		return tx.Query(selectExpired, []any{s.clock.Now(), after, expiredAtOnce}, func(r *db.Row) error {
+		return tx.Query(selectExpired, []any{s.overBefore(), after, expiredAtOnce}, func(r *db.Row) error {
 			var a Act
 			err := scan(r, &a)
 			list = append(list, a)
@@ -295,7 +308,7 @@ func (s *Store) Expired(ctx context.Context, after string) (list []Act, err erro
 // Expire ends, in tx, an act that has waited for too long. One that has ended is left as it is.
 func (s *Store) Expire(tx *db.Tx, seen Act) error {
 	a, err := s.read(tx, lockAct, seen.ID)
-	if err != nil || a.State != Waiting || s.clock.Now().Before(a.ExpiresAt) {
+	if err != nil || a.State != Waiting || !s.over(a) {
 		return err
 	}
 	return s.end(tx, By{}, a, Expired, "")

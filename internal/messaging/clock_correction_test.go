@@ -180,3 +180,28 @@ func TestVerifyOTP_clockSetBack(t *testing.T) {
 		h.sound()
 	})
 }
+
+// A clock that is set forward gives no message back whose receipt may still come, and drops no receipt that waits for its message.
+func TestRefundUnknown_clockSetForward(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 10})
+		h.operator.script(func(int, provider.Segment) provider.Outcome { return silence })
+		c := h.mustSend("hello", "0241000001")
+		h.wantStatus(c, "1 unknown")
+		h.receipt("an id of another message", "233241000009", delivered)
+		h.clock.Set(10 * 24 * time.Hour)
+		h.pass(2 * sweepEvery)
+		h.wantStatus(c, "1 unknown")
+		h.wantBalance(9)
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 1 {
+			t.Errorf("%d receipts wait for their messages", n)
+		}
+		h.pass(receiptWindow + orphanAfter + 2*sweepEvery)
+		h.wantStatus(c, "1 failed")
+		h.wantBalance(10)
+		if n := h.count("SELECT count(*) FROM early_receipts"); n != 0 {
+			t.Errorf("%d receipts are left", n)
+		}
+		h.sound()
+	})
+}

@@ -58,8 +58,8 @@ func (r *retention) sweep(ctx context.Context) error {
 	}
 	for more := true; more; {
 		var err error
-		// Receipts from the end of the window have been matched by then.
-		if more, err = r.receipts.refundUnknown(ctx, now.Add(-receiptWindow-orphanAfter)); err != nil {
+		// Receipts from the end of the window have been matched by then. A clock that was set forward brings no refund.
+		if more, err = r.receipts.refundUnknown(ctx, r.clock.Ago(receiptWindow+orphanAfter)); err != nil {
 			return err
 		}
 	}
@@ -71,10 +71,13 @@ func (r *retention) sweep(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.drop(ctx, sweepEarly, r.clock.Ago(earlyAfter)); err != nil {
+		return err
+	}
 	for _, s := range []struct {
 		sql  string
 		keep time.Duration
-	}{{sweepStaged, stagedFor}, {sweepEarly, earlyAfter}, {sweepOTPs, r.otps}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
+	}{{sweepStaged, stagedFor}, {sweepOTPs, r.otps}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
 		if err := r.drop(ctx, s.sql, now.Add(-s.keep)); err != nil {
 			return err
 		}
