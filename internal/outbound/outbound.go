@@ -2,8 +2,10 @@
 // runs in its caller's goroutine, on a connection that no other request uses meanwhile. So it is known for
 // certain whether a byte of the request may have left this machine, which for money is the difference
 // between "not sent" and "unknown", and a request costs one write and no hand-over between goroutines.
-// Nothing is replayed, redirected, remembered or sent through a proxy. The messages themselves are written
-// and read by net/http.
+// Nothing is replayed, redirected or remembered. The messages themselves are written and read by net/http.
+//
+// Files: outbound.go (the client), proxy.go (tunnels through an egress proxy), address.go (how addresses are encoded),
+// quiet_*.go (whether an idle connection is still open).
 package outbound
 
 import (
@@ -26,7 +28,7 @@ import (
 
 // Options shape a Client. All are needed unless something else is said.
 type Options struct {
-	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial      Dial          // such as Proxy.Dial
 	TLS       *tls.Config   // of https; ServerName is set for each host
 	Handshake time.Duration // bounds that of TLS
 	PerHost   int           // exchanges at once with one host; more callers wait
@@ -305,10 +307,17 @@ func reason(ctx context.Context, err error) error {
 // conn is a connection and what is read from it.
 type conn struct {
 	net.Conn
-	socket net.Conn // below TLS
+	socket net.Conn // below all TLS
 	left   io.LimitedReader
 	in     *bufio.Reader
 	since  time.Time // idle since
+}
+
+func newConn(socket net.Conn) *conn {
+	k := &conn{Conn: socket, socket: bottom(socket)}
+	k.left.R = socket
+	k.in = bufio.NewReader(&k.left)
+	return k
 }
 
 var longAgo = time.Unix(1, 0)
@@ -322,15 +331,14 @@ func (c *Client) connect(ctx context.Context, deadline time.Time, u *url.URL, ad
 	if err != nil {
 		return nil, reason(ctx, err)
 	}
-	k := &conn{Conn: socket, socket: socket}
+	k := newConn(socket)
 	if u.Scheme == "https" {
 		if k.Conn, err = c.secure(ctx, socket, u.Hostname()); err != nil {
 			_ = socket.Close()
 			return nil, reason(ctx, err)
 		}
+		k.left.R = k.Conn
 	}
-	k.left.R = k.Conn
-	k.in = bufio.NewReader(&k.left)
 	return k, k.SetDeadline(deadline)
 }
 

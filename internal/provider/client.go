@@ -30,7 +30,8 @@ type ClientOptions struct {
 	// MaxAnswer bounds an answer in bytes; default 256 KB. A longer answer
 	// is an unreadable one.
 	MaxAnswer int64
-	RootCAs   *x509.CertPool // nil: the system's
+	RootCAs   *x509.CertPool  // nil: the system's
+	Proxy     *outbound.Proxy // nil: providers are dialled directly
 	// Record receives each exchange, redacted, after it ended. It must not
 	// block. nil: there is no observer.
 	Record func(Exchange)
@@ -109,7 +110,7 @@ func NewClient(o ClientOptions) *Client {
 	}
 	dialer := &net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}
 	return &Client{opts: o, http: outbound.New(outbound.Options{
-		Dial:      dialer.DialContext,
+		Dial:      o.Proxy.Dial(dialer.DialContext),
 		TLS:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		Handshake: connectTime,
 		PerHost:   o.MaxConns,

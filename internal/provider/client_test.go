@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/makola/makola/internal/outbound"
 )
 
 func post(url string) Request {
@@ -63,6 +67,41 @@ func TestWhatNeverReachedTheSocketIsNotSent(t *testing.T) {
 		if !ok || o.Class != NotSent {
 			t.Errorf("%s: %+v", name, o)
 		}
+	}
+}
+
+// A proxy that opens no tunnel is proof that nothing was sent. The log of exchanges has neither its text nor its credentials.
+func TestClient_throughAProxy(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Squid-Error", r.Header.Get("Proxy-Authorization"))
+		w.WriteHeader(http.StatusProxyAuthRequired)
+		io.WriteString(w, r.Header.Get("Proxy-Authorization"))
+	}))
+	defer proxy.Close()
+	address := proxy.Listener.Addr().String()
+	p, err := outbound.NewProxy("http://ama:hunter2@"+address, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []Exchange
+	c := newTestClient(t, ClientOptions{Proxy: p, Record: func(e Exchange) { kept = append(kept, e) }})
+	for range 2 {
+		a := c.Do(t.Context(), post("https://momo.example/collection"))
+		o, ok := Undelivered(a)
+		if a.Written || a.Status != 0 || !ok || o.Class != NotSent || o.Message != "egress proxy opened no tunnel: it answered 407" {
+			t.Errorf("%+v, %+v", a, o)
+		}
+	}
+	text := fmt.Sprintf("%+v", kept)
+	for _, secret := range []string{"hunter2", "Basic", "YW1hOmh1bnRlcjI=", address} {
+		if len(kept) != 2 || kept[0].Written || strings.Contains(text, secret) {
+			t.Errorf("%q: %s", secret, text)
+		}
+	}
+	local := httptest.NewServer(http.NotFoundHandler())
+	defer local.Close()
+	if a := c.Do(t.Context(), post(local.URL)); a.Status != http.StatusNotFound {
+		t.Errorf("loopback: %+v", a)
 	}
 }
 
