@@ -41,8 +41,9 @@ func newClient(o Options) *client {
 
 func newOutbound(o Options, c control) *outbound.Client {
 	dialer := &net.Dialer{Timeout: o.Timeout * 2 / 3, Control: c.dial}
+	way := tunnels{check: c, proxy: o.Proxy, direct: dialer.DialContext, lookup: net.DefaultResolver.LookupNetIP}
 	return outbound.New(outbound.Options{
-		Dial:      dialer.DialContext,
+		Dial:      way.dial,
 		TLS:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		Handshake: o.Timeout * 2 / 3,
 		PerHost:   maxPerHost,
@@ -124,6 +125,8 @@ func why(a outbound.Answer, timeout time.Duration) string {
 	var network net.Error
 	is := func(target error) bool { return errors.Is(a.Err, target) }
 	switch {
+	case is(outbound.ErrProxy):
+		return noMore
 	case is(outbound.ErrTimeout) && a.Written:
 		return fmt.Sprintf("no answer within %g s", timeout.Seconds())
 	case is(outbound.ErrTimeout):

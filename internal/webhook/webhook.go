@@ -25,6 +25,7 @@
 //	send.go        one request to a receiver, and what its answer means
 //	traffic.go     how many requests a receiver, its tenant and its host have at once
 //	url.go         which addresses may be spoken to
+//	tunnel.go      the same addresses through an egress proxy
 //	secret.go      the secrets by which a tenant's events are signed
 //	reseal.go      secrets under another master key
 //	log.go         deliveries and attempts for people, and replays
@@ -50,6 +51,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/outbound"
 )
 
 // Kind says which body an event has.
@@ -81,12 +83,13 @@ type Event struct {
 
 // Options shape Webhooks. Zero values take the defaults named here.
 type Options struct {
-	Secret      config.Secret  // the master key, under which the secrets of tenants are stored
-	Development bool           // this machine may be called, also without TLS
-	Workers     int            // deliveries at once in all; default 256
-	Keep        time.Duration  // an event after its end; default Kept
-	Timeout     time.Duration  // of one attempt; default 15 s
-	RootCAs     *x509.CertPool // nil: the system's
+	Secret      config.Secret   // the master key, under which the secrets of tenants are stored
+	Development bool            // this machine may be called, also without TLS
+	Workers     int             // deliveries at once in all; default 256
+	Keep        time.Duration   // an event after its end; default Kept
+	Timeout     time.Duration   // of one attempt; default 15 s
+	RootCAs     *x509.CertPool  // nil: the system's
+	Proxy       *outbound.Proxy // nil: receivers are dialled directly
 }
 
 // jobKind is permanent: rows outlive programs.

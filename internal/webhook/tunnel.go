@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/makola/makola/internal/outbound"
+)
+
+// tunnels opens connections to receivers. Through an egress proxy this machine resolves the name and checks the address
+// itself, and the proxy receives the address: it could resolve the name to an address of our own network.
+type tunnels struct {
+	check  control
+	proxy  *outbound.Proxy // nil: none
+	direct outbound.Dial   // checks the address that it dials
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// maxAddresses bounds the tunnels that are tried for one attempt.
+const maxAddresses = 3
+
+// dial opens a connection to address, which is host:port, or tunnels to the first of its checked addresses
+// that the proxy reaches.
+func (w tunnels) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if !w.proxy.Through(address) {
+		return w.direct(ctx, network, address)
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	list, err := w.lookup(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	first, tried := error(&net.DNSError{Err: "no address", Name: host, IsNotFound: true}), 0
+	for _, addr := range ipv4First(list) {
+		to := netip.AddrPortFrom(addr, uint16(port))
+		conn, err := w.to(ctx, to)
+		if err == nil {
+			return conn, nil
+		}
+		if tried == 0 {
+			first = err
+		}
+		if tried++; tried == maxAddresses {
+			break
+		}
+	}
+	return nil, first
+}
+
+// to opens a connection to one address once it is checked.
+func (w tunnels) to(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	network := "tcp6"
+	if to.Addr().Is4() {
+		network = "tcp4"
+	}
+	if err := w.check.dial(network, to.String(), nil); err != nil {
+		return nil, err
+	}
+	if !w.proxy.Through(to.String()) { // an exception, or loopback, which only development gets here
+		return w.direct(ctx, network, to.String())
+	}
+	return w.proxy.Tunnel(ctx, to.String())
+}
+
+// ipv4First returns addresses with those of IPv4 first: many proxies have no way to others.
+func ipv4First(list []netip.Addr) []netip.Addr {
+	all := make([]netip.Addr, len(list))
+	for i, addr := range list {
+		all[i] = addr.Unmap()
+	}
+	slices.SortStableFunc(all, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	return all
+}
