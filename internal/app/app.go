@@ -96,7 +96,7 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	}
 	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, production: cfg.Production(), failed: make(chan error, 4), draining: make(chan struct{})}
 	a.ready = Ready{Version: o.Version, PID: os.Getpid()}
-	err := a.rise(ctx, a.settle, a.lockFolder, a.openAccessLog, a.bind, a.openDatabase, a.startSimulator, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.invite, a.greet, a.announce, a.supervise)
+	err := a.rise(ctx, a.settle, a.lockFolder, a.openAccessLog, a.bind, a.openDatabase, a.startSimulator, a.buildProxy, a.buildParts, a.startParts, a.listenMetrics, a.listen, a.loadDemo, a.invite, a.greet, a.announce, a.supervise)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -75,7 +76,8 @@ type parts struct {
 	senders   *senderid.Store
 	contacts  *contacts.Store
 	messaging *messaging.Messaging
-	sms       []*smsRail // that of test money is the last
+	sms       []*smsRail      // that of test money is the last
+	proxy     *outbound.Proxy // of requests that leave; nil: none
 	api       *api.API
 	console   *console.Console
 	meters    *meters
@@ -169,6 +171,15 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 		"This database has customers with live money, and is served in production mode alone: set MAKOLA_ENV=production, and what that says is missing")
 }
 
+// buildProxy makes the egress proxy, where one is set. It asks nothing of it.
+func (a *App) buildProxy(ctx context.Context) (err error) {
+	a.proxy, err = a.cfg.Egress.Proxy(fewLines(a.log))
+	if a.proxy != nil {
+		a.log.InfoContext(ctx, "egress proxy set", "proxy", a.proxy.Address())
+	}
+	return err
+}
+
 func (a *App) buildParts(ctx context.Context) error {
 	a.access = access.New(a.db, a.clock)
 	journal := audit.Journal{Folder: a.cfg.Storage.Data, Failed: func(path string, err error) {
@@ -195,7 +206,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
-	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production})
+	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
 	// The adapters report their exchanges to the table that is made of them.
 	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })

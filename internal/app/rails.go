@@ -2,6 +2,7 @@ package app
 
 import (
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/provider/mtnmomo"
@@ -18,15 +19,16 @@ func Providers() []string { return []string{mtnmomo.Name, hubtel.Name} }
 func (a *App) buildRails(record func(provider.Exchange)) {
 	type account struct {
 		mode   tenant.Mode
+		proxy  *outbound.Proxy // nil for the simulator
 		mtn    config.MTN
 		hubtel config.Hubtel
 	}
-	accounts := []account{{tenant.Live, a.cfg.MTN, a.cfg.Hubtel}}
+	accounts := []account{{tenant.Live, a.proxy, a.cfg.MTN, a.cfg.Hubtel}}
 	if a.sim != nil {
-		accounts = append(accounts, account{tenant.Test, sim.MTNConfig(a.sim.url), sim.HubtelConfig(a.sim.url)})
+		accounts = append(accounts, account{tenant.Test, nil, sim.MTNConfig(a.sim.url), sim.HubtelConfig(a.sim.url)})
 	}
 	for _, each := range accounts {
-		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, MaxConns: providerConnections}
+		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, Proxy: each.proxy, MaxConns: providerConnections}
 		if each.mtn.Enabled() {
 			adapter := mtnmomo.New(each.mtn, options)
 			a.closers = append(a.closers, adapter.Close)

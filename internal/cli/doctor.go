@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/timekeeping"
 )
@@ -504,39 +506,66 @@ func (d *doctor) providers(ctx context.Context) {
 		return
 	}
 	if len(peers) == 0 {
+		d.egressProxy(ctx)
 		d.ok("providers", "none is configured")
 		return
 	}
+	proxy := d.egressProxy(ctx)
 	results := make([]finding, len(peers))
 	var all sync.WaitGroup
 	for i, p := range peers {
-		all.Go(func() { results[i] = d.reach(ctx, p) })
+		all.Go(func() { results[i] = d.reach(ctx, proxy, p) })
 	}
 	all.Wait()
 	d.found = append(d.found, results...)
 }
 
-// reach connects to one provider.
-func (d *doctor) reach(ctx context.Context, p config.Peer) finding {
+// egressProxy connects to the egress proxy, where one is set, and closes the connection again: it asks for no tunnel.
+func (d *doctor) egressProxy(ctx context.Context) *outbound.Proxy {
+	proxy, err := d.Egress.Proxy(slog.New(slog.DiscardHandler))
+	if err != nil || proxy == nil { // a URL that is wrong is a finding about the settings
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.Within)
 	defer cancel()
-	var conn net.Conn
-	var err error
-	if p.TLS != nil {
-		conn, err = (&tls.Dialer{Config: p.TLS}).DialContext(ctx, "tcp", p.Address)
-	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", p.Address)
-	}
-	check := "provider " + p.Name
+	const check = "egress proxy"
+	conn, err := proxy.Reach(ctx)
 	if err != nil {
-		return finding{check, stateFail, fmt.Sprintf("%s cannot be reached: %v", p.Address, err), "look at the name's address, the firewall and the provider's list of our addresses"}
+		d.fail(check, fmt.Sprintf("%s cannot be reached: %s", proxy.Address(), proxy.Explain(err)), "look at MAKOLA_PROXY, the firewall and the proxy; until then nothing is sent to providers and webhook receivers")
+		return proxy
 	}
-	_ = conn.Close() // nothing was sent
-	how := "without TLS"
+	_ = conn.Close()
+	d.ok(check, "%s takes connections; dialled directly are loopback and %s", proxy.Address(), cmp.Or(strings.Join(d.Egress.Except, ", "), "nothing else"))
+	return proxy
+}
+
+// reach connects to one provider, through the egress proxy where its requests go.
+func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer) finding {
+	ctx, cancel := context.WithTimeout(ctx, d.Within)
+	defer cancel()
+	if !p.Proxied || !proxy.Through(p.Address) {
+		proxy = nil
+	}
+	check, how, by := "provider "+p.Name, "without TLS", ""
 	if p.TLS != nil {
 		how = "with TLS"
 	}
-	return finding{check, stateOK, fmt.Sprintf("%s takes connections, %s", p.Address, how), ""}
+	fix := "look at the name's address, the firewall and the provider's list of our addresses"
+	if proxy != nil {
+		by = ", through the egress proxy"
+		fix = "look at the proxy's log and its list of allowed hosts, and at the provider's list of the proxy's addresses"
+	}
+	conn, err := proxy.Dial((&net.Dialer{}).DialContext)(ctx, "tcp", p.Address)
+	if err != nil {
+		return finding{check, stateFail, fmt.Sprintf("%s cannot be reached%s: %s", p.Address, by, proxy.Explain(err)), fix}
+	}
+	defer func() { _ = conn.Close() }() // nothing was sent
+	if p.TLS != nil {
+		if err := tls.Client(conn, p.TLS).HandshakeContext(ctx); err != nil {
+			return finding{check, stateFail, fmt.Sprintf("%s cannot be reached%s: %v", p.Address, by, err), fix}
+		}
+	}
+	return finding{check, stateOK, fmt.Sprintf("%s takes connections, %s%s", p.Address, how, by), ""}
 }
 
 // readiness reports what the server that runs here reports of itself: whether it takes requests, and which of them it refuses.

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -282,6 +283,63 @@ func TestADoctorFindsAProviderThatCannotBeReached(t *testing.T) {
 		t.Error("a provider was sent a request")
 	default:
 	}
+}
+
+// The doctor connects to the egress proxy and, through it, to providers. It sends no request and shows no password.
+func TestDoctor_egressProxy(t *testing.T) {
+	t.Parallel()
+	provider := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a provider was sent a request") }))
+	defer provider.Close()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "momo.example:443" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		far, err := net.Dial("tcp", provider.Listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer far.Close()
+		conn, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
+		go io.Copy(conn, far)
+		io.Copy(far, in)
+	}))
+	address := proxy.Listener.Addr().String()
+	d := patient(t)
+	d.Egress.URL = config.Credential("http://ama:hunter2@" + address)
+	d.providers(t.Context())
+	d.says(t, "egress proxy", stateOK, address+" takes connections; dialled directly are loopback and nothing else")
+	d.Egress.Except = []string{"bank.example"}
+	d.MTN.URL = "https://momo.example"
+	d.providers(t.Context())
+	d.says(t, "provider mtn URL", stateFail, "momo.example:443 cannot be reached, through the egress proxy: tls: failed to verify certificate")
+	d.MTN.URL = "https://other.example"
+	d.providers(t.Context())
+	d.says(t, "provider mtn URL", stateFail, "through the egress proxy: it answered 403: 403 Forbidden")
+	d.MTN.URL = ""
+	d.Sim = "http://127.0.0.2:1"
+	d.providers(t.Context())
+	d.says(t, "provider simulator", stateFail, "127.0.0.2:1 cannot be reached: dial tcp")
+	d.Sim = ""
+	proxy.Close()
+	d.providers(t.Context())
+	if text := fmt.Sprint(d.found); strings.Contains(text, "hunter2") {
+		t.Error(text)
+	}
+	d.says(t, "egress proxy", stateFail, address+" cannot be reached: no connection to it: dial tcp")
+	d.Egress.URL = "http://ama:hunter2@" + "proxy.example"
+	d.settings()
+	if text := fmt.Sprint(d.found); strings.Contains(text, "hunter2") {
+		t.Error(text)
+	}
+	d.says(t, "settings", stateFail, "MAKOLA_PROXY")
 }
 
 // What the doctor reads of a server's metrics, as a server writes it.

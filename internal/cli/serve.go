@@ -82,7 +82,13 @@ func (c *serveCommand) readable(args []string) error {
 	if !c.Production() {
 		return nil
 	}
-	if c.Database != "" && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, c.Database) }) && hasPassword(c.Database) {
+	given := func(value string) bool {
+		return value != "" && hasPassword(value) && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, value) })
+	}
+	if given(c.Egress.URL.Reveal()) {
+		return problem.New(problem.Invalid, "password_readable", "The password in --proxy can be read in the list of processes: give the URL in MAKOLA_PROXY")
+	}
+	if given(c.Database) {
 		return problem.New(problem.Invalid, "password_readable",
 			"The password in --database can be read in the list of processes: give the URL in MAKOLA_DATABASE, or the password in PGPASSWORD or a password file")
 	}

@@ -61,6 +61,7 @@ func TestServersThatCannotStart(t *testing.T) {
 		start(folder, exitUsage, "in the list of processes", "--env", "production", "--database", url)
 		start(folder, exitUsage, "in the list of processes", "--env", "production", "--database="+url)
 	}
+	start(folder, exitUsage, "The password in --proxy can be read", "--env", "production", "--proxy=http://ama:secret@127.0.0.1:1")
 	t.Setenv(config.EnvMasterKeyFile, "")
 	t.Setenv(config.EnvMasterKey, key)
 	start(folder, exitUsage, "because it has an account with MTN", "--mtn-url", "https://momo.example")
@@ -74,6 +75,8 @@ func TestServersThatCannotStart(t *testing.T) {
 		`in MAKOLA_LISTEN, not "127.0.0.1:99999"`:                 {"--listen", "127.0.0.1:99999"},
 		`in MAKOLA_METRICS_LISTEN, not "127.0.0.1:x"`:             {"--metrics-listen", "127.0.0.1:x"},
 		"MAKOLA_DRAIN_NOTICE, not -1s":                            {"--drain-notice=-1s"},
+		"3129 in MAKOLA_PROXY":                                    {"--proxy", "proxy.example:3128"},
+		`in MAKOLA_PROXY_EXCEPT, not "10.0.0.0/33"`:               {"--proxy-except", "bank.example,10.0.0.0/33"},
 		"MAKOLA_DRAIN_FOR, not -1s":                               {"--drain-for=-1s"},
 		`BOOTSTRAP_PASSWORD_FILE, because MAKOLA_BOOTSTRAP_EMAIL`: {"--bootstrap-email", "ama@example.com"},
 		"MAKOLA_BOOTSTRAP_PASSWORD_FILE: open ":                   {"--bootstrap-email", "ama@example.com", "--bootstrap-password-file", noPlace},

@@ -6,7 +6,7 @@
 //
 // Files: config.go (the server and where it stores), production.go (what production must have), providers.go (credentials
 // of MTN and Hubtel), smpp.go (of message centres), secret.go, ring.go (the secret, and master keys in a ring),
-// retention.go (how long what is kept), peers.go (proxies that are believed).
+// retention.go (how long what is kept), peers.go (addresses of providers), egress.go (the proxy of outgoing requests).
 package config
 
 import (
@@ -74,6 +74,7 @@ type Server struct {
 	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz says draining, and answers close their connections, before the server takes no more requests; behind a load balancer, longer than it takes to notice. When not set: 10s in production, none in development."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
 
+	Egress Egress    `embed:""`
 	Quotas Quotas    `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
 	Keep   Retention `embed:"" prefix:"keep-" envprefix:"MAKOLA_KEEP_"`
 	OTPTap OTPTap    `embed:"" prefix:"otp-tap-" envprefix:"MAKOLA_OTP_TAP_"`
@@ -187,6 +188,7 @@ func (s Server) Wrong() []string {
 	need(s.BootstrapEmail == "" || s.BootstrapFile != "", "a file with the first owner's password in MAKOLA_BOOTSTRAP_PASSWORD_FILE, because MAKOLA_BOOTSTRAP_EMAIL is %q", s.BootstrapEmail)
 	need(s.DiskReserve >= 0, "a number of MB from 0 on in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
 	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
+	wrong = append(wrong, s.Egress.wrong()...)
 	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong
 }

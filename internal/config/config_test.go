@@ -292,11 +292,29 @@ func TestWrongSettingsAreListedTogether(t *testing.T) {
 		{Origins: []string{"*"}}, {Origins: []string{"https://shop.example", "https://shop.example/cart"}}, {GeneralLimit: new(int64(-1))},
 		{Listen: "8080"}, {Listen: "127.0.0.1"}, {MetricsListen: "on"},
 		{Listen: "127.0.0.1:99999"}, {Listen: ":-1"}, {MetricsListen: "127.0.0.1:65536"},
+		{Egress: Egress{URL: "proxy.example:3128"}}, {Egress: Egress{URL: "socks5://proxy.example:1080"}}, {Egress: Egress{URL: "http://proxy.example:3128", Except: []string{"bank.example", "10.0.0.0/33"}}},
 		{DrainNotice: new(-time.Second)}, {DrainFor: -time.Second}, {BootstrapEmail: "ama@pay.example"},
 	} {
 		if wrong := s.Wrong(); len(wrong) != 1 {
 			t.Errorf("%+v has %v", s, wrong)
 		}
+	}
+}
+
+// A proxy's URL that cannot be used is named by its setting and not repeated: it may hold a password.
+func TestEgress_keepsThePassword(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []Credential{"http://ama:hunter2@proxy.example", "ama:hunter2@proxy.example:3128", "http://ama:hunter2@proxy.example:3128/x"} {
+		s := Server{Egress: Egress{URL: raw}}
+		_, err := s.Egress.Proxy(nil)
+		if text := fmt.Sprint(s.Wrong(), err, s); strings.Contains(text, "hunter2") || !strings.Contains(text, "in MAKOLA_PROXY") || err == nil {
+			t.Errorf("%s", text)
+		}
+	}
+	s := Server{Egress: Egress{URL: "https://ama:hunter2@proxy.example:3129", Except: []string{"bank.example", "10.0.0.0/8"}}}
+	p, err := s.Egress.Proxy(nil)
+	if wrong := s.Wrong(); wrong != nil || err != nil || p.Address() != "proxy.example:3129" || p.Through("bank.example:443") || !p.Through("momo.example:443") {
+		t.Errorf("%+v, %v, %v", p, err, wrong)
 	}
 }
 

@@ -12,7 +12,11 @@ type Peer struct {
 	Name    string      // of the setting's owner, such as "hubtel STATUS_URL" or "smpp mtn"
 	Address string      // host:port
 	TLS     *tls.Config // nil: no TLS
+	Proxied bool        // its requests go through the egress proxy, where one is set
 }
+
+// simulator is the name of the simulator among the peers.
+const simulator = "simulator"
 
 // Peers are the addresses of all providers that are configured, each once. A setting that cannot be read is an error
 // that names it.
@@ -27,7 +31,7 @@ func (s Server) Peers() ([]Peer, error) {
 		}
 	}
 	if s.Sim != "" {
-		urls = append(urls, host{"simulator", s.Sim})
+		urls = append(urls, host{simulator, s.Sim})
 	}
 	var all []Peer
 	known := map[string]bool{}
@@ -36,7 +40,7 @@ func (s Server) Peers() ([]Peer, error) {
 		if err != nil || u.Hostname() == "" {
 			return nil, fmt.Errorf("%s is no URL: %q", h.name, h.url)
 		}
-		p := Peer{Name: h.name}
+		p := Peer{Name: h.name, Proxied: h.name != simulator}
 		port := "80"
 		if u.Scheme == "https" {
 			port, p.TLS = "443", &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}

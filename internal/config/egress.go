@@ -1,0 +1,32 @@
+package config
+
+import (
+	"log/slog"
+	"strconv"
+
+	"github.com/makola/makola/internal/outbound"
+)
+
+// Egress says by which proxy HTTP requests leave for providers and for the receivers of webhooks.
+type Egress struct {
+	URL    Credential `name:"proxy" env:"MAKOLA_PROXY" hidden:"" help:"Egress proxy of requests to providers and webhook receivers: http://[user:password@]host:port, or https. Empty dials them directly. SMPP and PostgreSQL do not use it."`
+	Except []string   `name:"proxy-except" env:"MAKOLA_PROXY_EXCEPT" placeholder:"HOST" help:"Host with its subdomains, .suffix, IP address or CIDR that is dialled directly, not through the egress proxy. May be repeated. Loopback and the simulator always are."`
+}
+
+// Proxy returns the proxy, or nil when none is set. log receives why a tunnel was not opened.
+func (e Egress) Proxy(log *slog.Logger) (*outbound.Proxy, error) {
+	return outbound.NewProxy(e.URL.Reveal(), e.Except, log)
+}
+
+// wrong returns what the server needs in place of settings that cannot be used. It repeats no password.
+func (e Egress) wrong() (list []string) {
+	if _, err := outbound.NewProxy(e.URL.Reveal(), nil, nil); err != nil {
+		list = append(list, "a URL such as http://proxy.example:3128 or https://user:password@proxy.example:3129 in MAKOLA_PROXY, with a port and without a path")
+	}
+	for _, entry := range e.Except {
+		if !outbound.CheckException(entry) {
+			list = append(list, "hosts, suffixes or networks such as bank.example,.internal.example,10.0.0.0/8 in MAKOLA_PROXY_EXCEPT, not "+strconv.Quote(entry))
+		}
+	}
+	return list
+}
