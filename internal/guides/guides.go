@@ -209,6 +209,9 @@ func (r *renderer) lay(name, title string, status int, body template.HTML) error
 	return nil
 }
 
+// simulatedMTN is where the simulated MTN is by default.
+const simulatedMTN = "http://127.0.0.1:8090/mtn"
+
 // fill puts what the installation has of its own into a text.
 func (v Values) fill(text string) string {
 	or := func(value, instead string) string {
@@ -219,7 +222,7 @@ func (v Values) fill(text string) string {
 	}
 	return strings.NewReplacer(
 		"@url@", v.URL, "@api@", v.URL+"/api/v1", "@docs@", v.URL+Prefix, "@key@", or(v.Key, "mk_test_..."),
-		"@sender@", or(v.Sender, "ID_OF_A_SENDER_ID"), "@bank@", or(v.Bank, "ID_OF_A_BANK"), "@sim@", or(v.Sim, v.URL+"/sim/v1"), "@mtn@", or(v.MTN, "http://127.0.0.1:8090/mtn"),
+		"@sender@", or(v.Sender, "ID_OF_A_SENDER_ID"), "@bank@", or(v.Bank, "ID_OF_A_BANK"), "@sim@", or(v.Sim, v.URL+"/sim/v1"), "@mtn@", or(v.MTN, simulatedMTN), "@hubtel@", strings.TrimSuffix(or(v.MTN, simulatedMTN), "/mtn")+"/hubtel", // one simulator has both
 		"@codes@", codeTable(), "@reasons@", reasonTable(),
 	).Replace(text)
 }
