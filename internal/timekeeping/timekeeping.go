@@ -73,7 +73,8 @@ type Step struct {
 const (
 	insertStep = `INSERT INTO clock_steps (id, node, at, by, actor, reason) VALUES ($1, $2, $3, $4, $5, $6)`
 	pruneSteps = `DELETE FROM clock_steps WHERE at < $1`
-	lastStep   = `SELECT at FROM clock_steps WHERE by <> 0 ORDER BY at DESC LIMIT 1`
+	// A step from the time to come was undone by a later one: by the clock of then, nothing would have an age until that time.
+	lastStep   = `SELECT at FROM clock_steps WHERE by <> 0 AND at <= $1 ORDER BY at DESC LIMIT 1`
 	lastAccept = `SELECT id FROM clock_steps WHERE by = 0 ORDER BY id DESC LIMIT 1`
 	listSteps  = `SELECT node, at, by, actor, reason FROM clock_steps WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2`
 )
@@ -82,7 +83,7 @@ const (
 func (k *Keeper) Start(ctx context.Context) error {
 	err := k.db.Read(ctx, func(tx *db.Tx) error {
 		var at time.Time
-		if found, err := tx.One(lastStep, nil, &at); err != nil || !found {
+		if found, err := tx.One(lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at); err != nil || !found {
 			return err
 		}
 		k.clock.Recall(at)

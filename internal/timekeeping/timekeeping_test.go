@@ -144,3 +144,22 @@ func TestGuard_notInDevelopment(t *testing.T) {
 		}
 	})
 }
+
+// A step forward that was undone does not count for a later process until its time comes: no key would end before that.
+func TestStart_undoneStep(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		k := keeper(t, d, c, Options{Node: "one"})
+		for _, by := range []time.Duration{1000 * time.Hour, -1000 * time.Hour} {
+			c.Set(by)
+			c.Advance(rowPause)
+			look(t, k)
+		}
+		c.Advance(25 * time.Hour)
+		later := clock.NewManual(c.Now())
+		keeper(t, d, later, Options{Node: "two"})
+		if age := later.Age(morning); age < 24*time.Hour || age > 26*time.Hour {
+			t.Errorf("a row from before both steps is %v old", age)
+		}
+	})
+}
