@@ -1,3 +1,7 @@
+//go:build !race
+
+// The program under test is built as it ships, as in the other tests of processes.
+
 package app_test
 
 import (
