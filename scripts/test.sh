@@ -44,7 +44,7 @@ go vet -tags mutate ./internal/app
 
 # What is too slow under the race detector: a browser, every wrong input to every page, the built program killed under load, and a lost COMMIT at every
 # step of a delivery or an act, random lives of payments, every word about every payment. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestADebIs.*|TestAnRPM_.*|TestTheImage.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocationReachesEveryNode|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits|TestNoWordAloneMovesMoney|TestTheDemoIsMadeWholeOrNotAtAll|TestAnInstallationMovesTo.*)$'
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestADebIs.*|TestAnRPM_.*|TestTheImage.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocationReachesEveryNode|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestTable_memory|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits|TestNoWordAloneMovesMoney|TestTheDemoIsMadeWholeOrNotAtAll|TestAnInstallationMovesTo.*)$'
 
 # What measures its own time runs alone.
 timed='^(TestAPrimaryThatHangs|TestACluster.*|TestAMasterKeyIsRotated.*)$'
@@ -113,7 +113,7 @@ case " $* " in
 	# which do one thing after another, run beside them.
 	go test -count=1 -timeout 40m . ./docs ./internal/cli ./internal/sample >"$scratch/commands" 2>&1 &
 	commands=$!
-	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/acts ./internal/app ./internal/messaging ./internal/payments/...
+	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/acts ./internal/app ./internal/messaging ./internal/payments/... ./internal/sheet
 	wait $commands || {
 		cat "$scratch/commands" >&2
 		exit 1

@@ -180,7 +180,7 @@ func outcomeRules() []mutant {
 			`(m.posts = 0 OR payments.posts = m.posts`, `(m.posts >= 0 OR payments.posts = m.posts`,
 			byTest("payments", "TestARefusalIsOfItsPosts/SQLite")},
 		{"mark-first", "what must not be sent twice is marked in the database before it is sent", jobOfOne,
-			`if late || !r.rail.MayRepeat {`, `if late {`,
+			`if !r.t.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {`, `if !r.t.writtenWithin(leaveTime, now) {`,
 			byTest("payments", "TestTheMarkComesFirst/SQLite")},
 		{"mark-before-repeat", "also before it is sent again", jobOfOne,
 			"row.SendingAt = r.f.clock.Now()\n\tif ok, out := r.mark(ctx, book.EventRepeated", "row.SendingAt = time.Time{}\n\tif ok, out := r.mark(ctx, book.EventRepeated",

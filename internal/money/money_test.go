@@ -64,7 +64,7 @@ func TestParseNumber_readsExponents(t *testing.T) {
 		{"10", 1000, nil}, {"1E+1", 1000, nil}, {"1e1", 1000, nil}, {"1.5e1", 1500, nil}, {"150E-1", 1500, nil}, {"1e0", 100, nil}, {"1e-2", 1, nil},
 		{"12345678.9", 1234567890, nil}, {"1.23456789E7", 1234567890, nil}, {"1e0000001", 1000, nil}, {"0.0001e4", 100, nil}, {"0e9", 0, nil},
 		{"9.700000000000001e0", 970, nil}, {"9.699999999999999E0", 970, nil}, {"970.0000000000001e-2", 970, nil},
-		{"9223372036854775807e-2", math.MaxInt64, nil}, {"9223372036854775808e-2", 0, ErrRange}, {"1e17", 0, ErrRange}, {"1e60", 0, ErrRange},
+		{"1000000000000000e-2", Most, nil}, {"1000000000000001e-2", 0, ErrRange}, {"9223372036854775808e-2", 0, ErrRange}, {"1e17", 0, ErrRange}, {"1e60", 0, ErrRange},
 		{"1e400", 0, ErrRange}, {"1e999999999999999999999", 0, ErrRange}, {"1e-400", 0, ErrDecimals}, {"1e-999999999999999999999", 0, ErrDecimals},
 		{"1e-3", 0, ErrDecimals}, {"1005e-3", 0, ErrDecimals}, {"1.005e0", 0, ErrDecimals},
 		{"-1e1", 0, ErrFormat}, {"1e", 0, ErrFormat}, {"1e+-1", 0, ErrFormat}, {"1e1.5", 0, ErrFormat}, {"1e1e1", 0, ErrFormat}, {".5e1", 0, ErrFormat},
@@ -80,7 +80,7 @@ func TestParseNumber_readsExponents(t *testing.T) {
 // An amount that any formatting with an exponent writes is read back.
 func TestParseNumber_readsWhatFormatsWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.Int64Range(0, 1<<53).Draw(t, "pesewas")
+		p := rapid.Int64Range(0, int64(Most)).Draw(t, "pesewas")
 		format := rapid.SampledFrom([]byte("eEgGf")).Draw(t, "format")
 		sent := strconv.FormatFloat(float64(p)/100, format, -1, 64)
 		if got, err := ParseNumber(sent); err != nil || got != Pesewas(p) {
