@@ -249,6 +249,8 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 			refused := status == http.StatusForbidden
 			hidden := status == http.StatusNotFound
 			switch may := r.Allows(site, role); {
+			case may && !identity.Can(site, role, r.Permission):
+				t.Errorf("%s %s: %s gives more than the role has", site, role, r.Path)
 			case may && refused:
 				t.Errorf("%s %s: %s %s is refused", site, role, r.Method, r.Path)
 			case !may && !refused && !hidden:

@@ -271,6 +271,9 @@ func (v *visit) enter(id string) error {
 
 // can says whether the visitor has a permission where the page belongs to.
 func (v *visit) can(p identity.Permission) bool {
+	if v.viewing {
+		return v.who.Role(identity.Installation).MayViewAs(p)
+	}
 	site := identity.InstallationSite
 	if v.route.Site == tenants {
 		site = identity.TenantSite

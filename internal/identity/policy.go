@@ -54,7 +54,7 @@ func (r Role) at(s Site) bool { return slices.Contains(Roles(s), r) }
 // strong are the roles that move money, keys or roles, decide about who may, or stop what moves it: what they make is an act.
 var strong = map[Site][]Role{
 	TenantSite:       {Owner, Admin, Finance, Signatory, Developer},
-	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury, SRE},
+	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury, Support, SRE}, // support sees accounts from inside
 }
 
 // NeedsFactor says whether the people of a role must have a second factor in production.
@@ -179,7 +179,7 @@ var policy = []Grant{
 	{ReadTenants, "see tenants and their settings",
 		nil,
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, Auditor}},
-	{ViewAs, "see a tenant's own pages, with the rights of its auditor",
+	{ViewAs, "see a tenant's own pages, with what both its auditor and their own role here may",
 		nil,
 		[]Role{Owner, Operations, Support}},
 	{ReadProviders, "see the state of providers",
@@ -280,6 +280,12 @@ func Can(s Site, r Role, p Permission) bool {
 		}
 	}
 	return false
+}
+
+// MayViewAs reports whether an operator of a role has a permission on a tenant's own pages: the tenant's auditor has it, and
+// so has the operator's role at the installation.
+func (r Role) MayViewAs(p Permission) bool {
+	return Can(InstallationSite, r, ViewAs) && Can(InstallationSite, r, p) && Can(TenantSite, Auditor, p)
 }
 
 // Covers says whether a role of a site has every permission of another one there, so that it may give that role.

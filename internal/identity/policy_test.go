@@ -51,6 +51,24 @@ func TestSupportAndAuditorsReadAlone(t *testing.T) {
 	}
 }
 
+// An operator on a tenant's pages has no right that the role lacks, nor one that the tenant's auditor lacks, and every role
+// that can look needs a second factor.
+func TestViewAs_givesNoMoreThanTheRole(t *testing.T) {
+	for _, p := range []Permission{ReadAccess, ReadPeople, ExportPayments, ReadBalances, ReadAudit, ReadNumbers} {
+		if Support.MayViewAs(p) {
+			t.Errorf("support has %s on the pages of a tenant", p)
+		}
+	}
+	if !Support.MayViewAs(ReadPayments) || !Owner.MayViewAs(ReadAccess) || Owner.MayViewAs(ReadNumbers) || Auditor.MayViewAs(ReadPayments) {
+		t.Error("view-as is not the intersection of the role and the tenant's auditor")
+	}
+	for _, r := range Roles(InstallationSite) {
+		if Can(InstallationSite, r, ViewAs) && !r.NeedsFactor(InstallationSite) {
+			t.Errorf("%s looks at tenants' pages without a second factor", r)
+		}
+	}
+}
+
 func TestWhatIsNotInThePolicyIsRefused(t *testing.T) {
 	if Can(TenantSite, Owner, "money.print") || Can(TenantSite, "", ReadPayments) || Can(InstallationSite, Admin, ReadPayments) {
 		t.Error("allowed")
