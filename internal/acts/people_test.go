@@ -186,7 +186,7 @@ func (f *fixture) again(link, code string) approval.By {
 		f.t.Fatal(err)
 	}
 	v := identitytest.Visit(f.t, f.people, token)
-	if err := f.people.BeginFactor(f.t.Context(), v); err != nil {
+	if err := f.people.BeginFactor(f.t.Context(), v, "", netip.Addr{}); err != nil {
 		f.t.Fatal(err)
 	}
 	waiting, _, err := f.people.PendingFactor(f.t.Context(), v)

@@ -220,6 +220,23 @@ func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
 	b.post(http.StatusOK, "/account/password", "current", ownPassword, "password", "another green market stall")
 }
 
+// An open browser does not enrol the first factor of its person: the page asks for the password.
+func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
+	b.clock.Advance(identity.StepUpLasts)
+	b.want(http.StatusOK, "/account", "Your password")
+	for _, wrong := range []string{"", "x"} {
+		if p := b.post(http.StatusUnprocessableEntity, "/account/factor", "current", wrong); !strings.Contains(p.text, "is not your password") {
+			t.Fatal(p.text)
+		}
+	}
+	b.get("/account/factor").leads(t, "/account")
+	b.post(http.StatusSeeOther, "/account/factor", "current", ownPassword).leads(t, "/account/factor")
+}
+
 func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -17,7 +17,7 @@ type accountOf struct {
 	tokens                     []identity.PersonalToken
 	tokenForm                  page.Form
 	lacksPassword, lacksFactor bool // in production, before anything else
-	passwordForm               page.Form
+	passwordForm, appForm      page.Form
 	done                       string
 }
 
@@ -31,11 +31,23 @@ func passwordForm(v identity.Visitor) page.Form {
 	return f
 }
 
-// account is the page of a person's own account.
-func account(v *visit) (answer, error) { return v.ownAccount(passwordForm(v.who), tokenForm(), "") }
+// appForm asks for the password before a first factor.
+func appForm() page.Form {
+	return page.Form{ID: "app", Action: "/account/factor", Submit: "Set up an app", Fields: []page.Field{
+		{Name: "current", Label: "Your password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password",
+			Hint: "Needed because you signed in more than five minutes ago."}}}
+}
 
-func (v *visit) ownAccount(password, token page.Form, done string) (answer, error) {
-	a := accountOf{visitor: v.who, passwordForm: password, tokenForm: token, done: done}
+// account is the page of a person's own account.
+func account(v *visit) (answer, error) {
+	return v.ownAccount(passwordForm(v.who), tokenForm(), page.Form{}, "")
+}
+
+func (v *visit) ownAccount(password, token, app page.Form, done string) (answer, error) {
+	a := accountOf{visitor: v.who, passwordForm: password, tokenForm: token, appForm: app, done: done}
+	if len(app.Fields) == 0 && v.console.Identity.NeedsPassword(v.who) {
+		a.appForm = appForm()
+	}
 	if !v.console.Development {
 		a.lacksPassword, a.lacksFactor = v.who.Lacks()
 	}
@@ -50,14 +62,14 @@ func (v *visit) ownAccount(password, token page.Form, done string) (answer, erro
 func changePassword(v *visit) (answer, error) {
 	err := v.console.Identity.SetPassword(v.ctx, v.who, v.r.PostFormValue("current"), v.r.PostFormValue("password"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
-		a, listErr := v.ownAccount(faulty(passwordForm(v.who), err), tokenForm(), "")
+		a, listErr := v.ownAccount(faulty(passwordForm(v.who), err), tokenForm(), page.Form{}, "")
 		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
 		return a, listErr
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return v.ownAccount(passwordForm(v.who), tokenForm(), "Your password is changed. Your other browsers are signed out, and your personal tokens have ended.")
+	return v.ownAccount(passwordForm(v.who), tokenForm(), page.Form{}, "Your password is changed. Your other browsers are signed out, and your personal tokens have ended.")
 }
 
 // tokenForm asks for a personal token.
@@ -70,7 +82,7 @@ func tokenForm() page.Form {
 func makeToken(v *visit) (answer, error) {
 	text, t, err := v.console.Identity.NewPersonalToken(v.ctx, v.who, v.r.PostFormValue("name"), v.from())
 	if problem.Is(err, problem.Invalid) {
-		a, listErr := v.ownAccount(passwordForm(v.who), faulty(tokenForm(), err), "")
+		a, listErr := v.ownAccount(passwordForm(v.who), faulty(tokenForm(), err), page.Form{}, "")
 		a.wrong = true
 		return a, listErr
 	}
@@ -89,7 +101,13 @@ func tokenFacts(t identity.PersonalToken) []page.Fact {
 
 // beginFactor makes a factor that waits for its first code.
 func beginFactor(v *visit) (answer, error) {
-	return answer{to: "/account/factor"}, v.console.Identity.BeginFactor(v.ctx, v.who)
+	err := v.console.Identity.BeginFactor(v.ctx, v.who, v.r.PostFormValue("current"), v.from())
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
+		a, listErr := v.ownAccount(passwordForm(v.who), tokenForm(), faulty(appForm(), err), "")
+		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
+		return a, listErr
+	}
+	return answer{to: "/account/factor"}, err
 }
 
 func factorForm() page.Form {

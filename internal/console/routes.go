@@ -81,7 +81,7 @@ func signRoutes() []Route {
 	own := []Route{
 		{Method: http.MethodGet, Path: "/account", handle: account},
 		{Method: http.MethodPost, Path: "/account/password", Inputs: []Input{{"current", identity.MaxPassword + 1}, {"password", identity.MaxPassword + 1}}, handle: changePassword},
-		{Method: http.MethodPost, Path: "/account/factor", handle: beginFactor},
+		{Method: http.MethodPost, Path: "/account/factor", Inputs: []Input{{"current", identity.MaxPassword + 1}}, handle: beginFactor},
 		{Method: http.MethodGet, Path: "/account/factor", handle: factorPage},
 		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code}, handle: confirmFactor},
 		{Method: http.MethodPost, Path: "/account/recovery-codes", handle: renewCodes},
@@ -277,13 +277,13 @@ func (v *visit) checkForm() error {
 func (r Route) Guarded() bool { return r.Site == operators || r.Site == tenants }
 
 // Allows says whether a role at a site may use the route, by the policy. An operator who may look at tenants' pages has
-// the rights of their auditor there.
+// what both their own role and the tenant's auditor may.
 func (r Route) Allows(s identity.Site, role identity.Role) bool {
 	switch {
 	case r.Site == operators:
 		return s == identity.InstallationSite && r.can(s, role)
 	case r.Site == tenants && s == identity.InstallationSite:
-		return r.Method == http.MethodGet && identity.Can(s, role, identity.ViewAs) && r.can(identity.TenantSite, identity.Auditor)
+		return r.Method == http.MethodGet && role.MayViewAs(r.Permission) && (r.Also == "" || role.MayViewAs(r.Also))
 	case r.Site == tenants:
 		return r.can(s, role)
 	}

@@ -83,11 +83,28 @@ type Enrolment struct {
 	URI string // as a QR code has it
 }
 
+// NeedsPassword reports whether the visitor has to give the password for a first factor: the sign-in is older than five
+// minutes, so that somebody else may be at the browser.
+func (i *Identity) NeedsPassword(v Visitor) bool {
+	return v.HasPassword && !v.HasFactor && !i.within(v.Session.CreatedAt, v.Session.CreatedAt.Add(StepUpLasts))
+}
+
 // BeginFactor makes a factor for a visitor, who confirms it with its first code. One that is there stays until then, and
-// has to be given first.
-func (i *Identity) BeginFactor(ctx context.Context, v Visitor) error {
+// has to be given first. A first factor needs the password where NeedsPassword reports so.
+func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, from netip.Addr) error {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err
+	}
+	t := try{}
+	if i.NeedsPassword(v) {
+		hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
+		if err != nil {
+			return err
+		}
+		defer leave()
+		if _, t, err = i.current(ctx, hashes, v, current, from); err != nil {
+			return err
+		}
 	}
 	sealed, err := i.sealKey(v.Person.ID, newFactorKey())
 	if err != nil {
@@ -96,6 +113,9 @@ func (i *Identity) BeginFactor(ctx context.Context, v Visitor) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(plantFactor, -1, v.Person.ID)
 		tx.Defer(setPending, 1, v.Person.ID, sealed, i.clock.Now())
+		if t.account != "" {
+			t.right(tx)
+		}
 		return nil
 	})
 }
@@ -257,6 +277,25 @@ func (i *Identity) StepUp(ctx context.Context, v Visitor, code string, from neti
 	return err
 }
 
+// current compares the visitor's password, where there is one. A wrong one counts like a wrong try to sign in.
+func (i *Identity) current(ctx context.Context, hashes hasher, v Visitor, password string, from netip.Addr) (p proof, t try, err error) {
+	wrong := problem.Field("current", "is not your password")
+	if len(password) > 4*MaxPassword {
+		return p, t, wrong
+	}
+	if t, err = i.take(ctx, v.Person.Email, from); err != nil {
+		return p, t, err
+	}
+	if p, err = i.proof(ctx, v.Person.Email, ""); err != nil || p.password == "" {
+		return p, t, err
+	}
+	same, _, err := hashes.matches(ctx, p.password, password)
+	if err == nil && !same {
+		err = wrong
+	}
+	return p, t, err
+}
+
 const setPassword = `UPDATE people SET password = $3 WHERE id = $1 AND password = $2 AND disabled_at = 0
 	AND EXISTS (SELECT 1 FROM sessions s WHERE s.hash = $4 AND s.ended_at = 0)`
 
@@ -273,30 +312,14 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 	if err := checkPassword(password, words); err != nil {
 		return err
 	}
-	if len(current) > 4*MaxPassword {
-		return problem.Field("current", "is not your password")
-	}
 	hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
 	if err != nil {
 		return err
 	}
 	defer leave()
-	t, err := i.take(ctx, v.Person.Email, from)
+	p, t, err := i.current(ctx, hashes, v, current, from)
 	if err != nil {
 		return err
-	}
-	p, err := i.proof(ctx, v.Person.Email, "")
-	if err != nil {
-		return err
-	}
-	if p.password != "" {
-		same, _, err := hashes.matches(ctx, p.password, current)
-		if err != nil {
-			return err
-		}
-		if !same {
-			return problem.Field("current", "is not your password")
-		}
 	}
 	sealed, err := hashes.seal(ctx, password)
 	if err != nil {

@@ -165,7 +165,7 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		key, recovery := f.enrol(v)
-		if err := f.BeginFactor(f.t.Context(), v); err != nil {
+		if err := f.BeginFactor(f.t.Context(), v, "", home); err != nil {
 			f.t.Fatal(err)
 		}
 		old, by := NewInvitation(), NewInvitation()

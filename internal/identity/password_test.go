@@ -92,6 +92,37 @@ func TestPassword_guessableIsRefused(t *testing.T) {
 	})
 }
 
+// Who finds an open browser cannot enrol a first factor without the password; who has just signed in can.
+func TestFactor_firstNeedsThePassword(t *testing.T) {
+	each(t, []Membership{{Installation, Owner}}, func(f *fixture) {
+		t := f.t
+		by, _ := f.invited("kofi@example.com", Membership{Installation, Operations})
+		token, err := f.Accept(t.Context(), by.Token, by.Code, password, "", home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visit := func() Visitor {
+			v, err := f.Visit(t.Context(), token, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		if err := f.BeginFactor(t.Context(), visit(), "", home); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(StepUpLasts)
+		for _, current := range []string{"", "x", strings.Repeat("x", 1000)} {
+			if err := f.BeginFactor(t.Context(), visit(), current, home); !problem.Is(err, problem.Invalid) || problem.From(err).Fields["current"] == nil {
+				t.Errorf("password %.10q: %v", current, err)
+			}
+		}
+		if err := f.BeginFactor(t.Context(), visit(), password, home); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // The longest input, and the one that costs the estimator most, are judged in a moment.
 func TestPassword_isJudgedInBoundedTime(t *testing.T) {
 	for _, long := range []string{strings.Repeat("4@8({[<3691!", 84)[:1000], strings.Repeat("4@8({[<3691!", 10), strings.Repeat("a1B!", 32)} {

@@ -258,7 +258,7 @@ func spaced(code string) string { return "\u00a0" + code[:3] + "\u00a0" + code[3
 // enrol gives the visitor a factor and returns its key.
 func (f *fixture) enrol(v Visitor) (key []byte, recovery []string) {
 	f.t.Helper()
-	if err := f.BeginFactor(f.t.Context(), v); err != nil {
+	if err := f.BeginFactor(f.t.Context(), v, "", home); err != nil {
 		f.t.Fatal(err)
 	}
 	e, found, err := f.PendingFactor(f.t.Context(), v)
@@ -493,7 +493,7 @@ func TestStepUpLastsFiveMinutes(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		for what, do := range map[string]func() error{
-			"another factor":     func() error { return f.BeginFactor(f.t.Context(), v) },
+			"another factor":     func() error { return f.BeginFactor(f.t.Context(), v, "", home) },
 			"new recovery codes": func() error { _, err := f.RenewRecoveryCodes(f.t.Context(), v, home); return err },
 			"another password":   func() error { return f.SetPassword(f.t.Context(), v, password, "another green market stall", home) },
 		} {
@@ -535,7 +535,7 @@ func TestAFactorThatWaitsChangesNothing(t *testing.T) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		if err := f.BeginFactor(f.t.Context(), v); err != nil {
+		if err := f.BeginFactor(f.t.Context(), v, "", home); err != nil {
 			f.t.Fatal(err)
 		}
 		if _, err := f.ConfirmFactor(f.t.Context(), v, "000000", home); !problem.Is(err, problem.Invalid) {

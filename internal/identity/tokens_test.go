@@ -147,7 +147,7 @@ func TestAPersonalTokenIsMadeWithTheFactorInABrowser(t *testing.T) {
 		}
 		for what, err := range map[string]error{"a token": func() error { _, _, err := f.NewPersonalToken(f.t.Context(), bearer, "x", home); return err }(),
 			"recovery codes": func() error { _, err := f.RenewRecoveryCodes(f.t.Context(), bearer, home); return err }(),
-			"a factor":       f.BeginFactor(f.t.Context(), bearer)} {
+			"a factor":       f.BeginFactor(f.t.Context(), bearer, "", home)} {
 			if !problem.Is(err, problem.Unauthenticated) {
 				f.t.Errorf("a token made %s: %v", what, err)
 			}

@@ -59,7 +59,7 @@ func Join(t testing.TB, d *db.DB, c *clock.Clock, people *identity.Identity, ema
 		t.Fatal(err)
 	}
 	one := One{Visitor: Visit(t, people, token), Token: token}
-	if err := people.BeginFactor(t.Context(), one.Visitor); err != nil {
+	if err := people.BeginFactor(t.Context(), one.Visitor, "", netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
 	waiting, _, err := people.PendingFactor(t.Context(), one.Visitor)
