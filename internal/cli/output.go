@@ -10,8 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sheet"
 )
@@ -136,12 +136,6 @@ func sheetValue(value any) sheet.Value {
 	return sheet.String(text(value))
 }
 
-// obeyed says whether a program that shows text does something about a character instead of showing it, such as
-// writing what follows from right to left.
-func obeyed(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-}
-
 // object writes a row as JSON with its members in the order of the columns.
 func object[T any](b *bytes.Buffer, columns []column[T], row T) error {
 	b.WriteString("{")
@@ -211,7 +205,7 @@ func text(value any) string {
 // terminal would obey.
 func cell(value any) string {
 	s := strings.Map(func(r rune) rune {
-		if obeyed(r) {
+		if label.IsControl(r) {
 			return '?'
 		}
 		return r

@@ -22,3 +22,18 @@ func Cut(s string, most int) string {
 func Storable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
+
+// IsControl reports whether a program that shows text would act on r instead of showing it, such as by writing what follows
+// from right to left.
+func IsControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// Visible replaces the control characters of a text, other than its line ends and tabs: they would hide or turn around the
+// text next to them.
+func Visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/money"
 )
 
@@ -45,15 +46,5 @@ func Masked(number string) string {
 	return number[:3] + " •••• " + number[len(number)-3:]
 }
 
-// Visible shows the characters of other people's texts that would hide or turn around what stands beside them.
-func Visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c:
-			return '\ufffd'
-		case r < ' ' && r != '\n' && r != '\t', r == 0x7f:
-			return '\ufffd'
-		}
-		return r
-	}, text)
-}
+// Visible replaces the control characters of other people's texts, which would hide or turn around the text next to them.
+func Visible(text string) string { return label.Visible(text) }

@@ -26,7 +26,7 @@ func TestMaskedNumbersKeepTheirEndsAlone(t *testing.T) {
 }
 
 func TestTextThatTurnsItsNeighboursAroundIsShown(t *testing.T) {
-	for _, r := range "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\x00\x1b" {
+	for _, r := range "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\x00\x1b\u009b" {
 		if got := Visible("a" + string(r) + "b"); got != "a\ufffdb" {
 			t.Errorf("%U is %q", r, got)
 		}

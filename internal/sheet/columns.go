@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/makola/makola/internal/label"
 )
 
 // Column is one column of a table that people take away: its head, and the value of each row with its kind.
@@ -105,12 +107,7 @@ func (w *Writer[T]) Note(text string) error { return w.to.row([]Value{String(tex
 // Close writes the end of the file.
 func (w *Writer[T]) Close() error { return w.to.close() }
 
-// visible replaces the characters by which a text hides or turns around what stands next to it.
+// visible returns a text that a program shows as it is.
 func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	return label.Visible(strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
 }
