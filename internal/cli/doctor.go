@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -293,6 +294,7 @@ const stepsShown = 7 * 24 * time.Hour
 // clockSteps shows when the clock of a server was set.
 func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
 	list, err := timekeeping.List(ctx, opened, d.clock.Now().Add(-stepsShown), 100)
+	list = slices.DeleteFunc(list, func(s timekeeping.Step) bool { return s.By == 0 }) // accepted by an operator
 	switch {
 	case err != nil:
 		d.fail("clock steps", err.Error(), "look at the database's log")
@@ -300,7 +302,7 @@ func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
 		d.ok("clock steps", "none in seven days")
 	default:
 		last := list[0]
-		d.warn("clock steps", fmt.Sprintf("%d in seven days, the last at %s by %v on %s", len(list), last.At.UTC().Format(time.RFC3339), last.By, cmp.Or(last.Node, last.Actor)),
+		d.warn("clock steps", fmt.Sprintf("%d in seven days, the last at %s by %v on %s", len(list), last.At.UTC().Format(time.RFC3339), last.By, last.Node),
 			"let NTP slew the clock instead of setting it, and look for a virtual machine that was paused")
 	}
 }

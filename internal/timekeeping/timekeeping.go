@@ -54,6 +54,7 @@ type Keeper struct {
 	highest  time.Time     // the latest time that this database has seen; SQLite
 	accepted string        // the id of the last acceptance that was followed
 	wrote    time.Duration // when the last row was written, by Elapsed
+	unsaved  *clock.Step   // the last step, until its row is written; nil: it is
 }
 
 // New makes a Keeper. It reads nothing.
@@ -83,18 +84,14 @@ const (
 func (k *Keeper) Start(ctx context.Context) error {
 	err := k.db.Read(ctx, func(tx *db.Tx) error {
 		var at time.Time
-		if found, err := tx.One(lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at); err != nil || !found {
+		if found, err := tx.One(lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at); err != nil {
 			return err
+		} else if found {
+			k.clock.Recall(at)
 		}
-		k.clock.Recall(at)
-		return nil
+		_, err := tx.One(lastAccept, nil, &k.accepted)
+		return err
 	})
-	if err == nil {
-		err = k.db.Read(ctx, func(tx *db.Tx) error {
-			_, err := tx.One(lastAccept, nil, &k.accepted)
-			return err
-		})
-	}
 	if err == nil && k.opts.Newest != nil {
 		k.highest, err = k.opts.Newest(ctx)
 	}
@@ -122,11 +119,14 @@ func (k *Keeper) Look(ctx context.Context) error {
 		k.steps.Add(1)
 		k.log.WarnContext(ctx, "machine clock set", "by", s.By.Round(time.Millisecond), "to", s.At)
 	}
-	if elapsed := k.clock.Elapsed(); len(seen) > 0 && elapsed-k.wrote >= rowPause {
-		if err := k.store(ctx, seen[len(seen)-1]); err != nil {
+	if n := len(seen); n > 0 {
+		k.unsaved = &seen[n-1]
+	}
+	if elapsed := k.clock.Elapsed(); k.unsaved != nil && elapsed-k.wrote >= rowPause {
+		if err := k.store(ctx, *k.unsaved); err != nil {
 			return err
 		}
-		k.wrote = elapsed
+		k.unsaved, k.wrote = nil, elapsed
 	}
 	if !k.opts.Guard {
 		return nil

@@ -59,6 +59,40 @@ func TestLook_storesSteps(t *testing.T) {
 	})
 }
 
+// A step that comes right after another, or whose row could not be written, becomes a row at a later look.
+func TestLook_storesAStepLater(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		k := keeper(t, d, c, Options{Node: "one"})
+		rows := func() []Step {
+			t.Helper()
+			list, err := List(t.Context(), d, morning, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		c.Set(time.Hour)
+		look(t, k)
+		c.Set(2 * time.Hour)
+		look(t, k)
+		if list := rows(); len(list) != 1 {
+			t.Fatalf("within the pause there are %+v", list)
+		}
+		c.Advance(rowPause)
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := k.Look(cancelled); err == nil {
+			t.Fatal("it was stored without a database")
+		}
+		look(t, k)
+		look(t, k)
+		if list := rows(); len(list) != 2 || list[0].By != 2*time.Hour {
+			t.Errorf("later there are %+v", list)
+		}
+	})
+}
+
 // A node whose clock is far from PostgreSQL's takes no money until it is right again.
 func TestGuard_farFromTheServer(t *testing.T) {
 	t.Parallel()
