@@ -134,14 +134,20 @@ func Scratch(ctx context.Context, server, schema string) (database string, drop 
 
 // alone runs a statement that cannot be part of a transaction.
 func alone(ctx context.Context, database, statement string) error {
-	config, err := pgx.ParseConfig(database)
+	c, err := connectOnce(ctx, database)
 	if err != nil {
-		return errURL
-	}
-	c, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return classify(err)
+		return err
 	}
 	_, err = c.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
 	return classify(errors.Join(err, c.Close(ctx)))
+}
+
+// connectOnce opens a connection outside the pool. Its errors do not quote the URL.
+func connectOnce(ctx context.Context, database string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(database)
+	if err != nil {
+		return nil, errURL
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
+	return c, classify(err)
 }

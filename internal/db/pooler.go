@@ -67,13 +67,9 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 // the search path of their session. Behind a pooler that session belongs to the servers' transactions next, which then find
 // no tables.
 func RefusePooler(ctx context.Context, database string) error {
-	config, err := pgx.ParseConfig(database)
+	c, err := connectOnce(ctx, database)
 	if err != nil {
-		return errURL
-	}
-	c, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return classify(err)
+		return err
 	}
 	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	var pid int64
