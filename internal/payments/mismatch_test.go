@@ -13,20 +13,21 @@ import (
 // TestAMismatchedAnswerIsNotBelieved: the provider speaks of another amount,
 // account or reference; an operator is called and no money moves.
 func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
-	strange := map[string]provider.Echo{
+	echoes := map[string]provider.Echo{
 		"amount":    {Amount: 1, AmountTold: true},
 		"currency":  {Reference: "", Amount: 1000, AmountTold: true, Currency: "EUR"},
 		"party":     {Amount: 1000, AmountTold: true, Party: "233240000001"},
 		"reference": {Reference: "00000000-0000-4000-8000-000000000000"},
 	}
-	for name, echo := range strange {
+	for name, echo := range echoes {
 		for _, word := range []provider.Outcome{success, failed} {
 			t.Run(name+" "+word.State.String(), func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
 					h := newFixture(t, d)
 					n := h.node("a")
-					word.Echo = &echo
-					h.first.script(always(pending), always(word))
+					strange := word // the engines run side by side: each has its own copy
+					strange.Echo = &echo
+					h.first.script(always(pending), always(strange))
 					pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 					if err != nil {
 						t.Fatal(err)
@@ -54,8 +55,9 @@ func TestAMismatchedAnswerToAPostIsNotBelieved(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				n := h.node("a")
-				word.Echo = &provider.Echo{Amount: 1, AmountTold: true}
-				h.first.script(always(word), always(unknown))
+				strange := word // the engines run side by side: each has its own copy
+				strange.Echo = &provider.Echo{Amount: 1, AmountTold: true}
+				h.first.script(always(strange), always(unknown))
 				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 				if err != nil {
 					t.Fatal(err)
