@@ -34,7 +34,7 @@ var (
 	span      = regexp.MustCompile("`([^`\n]+)`")
 	link      = regexp.MustCompile(`\[([^\]\n]*)\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	pathLike  = regexp.MustCompile(`^(internal|cmd|docs|openapi|scripts)/[A-Za-z0-9_./*-]+$|^[A-Z]+\.md$|^(go\.mod|Makefile|tidy_test\.go)$`)
+	pathLike  = regexp.MustCompile(`^(internal|cmd|docs|openapi|scripts)/[A-Za-z0-9_./*-]+$|^[A-Z]+\.md$|^(go\.mod|Makefile)$`)
 	testName  = regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z][A-Za-z]+\b`)
 	metric    = regexp.MustCompile(`\bmakola_[a-z_]+\b`)
 	setting   = regexp.MustCompile(`\bMAKOLA_[A-Z_]+\b`)

@@ -1,4 +1,4 @@
-package makola
+package rules
 
 import (
 	"fmt"

@@ -1,10 +1,9 @@
-package makola
+package rules
 
 import (
 	"bytes"
 	"go/format"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,11 +16,11 @@ import (
 func templates(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	err := fs.WalkDir(os.DirFS("."), "internal", func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(tree, "internal", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(p, ".templ") {
 			return err
 		}
-		text, err := os.ReadFile(p)
+		text, err := fs.ReadFile(tree, p)
 		found[p] = string(text)
 		return err
 	})
@@ -49,7 +48,7 @@ func TestGeneratedPagesAreFresh(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		have, err := os.ReadFile(strings.TrimSuffix(name, ".templ") + "_templ.go")
+		have, err := fs.ReadFile(tree, strings.TrimSuffix(name, ".templ")+"_templ.go")
 		if err != nil || !bytes.Equal(have, want) {
 			t.Errorf("%s is not what its code was made of: run go generate ./internal/page ./internal/console (%v)", name, err)
 		}

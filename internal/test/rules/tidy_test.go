@@ -1,8 +1,7 @@
-// Package makola has no code of its own: this test holds the house to its plan, so that what
-// ARCHITECTURE.md says about the layout is what the compiler sees. It reads the tree with go/ast and
-// fails on an import in the wrong direction, a table written by a second package, a function or file
-// that outgrew its budget, an interface that is too wide, or a package without opening prose.
-package makola
+// Package rules holds the rules of the source tree as tests, so that the layout that ARCHITECTURE.md describes is the layout
+// that the compiler sees. The tests read the whole module with go/ast. They fail on an import in the wrong direction, a table
+// with a second writer, a function or file over its budget, an interface that is too wide, or a package without opening prose.
+package rules
 
 import (
 	"fmt"
@@ -21,6 +20,12 @@ import (
 )
 
 const module = "github.com/makola/makola"
+
+// root is the module's root, seen from this package.
+const root = "../../.."
+
+// tree is the module; every path in these tests is relative to its root, with slashes.
+var tree = os.DirFS(root)
 
 // The budgets of the house.
 const (
@@ -125,7 +130,7 @@ type source struct {
 // readSources reads the tree once for all rules, which take most of their time in that.
 var readSources = sync.OnceValues(func() (found []source, err error) {
 	set := token.NewFileSet()
-	err = fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -135,7 +140,7 @@ var readSources = sync.OnceValues(func() (found []source, err error) {
 		if d.IsDir() || !strings.HasSuffix(p, ".go") {
 			return nil
 		}
-		text, err := os.ReadFile(p)
+		text, err := fs.ReadFile(tree, p)
 		if err != nil {
 			return err
 		}
@@ -159,6 +164,15 @@ func sources(t *testing.T) []source {
 	return found
 }
 
+// The root of the repository holds documents and the module's files, and one file that says where the code is.
+func TestRoot_holdsNoCode(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.dir == "." && (s.name != "doc.go" || len(s.file.Decls) > 0) {
+			t.Errorf("%s: code belongs into cmd or internal", s.name)
+		}
+	}
+}
+
 func TestImportsGoOneWay(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || s.dir == "." {
@@ -172,7 +186,7 @@ func TestImportsGoOneWay(t *testing.T) {
 			}
 			to := strings.TrimPrefix(strings.TrimPrefix(imported, module+"/"), "internal/")
 			if !allowed(s.dir, from, to) {
-				t.Errorf("%s/%s imports %s: not in the table of allowed directions (tidy_test.go, ARCHITECTURE.md)", s.dir, s.name, to)
+				t.Errorf("%s/%s imports %s: not in the table of allowed directions (internal/test/rules/tidy_test.go, ARCHITECTURE.md)", s.dir, s.name, to)
 			}
 		}
 	}
@@ -270,12 +284,12 @@ func TestDomainsKnowNoHTTP(t *testing.T) {
 
 func TestEveryTableHasOneWriter(t *testing.T) {
 	owner := map[string]string{}
-	files, err := fs.Glob(os.DirFS("internal/db/migrations"), "*.sql")
+	files, err := fs.Glob(tree, "internal/db/migrations/*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no migrations: %v", err)
 	}
 	for _, name := range files {
-		text, err := os.ReadFile("internal/db/migrations/" + name)
+		text, err := fs.ReadFile(tree, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package makola
+package rules
 
 import (
 	"os/exec"
@@ -13,7 +13,7 @@ func TestVersion_sortsForDpkgAndRpm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs dpkg and rpm")
 	}
-	script, err := filepath.Abs("scripts/version.sh")
+	script, err := filepath.Abs(filepath.Join(root, "scripts", "version.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}
