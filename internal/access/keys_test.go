@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // make mints and stores a key.

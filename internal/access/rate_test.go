@@ -8,7 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func TestExactlyTheLimitIsAllowedOverAllNodes(t *testing.T) {

@@ -3,9 +3,9 @@ package acts
 import (
 	"testing"
 
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // BenchmarkAnAct is money that goes into a wallet by two people: it is made, and approved.

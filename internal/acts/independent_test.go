@@ -11,10 +11,10 @@ import (
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // alone is a production installation whose only owner is called boss.

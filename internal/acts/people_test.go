@@ -7,10 +7,10 @@ import (
 
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // invite has somebody invite a person.

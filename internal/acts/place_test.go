@@ -7,9 +7,9 @@ import (
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // member makes somebody of a tenant, who acts there.

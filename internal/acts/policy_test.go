@@ -6,10 +6,10 @@ import (
 
 	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // needs is how many checkers an act of an amount needs.

@@ -20,11 +20,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/api/apitest"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
@@ -32,6 +30,8 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/apitest"
+	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/makola/makola/internal/webhook"
 )
 

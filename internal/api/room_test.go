@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // unread fails its test when somebody reads it.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // Connections that wait in the kernel when the node stops are accepted and answered, and none is added to them.

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/makola/makola/internal/api/apitest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/test/apitest"
 )
 
 // TestBadInput sends every bad request that the OpenAPI document lets one think of, over a real

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // ticksPerSecond is the unit of the times in /proc (USER_HZ), fixed on every Linux that Go runs on.

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // What makola ledger check and makola audit verify would find, a server finds by itself: in the ledger, in the payments,

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/makola/makola/internal/app/browsertest"
+	"github.com/makola/makola/internal/test/browsertest"
 )
 
 // firstLoad is what the first page may weigh over the wire, in bytes.

@@ -15,10 +15,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/app/browsertest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/browsertest"
 )
 
 // visitor is a browser that is signed in by the link of the first screen.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // caller is one connection.

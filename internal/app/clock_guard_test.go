@@ -12,11 +12,11 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A production server whose clock is set back refuses money with 503 and Retry-After, and reads go on. Behind PostgreSQL it is

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/api/apitest"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/apitest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // What clients do at the same moment: the same request again while the first is still under way, and many

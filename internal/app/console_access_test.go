@@ -13,9 +13,9 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // enlists makes somebody of an account who is signed in with a second factor.

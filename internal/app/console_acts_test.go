@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // joins makes somebody of the installation who is signed in with a second factor.

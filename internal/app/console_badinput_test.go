@@ -18,9 +18,9 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // This suite makes bad requests of the console's own table of routes: a route that is added there is tried here without a

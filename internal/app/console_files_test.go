@@ -15,11 +15,11 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // table reads a file of comma separated values.

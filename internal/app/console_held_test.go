@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // holds has payouts of the demo account wait from an amount on for a second of its people, who is a signatory.

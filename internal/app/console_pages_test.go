@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/webhook"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 var payoutPage = "/app/" + demoTenant + "/payouts/new"

@@ -21,8 +21,8 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // held is a jar for cookies that are for TLS alone, which ends before this server.

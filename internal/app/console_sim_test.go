@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 var promptPath = regexp.MustCompile(`/sim/prompts/[0-9]+/[0-9A-Za-z-]+`)

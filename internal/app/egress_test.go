@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/webhook"
 )
 

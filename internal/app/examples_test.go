@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/api/apitest"
+	"github.com/makola/makola/internal/test/apitest"
 )
 
 // unplayed are the examples that need what only a moment before is known.

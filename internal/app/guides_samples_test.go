@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // guidePages are those with samples, in the order of reading: each is what a newcomer pastes into one shell.

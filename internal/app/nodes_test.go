@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // Two nodes share one PostgreSQL: what a killed node leaves is taken over and ended by the other.

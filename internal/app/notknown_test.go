@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // TestWhatProvidersDoNotKnowIsUnderstood: at its start a server asks every status interface for a reference that nobody

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/backup"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // backupKills is how often a backup is killed, on each engine.

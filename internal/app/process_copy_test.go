@@ -18,9 +18,9 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // killsOfCopy is how often a move to PostgreSQL is killed.

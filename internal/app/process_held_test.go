@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // killsOfHeld is how often the server is killed while people decide about payouts, on each engine.

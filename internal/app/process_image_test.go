@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // The image has no shell and no user with rights: a server starts in it, keeps its data, and its health check says so.

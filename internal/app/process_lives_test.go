@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // Parts of a first life: each is so many answers long, and ends with other routes and a backup.

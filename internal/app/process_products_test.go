@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // A product is one way to ask for money to move, as the load of every product uses it.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // freeAddress is an address on loopback without a listener.

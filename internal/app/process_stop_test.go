@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // again is what both programs log when they are told to stop.

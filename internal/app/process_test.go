@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // kills is how often the process test kills the server under load, on each engine.

@@ -22,9 +22,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // The tests of this file's helpers treat Makola as its users do: a program that is built, started,

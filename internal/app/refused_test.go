@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/api/apitest"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/apitest"
 )
 
 // paidAndRefused are orders that a provider does and answers with a refusal.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // previousRelease builds the release before this one from its commit, which testdata/previous-release names.

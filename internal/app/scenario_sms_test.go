@@ -11,14 +11,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/api/apitest"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/apitest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // The steps of scenarios about messages:

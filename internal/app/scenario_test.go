@@ -23,15 +23,15 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/api/apitest"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/apitest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // The scenarios are the interface as its users see it: a request, the answer that is expected, what the

@@ -18,11 +18,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/api"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -15,10 +15,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
@@ -26,6 +24,8 @@ import (
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // smsSite is a simulator that can be replaced, and what is sent through it.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // couple is a PostgreSQL primary with a standby, on this machine and for one test. The standby is asynchronous until

@@ -8,7 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)

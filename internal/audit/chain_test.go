@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // fixture is a log with linked entries.

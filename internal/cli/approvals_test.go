@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/identity/identitytest"
+	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // TestActsAreListedAndShown: what waits for a second person in the console is seen on the command line.

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // elsewhere is a place of the same engine without a database.

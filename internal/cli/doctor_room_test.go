@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A PostgreSQL without disk space or connections is reported in PostgreSQL's own words.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // Months of an installation's life say the same on the other engine: what commands list, find, sum up and verify.

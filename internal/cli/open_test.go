@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A data folder on the line and a PostgreSQL database in the environment are ambiguous, for every command but the server.

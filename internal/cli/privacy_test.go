@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // wherePeopleStay are the tables that may name a number after its erasure, with the reason.

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestStepsOfARecoveryComeInTheirOrder: each is for the audit log, in its order, and every command says that a recovery lasts.

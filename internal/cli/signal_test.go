@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // asProgram has this binary be the program itself: a simulator with this data folder.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func TestAFileIsReadWhateverItsFormAndItsBadRowsAreReported(t *testing.T) {

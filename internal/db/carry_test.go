@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 const carried = `CREATE TABLE carried (n INTEGER NOT NULL, name TEXT NOT NULL, note TEXT, sealed BLOB, raw BLOB NOT NULL, amount INTEGER, PRIMARY KEY (name, n))`

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 type item struct {

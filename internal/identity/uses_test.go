@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A person does something with so many different things an hour, also when they ask at once; each thing is one entry of the audit

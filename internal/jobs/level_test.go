@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A living lease of the release before, which writes no level, is an older node; one that has lapsed is not.

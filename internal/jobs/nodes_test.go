@@ -12,7 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func look(t *testing.T, q *Queue) {

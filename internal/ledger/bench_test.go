@@ -11,9 +11,9 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // BenchmarkHold is the ledger's part of accepting a payout: two transfers out of

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // order books an amount into a wallet as an operator's act does: the reference, the transfer, and the act by which

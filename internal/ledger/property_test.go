@@ -12,9 +12,9 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // model is what a ledger is, without a database.

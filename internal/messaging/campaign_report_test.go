@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
@@ -27,6 +26,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // patience is the longest wait of a test; only a failing test reaches it.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 const (

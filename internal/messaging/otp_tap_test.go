@@ -11,10 +11,10 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
 	"pgregory.net/rapid"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func TestAReceiptBeforeTheAnswerIsApplied(t *testing.T) {

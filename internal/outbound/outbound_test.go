@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // patience bounds what a test waits for; nothing waits for it to pass.

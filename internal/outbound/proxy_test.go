@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // connector is a small CONNECT proxy. answer replies to each CONNECT and may replace the tunnel.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestAnAcceptanceFromTheTimeToCome: a node whose clock runs days ahead accepts one

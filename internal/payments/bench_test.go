@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // BenchmarkPayout is the whole life of a payout without HTTP on either side: 256

@@ -8,7 +8,6 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/msisdn"
@@ -17,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // What a node knows of a row may be old: it was paused, and another one has gone on. So the

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -19,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/mtnmomo"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook: the real adapter speaks MTN's protocol with the simulator,

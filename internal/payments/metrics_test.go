@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestAMismatchedAnswerIsNotBelieved: the provider speaks of another amount,

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -20,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // costly is a success with what the provider took for itself and gave us.

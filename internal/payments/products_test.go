@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
@@ -20,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A shop is what a scripted rail says about names and packages.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestTheSameRequestMakesTheSameProviderReference: the same request makes the same ProviderReference on every

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // BenchmarkContinuity is what proving that the database continues costs in normal life: Sure before a submission, and

@@ -8,8 +8,8 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // breakers returns the values of makola_provider_breakers_open by provider, mode and operation.

@@ -14,10 +14,10 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestNotKnownIsFoundOutBeforeMoneyDependsOnIt: each status interface is asked

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // newCentre is a simulator whose message centre listens.

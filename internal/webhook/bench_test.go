@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // sink is a receiver that costs next to nothing.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 const (

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func TestANewerEventTakesTheOldOnesPlace(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/outbound"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // dials makes every connection of a rig's client end with an error, or succeed.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {

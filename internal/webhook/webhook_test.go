@@ -19,8 +19,8 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // patience is reached by a failing test only.

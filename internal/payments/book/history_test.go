@@ -12,9 +12,9 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
 	"github.com/makola/makola/internal/history"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 var historyStart = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/db/dbtest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // A search for a reference looks one up in each list: it must not grow with the payments. SQLite plans without statistics, so

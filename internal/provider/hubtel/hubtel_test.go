@@ -18,8 +18,8 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
-	"github.com/makola/makola/internal/provider/providertest"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/providertest"
 )
 
 // bench is the adapter in front of a simulated Hubtel.

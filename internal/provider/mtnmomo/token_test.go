@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 func (b *bench) tokens() int {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // TestMagicNumbersOfMessagesDoWhatTheyPromise: what the page about testing promises of messages to them.

@@ -11,12 +11,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // TestAReceiptFindsItsSubmitHoweverIDsAreWritten: a receipt has the id of its submit, however the operator writes the two.

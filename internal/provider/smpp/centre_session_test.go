@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 func number(i int) string { return fmt.Sprintf("2332441%05d", i) }

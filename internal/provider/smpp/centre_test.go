@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // centre is a simulated message centre, which has another codec than the client, on a clock that only

@@ -24,10 +24,10 @@ import (
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

@@ -16,10 +16,10 @@ import (
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // patience is reached by a failing test only.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/clock/clocktest"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // After a reset the link was silent for minutes: each segment that was not sent had booked a turn.
