@@ -77,7 +77,17 @@ func (f *fixture) unknown(count int) (list []book.Payment) {
 		f.t.Fatal(err)
 	}
 	f.clock.Advance(2 * time.Minute)
+	f.waited()
 	return list
+}
+
+// waited marks the payments as the process does that has followed them for two minutes.
+func (f *fixture) waited() {
+	f.t.Helper()
+	f.tx(func(tx *db.Tx) error {
+		tx.Defer("UPDATE payments SET waited_for = CASE WHEN sending_at = 0 THEN created_at ELSE sending_at END", -1)
+		return nil
+	})
 }
 
 // payment is the row as it is now.
@@ -194,6 +204,9 @@ func TestAPaymentThatMayBeOnItsWayIsNotEnded(t *testing.T) {
 		_, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x")
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.clock.Advance(2 * time.Minute)
+		_, err = f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x") // the time of the clock is not enough
+		f.refused(err, problem.InProgress, "payment_in_progress")
+		f.waited()
 		act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x")
 		f.asked(act, err, KindResolve, 1)
 		f.tx(func(tx *db.Tx) error {

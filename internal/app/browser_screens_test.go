@@ -70,7 +70,7 @@ func (b *browsed) furnish() []screen {
 	b.call("sms-api/send", `{"sender_id":"`+b.ready.SenderID+`","message":"Akwaaba! Our shop is open until eight.","recipients":["0240000001","0200000024"]}`)
 	lost := b.the("payout-of-november-01")
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
-	b.until("/ops/payments/"+lost, "Outcome unknown")
+	b.until("/ops/payments/"+lost, "/ops/payments/"+lost+"/resolve")
 	failed := b.the("payout-of-november-02")
 	act := b.act()
 	b.holds("7000.00")

@@ -149,6 +149,7 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 	page := "/ops/payments/" + b.the("statement-0000001")
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
 	b.until(page, "Outcome unknown")
+	b.until(page, page+"/resolve") // the server that follows it has seen two minutes pass
 	demo, err := b.tenants.Get(t.Context(), demoTenant)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,6 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.want(http.StatusOK, page, page+"/resolve")
 	b.want(http.StatusOK, page+"/resolve", "statement-0000001", "GHS 25.00", "Outcome unknown", "held")
 	id := b.get(page+"/resolve").hidden(t, "id")
 	b.post(http.StatusUnprocessableEntity, page+"/resolve", "id", id, "ending", "", "reason", "statement of 3 March")

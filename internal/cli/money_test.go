@@ -236,7 +236,7 @@ func (w where) stuck(t *testing.T, tenantID, reference string) book.Payment {
 		t.Fatal(err)
 	}
 	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(`UPDATE payments SET escalated_at = created_at WHERE id = $1`, pay.ID)
+		_, err := tx.Exec(`UPDATE payments SET escalated_at = created_at, waited_for = created_at WHERE id = $1`, pay.ID)
 		return err
 	}); err != nil {
 		t.Fatal(err)

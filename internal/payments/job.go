@@ -55,6 +55,9 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 		r.holdProbe(ctx, nil)
 		t.keep(r.row, momentOf(f.clock))
 	}()
+	if ok, out := r.waited(ctx); !ok {
+		return out
+	}
 	rail, ok := f.rails.routes.Rail(row.Rail, row.Mode)
 	if !ok {
 		t.answer()
@@ -379,7 +382,26 @@ func (r *run) schedule() jobs.Outcome {
 		r.t.asks++
 	}
 	r.t.asking.Store(true)
-	return jobs.Later(r.t.nextAsk.Sub(now))
+	wait := r.t.nextAsk.Sub(now)
+	if left := max(0, onItsWay-now.Sub(r.t.sentAt)); !r.row.Waited() && wait > left+doubtTime {
+		wait = left
+	}
+	return jobs.Later(wait)
+}
+
+// waited marks the row when this process has seen the last submission end, whichever process made it: from then on an
+// operator may decide.
+func (r *run) waited(ctx context.Context) (goOn bool, out jobs.Outcome) {
+	now := momentOf(r.f.clock)
+	if r.t.sentAt.IsZero() {
+		r.t.sentAt = now
+	}
+	if r.row.Waited() || now.Sub(r.t.sentAt) < onItsWay {
+		return true, out
+	}
+	row := r.row
+	row.WaitedFor = row.MayLeaveSince()
+	return r.mark(ctx, book.EventWaited, row, "")
 }
 
 // beforePost looks for a payment at every rail before its first submission in a

@@ -30,7 +30,6 @@ type report struct {
 	from    source
 	outcome provider.Outcome
 	at      moment
-	wall    time.Time // the clock's time, for what an operator says
 }
 
 // A verdict is what may happen to the money of a payment.
@@ -212,7 +211,7 @@ func (s standing) unpaid(w report) (standing, verdict, string) {
 // it goes by cannot have yet what is on its way at this moment.
 func (s standing) decided(w report) (standing, verdict, string) {
 	switch {
-	case s.escalated.Sub(s.mayLeave) < onItsWay && w.wall.Sub(s.mayLeave) < onItsWay:
+	case !s.waited:
 		return s, verdictTooSoon, ""
 	case w.outcome.State == provider.Success:
 		return s, verdictPaid, ""

@@ -39,7 +39,7 @@ func (s standing) after(words ...report) (standing, verdict, string) {
 }
 
 func said(from source, o provider.Outcome, at time.Duration) report {
-	return report{from, o, begun.Add(at), morning.Add(at)}
+	return report{from, o, begun.Add(at)}
 }
 
 // The columns of the table of refusals: what the provider answers when it is
@@ -240,24 +240,19 @@ func TestUnpaidIsAWordForOpenAndForFailed(t *testing.T) {
 	}
 }
 
-// TestNoWordOfAnOperatorWhileAPOSTMayBeUnderWay, and any other word counts.
-func TestNoWordOfAnOperatorWhileAPOSTMayBeUnderWay(t *testing.T) {
+// TestOperatorsWord_waits: an operator decides when the process that follows the payment has seen its last submission
+// end, and any other status counts at once.
+func TestOperatorsWord_waits(t *testing.T) {
 	s := sentOnce(rowHubtel)
-	s.mayLeave = morning
-	escalated := s
-	escalated.escalated = morning.Add(onItsWay)
+	waited := s
+	waited.waited = true
 	for _, tt := range []struct {
 		of   standing
 		said provider.Outcome
-		at   time.Duration
 		want verdict
-	}{
-		{s, success, onItsWay - time.Second, verdictTooSoon}, {s, failed, onItsWay - time.Second, verdictTooSoon},
-		{s, success, onItsWay, verdictPaid}, {s, failed, onItsWay, verdictRefund},
-		{escalated, success, 0, verdictPaid}, {escalated, failed, 0, verdictRefund},
-	} {
-		if _, v, _ := judge(tt.of, said(fromOperator, tt.said, tt.at)); v != tt.want {
-			t.Errorf("%v after %v: %d, want %d", tt.said.State, tt.at, v, tt.want)
+	}{{s, success, verdictTooSoon}, {s, failed, verdictTooSoon}, {waited, success, verdictPaid}, {waited, failed, verdictRefund}} {
+		if _, v, _ := judge(tt.of, said(fromOperator, tt.said, 24*time.Hour)); v != tt.want {
+			t.Errorf("%v, waited %v: %d, want %d", tt.said.State, tt.of.waited, v, tt.want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -107,6 +108,13 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			h := newFixture(t, d)
 			n, other := h.stopped("a"), h.stopped("b")
 			late := n.late(t)
+			n.pauseRail("mtn")
+			for range 2 { // its follower sees two minutes pass
+				n.follower.runJob(t.Context(), late)
+				n.clock.Advance(onItsWay)
+			}
+			n.follower.runJob(t.Context(), late)
+			n.resumeRail("mtn")
 			if _, err := other.Resolve(t.Context(), late.ID, false, "it was never sent", "ama"); err != nil {
 				t.Fatal(err)
 			}
@@ -119,21 +127,68 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 	})
 }
 
-// TestAWordByAClockThatIsBehind: what a node that ran ahead sent can be ended as soon as it has
-// called the operators long enough after that, and not when it was sent again since.
-func TestAWordByAClockThatIsBehind(t *testing.T) {
+// TestOperatorsWord_isOfTheLastSubmission: the mark of a follower counts for the submission that it saw end, whatever
+// the clocks say. It does not count for a later one, also when a node of the release before made that.
+func TestOperatorsWord_isOfTheLastSubmission(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	p := &Payments{clock: clock.NewManual(now)}
-	sent := now.Add(time.Hour)
+	ahead, later := now.Add(time.Hour), now.Add(2*time.Hour)
 	for _, tt := range []struct {
-		called time.Time
-		taken  bool
-	}{{time.Time{}, false}, {sent.Add(onItsWay - time.Second), false}, {sent.Add(onItsWay), true}, {sent.Add(-time.Minute), false}} {
-		err := p.resolvable(book.Payment{Status: book.StatusPending, CreatedAt: now, SendingAt: sent, EscalatedAt: tt.called}, success)
+		sent, waited time.Time
+		taken        bool
+	}{{time.Time{}, time.Time{}, false}, {time.Time{}, now, true}, {ahead, time.Time{}, false}, {ahead, now, false}, {ahead, ahead, true}, {later, ahead, false}} {
+		err := p.resolvable(book.Payment{Status: book.StatusPending, CreatedAt: now, SendingAt: tt.sent, WaitedFor: tt.waited}, success)
 		if (err == nil) != tt.taken {
-			t.Errorf("called %v after it was sent: %v", tt.called.Sub(sent), err)
+			t.Errorf("sent at %v, waited for %v: %v", tt.sent, tt.waited, err)
 		}
 	}
+}
+
+// TestOperatorsWord_clockSetForward: a clock that is set forward while a payment is on its way does not let an operator
+// end it.
+func TestOperatorsWord_clockSetForward(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		n, other := h.node("a"), h.stopped("b")
+		pay, leave := n.sentAgain(t)
+		n.clock.Set(time.Hour)
+		other.refusesWord(t, pay.ID)
+		leave()
+		n.hint(pay)
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess {
+			t.Errorf("it is %s", is.Status)
+		}
+		n.sound()
+	})
+}
+
+// TestOperatorsWord_afterARestart: a node that takes a payment over marks it two minutes later, also where its provider is
+// not configured any more, and whatever its clock says.
+func TestOperatorsWord_afterARestart(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.second.script(always(unknown), always(unknown))
+		n := h.node("a")
+		r := h.payout()
+		r.MSISDN, r.Network = telecel, msisdn.Telecel
+		pay, _, err := n.Payout(t.Context(), h.caller(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.queue.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.clock.Set(-24 * time.Hour)
+		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first, Disburser: h.first}}
+		heir := h.node("b")
+		heir.pass(onItsWay - time.Second)
+		heir.refusesWord(t, pay.ID)
+		heir.pass(railTime + time.Second)
+		if _, err := heir.Resolve(t.Context(), pay.ID, false, "not in the statement", "ama"); err != nil {
+			t.Errorf("two minutes after the restart: %v", err)
+		}
+		heir.sound()
+	})
 }
 
 // late accepts a payout whose job comes to run only after minutes, for the many that
@@ -173,7 +228,11 @@ func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
 		h := newFixture(t, d)
 		n, other := h.node("a"), h.stopped("b")
 		pay, leave := n.sentAgain(t)
+		h.first.script(always(unknown), always(unknown))
+		job := openJob(pay, h.clock.Now(), jobs.Job{Adopted: true})
+		other.follower.runJob(t.Context(), job) // it took the payment over
 		n.clock.Advance(onItsWay)
+		other.follower.runJob(t.Context(), job)
 		if _, err := other.Resolve(t.Context(), pay.ID, false, "by the statement", "ama"); err != nil {
 			t.Fatal(err)
 		}

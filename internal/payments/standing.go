@@ -40,8 +40,7 @@ type standing struct {
 	refusedLast   moment // the last one
 	reads         int    // questions that the provider did not know, since it was last accepted
 
-	mayLeave  time.Time // when the row last said that a submission may begin
-	escalated time.Time // when operators were called
+	waited bool // the process that follows it saw the last submission end
 }
 
 // A stage is how far the current attempt is.
@@ -60,8 +59,7 @@ const (
 	leaveTime  = 30 * time.Second
 )
 
-// onItsWay is how long after the row said that a submission may begin it may be under way,
-// by the clock of any node.
+// onItsWay is how long after its row was read a submission may be under way, of this process or of another one.
 const onItsWay = leaveTime + submitTime + clock.Skew
 
 // standingOf returns what a row alone, read at a moment, tells of an attempt. A submission that it does not
@@ -91,7 +89,7 @@ func standingOf(row book.Payment, rail provider.Rail, read moment) standing {
 func (s *standing) row(row book.Payment, rail provider.Rail) {
 	s.kind, s.status, s.said, s.wasContradicted = row.Kind, row.Status, row.ProviderState(), !row.ContradictedAt.IsZero()
 	s.mayRepeat, s.visibleAfter, s.unpaidAfter = rail.MayRepeat, rail.VisibleAfter, rail.UnpaidAfter
-	s.mayLeave, s.escalated = row.MayLeaveSince(), row.EscalatedAt
+	s.waited = row.Waited()
 }
 
 // sentSince is when a payment may first have left for its rail.

@@ -231,7 +231,7 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 		m := b.marks[0]
 		return b.stands(tx, m.Row, func(is Payment) bool {
 			return is.Attempt == m.Row.Attempt && is.Posts == m.Row.Posts && is.SendingAt.Equal(m.Row.SendingAt) && is.EscalatedAt.Equal(m.Row.EscalatedAt) && is.HeldUntil.Equal(m.Row.HeldUntil) &&
-				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt)
+				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt) && is.WaitedFor.Equal(m.Row.WaitedFor)
 		})
 	}
 	return false, nil // nothing was written that another run would repeat

@@ -116,6 +116,8 @@ type Payment struct {
 	EscalatedAt      time.Time // zero unless an operator was called
 	ContradictedAt   time.Time // zero unless the provider contradicted a final status later
 	LastWord         string    // what it said last since then, success or failed; empty: the opposite of the status
+	// WaitedFor is the last submission after which its follower has seen two minutes pass; zero: none.
+	WaitedFor time.Time
 	// HeldUntil is when a payout ends that waits for the approval of its account's people. It is zero unless it
 	// waits: such a payout has no job, and was never submitted.
 	HeldUntil time.Time
@@ -230,6 +232,9 @@ func (p Payment) MayLeaveSince() time.Time {
 	}
 	return p.SendingAt
 }
+
+// Waited reports whether the process that follows the payment has seen its last submission end.
+func (p Payment) Waited() bool { return p.WaitedFor.Equal(p.MayLeaveSince()) }
 
 // The words of carriermomo_account_type.
 const (

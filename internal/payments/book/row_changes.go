@@ -66,6 +66,7 @@ var markColumns = []db.Column[Mark]{
 	{Name: "refusal_reason", Text: func(m Mark) string { return m.Row.RefusalReason }},
 	{Name: "refused_at", Int: func(m Mark) int64 { return db.Micros(m.Row.RefusedAt) }},
 	{Name: "held_until", Int: func(m Mark) int64 { return db.Micros(m.Row.HeldUntil) }},
+	{Name: "waited_for", Int: func(m Mark) int64 { return db.Micros(m.Row.WaitedFor) }},
 	{Name: "was_held", Int: func(m Mark) int64 { return db.Micros(m.WasHeld) }},
 }
 
@@ -120,7 +121,7 @@ AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, upstream_id = m.upstream_id, reason = m.reason, escalated_at = m.escalated_at,
-refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until
+refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until, waited_for = m.waited_for
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`

@@ -26,6 +26,7 @@ const (
 	EventApproved  Event = "approved"   // the account's own people let a payout go that waited for them
 	EventAdopted   Event = "adopted"    // in a recovery: a provider has it since the time that was lost
 	EventDoubted   Event = "doubted"    // unknown for too long, or an answer did not match: operators are called
+	EventWaited    Event = "waited"     // its follower has seen the last submission end: an operator may decide
 	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
 	EventFailed    Event = "failed"     // the provider, or an operator, says that it was not
 	EventPaidLate  Event = "paid_late"  // a collection that had ended was paid after all
@@ -122,6 +123,7 @@ var Arrows = []Arrow{
 	{Event: EventTaken, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal is gone"},
 	{Event: EventAdopted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "at the provider that has it; it is not sent"},
 	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the money stays where it is"},
+	{Event: EventWaited, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "two minutes passed since the last submission: an operator may decide"},
 
 	{Event: EventSucceeded, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{
 		{LegFinal, PlaceClearing, PlaceFloat, SumAmount}, {LegFinalFee, PlaceClearing, PlaceFees, SumCharges}}, Callback: true},
