@@ -7,7 +7,7 @@ const unlistedShown = 50
 // people alone, on the page that is named.
 func addresses(c *call) error {
 	w := c.success("Addresses fetched successfully")
-	w.object("data")
+	w.Object("data")
 	if err := c.writeAddresses(w); err != nil {
 		return err
 	}
@@ -15,20 +15,20 @@ func addresses(c *call) error {
 	if err != nil {
 		return err
 	}
-	w.list("refused")
+	w.List("refused")
 	for _, r := range refused {
-		w.object("")
-		w.text("address", r.Origin)
-		w.text("endpoint", r.Endpoint)
-		w.text("key_id", r.Key)
-		w.text("request_id", r.RequestID)
-		w.time("created_at", r.At)
-		w.end()
+		w.Object("")
+		w.Text("address", r.Origin)
+		w.Text("endpoint", r.Endpoint)
+		w.Text("key_id", r.Key)
+		w.Text("request_id", r.RequestID)
+		w.Time("created_at", r.At)
+		w.End()
 	}
-	w.end()
-	w.text("page", c.ownPage("addresses"))
-	w.end()
-	w.end()
+	w.End()
+	w.Text("page", c.ownPage("addresses"))
+	w.End()
+	w.End()
 	return nil
 }
 

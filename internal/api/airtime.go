@@ -30,12 +30,12 @@ func sendAirtime(c *call) error {
 		return err
 	}
 	w := c.success("Airtime sent successfully")
-	w.object("data")
-	w.text("transaction_id", p.Reference)
-	w.text("ext_transaction_id", p.ProviderReference)
-	w.text("status", p.Word())
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("transaction_id", p.Reference)
+	w.Text("ext_transaction_id", p.ProviderReference)
+	w.Text("status", p.Word())
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -66,17 +66,17 @@ func buyAirtime(c *call) error {
 		return err
 	}
 	w := c.success("Payment Initiated Successful")
-	w.object("data")
-	w.object("payment")
+	w.Object("data")
+	w.Object("payment")
 	w.record(payment)
-	w.end()
-	w.object("airtime")
-	w.cedis("amount", topUp.Amount)
-	w.text("phone_number", topUp.MSISDN().Local())
-	w.text("status", topUp.Word())
-	w.end()
-	w.end()
-	w.end()
+	w.End()
+	w.Object("airtime")
+	w.Cedis("amount", topUp.Amount)
+	w.Text("phone_number", topUp.MSISDN().Local())
+	w.Text("status", topUp.Word())
+	w.End()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -99,15 +99,15 @@ func airtimeStatus(c *call) error {
 		return err
 	}
 	w := c.fetched(p)
-	w.object("data")
-	w.text("status", p.Word())
-	w.text("transaction_id", p.Reference)
-	w.text("ext_transaction_id", p.ProviderReference)
-	w.amount("amount", p.Amount)
-	w.text("phone_number", p.MSISDN().Local())
-	w.text("network_id", p.Details.NetworkID)
+	w.Object("data")
+	w.Text("status", p.Word())
+	w.Text("transaction_id", p.Reference)
+	w.Text("ext_transaction_id", p.ProviderReference)
+	w.Amount("amount", p.Amount)
+	w.Text("phone_number", p.MSISDN().Local())
+	w.Text("network_id", p.Details.NetworkID)
 	w.reason(p)
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }

@@ -4,7 +4,7 @@
 // at once, calls one verb of a domain package, and is rendered. No rule about
 // money lives here and no transaction is opened here: what this package knows
 // is the interface's own words, which existing client programs compare
-// literally. That is why the decoder is written by hand: leniency towards what
+// literally. That is why JSON is read and written by hand, in package wire: leniency towards what
 // those programs send, and strictness about what is ambiguous, are the product.
 //
 // Files, along the way of a request:
@@ -12,7 +12,6 @@
 //	routes.go                      the table: where an endpoint is, who may call it, what it does
 //	serve.go                       one call: its checks in order (the size of its body first), its answer, its log line
 //	room.go                        how much of bodies is in memory at once
-//	decode.go                      JSON as clients send it
 //	form.go, form_lists.go         the fields of a request; lists of them
 //	idempotency.go                 who asks, under which key; the mark of an answer that was given before
 //	collections.go, payouts.go, airtime.go, bundles.go, sms.go, contacts.go
@@ -22,7 +21,6 @@
 //	webhooks.go, addresses.go      deliveries and replays; the secret's fingerprint; who may pay out from where
 //	history.go, paging.go          pages of payments; what pages of every list share
 //	render.go                      what answers of several endpoints share: a payment, and the words for its state
-//	write.go                       how a JSON value is written: texts, amounts, times
 //	refusal.go                     the status and the body of an error
 //	callbacks.go                   what providers send
 //	pages.go                       what is served without a key: the guides, preflights

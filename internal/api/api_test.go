@@ -94,7 +94,7 @@ var probes = []Route{
 	{Method: http.MethodGet, Path: "probe/late", Scope: access.Read, handle: func(*call) error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }},
 	{Method: http.MethodGet, Path: "probe/broken", Scope: access.Read, handle: func(*call) error { return errors.New("the secret of the house") }},
 	{Method: http.MethodGet, Path: "probe/half", Scope: access.Read, handle: func(c *call) error {
-		c.success("half").object("data")
+		c.success("half").Object("data")
 		return problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	}},
 }
@@ -112,10 +112,10 @@ func echo(c *call) error {
 		return err
 	}
 	w := c.success("ok")
-	w.object("data")
-	w.text("id", id)
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("id", id)
+	w.End()
+	w.End()
 	return nil
 }
 

@@ -25,24 +25,24 @@ func offers(c *call) error {
 		return err
 	}
 	w := c.success("Packages fetched successfully")
-	w.object("data")
-	w.object("packages")
-	w.list("data")
+	w.Object("data")
+	w.Object("packages")
+	w.List("data")
 	for _, o := range all {
-		w.object("")
-		w.text("id", o.ID)
-		w.text("Display", o.Display)
-		w.text("Value", o.Value)
-		w.amount("Amount", o.Amount)
-		w.end()
+		w.Object("")
+		w.Text("id", o.ID)
+		w.Text("Display", o.Display)
+		w.Text("Value", o.Value)
+		w.Amount("Amount", o.Amount)
+		w.End()
 	}
-	w.end()
-	w.end()
-	w.object("user")
-	w.text("name", holder)
-	w.end()
-	w.end()
-	w.end()
+	w.End()
+	w.End()
+	w.Object("user")
+	w.Text("name", holder)
+	w.End()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -71,19 +71,19 @@ func buyBundle(c *call) error {
 		return err
 	}
 	w := c.success("Data bundle purchased successfully")
-	w.object("data")
-	w.object("payment")
-	w.amount("amount", p.Amount)
-	w.text("status", "success") // the wallet has paid, whatever becomes of the package
-	w.text("ext_transaction_id", p.ProviderReference)
-	w.end()
-	w.object("data_bundle")
-	w.text("status", p.Word())
-	w.text("display", p.Details.Display)
-	w.text("phone_number", p.MSISDN().International())
-	w.end()
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Object("payment")
+	w.Amount("amount", p.Amount)
+	w.Text("status", "success") // the wallet has paid, whatever becomes of the package
+	w.Text("ext_transaction_id", p.ProviderReference)
+	w.End()
+	w.Object("data_bundle")
+	w.Text("status", p.Word())
+	w.Text("display", p.Details.Display)
+	w.Text("phone_number", p.MSISDN().International())
+	w.End()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -106,21 +106,21 @@ func bundleStatus(c *call) error {
 		return err
 	}
 	w := c.fetched(p)
-	w.object("data")
-	w.text("status", p.Word())
-	w.text("ext_transaction_id", p.ProviderReference)
+	w.Object("data")
+	w.Text("status", p.Word())
+	w.Text("ext_transaction_id", p.ProviderReference)
 	if p.Details.Minted { // the client gave none
-		w.null("client_reference")
+		w.Null("client_reference")
 	} else {
-		w.text("client_reference", p.Reference)
+		w.Text("client_reference", p.Reference)
 	}
-	w.amount("amount", p.Amount)
-	w.text("phone_number", p.MSISDN().International())
-	w.text("service_id", p.Details.ServiceID)
-	w.text("display", p.Details.Display)
-	w.text("value", p.Details.Value)
+	w.Amount("amount", p.Amount)
+	w.Text("phone_number", p.MSISDN().International())
+	w.Text("service_id", p.Details.ServiceID)
+	w.Text("display", p.Details.Display)
+	w.Text("value", p.Details.Value)
 	w.reason(p)
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }

@@ -58,6 +58,6 @@ func (c *call) callback(path string) error {
 	if err := c.api.Payments.Hint(c.ctx, rail, hints); err != nil {
 		return err
 	}
-	c.success("OK").end()
+	c.success("OK").End()
 	return nil
 }

@@ -30,10 +30,10 @@ func collect(c *call) error {
 		return err
 	}
 	w := c.success("Payment Initiated Successful")
-	w.object("data")
+	w.Object("data")
 	w.record(p)
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -56,14 +56,14 @@ func paymentStatus(c *call) error {
 		return err
 	}
 	w := c.fetched(p)
-	w.object("data")
-	w.text("status", polled(p))
-	w.text("transaction_id", p.Reference)
-	w.text("ext_transaction_id", p.ProviderReference)
-	w.amount("amount", p.Amount)
-	w.text("type", paymentType(p.Kind))
+	w.Object("data")
+	w.Text("status", polled(p))
+	w.Text("transaction_id", p.Reference)
+	w.Text("ext_transaction_id", p.ProviderReference)
+	w.Amount("amount", p.Amount)
+	w.Text("type", paymentType(p.Kind))
 	w.reason(p)
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }

@@ -16,35 +16,35 @@ func groups(c *call) error {
 		return err
 	}
 	w := c.success("Contact groups fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, g := range all {
-		w.object("")
+		w.Object("")
 		w.group(g)
-		w.end()
+		w.End()
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
 // group writes the members of a contact group.
 func (w *writer) group(g contacts.Group) {
-	w.text("id", g.ID)
-	w.text("name", g.Name)
-	w.text("group_icon", g.Icon)
-	w.integer("contacts_count", g.Contacts)
-	w.time("created_at", g.CreatedAt)
+	w.Text("id", g.ID)
+	w.Text("name", g.Name)
+	w.Text("group_icon", g.Icon)
+	w.Integer("contacts_count", g.Contacts)
+	w.Time("created_at", g.CreatedAt)
 }
 
 // contact writes the members of a contact.
 func (w *writer) contact(m contacts.Contact) {
-	w.text("id", m.ID)
-	w.text("first_name", m.FirstName)
-	w.text("last_name", m.LastName)
-	w.text("phone_number", m.MSISDN.International())
-	w.text("email", m.Email)
-	w.text("contact_group_id", m.GroupID)
-	w.time("created_at", m.CreatedAt)
+	w.Text("id", m.ID)
+	w.Text("first_name", m.FirstName)
+	w.Text("last_name", m.LastName)
+	w.Text("phone_number", m.MSISDN.International())
+	w.Text("email", m.Email)
+	w.Text("contact_group_id", m.GroupID)
+	w.Time("created_at", m.CreatedAt)
 }
 
 func addGroup(c *call) error {
@@ -68,10 +68,10 @@ func (c *call) told(message string) func(contacts.Group, error) error {
 			return err
 		}
 		w := c.success(message)
-		w.object("data")
+		w.Object("data")
 		w.group(g)
-		w.end()
-		w.end()
+		w.End()
+		w.End()
 		return nil
 	}
 }
@@ -123,8 +123,8 @@ func (c *call) gone(message string, err error) error {
 		return err
 	}
 	w := c.success(message)
-	w.null("data")
-	w.end()
+	w.Null("data")
+	w.End()
 	return nil
 }
 
@@ -147,15 +147,15 @@ func listContacts(c *call) error {
 		return err
 	}
 	w := c.success("Contacts fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, m := range all {
-		w.object("")
+		w.Object("")
 		w.contact(m)
-		w.end()
+		w.End()
 	}
-	w.end()
+	w.End()
 	c.pages(number, size, contactPage, total, len(all))
-	w.end()
+	w.End()
 	return nil
 }
 
@@ -189,10 +189,10 @@ func (c *call) known(message string) func(contacts.Contact, error) error {
 			return blame(err, "phone_number", "contact_exists")
 		}
 		w := c.success(message)
-		w.object("data")
+		w.Object("data")
 		w.contact(m)
-		w.end()
-		w.end()
+		w.End()
+		w.End()
 		return nil
 	}
 }
@@ -218,19 +218,19 @@ func addContacts(c *call) error {
 	}
 	c.replayed(replayed)
 	w := c.success("Contacts added successfully")
-	w.object("data")
-	w.integer("added", int64(added.New))
-	w.integer("duplicates", int64(added.Duplicates))
-	w.list("invalid")
+	w.Object("data")
+	w.Integer("added", int64(added.New))
+	w.Integer("duplicates", int64(added.Duplicates))
+	w.List("invalid")
 	for _, b := range added.Bad {
-		w.object("")
-		w.integer("row", int64(b.Row))
-		w.text("error", b.Text)
-		w.end()
+		w.Object("")
+		w.Integer("row", int64(b.Row))
+		w.Text("error", b.Text)
+		w.End()
 	}
-	w.end()
-	w.end()
-	w.end()
+	w.End()
+	w.End()
+	w.End()
 	return nil
 }
 

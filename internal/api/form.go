@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -43,8 +44,8 @@ const (
 // string is the same thing. These checks are courtesy: the domain makes its own, because the
 // command line calls it too.
 type form struct {
-	object object     // the body
-	query  url.Values // or the query string
+	object wire.Object // the body
+	query  url.Values  // or the query string
 	path   map[string]string
 	fields problem.Fields
 	dev    bool // development mode: callbacks over http to loopback
@@ -106,13 +107,13 @@ func (f *form) raw(name string) (string, bool) {
 		}
 		return values[0], true
 	}
-	value := f.object.find(name)
+	value := f.object.Find(name)
 	if value == nil || f.fields.Has(name) {
 		return "", false
 	}
 	switch value[0] {
 	case '"':
-		return unquote(value), true
+		return wire.Unquote(value), true
 	case 'n':
 		return "", false
 	}
@@ -126,7 +127,7 @@ func (f *form) oneLine(name string, need bool) string {
 	if !ok {
 		return ""
 	}
-	if hasControl(text, false) {
+	if wire.HasControl(text, false) {
 		f.bad(name, badText)
 		return ""
 	}
@@ -208,7 +209,7 @@ func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 // literal gives the digits of a number, or of a string that holds one. Any other
 // value is bad, in the words of what was wanted.
 func (f *form) literal(name, wanted string) (string, bool) {
-	value := f.object.find(name)
+	value := f.object.Find(name)
 	if !f.fields.Has(name) && f.hasNumber(name) {
 		return string(value), true
 	}
@@ -221,7 +222,7 @@ func (f *form) literal(name, wanted string) (string, bool) {
 
 // hasNumber reports whether a field of the body is a JSON number.
 func (f *form) hasNumber(name string) bool {
-	value := f.object.find(name)
+	value := f.object.Find(name)
 	return value != nil && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
@@ -284,11 +285,11 @@ func wordy(s string) bool {
 // wanted is a reference of the client's where none is needed: one that is no
 // reference is as good as none.
 func (f *form) wanted(name string) string {
-	value := f.object.find(name)
+	value := f.object.Find(name)
 	if value == nil || value[0] != '"' || f.fields.Has(name) {
 		return ""
 	}
-	text := strings.TrimSpace(unquote(value))
+	text := strings.TrimSpace(wire.Unquote(value))
 	if len(text) < referenceMin || len(text) > referenceMax || !wordy(text) {
 		return ""
 	}
@@ -323,7 +324,7 @@ func (f *form) called(name string, unknown *problem.Error) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	if hasControl(text, false) {
+	if wire.HasControl(text, false) {
 		f.bad(name, badText)
 		return "", nil
 	}
@@ -447,7 +448,7 @@ func (f *form) message(name string) string {
 		f.bad(name, required)
 	case !utf8.ValidString(text):
 		f.bad(name, badUnicode)
-	case hasControl(text, true):
+	case wire.HasControl(text, true):
 		f.bad(name, badText)
 	case utf8.RuneCountInString(text) > messageMax:
 		f.bad(name, "is too long")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -26,7 +27,7 @@ func (f *form) list(name string, most int) []string {
 			texts = append(texts, strings.Split(value, ",")...)
 		}
 	} else {
-		value := f.object.find(name)
+		value := f.object.Find(name)
 		if value == nil || value[0] == 'n' || string(value) == `""` || f.fields.Has(name) {
 			return nil
 		}
@@ -34,12 +35,12 @@ func (f *form) list(name string, most int) []string {
 			f.bad(name, notTexts)
 			return nil
 		}
-		for _, item := range items(value, most) {
+		for _, item := range wire.Items(value, most) {
 			if item[0] != '"' {
 				f.bad(name, notTexts)
 				return nil
 			}
-			texts = append(texts, unquote(item))
+			texts = append(texts, wire.Unquote(item))
 		}
 	}
 	kept := texts[:0]
@@ -47,7 +48,7 @@ func (f *form) list(name string, most int) []string {
 		switch text = strings.TrimSpace(text); {
 		case !utf8.ValidString(text):
 			f.bad(name, badUnicode)
-		case hasControl(text, false):
+		case wire.HasControl(text, false):
 			f.bad(name, badText)
 		case text != "":
 			kept = append(kept, text)
@@ -75,7 +76,7 @@ func (f *form) values(name string) []string {
 
 // objects is a list of objects, at least one, read as far as list reads one.
 func (f *form) objects(name string, most int) []row {
-	value := f.object.find(name)
+	value := f.object.Find(name)
 	if f.fields.Has(name) {
 		return nil
 	}
@@ -102,9 +103,9 @@ func (f *form) objects(name string, most int) []row {
 
 // rowsOf decodes the objects of an array, at most one more than most; ok is false when an item is no object.
 func rowsOf(array []byte, most int) (rows []row, ok bool) {
-	for _, item := range items(array, most) {
+	for _, item := range wire.Items(array, most) {
 		var noted problem.Fields // by the decoder of the whole body already
-		o, err := decode(item, &noted)
+		o, err := wire.Decode(item, &noted)
 		if item[0] != '{' || err != nil {
 			return nil, false
 		}
@@ -114,26 +115,13 @@ func rowsOf(array []byte, most int) (rows []row, ok bool) {
 }
 
 // row is one object of a list.
-type row struct{ object }
+type row struct{ wire.Object }
 
 // plain gives a text member; anything else is as good as absent, and a row without a number is reported.
 func (r row) plain(name string) string {
-	value := r.find(name)
+	value := r.Find(name)
 	if value == nil || value[0] != '"' {
 		return ""
 	}
-	return strings.TrimSpace(unquote(value))
-}
-
-// items gives the texts of the items of a list that the decoder has passed over, at most one more than most.
-func items(list []byte, most int) [][]byte {
-	var all [][]byte
-	s := &scanner{in: list, at: 1, faults: &problem.Fields{}}
-	for len(all) <= most && s.peek() != ']' {
-		all = append(all, s.value(1))
-		if s.peek() == ',' {
-			s.at++
-		}
-	}
-	return all
+	return strings.TrimSpace(wire.Unquote(value))
 }

@@ -37,22 +37,22 @@ func (c *call) history(kind book.Kind) error {
 		return err
 	}
 	w := &c.out
-	w.object("")
-	w.list("data")
+	w.Object("")
+	w.List("data")
 	for _, p := range page.Rows {
 		w.row(p)
 	}
-	w.end()
+	w.End()
 	c.links(filters(filter), int64(page.Page), page.LastPage)
-	w.object("meta")
-	w.integer("current_page", int64(page.Page))
-	w.integer("from", page.From)
-	w.integer("last_page", page.LastPage)
-	w.integer("per_page", int64(page.Size))
-	w.integer("to", page.To)
-	w.integer("total", page.Total)
-	w.end()
-	w.end()
+	w.Object("meta")
+	w.Integer("current_page", int64(page.Page))
+	w.Integer("from", page.From)
+	w.Integer("last_page", page.LastPage)
+	w.Integer("per_page", int64(page.Size))
+	w.Integer("to", page.To)
+	w.Integer("total", page.Total)
+	w.End()
+	w.End()
 	return nil
 }
 

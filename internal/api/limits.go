@@ -10,35 +10,35 @@ import (
 // limits says what bounds the account and the key that asks, and how much of each bound is left.
 func limits(c *call) error {
 	w := c.success("Limits fetched successfully")
-	w.object("data")
-	w.text("mode", string(c.tenant.Mode))
-	w.text("currency", currency)
+	w.Object("data")
+	w.Text("mode", string(c.tenant.Mode))
+	w.Text("currency", currency)
 	c.writeSwitches(w)
 	for _, write := range []func(*writer) error{c.writeTransferLimits, c.writeAddresses, c.writeRates, c.writeQuotas} {
 		if err := write(w); err != nil {
 			return err
 		}
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
 // writeSwitches writes what an operator has switched on and off.
 func (c *call) writeSwitches(w *writer) {
-	w.flag("collections", c.tenant.CollectionsEnabled)
-	w.flag("payouts", !c.tenant.PayoutsStopped)
-	w.text("duplicates", string(c.tenant.Duplicates))
+	w.Flag("collections", c.tenant.CollectionsEnabled)
+	w.Flag("payouts", !c.tenant.PayoutsStopped)
+	w.Text("duplicates", string(c.tenant.Duplicates))
 }
 
 // writeTransferLimits writes the most that one transfer may move, and what the key may still spend today.
 func (c *call) writeTransferLimits(w *writer) error {
-	w.object("transfers")
-	w.cedis("mobile_money", c.tenant.PayoutLimitWallet)
-	w.cedis("bank", c.tenant.PayoutLimitBank)
-	w.end()
+	w.Object("transfers")
+	w.Cedis("mobile_money", c.tenant.PayoutLimitWallet)
+	w.Cedis("bank", c.tenant.PayoutLimitBank)
+	w.End()
 	if c.caller.Daily == 0 {
-		w.null("key_spending")
+		w.Null("key_spending")
 		return nil
 	}
 	spent, err := c.api.Payments.SpentToday(c.ctx, c.tenant.ID, c.caller.KeyID)
@@ -46,11 +46,11 @@ func (c *call) writeTransferLimits(w *writer) error {
 		return err
 	}
 	now := c.api.Clock.Now()
-	w.object("key_spending")
-	w.cedis("limit", c.caller.Daily)
-	w.cedis("remaining", max(c.caller.Daily-spent, 0))
-	w.integer("reset_seconds", wholeSeconds(now.Truncate(24*time.Hour).Add(24*time.Hour).Sub(now)))
-	w.end()
+	w.Object("key_spending")
+	w.Cedis("limit", c.caller.Daily)
+	w.Cedis("remaining", max(c.caller.Daily-spent, 0))
+	w.Integer("reset_seconds", wholeSeconds(now.Truncate(24*time.Hour).Add(24*time.Hour).Sub(now)))
+	w.End()
 	return nil
 }
 
@@ -60,20 +60,20 @@ func (c *call) writeAddresses(w *writer) error {
 	if err != nil {
 		return err
 	}
-	w.object("addresses")
-	w.text("needed_for", string(c.tenant.Listed))
-	w.list("allowed")
+	w.Object("addresses")
+	w.Text("needed_for", string(c.tenant.Listed))
+	w.List("allowed")
 	for _, prefix := range list {
-		w.text("", prefix.String())
+		w.Text("", prefix.String())
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
 // writeRates writes the limits of requests, the general one first.
 func (c *call) writeRates(w *writer) error {
-	w.list("rates")
+	w.List("rates")
 	if general := c.api.general; general.Max > 0 {
 		if err := c.writeRate(w, general, []string{"*"}); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (c *call) writeRates(w *writer) error {
 			return err
 		}
 	}
-	w.end()
+	w.End()
 	return nil
 }
 
@@ -120,22 +120,22 @@ func (c *call) writeRate(w *writer, l access.Limit, paths []string) error {
 	if err != nil {
 		return err
 	}
-	w.object("")
-	w.text("name", l.Name)
-	w.list("endpoints")
+	w.Object("")
+	w.Text("name", l.Name)
+	w.List("endpoints")
 	for _, path := range paths {
-		w.text("", path)
+		w.Text("", path)
 	}
-	w.end()
-	w.integer("limit", left.Max)
+	w.End()
+	w.Integer("limit", left.Max)
 	if ofKey.Max > 0 {
-		w.integer("key_limit", ofKey.Max)
+		w.Integer("key_limit", ofKey.Max)
 		left.Remaining = min(left.Remaining, ofKey.Remaining)
 	}
-	w.integer("remaining", left.Remaining)
-	w.integer("window_seconds", wholeSeconds(left.Window))
-	w.integer("reset_seconds", wholeSeconds(left.ResetAfter))
-	w.end()
+	w.Integer("remaining", left.Remaining)
+	w.Integer("window_seconds", wholeSeconds(left.Window))
+	w.Integer("reset_seconds", wholeSeconds(left.ResetAfter))
+	w.End()
 	return nil
 }
 
@@ -153,21 +153,21 @@ func (c *call) writeQuotas(w *writer) error {
 	if err != nil {
 		return err
 	}
-	w.object("quotas")
+	w.Object("quotas")
 	for _, quota := range []struct {
 		name   string
 		stored tenant.Stored
 	}{{"contacts", contacts}, {"groups", groups}, {"sender_ids", senders}, {"campaigns_under_way", campaigns}} {
-		w.object(quota.name)
+		w.Object(quota.name)
 		if quota.stored.Most == 0 {
-			w.null("limit")
+			w.Null("limit")
 		} else {
-			w.integer("limit", quota.stored.Most)
+			w.Integer("limit", quota.stored.Most)
 		}
-		w.integer("used", quota.stored.Used)
-		w.end()
+		w.Integer("used", quota.stored.Used)
+		w.End()
 	}
-	w.end()
+	w.End()
 	return nil
 }
 

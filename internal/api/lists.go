@@ -17,12 +17,12 @@ func balance(c *call) error {
 		return err
 	}
 	w := c.success("Balance fetched successfully")
-	w.object("data")
-	w.cedis("wallet_balance", money.Pesewas(wallet))
-	w.integer("sms_balance", credits)
-	w.text("currency", currency)
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Cedis("wallet_balance", money.Pesewas(wallet))
+	w.Integer("sms_balance", credits)
+	w.Text("currency", currency)
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -33,16 +33,16 @@ func banks(c *call) error {
 		return err
 	}
 	w := c.success("Banks fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, b := range all {
-		w.object("")
-		w.text("id", b.ID)
-		w.text("name", b.Name)
-		w.text("code", b.Code)
-		w.end()
+		w.Object("")
+		w.Text("id", b.ID)
+		w.Text("name", b.Name)
+		w.Text("code", b.Code)
+		w.End()
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -54,16 +54,16 @@ func networks(c *call) error {
 	}
 	c.status = http.StatusCreated
 	w := c.success("Networks fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, n := range all {
-		w.object("")
-		w.text("id", n.ID)
-		w.text("name", n.Name)
-		w.text("status", n.Status)
-		w.end()
+		w.Object("")
+		w.Text("id", n.ID)
+		w.Text("name", n.Name)
+		w.Text("status", n.Status)
+		w.End()
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -74,16 +74,16 @@ func services(c *call) error {
 		return err
 	}
 	w := c.success("Services fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, s := range all {
-		w.object("")
-		w.text("id", s.ID)
-		w.text("name", s.Name)
-		w.text("network", string(s.Network))
-		w.end()
+		w.Object("")
+		w.Text("id", s.ID)
+		w.Text("name", s.Name)
+		w.Text("network", string(s.Network))
+		w.End()
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -102,11 +102,11 @@ func walletName(c *call) error {
 		return err
 	}
 	w := c.success("Name fetched successfully")
-	w.object("data")
-	w.text("name", name)
-	w.text("phone_number", number.Local())
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("name", name)
+	w.Text("phone_number", number.Local())
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -126,11 +126,11 @@ func bankName(c *call) error {
 		return err
 	}
 	w := c.success("Name fetched successfully")
-	w.object("data")
-	w.text("account_name", name)
-	w.text("account_number", account)
-	w.text("bank_id", bank)
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("account_name", name)
+	w.Text("account_number", account)
+	w.Text("bank_id", bank)
+	w.End()
+	w.End()
 	return nil
 }

@@ -93,6 +93,7 @@ func (c *call) preflight() (answered bool) {
 	c.header("Access-Control-Allow-Methods", corsMethods)
 	c.header("Access-Control-Allow-Headers", corsHeaders)
 	c.header("Access-Control-Max-Age", "600")
-	c.out.buf = append(c.out.buf, "{}"...)
+	c.out.Object("")
+	c.out.End()
 	return true
 }

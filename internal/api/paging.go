@@ -28,14 +28,14 @@ func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
 	}
 	c.links(query, int64(number), last)
 	w := &c.out
-	w.object("meta")
-	w.integer("current_page", int64(number))
-	w.integer("from", from)
-	w.integer("last_page", last)
-	w.integer("per_page", int64(size))
-	w.integer("to", to)
-	w.integer("total", total)
-	w.end()
+	w.Object("meta")
+	w.Integer("current_page", int64(number))
+	w.Integer("from", from)
+	w.Integer("last_page", last)
+	w.Integer("per_page", int64(size))
+	w.Integer("to", to)
+	w.Integer("total", total)
+	w.End()
 }
 
 // links writes the links from one page to the others, with its filters kept.
@@ -50,20 +50,20 @@ func (c *call) links(filters url.Values, at, last int64) {
 		return c.api.PublicURL + prefix + path + "?" + query.Encode()
 	}
 	w := &c.out
-	w.object("links")
-	w.text("first", link(1))
-	w.text("last", link(last))
+	w.Object("links")
+	w.Text("first", link(1))
+	w.Text("last", link(last))
 	if at > 1 {
-		w.text("prev", link(min(at-1, last)))
+		w.Text("prev", link(min(at-1, last)))
 	} else {
-		w.null("prev")
+		w.Null("prev")
 	}
 	if at < last {
-		w.text("next", link(at+1))
+		w.Text("next", link(at+1))
 	} else {
-		w.null("next")
+		w.Null("next")
 	}
-	w.end()
+	w.End()
 }
 
 // maxPage bounds the page number so that positions never overflow.

@@ -61,9 +61,9 @@ func (c *call) sent(p book.Payment, replayed bool, err error) error {
 		return err
 	}
 	w := c.success("Sent Successfully")
-	w.object("data")
+	w.Object("data")
 	w.payout(p)
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }

@@ -81,29 +81,22 @@ func (c *call) refuse(err error) {
 	}
 	message, fields := c.blamed(e)
 	w := &c.out
-	w.buf, w.stack, c.shared = w.buf[:0], w.stack[:0], nil
-	w.object("")
-	w.text("message", message)
-	w.text("code", e.Code)
+	w.Reset()
+	c.shared = nil
+	w.Object("")
+	w.Text("message", message)
+	w.Text("code", e.Code)
 	c.refusalData(e.Data)
 	if c.status == http.StatusUnprocessableEntity {
-		w.object("errors")
+		w.Object("errors")
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			w.next("")
-			w.buf = append(appendText(w.buf, name), ':', '[')
-			for i, text := range fields[name] {
-				if i > 0 {
-					w.buf = append(w.buf, ',')
-				}
-				w.buf = appendText(w.buf, text)
-			}
-			w.buf = append(w.buf, ']')
+			w.Texts(name, fields[name])
 		}
-		w.end()
+		w.End()
 	}
-	w.text("request_id", c.id)
-	w.text("doc_url", guides.DocURL(c.api.PublicURL, e.Code))
-	w.end()
+	w.Text("request_id", c.id)
+	w.Text("doc_url", guides.DocURL(c.api.PublicURL, e.Code))
+	w.End()
 }
 
 // blamed gives the message of a refusal and the fields that it is about. The
@@ -135,27 +128,27 @@ func (c *call) refusalData(data any) {
 	switch d := data.(type) {
 	case nil:
 	case book.Payment:
-		c.out.object("data")
+		c.out.Object("data")
 		c.out.existing(d)
-		c.out.end()
+		c.out.End()
 	case messaging.Shortage:
-		c.out.object("data")
-		c.out.integer("balance", d.Balance)
-		c.out.integer("smsCost", d.Cost)
-		c.out.end()
+		c.out.Object("data")
+		c.out.Integer("balance", d.Balance)
+		c.out.Integer("smsCost", d.Cost)
+		c.out.End()
 	case book.Shortfall:
-		c.out.object("data")
-		c.out.cedis("balance", d.Balance)
-		c.out.cedis("amount", d.Amount)
-		c.out.cedis("charges", d.Charges)
-		c.out.end()
+		c.out.Object("data")
+		c.out.Cedis("balance", d.Balance)
+		c.out.Cedis("amount", d.Amount)
+		c.out.Cedis("charges", d.Charges)
+		c.out.End()
 	default:
 		text, err := json.Marshal(d)
 		if err != nil || len(text) == 0 || text[0] != '{' {
 			c.api.log.Error("the data of a refusal is no object", "request_id", c.id, "error", err)
 			return
 		}
-		c.out.json("data", text)
+		c.out.JSON("data", text)
 	}
 }
 

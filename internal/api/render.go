@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 
+	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
@@ -15,6 +16,9 @@ const (
 	typeTransfer  = "transfer"
 	channelBank   = "bank" // in the answer of send/bank; histories say BANK
 )
+
+// writer writes an answer: JSON, and the records of the domains.
+type writer struct{ wire.Writer }
 
 // paymentType is a payment's word in histories and statuses.
 func paymentType(k book.Kind) string {
@@ -46,36 +50,36 @@ func (c *call) fetched(p book.Payment) *writer {
 
 // record writes the members of a payment record.
 func (w *writer) record(p book.Payment) {
-	w.cedis("amount", p.Amount)
-	w.text("phone_number", p.MSISDN().Local())
-	w.text("ext_transaction_id", p.ProviderReference)
-	w.text("transaction_id", p.Reference)
-	w.text("type", typeMoMo)
-	w.text("currency", currency)
-	w.text("status", polled(p))
+	w.Cedis("amount", p.Amount)
+	w.Text("phone_number", p.MSISDN().Local())
+	w.Text("ext_transaction_id", p.ProviderReference)
+	w.Text("transaction_id", p.Reference)
+	w.Text("type", typeMoMo)
+	w.Text("currency", currency)
+	w.Text("status", polled(p))
 }
 
 // payout writes the members of a payout's answer.
 func (w *writer) payout(p book.Payment) {
-	w.text("client_reference", p.Reference)
-	w.text("transaction_id", p.ProviderReference)
-	w.amount("amount", p.Amount)
-	w.cedis("charges", p.Charges)
+	w.Text("client_reference", p.Reference)
+	w.Text("transaction_id", p.ProviderReference)
+	w.Amount("amount", p.Amount)
+	w.Cedis("charges", p.Charges)
 	if p.Channel == book.ChannelBank {
-		w.text("channel", channelBank)
-		w.text("account_number", p.Account)
-		w.text("account_name", p.AccountName)
+		w.Text("channel", channelBank)
+		w.Text("account_number", p.Account)
+		w.Text("account_name", p.AccountName)
 		return
 	}
-	w.text("channel", p.Channel)
-	w.text("account_number", p.MSISDN().International())
+	w.Text("channel", p.Channel)
+	w.Text("account_number", p.MSISDN().International())
 }
 
 // reason writes why a payment failed: a code that stays, and a sentence.
 func (w *writer) reason(p book.Payment) {
 	if p.Reason != "" {
-		w.text("reason", p.Reason)
-		w.text("reason_text", provider.Sentence(p.Reason))
+		w.Text("reason", p.Reason)
+		w.Text("reason_text", provider.Sentence(p.Reason))
 	}
 }
 
@@ -85,51 +89,51 @@ func (w *writer) existing(p book.Payment) {
 	switch p.Kind {
 	case book.KindPayout:
 		w.payout(p)
-		w.text("status", p.Word())
+		w.Text("status", p.Word())
 	case book.KindCollection:
 		w.record(p)
 	case book.KindBundle:
-		w.text("client_reference", p.Reference)
-		w.text("ext_transaction_id", p.ProviderReference)
-		w.amount("amount", p.Amount)
-		w.text("phone_number", p.MSISDN().International())
-		w.text("display", p.Details.Display)
-		w.text("status", p.Word())
+		w.Text("client_reference", p.Reference)
+		w.Text("ext_transaction_id", p.ProviderReference)
+		w.Amount("amount", p.Amount)
+		w.Text("phone_number", p.MSISDN().International())
+		w.Text("display", p.Details.Display)
+		w.Text("status", p.Word())
 	default:
-		w.text("transaction_id", p.Reference)
-		w.text("ext_transaction_id", p.ProviderReference)
-		w.amount("amount", p.Amount)
-		w.text("phone_number", p.MSISDN().Local())
-		w.text("status", p.Word())
+		w.Text("transaction_id", p.Reference)
+		w.Text("ext_transaction_id", p.ProviderReference)
+		w.Amount("amount", p.Amount)
+		w.Text("phone_number", p.MSISDN().Local())
+		w.Text("status", p.Word())
 	}
 	w.reason(p)
-	w.time("created_at", p.CreatedAt)
+	w.Time("created_at", p.CreatedAt)
 }
 
 // row writes one row of a history. The two kinds differ in two members.
 func (w *writer) row(p book.Payment) {
-	w.object("")
-	w.text("transaction_id", p.Reference)
-	w.text("ext_transaction_id", p.ProviderReference)
-	w.text("type", paymentType(p.Kind))
-	w.cedis("amount", p.Amount)
-	w.cedis("charges", p.Charges)
+	w.Object("")
+	w.Text("transaction_id", p.Reference)
+	w.Text("ext_transaction_id", p.ProviderReference)
+	w.Text("type", paymentType(p.Kind))
+	w.Cedis("amount", p.Amount)
+	w.Cedis("charges", p.Charges)
 	if p.Kind == book.KindCollection {
-		w.cedis("net_amount", p.Net())
-		w.text("fee_bearer", p.FeeBearer)
+		w.Cedis("net_amount", p.Net())
+		w.Text("fee_bearer", p.FeeBearer)
 	}
-	w.text("currency", currency)
-	w.text("channel", p.Channel)
+	w.Text("currency", currency)
+	w.Text("channel", p.Channel)
 	switch {
 	case p.Received():
-		w.text("direction", "in")
+		w.Text("direction", "in")
 	case p.Channel == book.ChannelWallet:
-		w.text("direction", "out")
+		w.Text("direction", "out")
 	}
-	w.text("account_number", p.Account)
-	w.text("account_name", p.AccountName)
-	w.text("status", p.Word())
+	w.Text("account_number", p.Account)
+	w.Text("account_name", p.AccountName)
+	w.Text("status", p.Word())
 	w.reason(p)
-	w.time("created_at", p.CreatedAt)
-	w.end()
+	w.Time("created_at", p.CreatedAt)
+	w.End()
 }

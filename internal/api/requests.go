@@ -31,35 +31,31 @@ func refusedRequests(c *call) error {
 		return unknown
 	}
 	w := c.success("Requests fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, r := range list {
 		w.refused(r)
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
 // refused writes a request that was refused.
 func (w *writer) refused(r requestlog.Request) {
-	w.object("")
-	w.text("request_id", r.RequestID)
-	w.text("method", r.Method)
-	w.text("endpoint", r.Endpoint)
-	w.integer("status", int64(r.Status))
-	w.text("code", r.Code)
-	w.text("reason", r.Message)
-	w.object("errors")
+	w.Object("")
+	w.Text("request_id", r.RequestID)
+	w.Text("method", r.Method)
+	w.Text("endpoint", r.Endpoint)
+	w.Integer("status", int64(r.Status))
+	w.Text("code", r.Code)
+	w.Text("reason", r.Message)
+	w.Object("errors")
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
-		w.list(name)
-		for _, text := range r.Fields[name] {
-			w.text("", text)
-		}
-		w.end()
+		w.Texts(name, r.Fields[name])
 	}
-	w.end()
-	w.text("key_id", r.Key)
-	w.text("address", r.Origin)
-	w.time("created_at", r.At)
-	w.end()
+	w.End()
+	w.Text("key_id", r.Key)
+	w.Text("address", r.Origin)
+	w.Time("created_at", r.At)
+	w.End()
 }

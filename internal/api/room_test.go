@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
@@ -241,7 +242,7 @@ func TestHostileBodiesCostLittleMemory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		f := &form{}
-		o, err := decode(body, &f.fields)
+		o, err := wire.Decode(body, &f.fields)
 		if f.object = o; err == nil {
 			f.objects("contacts", contacts.MaxBulk)
 			f.list("recipients", messaging.MaxRecipients)
@@ -249,15 +250,6 @@ func TestHostileBodiesCostLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 20 {
 			t.Errorf("%s: %d MB for %d MB", name, took, len(body)>>20)
-		}
-	}
-}
-
-// What is too long is refused in the domain's words, though not read to its end.
-func TestListsThatAreTooLong(t *testing.T) {
-	for most, want := range map[int]int{2: 3, 3: 3, 5: 3} {
-		if got := len(items([]byte(`[1,"2",{}]`), most)); got != want {
-			t.Errorf("of 3 items %d are read where %d are the most", got, most)
 		}
 	}
 }

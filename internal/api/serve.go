@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/tenant"
@@ -68,7 +69,8 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	c := a.calls.Get().(*call)
 	body, out := c.body[:0], c.out
 	*c = call{api: a, w: w, r: r, begun: a.Clock.Now(), where: "other", body: body, status: http.StatusOK, kind: "application/json"}
-	c.out = writer{buf: out.buf[:0], stack: out.stack[:0]}
+	c.out = out
+	c.out.Reset()
 	c.id = RequestID(r)
 	c.whole = r.Context()
 	if r.Method != http.MethodGet {
@@ -130,7 +132,7 @@ func (c *call) finish() {
 	c.cancel()
 	h := c.w.Header()
 	h["Content-Type"] = []string{c.kind}
-	text := c.out.buf
+	text := c.out.Bytes()
 	if c.shared != nil {
 		text = c.shared
 	}
@@ -142,7 +144,7 @@ func (c *call) finish() {
 	_, _ = c.w.Write(text) // a client that has gone needs no answer
 	c.release()
 	c.note()
-	if cap(c.out.buf) <= keptBuffer && cap(c.body) <= keptBuffer {
+	if cap(c.out.Bytes()) <= keptBuffer && cap(c.body) <= keptBuffer {
 		c.api.calls.Put(c)
 	}
 }
@@ -163,7 +165,7 @@ func (c *call) note() {
 			"tenant", c.caller.Tenant, "key", c.caller.KeyID, "took", took)
 	}
 	if c.api.Observe != nil {
-		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), RequestID: c.id, Tenant: c.caller.Tenant, Status: c.status, Bytes: len(c.out.buf), Took: took})
+		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), RequestID: c.id, Tenant: c.caller.Tenant, Status: c.status, Bytes: len(c.out.Bytes()), Took: took})
 	}
 	if c.status >= 400 && c.status != StatusLeft && c.failure != nil && c.interfaced && c.api.Refused != nil {
 		c.api.Refused(c.refusedRequest(took))
@@ -507,7 +509,7 @@ func (c *call) form() (*form, error) {
 		return f, nil
 	}
 	var err error
-	c.api.scans.do(len(c.body), func() { f.object, err = decode(c.body, &f.fields) })
+	c.api.scans.do(len(c.body), func() { f.object, err = wire.Decode(c.body, &f.fields) })
 	return f, err
 }
 
@@ -538,7 +540,7 @@ func (r *Route) params() []string {
 
 // success begins the answer of a success: its message and its data member.
 func (c *call) success(message string) *writer {
-	c.out.object("")
-	c.out.text("message", message)
+	c.out.Object("")
+	c.out.Text("message", message)
 	return &c.out
 }

@@ -34,10 +34,10 @@ func requestSender(c *call) error {
 	}
 	c.replayed(replayed)
 	w := c.success("Sender ID requested successfully")
-	w.object("data")
+	w.Object("data")
 	w.sender(s)
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -48,25 +48,25 @@ func senders(c *call) error {
 		return err
 	}
 	w := c.success("Sender IDs fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, s := range all {
-		w.object("")
+		w.Object("")
 		w.sender(s)
-		w.end()
+		w.End()
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
 // sender writes the members of a sender ID.
 func (w *writer) sender(s senderid.Sender) {
-	w.text("id", s.ID)
-	w.text("name", s.Name)
-	w.text("desc", s.Description)
-	w.text("status", string(s.Status))
-	w.optional("reason", s.Reason)
-	w.time("created_at", s.CreatedAt)
+	w.Text("id", s.ID)
+	w.Text("name", s.Name)
+	w.Text("desc", s.Description)
+	w.Text("status", string(s.Status))
+	w.Optional("reason", s.Reason)
+	w.Time("created_at", s.CreatedAt)
 }
 
 // sendSMS sends one text to numbers and groups. It comes as a GET too, which is as little to be cut off
@@ -100,15 +100,15 @@ func sendSMS(c *call) error {
 	}
 	c.replayed(replayed)
 	w := c.success("Request Sent")
-	w.object("data")
-	w.text("campaignId", campaign.ID)
-	w.text("campaign_id", campaign.ID) // clients read either
-	w.integer("recipients", campaign.Recipients)
-	w.integer("invalid", campaign.Invalid)
-	w.integer("excluded", campaign.Excluded)
-	w.integer("smsCost", campaign.Cost())
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("campaignId", campaign.ID)
+	w.Text("campaign_id", campaign.ID) // clients read either
+	w.Integer("recipients", campaign.Recipients)
+	w.Integer("invalid", campaign.Invalid)
+	w.Integer("excluded", campaign.Excluded)
+	w.Integer("smsCost", campaign.Cost())
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -139,14 +139,14 @@ func sendOTP(c *call) error {
 	}
 	c.replayed(replayed)
 	w := c.success("OTP sent")
-	w.object("data")
-	w.object("otp")
-	w.text("prefix", sent.Prefix)
-	w.text("requestId", sent.RequestID)
-	w.text("ussd_code", c.api.USSDCode)
-	w.end()
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Object("otp")
+	w.Text("prefix", sent.Prefix)
+	w.Text("requestId", sent.RequestID)
+	w.Text("ussd_code", c.api.USSDCode)
+	w.End()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -167,8 +167,8 @@ func verifyOTP(c *call) error {
 	}
 	c.replayed(replayed)
 	w := c.success("OTP verification successful")
-	w.null("data")
-	w.end()
+	w.Null("data")
+	w.End()
 	return nil
 }
 
@@ -192,25 +192,25 @@ func campaignMessages(c *call) error {
 		return err
 	}
 	w := c.success("Messages fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, m := range page.Messages {
-		w.object("")
-		w.text("recipient", m.Recipient)
-		w.text("status", string(m.Status))
-		w.integer("segments", m.Segments)
-		w.text("encoding", string(m.Encoding))
-		w.integer("credits", m.Credits)
-		w.moment("submitted_at", m.SubmittedAt)
-		w.moment("delivered_at", m.DeliveredAt)
+		w.Object("")
+		w.Text("recipient", m.Recipient)
+		w.Text("status", string(m.Status))
+		w.Integer("segments", m.Segments)
+		w.Text("encoding", string(m.Encoding))
+		w.Integer("credits", m.Credits)
+		w.Moment("submitted_at", m.SubmittedAt)
+		w.Moment("delivered_at", m.DeliveredAt)
 		if m.Error == "" {
-			w.null("error")
+			w.Null("error")
 		} else {
-			w.text("error", m.Error)
+			w.Text("error", m.Error)
 		}
-		w.end()
+		w.End()
 	}
-	w.end()
+	w.End()
 	c.pages(number, size, defaultPage, page.Total, len(page.Messages))
-	w.end()
+	w.End()
 	return nil
 }

@@ -52,22 +52,22 @@ func listWebhooks(c *call) error {
 		next = cursorOf(filter.State, list[size-1])
 	}
 	w := c.success("Webhooks fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, d := range list {
-		w.object("")
+		w.Object("")
 		w.delivery(d)
-		w.end()
+		w.End()
 	}
-	w.end()
-	w.object("meta")
-	w.integer("per_page", int64(size))
+	w.End()
+	w.Object("meta")
+	w.Integer("per_page", int64(size))
 	if next == "" {
-		w.null("next")
+		w.Null("next")
 	} else {
-		w.text("next", next)
+		w.Text("next", next)
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -97,16 +97,16 @@ func readCursor(state webhook.State, text string) *webhook.Delivery {
 
 // delivery writes the members of a webhook that every list has.
 func (w *writer) delivery(d webhook.Delivery) {
-	w.text("webhook_id", d.ID)
-	w.text("type", string(d.Kind))
-	w.text("url", d.URL)
-	w.text("body", d.Body)
-	w.text("status", string(d.State))
-	w.integer("attempts", int64(d.Attempts))
-	w.integer("last_status", int64(d.Status))
-	w.text("last_error", d.Error)
-	w.time("created_at", d.CreatedAt)
-	w.moment("ended_at", d.EndedAt)
+	w.Text("webhook_id", d.ID)
+	w.Text("type", string(d.Kind))
+	w.Text("url", d.URL)
+	w.Text("body", d.Body)
+	w.Text("status", string(d.State))
+	w.Integer("attempts", int64(d.Attempts))
+	w.Integer("last_status", int64(d.Status))
+	w.Text("last_error", d.Error)
+	w.Time("created_at", d.CreatedAt)
+	w.Moment("ended_at", d.EndedAt)
 }
 
 // paymentOf finds the payment that the path names as a status does: a collection or payout, else airtime. Others have no webhooks.
@@ -144,35 +144,35 @@ func paymentWebhooks(c *call) error {
 		return err
 	}
 	w := c.success("Webhooks fetched successfully")
-	w.list("data")
+	w.List("data")
 	for _, d := range list {
 		tries, err := c.api.Webhooks.Attempts(c.ctx, c.caller.Tenant, d.ID)
 		if err != nil {
 			return err
 		}
-		w.object("")
+		w.Object("")
 		w.delivery(d)
-		w.list("failed_attempts")
+		w.List("failed_attempts")
 		for _, t := range tries {
 			w.attempt(t)
 		}
-		w.end()
-		w.end()
+		w.End()
+		w.End()
 	}
-	w.end()
-	w.end()
+	w.End()
+	w.End()
 	return nil
 }
 
 func (w *writer) attempt(t webhook.Attempt) {
-	w.object("")
-	w.integer("number", int64(t.Number))
-	w.integer("status", int64(t.Status))
-	w.text("error", t.Error)
-	w.text("answer", t.Answer)
-	w.integer("took_ms", t.Took.Milliseconds())
-	w.time("created_at", t.At)
-	w.end()
+	w.Object("")
+	w.Integer("number", int64(t.Number))
+	w.Integer("status", int64(t.Status))
+	w.Text("error", t.Error)
+	w.Text("answer", t.Answer)
+	w.Integer("took_ms", t.Took.Milliseconds())
+	w.Time("created_at", t.At)
+	w.End()
 }
 
 // replayWebhook has a webhook of a payment delivered again: the one that is named, else the newest.
@@ -191,11 +191,11 @@ func replayWebhook(c *call) error {
 		return err
 	}
 	w := c.success("Webhook is sent again")
-	w.object("data")
-	w.text("webhook_id", event)
-	w.text("transaction_id", pay.Reference)
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("webhook_id", event)
+	w.Text("transaction_id", pay.Reference)
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -217,12 +217,12 @@ func replayFailed(c *call) error {
 		return err
 	}
 	w := c.success("Webhooks are sent again")
-	w.object("data")
-	w.integer("replayed", int64(done.Events))
-	w.integer("erased", int64(done.Erased))
-	w.flag("more", done.Events == replayedAtOnce)
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Integer("replayed", int64(done.Events))
+	w.Integer("erased", int64(done.Erased))
+	w.Flag("more", done.Events == replayedAtOnce)
+	w.End()
+	w.End()
 	return nil
 }
 
@@ -234,16 +234,16 @@ func webhookSecret(c *call) error {
 		return err
 	}
 	w := c.success("Secret fetched successfully")
-	w.object("data")
-	w.text("fingerprint", fingerprint(s.Current))
-	w.time("created_at", s.MadeAt)
-	w.object("former")
-	w.text("fingerprint", fingerprint(s.Former))
-	w.moment("until", s.FormerUntil)
-	w.end()
-	w.text("page", c.ownPage("access"))
-	w.end()
-	w.end()
+	w.Object("data")
+	w.Text("fingerprint", fingerprint(s.Current))
+	w.Time("created_at", s.MadeAt)
+	w.Object("former")
+	w.Text("fingerprint", fingerprint(s.Former))
+	w.Moment("until", s.FormerUntil)
+	w.End()
+	w.Text("page", c.ownPage("access"))
+	w.End()
+	w.End()
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package api
+package wire
 
 import (
 	"strconv"
@@ -8,17 +8,23 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// writer appends one JSON value. Answers are written member by member, in the
+// Writer appends one JSON value. Answers are written member by member, in the
 // order and with the types that the interface promises: an amount is a number
 // in one endpoint and a string in the next, which struct tags hide and calls
 // show. A name that is empty writes an item of a list.
-type writer struct {
+type Writer struct {
 	buf   []byte
 	stack []byte // the brackets that are still to be closed
 }
 
+// Reset empties the writer and keeps its memory.
+func (w *Writer) Reset() { w.buf, w.stack = w.buf[:0], w.stack[:0] }
+
+// Bytes returns the value so far. It is valid until the next call of Reset.
+func (w *Writer) Bytes() []byte { return w.buf }
+
 // next writes the comma that is due and the name.
-func (w *writer) next(name string) {
+func (w *Writer) next(name string) {
 	if n := len(w.buf); n > 0 && w.buf[n-1] != '{' && w.buf[n-1] != '[' {
 		w.buf = append(w.buf, ',')
 	}
@@ -29,57 +35,71 @@ func (w *writer) next(name string) {
 	}
 }
 
-// object begins an object; end closes it.
-func (w *writer) object(name string) { w.begin(name, '{', '}') }
+// Object begins an object; end closes it.
+func (w *Writer) Object(name string) { w.begin(name, '{', '}') }
 
-// list begins a list; end closes it.
-func (w *writer) list(name string) { w.begin(name, '[', ']') }
+// List begins a list; end closes it.
+func (w *Writer) List(name string) { w.begin(name, '[', ']') }
 
-func (w *writer) begin(name string, open, shut byte) {
+func (w *Writer) begin(name string, open, shut byte) {
 	w.next(name)
 	w.buf = append(w.buf, open)
 	w.stack = append(w.stack, shut)
 }
 
-// end closes what was begun last.
-func (w *writer) end() {
+// End closes what was begun last.
+func (w *Writer) End() {
 	last := len(w.stack) - 1
 	w.buf = append(w.buf, w.stack[last])
 	w.stack = w.stack[:last]
 }
 
-// text writes a string.
-func (w *writer) text(name, value string) {
+// Text writes a string.
+func (w *Writer) Text(name, value string) {
 	w.next(name)
 	w.buf = appendText(w.buf, value)
 }
 
-// optional writes a string only when there is one.
-func (w *writer) optional(name, value string) {
+// Texts writes a list of strings. Unlike other names, that of a list of texts may be a client's own.
+func (w *Writer) Texts(name string, values []string) {
+	w.next("")
+	w.buf = append(appendText(w.buf, name), ':', '[')
+	for i, value := range values {
+		if i > 0 {
+			w.buf = append(w.buf, ',')
+		}
+		w.buf = appendText(w.buf, value)
+	}
+	w.buf = append(w.buf, ']')
+}
+
+// Optional writes a string only when there is one.
+func (w *Writer) Optional(name, value string) {
 	if value != "" {
-		w.text(name, value)
+		w.Text(name, value)
 	}
 }
 
-func (w *writer) null(name string) {
+// Null writes null.
+func (w *Writer) Null(name string) {
 	w.next(name)
 	w.buf = append(w.buf, "null"...)
 }
 
-// flag writes true or false.
-func (w *writer) flag(name string, value bool) {
+// Flag writes true or false.
+func (w *Writer) Flag(name string, value bool) {
 	w.next(name)
 	w.buf = strconv.AppendBool(w.buf, value)
 }
 
-// integer writes a whole number.
-func (w *writer) integer(name string, value int64) {
+// Integer writes a whole number.
+func (w *Writer) Integer(name string, value int64) {
 	w.next(name)
 	w.buf = strconv.AppendInt(w.buf, value, 10)
 }
 
-// cedis writes an amount as a JSON number: 10, 10.5, 10.55.
-func (w *writer) cedis(name string, amount money.Pesewas) {
+// Cedis writes an amount as a JSON number: 10, 10.5, 10.55.
+func (w *Writer) Cedis(name string, amount money.Pesewas) {
 	w.next(name)
 	text := amount.String()
 	for text[len(text)-1] == '0' {
@@ -92,8 +112,8 @@ func (w *writer) cedis(name string, amount money.Pesewas) {
 	w.buf = append(w.buf, text...)
 }
 
-// amount writes an amount as a string with two decimals.
-func (w *writer) amount(name string, amount money.Pesewas) {
+// Amount writes an amount as a string with two decimals.
+func (w *Writer) Amount(name string, amount money.Pesewas) {
 	w.next(name)
 	w.buf = append(w.buf, '"')
 	w.buf = append(w.buf, amount.String()...)
@@ -103,16 +123,16 @@ func (w *writer) amount(name string, amount money.Pesewas) {
 // timestamp is ISO 8601 in UTC with the offset written out.
 const timestamp = "2006-01-02T15:04:05-07:00"
 
-// time writes a time, in UTC.
-func (w *writer) time(name string, at time.Time) {
+// Time writes a time, in UTC.
+func (w *Writer) Time(name string, at time.Time) {
 	w.next(name)
 	w.buf = append(w.buf, '"')
 	w.buf = at.UTC().AppendFormat(w.buf, timestamp)
 	w.buf = append(w.buf, '"')
 }
 
-// json writes a value that is JSON already.
-func (w *writer) json(name string, value []byte) {
+// JSON writes a value that is JSON already.
+func (w *Writer) JSON(name string, value []byte) {
 	w.next(name)
 	w.buf = append(w.buf, value...)
 }
@@ -156,11 +176,11 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// moment writes a time that may not have come: then it is null.
-func (w *writer) moment(name string, at time.Time) {
+// Moment writes a time that may not have come: then it is null.
+func (w *Writer) Moment(name string, at time.Time) {
 	if at.IsZero() {
-		w.null(name)
+		w.Null(name)
 		return
 	}
-	w.time(name, at)
+	w.Time(name, at)
 }

@@ -1,4 +1,4 @@
-package api
+package wire
 
 import (
 	"bytes"
@@ -11,19 +11,19 @@ import (
 
 func TestTheDecoderReadsEveryKindOfValue(t *testing.T) {
 	var faults problem.Fields
-	o, err := decode([]byte("\xef\xbb\xbf {\"a\" : \"x\\u00e9\\ud83d\\ude00\\n\" , \"b\":-1.50e+3,\"c\":null,\"d\":[1,{\"a\":[]}],\"\":true}\n"), &faults)
+	o, err := Decode([]byte("\xef\xbb\xbf {\"a\" : \"x\\u00e9\\ud83d\\ude00\\n\" , \"b\":-1.50e+3,\"c\":null,\"d\":[1,{\"a\":[]}],\"\":true}\n"), &faults)
 	if err != nil || faults.Err() != nil {
 		t.Fatal(err, faults.Err())
 	}
 	for name, want := range map[string]string{"b": "-1.50e+3", "c": "null", "d": `[1,{"a":[]}]`, "": "true"} {
-		if got := string(o.find(name)); got != want {
+		if got := string(o.Find(name)); got != want {
 			t.Errorf("%q is %s, want %s", name, got, want)
 		}
 	}
-	if got := unquote(o.find("a")); got != "xé😀\n" {
+	if got := Unquote(o.Find("a")); got != "xé😀\n" {
 		t.Errorf("a is %q", got)
 	}
-	if o.find("e") != nil {
+	if o.Find("e") != nil {
 		t.Error("a member appeared")
 	}
 }
@@ -72,7 +72,7 @@ func TestTheDecoderRefusesWhatIsNoJSONAndNamesAmbiguousFields(t *testing.T) {
 		{"deep at the top", deep(9), "x"},
 	} {
 		var faults problem.Fields
-		_, err := decode([]byte(c.body), &faults)
+		_, err := Decode([]byte(c.body), &faults)
 		if c.field == "" {
 			if !problem.Is(err, problem.Malformed) {
 				t.Errorf("%s: %v, want malformed", c.name, err)
@@ -101,7 +101,7 @@ func itoa(n int) string {
 func TestDecodeBoundsWhatItAnswers(t *testing.T) {
 	var faults problem.Fields
 	body := "{" + strings.TrimSuffix(many(400)+many(400), ",") + "}"
-	if _, err := decode([]byte(body), &faults); err != nil {
+	if _, err := Decode([]byte(body), &faults); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(problem.From(faults.Err()).Fields); n == 0 || n > maxFaults {
@@ -113,11 +113,20 @@ func TestAScanEndsAtAnArrayThatIsTooLong(t *testing.T) {
 	for items, want := range map[int]bool{maxItems: true, maxItems + 1: false} {
 		var faults problem.Fields
 		body := `{"contacts":[` + strings.Repeat("{},", items-1) + `{}` + map[bool]string{true: "]}", false: " and what is no JSON"}[want]
-		if _, err := decode([]byte(body), &faults); (err == nil) != want {
+		if _, err := Decode([]byte(body), &faults); (err == nil) != want {
 			t.Errorf("%d items: %v", items, err)
 		}
 		if faults.Has("contacts") == want {
 			t.Errorf("%d items: %v", items, faults.Err())
+		}
+	}
+}
+
+// Items reads one item more than most, so that the caller can refuse a longer list.
+func TestItems_stopsAtMost(t *testing.T) {
+	for most, want := range map[int]int{2: 3, 3: 3, 5: 3} {
+		if got := len(Items([]byte(`[1,"2",{}]`), most)); got != want {
+			t.Errorf("of 3 items %d are read where %d are the most", got, most)
 		}
 	}
 }
@@ -132,7 +141,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var faults problem.Fields
-		o, err := decode(body, &faults)
+		o, err := Decode(body, &faults)
 		plain := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 		valid := json.Valid(plain) && bytes.HasPrefix(bytes.TrimLeft(plain, " \t\r\n"), []byte("{"))
 		switch {
@@ -155,7 +164,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d members, want %d", len(o.members), len(want))
 		}
 		for name, raw := range want {
-			got := o.find(name)
+			got := o.Find(name)
 			if !bytes.Equal(bytes.TrimSpace(raw), got) {
 				t.Fatalf("%q is %s, want %s", name, got, raw)
 			}
@@ -166,29 +175,9 @@ func FuzzDecode(f *testing.F) {
 			if err := json.Unmarshal(raw, &text); err != nil {
 				t.Fatal(err)
 			}
-			if unquote(got) != text {
-				t.Fatalf("%q reads %q, want %q", name, unquote(got), text)
+			if Unquote(got) != text {
+				t.Fatalf("%q reads %q, want %q", name, Unquote(got), text)
 			}
 		}
 	})
-}
-
-func BenchmarkDecodePayout(b *testing.B) {
-	body := []byte(`{"amount":"10.00","account_number":"0240000000","account_name":"Kwame Mensah","channel":"MTN","client_reference":"payout-20260001","callback_url":"https://shop.example/hook?x=1"}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		f := form{}
-		var err error
-		if f.object, err = decode(body, &f.fields); err != nil {
-			b.Fatal(err)
-		}
-		f.amount("amount", 50, noLimit)
-		f.phone("account_number")
-		f.label("account_name")
-		f.network("channel", true)
-		f.reference("client_reference", true)
-		if f.err() != nil {
-			b.Fatal(f.err())
-		}
-	}
 }

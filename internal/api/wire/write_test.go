@@ -1,4 +1,4 @@
-package api
+package wire
 
 import (
 	"encoding/json"
@@ -11,25 +11,25 @@ import (
 )
 
 func TestTheWriterWritesValidJSON(t *testing.T) {
-	var w writer
-	w.object("")
-	w.text("message", "Sent \"ok\"\n\\\x00é\xff")
-	w.object("data")
-	w.end()
-	w.list("rows")
-	w.object("")
-	w.amount("amount", 1050)
-	w.cedis("charges", 1050)
-	w.end()
-	w.object("")
-	w.integer("n", -3)
-	w.null("none")
-	w.optional("reason", "")
-	w.time("at", time.Date(2026, 1, 31, 23, 59, 59, 7e8, time.FixedZone("", 3600)))
-	w.end()
-	w.text("", "x")
-	w.end()
-	w.end()
+	var w Writer
+	w.Object("")
+	w.Text("message", "Sent \"ok\"\n\\\x00é\xff")
+	w.Object("data")
+	w.End()
+	w.List("rows")
+	w.Object("")
+	w.Amount("amount", 1050)
+	w.Cedis("charges", 1050)
+	w.End()
+	w.Object("")
+	w.Integer("n", -3)
+	w.Null("none")
+	w.Optional("reason", "")
+	w.Time("at", time.Date(2026, 1, 31, 23, 59, 59, 7e8, time.FixedZone("", 3600)))
+	w.End()
+	w.Text("", "x")
+	w.End()
+	w.End()
 	want := `{"message":"Sent \"ok\"\n\\\u0000é\ufffd","data":{},"rows":[{"amount":"10.50","charges":10.5},{"n":-3,"none":null,"at":"2026-01-31T22:59:59+00:00"},"x"]}`
 	if got := string(w.buf); got != want {
 		t.Errorf("wrote %s\nwant  %s", got, want)
@@ -41,8 +41,8 @@ func TestTheWriterWritesValidJSON(t *testing.T) {
 
 func TestAmountsAreWrittenWithoutTrailingZeros(t *testing.T) {
 	for amount, want := range map[money.Pesewas]string{0: "0", 1: "0.01", 10: "0.1", 50: "0.5", 100: "1", 1000: "10", 1050: "10.5", 1055: "10.55", 10000000: "100000", -150: "-1.5"} {
-		var w writer
-		w.cedis("", amount)
+		var w Writer
+		w.Cedis("", amount)
 		if string(w.buf) != want {
 			t.Errorf("%d is written %s, want %s", amount, w.buf, want)
 		}

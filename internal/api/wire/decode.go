@@ -1,4 +1,7 @@
-package api
+// Package wire reads and writes the JSON of the interface. Its decoder is strict about what is ambiguous: a name that is given
+// twice, text that is not UTF-8, and nesting without end. Its writer keeps the order and the types of members that client programs
+// compare literally: an amount is a number in one endpoint and a string in the next. Package api decides what the members mean.
+package wire
 
 import (
 	"bytes"
@@ -21,9 +24,9 @@ const (
 	bodyMember = "body"
 )
 
-// object is one JSON object. Its whole text was checked; a member is decoded
+// Object is one JSON object. Its whole text was checked; a member is decoded
 // when a form asks for it, so a member that is not asked for costs nothing.
-type object struct {
+type Object struct {
 	members []member
 }
 
@@ -33,8 +36,8 @@ type member struct {
 	raw  []byte
 }
 
-// find gives the text of a member's value, nil when there is none.
-func (o object) find(name string) []byte {
+// Find returns the text of a member's value, nil when there is none.
+func (o Object) Find(name string) []byte {
 	for i := range o.members {
 		if o.members[i].name == name {
 			return o.members[i].raw
@@ -43,7 +46,7 @@ func (o object) find(name string) []byte {
 	return nil
 }
 
-// syntax is the panic of scanner.fail inside this file; decode turns it into 400.
+// syntax is the panic of scanner.fail inside this file; Decode turns it into 400.
 type syntax struct {
 	offset int
 	what   string
@@ -63,18 +66,18 @@ type scanner struct {
 	count  int
 }
 
-// decode reads a body that must be one JSON object. A body that is no JSON at all is Malformed;
+// Decode reads a body that must be one JSON object. A body that is no JSON at all is Malformed;
 // JSON that is ambiguous or unreadable (a name given twice, bad UTF-8, deep nesting) is noted in
 // faults under the outermost name.
-func decode(body []byte, faults *problem.Fields) (o object, err error) {
+func Decode(body []byte, faults *problem.Fields) (o Object, err error) {
 	s := &scanner{in: bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), faults: faults}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case syntax:
-			o, err = object{}, malformed(r)
+			o, err = Object{}, malformed(r)
 		case enough:
-			o, err = object{}, faults.Err()
+			o, err = Object{}, faults.Err()
 		default:
 			panic(r)
 		}
@@ -134,9 +137,9 @@ func (s *scanner) peek() byte {
 }
 
 // object reads from '{' to '}' and notes names that come twice.
-func (s *scanner) object(depth int) object {
+func (s *scanner) object(depth int) Object {
 	s.enter(depth)
-	var o object
+	var o Object
 	var seen map[string]bool
 	if s.peek() == '}' {
 		s.at++
@@ -181,7 +184,7 @@ func (s *scanner) object(depth int) object {
 func twice(members []member, seen *map[string]bool, name string) bool {
 	if *seen == nil {
 		if len(members) < maxLinear {
-			return object{members}.find(name) != nil
+			return Object{members}.Find(name) != nil
 		}
 		*seen = make(map[string]bool, 2*maxLinear)
 		for _, m := range members {
@@ -204,7 +207,7 @@ func repeated(name string, ok bool, depth int) string {
 
 // shown makes a name fit to be repeated in an answer.
 func shown(name string, ok bool) string {
-	if !ok || name == "" || len(name) > nameShown || hasControl(name, false) {
+	if !ok || name == "" || len(name) > nameShown || HasControl(name, false) {
 		return bodyMember
 	}
 	return name
@@ -312,7 +315,7 @@ func (s *scanner) name() (name string, ok bool) {
 	if ok = s.text(); !ok {
 		s.fault("has a member whose name is no valid UTF-8 text")
 	}
-	return unquote(s.in[start:s.at]), ok
+	return Unquote(s.in[start:s.at]), ok
 }
 
 // text passes over a string and says whether it is whole Unicode. A bare
@@ -387,8 +390,8 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// unquote decodes the text of a string that text has passed over.
-func unquote(raw []byte) string {
+// Unquote decodes the text of a string that Decode has checked.
+func Unquote(raw []byte) string {
 	in := raw[1 : len(raw)-1]
 	if bytes.IndexByte(in, '\\') < 0 {
 		return string(in)
@@ -435,9 +438,9 @@ func plain(c byte) byte {
 	return c
 }
 
-// hasControl finds NUL and the other control characters; lines allows line
+// HasControl finds NUL and the other control characters; lines allows line
 // ends and tabs, for the text of a message.
-func hasControl(s string, lines bool) bool {
+func HasControl(s string, lines bool) bool {
 	for i, c := range s {
 		switch {
 		case lines && (c == '\n' || c == '\r' || c == '\t'):
@@ -454,4 +457,17 @@ func hasControl(s string, lines bool) bool {
 func validAt(s string) bool {
 	_, size := utf8.DecodeRuneInString(s)
 	return size > 1
+}
+
+// Items returns the texts of the items of a list that Decode has checked, at most one more than most.
+func Items(list []byte, most int) [][]byte {
+	var all [][]byte
+	s := &scanner{in: list, at: 1, faults: &problem.Fields{}}
+	for len(all) <= most && s.peek() != ']' {
+		all = append(all, s.value(1))
+		if s.peek() == ',' {
+			s.at++
+		}
+	}
+	return all
 }

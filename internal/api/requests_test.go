@@ -1,0 +1,18 @@
+package api
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/makola/makola/internal/requestlog"
+)
+
+// A refused request may name a member of the client's own, with characters that JSON must escape.
+func TestRefusedRequest_quotesNames(t *testing.T) {
+	var w writer
+	w.refused(requestlog.Request{Fields: map[string][]string{`a"b\`: {"is given more than once"}}})
+	var got struct{ Errors map[string][]string }
+	if err := json.Unmarshal(w.Bytes(), &got); err != nil || len(got.Errors[`a"b\`]) != 1 {
+		t.Errorf("%s: %v", w.Bytes(), err)
+	}
+}
