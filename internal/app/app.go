@@ -119,6 +119,7 @@ func (a *App) announce(context.Context) error {
 	if a.cfg.ReadyFile == "" {
 		return nil
 	}
+	a.later(func(context.Context) error { return a.ready.remove(a.cfg.ReadyFile) })
 	return a.ready.write(a.cfg.ReadyFile)
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/hex"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
@@ -78,7 +78,7 @@ func (a *App) firstPassword() (string, error) {
 	if a.cfg.BootstrapEmail == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(a.cfg.BootstrapFile)
+	text, err := config.ReadSecretFile(a.cfg.BootstrapFile)
 	if err != nil {
 		return "", noFirstOwner(err)
 	}

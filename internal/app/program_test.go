@@ -138,6 +138,10 @@ func start(t testing.TB, name string, args ...string) *process {
 func startIn(t testing.TB, name, path string, environment []string, args ...string) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
+	if i := slices.Index(args, "--smpp-password"); i >= 0 { // production takes it from the environment alone
+		environment = append(slices.Clone(environment), "MAKOLA_SMPP_PASSWORD="+args[i+1])
+		args = slices.Delete(slices.Clone(args), i, i+2)
+	}
 	p := &process{t: t, name: name, log: &tail{}, exited: make(chan struct{})}
 	p.cmd = exec.Command(path, append(args, "--ready-file", file)...)
 	p.cmd.Env = append(os.Environ(), environment...)

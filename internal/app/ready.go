@@ -1,12 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -34,6 +36,9 @@ type Ready struct {
 // checkPlace refuses a path that no file can be written at, before anything is made: a key that is told once must
 // have where to go.
 func checkPlace(path string) error {
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	probe, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
 	if err != nil {
 		return problem.Wrap(err, problem.Invalid, "ready_file", fmt.Sprintf("The ready file cannot be written: %v", err))
@@ -41,18 +46,54 @@ func checkPlace(path string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// write puts the file in place in one step, readable by this user only: it may hold a key.
-func (r Ready) write(path string) error {
+// replaceable refuses a path at which there is anything but a regular file, such as a device: the ready file would replace
+// it.
+func replaceable(path string) error {
+	if err := config.CheckOwnFile(path); err != nil {
+		return problem.Wrap(err, problem.Invalid, "ready_file", fmt.Sprintf("The ready file cannot be written: %v", err))
+	}
+	return nil
+}
+
+// remove deletes the ready file at a stop, unless another server has replaced it meanwhile.
+func (r Ready) remove(path string) error {
+	ours, err := r.text()
+	if err != nil {
+		return err
+	}
+	if replaceable(path) != nil {
+		return nil
+	}
+	if there, err := config.ReadSecretFile(path); err != nil || !bytes.Equal(there, ours) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// text returns the bytes of the ready file.
+func (r Ready) text() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return fmt.Errorf("ready file: %w", err)
+		return nil, fmt.Errorf("ready file: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// write puts the file in place in one step, readable by this user only: it may hold a key.
+func (r Ready) write(path string) error {
+	if err := replaceable(path); err != nil {
+		return err
+	}
+	text, err := r.text()
+	if err != nil {
+		return err
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
 	if err != nil {
 		return fmt.Errorf("ready file: %w", err)
 	}
 	defer os.Remove(temporary.Name()) // gone already when all went well
-	if _, err = temporary.Write(append(text, '\n')); err == nil {
+	if _, err = temporary.Write(text); err == nil {
 		err = temporary.Close()
 	}
 	if err == nil {

@@ -133,8 +133,15 @@ func (a *App) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { unread.serve(w, r, paths) })
 }
 
+// transportSecurity makes browsers use TLS alone for a year. It leaves out subdomains, which may be other servers.
+var transportSecurity = []string{"max-age=31536000"}
+
 func (a *App) paths() http.Handler {
+	overTLS := a.production && (a.cfg.TLSCert != "" || strings.HasPrefix(a.cfg.PublicURL, "https://"))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if overTLS {
+			w.Header()["Strict-Transport-Security"] = transportSecurity
+		}
 		if a.leaving() { // who has a connection looks for another node before this one is gone
 			w.Header().Set("Connection", "close")
 		}

@@ -136,7 +136,7 @@ type SimulatorOptions struct {
 }
 
 // RunSimulator serves a simulator alone until ctx ends: several Makolas share it, and it outlives them.
-func RunSimulator(ctx context.Context, o SimulatorOptions) error {
+func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 	if o.ReadyFile != "" {
 		if err := checkPlace(o.ReadyFile); err != nil {
 			return err
@@ -172,9 +172,11 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) error {
 	go func() { served <- s.ServeSMPP(centre.net) }()
 	smsc := centre.net.Addr().String()
 	if o.ReadyFile != "" {
-		if err := (Ready{SimURL: l.url() + simControl, SMPPAddress: smsc}).write(o.ReadyFile); err != nil {
+		ready := Ready{SimURL: l.url() + simControl, SMPPAddress: smsc}
+		if err := ready.write(o.ReadyFile); err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, ready.remove(o.ReadyFile)) }()
 	}
 	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\nMTN: %s\n",
 		l.url(), smsc, l.url(), strings.Join(mtnSandbox(l.url()), "\n  ")); err != nil {

@@ -14,6 +14,7 @@
 package backup
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ import (
 	"filippo.io/age"
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -140,12 +142,11 @@ func Identities(path string) ([]age.Identity, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := os.Open(path)
+	text, err := config.ReadSecretFile(path) // whatever its mode: a key on a stick must restore in an emergency
 	if err != nil {
 		return nil, problem.Field("identity", fmt.Sprintf("cannot be read: %v", err))
 	}
-	defer func() { _ = file.Close() }()
-	list, err := age.ParseIdentities(io.LimitReader(file, 1<<20))
+	list, err := age.ParseIdentities(bytes.NewReader(text))
 	if err != nil { // the error may quote the file
 		return nil, problem.Field("identity", "must be a file of private keys that age-keygen made, each a line that begins with AGE-SECRET-KEY-")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"strconv"
@@ -92,19 +91,15 @@ func authorityOf(line *kong.Context) *authority {
 	return a
 }
 
-// maxTokenFile is the longest file of a token, in bytes.
-const maxTokenFile = 1024
-
 // token reads the personal token; none is empty.
 func (a *authority) token() (string, error) {
 	if a.tokenFile == "" {
 		return strings.TrimSpace(os.Getenv(config.EnvToken)), nil
 	}
-	file, err := os.Open(a.tokenFile)
 	var text []byte
+	err := errors.Join(config.CheckOwnFile(a.tokenFile), config.CheckSecretFile(a.tokenFile))
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(file, maxTokenFile))
-		err = errors.Join(err, file.Close(), config.CheckSecretFile(a.tokenFile))
+		text, err = config.ReadSecretFile(a.tokenFile)
 	}
 	if err != nil {
 		return "", problem.Wrap(err, problem.Invalid, "token_file", fmt.Sprintf("The file of --token-file cannot be used: %v", err))

@@ -130,7 +130,7 @@ const codeUnknown = "outcome_unknown"
 type env struct {
 	ctx            context.Context
 	stdin          io.Reader
-	args           []string // as they were given
+	flags          []*kong.Flag // that the line gives
 	stdout, stderr io.Writer
 	terminal       bool       // a person reads stderr and can answer on stdin
 	authority      *authority // who gives a command that changes something
@@ -180,7 +180,6 @@ func run(args []string, e *env) (code int) {
 	case args[0] == "--version":
 		args = append([]string{"version"}, args[1:]...)
 	}
-	e.args = args
 	command, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintln(e.stderr, "makola:", words(err.Error()))
@@ -198,6 +197,7 @@ func run(args []string, e *env) (code int) {
 	if err := oneDatabase(command); err != nil {
 		return report(e.stderr, err)
 	}
+	e.flags = flagsOf(command)
 	e.authority = authorityOf(command)
 	if err := command.Run(e); err != nil {
 		return report(e.stderr, err)
@@ -212,10 +212,8 @@ func oneDatabase(line *kong.Context) error {
 		return nil
 	}
 	given := map[string]bool{}
-	for _, p := range line.Path {
-		if p.Flag != nil {
-			given[p.Flag.Name] = true
-		}
+	for _, f := range flagsOf(line) {
+		given[f.Name] = true
 	}
 	for _, f := range line.Flags() {
 		if url, _ := f.Target.Interface().(string); f.Name == "database" && url != "" && given["data"] && !given["database"] {
@@ -224,6 +222,16 @@ func oneDatabase(line *kong.Context) error {
 		}
 	}
 	return nil
+}
+
+// flagsOf lists the flags that a line gives. Those that the environment gives are not among them.
+func flagsOf(line *kong.Context) (flags []*kong.Flag) {
+	for _, p := range line.Path {
+		if p.Flag != nil {
+			flags = append(flags, p.Flag)
+		}
+	}
+	return flags
 }
 
 // interruptible gives a context that ends with the first interrupt. When it does,

@@ -80,6 +80,11 @@ type doctor struct {
 
 // Run prints the findings and fails when a check does.
 func (c *doctorCommand) Run(e *env) error {
+	if c.Production() {
+		if err := readableFlag(e.flags); err != nil {
+			return err
+		}
+	}
 	d := &doctor{doctorCommand: c, e: e, clock: clock.Real(), files: app.Descriptors()}
 	d.examine(e.ctx)
 	if err := printAll(e.stdout, c.Output, findingColumns, d.found); err != nil {
@@ -170,11 +175,12 @@ func (d *doctor) masterKey() {
 		return
 	}
 	d.secret = secret
-	path := os.Getenv(config.EnvMasterKeyFile)
-	if path != "" && os.Getenv(config.EnvMasterKey) == "" {
-		if err := config.CheckSecretFile(path); err != nil {
-			d.fail("key", err.Error(), "chmod 600 "+path)
-			return
+	for _, key := range keyVariables {
+		if path := os.Getenv(key.file); path != "" && os.Getenv(key.text) == "" {
+			if err := config.CheckSecretFile(path); err != nil {
+				d.fail("key", err.Error(), "chmod 600 "+path)
+				return
+			}
 		}
 	}
 	switch {

@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
@@ -51,7 +52,7 @@ func (c *serveCommand) Run(e *env) error {
 		return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
 	}
 	c.Secret = secret
-	if err := c.readable(e.args); err != nil {
+	if err := readable(c.Server, e.flags); err != nil {
 		return err
 	}
 	outliveTheLog()
@@ -78,23 +79,43 @@ func supervisor(pid int, getenv func(string) string) app.Supervisor {
 
 // readable refuses secrets of a production server that other users of the machine can read: in the list of processes, or in
 // a file.
-func (c *serveCommand) readable(args []string) error {
-	if !c.Production() {
+func readable(s config.Server, flags []*kong.Flag) error {
+	if !s.Production() {
 		return nil
 	}
-	given := func(value string) bool {
-		return value != "" && hasPassword(value) && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, value) })
+	if err := readableFlag(flags); err != nil {
+		return err
 	}
-	if given(c.Egress.URL.Reveal()) {
-		return problem.New(problem.Invalid, "password_readable", "The password in --proxy can be read in the list of processes: give the URL in MAKOLA_PROXY")
+	for _, key := range keyVariables {
+		if path := os.Getenv(key.file); path != "" && os.Getenv(key.text) == "" {
+			if err := config.CheckSecretFile(path); err != nil {
+				return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
+			}
+		}
 	}
-	if given(c.Database) {
-		return problem.New(problem.Invalid, "password_readable",
-			"The password in --database can be read in the list of processes: give the URL in MAKOLA_DATABASE, or the password in PGPASSWORD or a password file")
-	}
-	if path := os.Getenv(config.EnvMasterKeyFile); path != "" && os.Getenv(config.EnvMasterKey) == "" {
-		if err := config.CheckSecretFile(path); err != nil {
-			return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
+	return nil
+}
+
+// keyVariables are the variables of each ring of keys, with the keys themselves and with their file.
+var keyVariables = []struct{ text, file string }{
+	{config.EnvMasterKey, config.EnvMasterKeyFile},
+	{config.EnvReferenceKey, config.EnvReferenceKeyFile},
+}
+
+// readableFlag refuses a credential, or a URL with a password, on the command line.
+func readableFlag(flags []*kong.Flag) error {
+	refuse := func(text string) error { return problem.New(problem.Invalid, "password_readable", text) }
+	for _, f := range flags {
+		if f.Name == "database" && hasPassword(f.Target.String()) {
+			return refuse("The password in --database can be read in the list of processes: give the URL in MAKOLA_DATABASE, or the password in PGPASSWORD or a password file")
+		}
+		value, is := f.Target.Interface().(config.Credential)
+		switch {
+		case !is:
+		case f.Name != "proxy":
+			return refuse(fmt.Sprintf("The secret in --%s can be read in the list of processes: give it in %s", f.Name, f.Envs[0]))
+		case hasPassword(value.Reveal()):
+			return refuse("The password in --proxy can be read in the list of processes: give the URL in MAKOLA_PROXY")
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func TestServersThatCannotStart(t *testing.T) {
 		`in MAKOLA_PROXY_EXCEPT, not "10.0.0.0/33"`:               {"--proxy-except", "bank.example,10.0.0.0/33"},
 		"MAKOLA_DRAIN_FOR, not -1s":                               {"--drain-for=-1s"},
 		`BOOTSTRAP_PASSWORD_FILE, because MAKOLA_BOOTSTRAP_EMAIL`: {"--bootstrap-email", "ama@example.com"},
-		"MAKOLA_BOOTSTRAP_PASSWORD_FILE: open ":                   {"--bootstrap-email", "ama@example.com", "--bootstrap-password-file", noPlace},
+		"MAKOLA_BOOTSTRAP_PASSWORD_FILE: stat ":                   {"--bootstrap-email", "ama@example.com", "--bootstrap-password-file", noPlace},
 	} {
 		start(empty, exitUsage, want, args...)
 	}

@@ -6,7 +6,8 @@
 //
 // Files: config.go (the server and where it stores), production.go (what production must have), providers.go (credentials
 // of MTN and Hubtel), smpp.go (of message centres), secret.go, ring.go (the secret, and master keys in a ring),
-// retention.go (how long what is kept), peers.go (addresses of providers), egress.go (the proxy of outgoing requests).
+// secret_file.go (files with secrets), retention.go (how long what is kept), peers.go (addresses of providers), egress.go
+// (the proxy of outgoing requests).
 package config
 
 import (

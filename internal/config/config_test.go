@@ -349,3 +349,60 @@ func TestHubtelNeedsAPublicURL(t *testing.T) {
 		t.Errorf("who sells and cannot ask lacks %q", all)
 	}
 }
+
+// A secret is read of a regular file alone, and a large file is refused. A link is followed: platforms mount secrets by links.
+func TestReadSecretFile_regularFilesAlone(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "key"), filepath.Join(folder, "link")
+	write := func(bytes int) {
+		t.Helper()
+		if err := os.WriteFile(path, make([]byte, bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(maxSecretFile)
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	for _, good := range []string{path, link} {
+		if text, err := ReadSecretFile(good); err != nil || len(text) != maxSecretFile {
+			t.Errorf("%s: %d bytes, %v", good, len(text), err)
+		}
+		if err := CheckSecretFile(good); err != nil {
+			t.Error(err)
+		}
+	}
+	if CheckOwnFile(link) == nil {
+		t.Error("a link is an own file")
+	}
+	if err := CheckOwnFile(filepath.Join(folder, "none")); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{folder, os.DevNull} {
+		if _, err := ReadSecretFile(bad); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+		if CheckSecretFile(bad) == nil || CheckOwnFile(bad) == nil {
+			t.Errorf("%s passes", bad)
+		}
+	}
+	write(maxSecretFile + 1)
+	if _, err := ReadSecretFile(path); err == nil {
+		t.Error("a file beyond the limit is read")
+	}
+}
+
+// Production refuses each file with a secret that others can read, and names the setting.
+func TestMissing_namesReadableSecretFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte("[]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := Server{TLSKey: path, BootstrapFile: path, SMPP: SMPP{File: path}}
+	all := strings.Join(s.Missing(), "\n")
+	for _, setting := range []string{"MAKOLA_TLS_KEY", "MAKOLA_BOOTSTRAP_PASSWORD_FILE", "MAKOLA_SMPP_FILE"} {
+		if !strings.Contains(all, "a file in "+setting+" that only you can read") {
+			t.Errorf("%s: %s", setting, all)
+		}
+	}
+}

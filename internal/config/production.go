@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,6 +60,11 @@ func (s Server) Missing() []string {
 	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
 	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.SMPP.Enabled() || s.Sim != "",
 		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID or MAKOLA_SMPP_ADDRESS with their credentials, or name a simulator with --sim for test money alone")
+	for _, f := range s.secretFiles() {
+		if err := CheckSecretFile(f.path); err != nil {
+			missing = append(missing, "a file in "+f.setting+" that only you can read: "+err.Error())
+		}
+	}
 	if s.MTN.Enabled() {
 		missing = append(missing, s.MTN.Missing()...)
 		need(private(s.MTN.URL), unencrypted("MAKOLA_MTN_URL", s.MTN.URL))
@@ -74,6 +80,15 @@ func (s Server) Missing() []string {
 		missing = append(missing, "SMPP binds that can be used: "+err.Error())
 	}
 	return missing
+}
+
+// secretFile is a file with a secret, and the variable that names it.
+type secretFile struct{ setting, path string }
+
+// secretFiles lists the files with secrets that the settings name. Those of the master keys are read before.
+func (s Server) secretFiles() []secretFile {
+	all := []secretFile{{"MAKOLA_TLS_KEY", s.TLSKey}, {"MAKOLA_BOOTSTRAP_PASSWORD_FILE", s.BootstrapFile}, {"MAKOLA_SMPP_FILE", s.SMPP.File}}
+	return slices.DeleteFunc(all, func(f secretFile) bool { return f.path == "" })
 }
 
 // everybody says whether a range holds more of the Internet than any one

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 )
 
@@ -68,7 +67,7 @@ func checked(key []byte) ([]byte, error) {
 // where there is none, for this user only: that is for development, where the
 // file lies in the data folder.
 func SecretFile(path string, create bool) (Secret, error) {
-	text, err := os.ReadFile(path)
+	text, err := ReadSecretFile(path)
 	if err == nil {
 		return ParseSecret(string(text))
 	}
@@ -93,22 +92,6 @@ func SecretFile(path string, create bool) (Secret, error) {
 		return Secret{}, fmt.Errorf("master key: %w", err)
 	}
 	return NewSecret(key)
-}
-
-// readable are the permissions by which other users may read or change a key file
-// who is neither its owner nor, for reading, of its group.
-const readable fs.FileMode = 0o027
-
-// CheckSecretFile refuses a key file that others on the machine can read.
-func CheckSecretFile(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("master key: %w", err)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&readable != 0 {
-		return fmt.Errorf("%s can be read or changed by others on this machine (its mode is %04o): chmod 600 it, and change the key if they may have it", path, info.Mode().Perm())
-	}
-	return nil
 }
 
 // Empty says whether there is no key.

@@ -62,7 +62,7 @@ func (s SMPP) Binds() ([]SMPPBind, error) {
 		all = append(all, s.SMPPBind)
 	}
 	if s.File != "" {
-		text, err := os.ReadFile(s.File)
+		text, err := ReadSecretFile(s.File)
 		if err != nil {
 			return nil, fmt.Errorf("the file of SMPP binds: %w", err)
 		}
