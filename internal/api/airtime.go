@@ -20,7 +20,7 @@ func sendAirtime(c *call) error {
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 	}
 	who := c.asker(f)
-	unlisted(c, f, "network_id", in.NetworkID, "networks", c.api.Routes.Network)
+	unlisted(c.ctx, f, "network_id", in.NetworkID, "networks", c.api.Routes.Network)
 	if err := f.err(); err != nil {
 		return err
 	}

@@ -7,30 +7,39 @@
 // literally. That is why JSON is read and written by hand, in package wire: leniency towards what
 // those programs send, and strictness about what is ambiguous, are the product.
 //
-// Files, along the way of a request:
+// Files, each standing on those below it alone:
 //
-//	routes.go                      the table: where an endpoint is, who may call it, what it does
+//	routes.go                      the table: path, conditions and handler of each endpoint; the interface built from it
 //	serve.go                       one call: its checks in order (the size of its body first), its answer, its log line
-//	room.go                        how much of bodies is in memory at once
-//	form.go, form_lists.go         the fields of a request; lists of them
-//	idempotency.go                 who asks, under which key; the mark of an answer that was given before
+//	callbacks.go                   requests of providers
+//	pages.go                       pages without a key: the guides, preflights
 //	collections.go, payouts.go, airtime.go, bundles.go, sms.go, contacts.go
 //	                               the endpoints of one product each
-//	lists.go, limits.go            what an account is, has and may
-//	requests.go                    requests that were refused
-//	webhooks.go, addresses.go      deliveries and replays; the secret's fingerprint; who may pay out from where
-//	history.go, paging.go          pages of payments; what pages of every list share
-//	render.go                      what answers of several endpoints share: a payment, and the words for its state
+//	history.go                     pages of payments
+//	lists.go                       balances, banks, networks, services, names
+//	requests.go                    refused requests
+//	webhooks.go                    deliveries and replays; the fingerprint of the secret
+//	addresses.go                   addresses that may pay out
+//	limits.go                      the limits of an account and of its key
+//	checks.go                      rate limits and permissions of a call
+//	paging.go                      links and numbers of the pages of every list
 //	refusal.go                     the status and the body of an error
-//	callbacks.go                   what providers send
-//	pages.go                       what is served without a key: the guides, preflights
+//	idempotency.go                 the caller and its Idempotency-Key; the header of a replayed answer
+//	body.go                        the body of a call, within its size and the memory for bodies
+//	match.go                       the endpoint of a path
+//	call.go                        parts of a call that handlers share: headers, address, form, the begin of an answer
+//	api.go                         the types: the interface, its routes and calls
+//	render.go                      payments as several endpoints write them, and the words for their states
+//	form_lists.go                  lists of fields
+//	form.go                        the fields of a request
+//	room.go                        memory for request bodies
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,9 +50,12 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/enquiry"
+	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
@@ -113,6 +125,7 @@ type Seen struct {
 type API struct {
 	Deps
 	log       *slog.Logger
+	routes    []*Route
 	static    map[string]*endpoint // paths without parameters
 	patterns  []*endpoint
 	general   access.Limit
@@ -131,85 +144,82 @@ type endpoint struct {
 	routes   []*Route
 }
 
-// New builds the interface.
-func New(d Deps) *API {
-	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit),
-		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare), scans: newScans()}
-	a.calls.New = func() any { return &call{api: a} }
-	for _, r := range Routes() {
-		a.add(r)
-	}
-	a.callbacks = callbacks(d.Secret, d.Routes)
-	a.Exemplify(Examples{})
-	return a
+// Route is one row of the interface: where it is, who may call it, and what it
+// does. The order in which its conditions are checked is the same for all.
+type Route struct {
+	Method string
+	Path   string // under /api/v1, parameters in braces
+	Scope  access.Scope
+	Limit  access.Limit // none when Max is 0
+	Body   int64        // bytes
+	// Open says that a blocked account may call it, and that no general limit
+	// counts it: clients poll it to learn what became of their money.
+	Open bool
+	// Listed says that only addresses on the payout allow-list may call it.
+	Listed bool
+	// Spends says that it takes money or credits otherwise: a tenant may want the
+	// same of it.
+	Spends bool
+	// Collects says that collections must be enabled.
+	Collects bool
+	// Stores says that it adds what money can do without: it is refused while
+	// the disk is nearly full.
+	Stores bool
+	// Reference is the field that holds the client's reference: a duplicate is
+	// blamed on it.
+	Reference string
+
+	handle func(*call) error
 }
 
-func (a *API) add(r Route) {
-	e := a.static[r.Path]
-	if i := slices.IndexFunc(a.patterns, func(e *endpoint) bool { return e.path == r.Path }); i >= 0 {
-		e = a.patterns[i]
-	}
-	if e == nil {
-		e = &endpoint{path: r.Path, segments: strings.Split(r.Path, "/")}
-		if strings.Contains(r.Path, "{") {
-			a.patterns = append(a.patterns, e)
-		} else {
-			a.static[r.Path] = e
+// call is one request on its way through.
+type call struct {
+	api    *API
+	w      http.ResponseWriter
+	r      *http.Request
+	whole  context.Context // as long as the client is there
+	ctx    context.Context // of whole, with an end
+	cancel context.CancelFunc
+	begun  time.Time
+	id     string // request id
+
+	route  *Route
+	where  string // the route's path for the metrics
+	params []string
+	// interfaced says that the path is under /api/v1.
+	interfaced bool
+	caller     access.Caller
+	tenant     tenant.Tenant
+	body       []byte
+	held       held // of the memory for bodies
+
+	status  int
+	out     writer
+	shared  []byte // the answer where it is the same for all clients; nil: out has it
+	kind    string // content type
+	failure *problem.Error
+	cause   error
+}
+
+// params gives the names of the parameters in the path.
+func (r *Route) params() []string {
+	var names []string
+	for _, s := range strings.Split(r.Path, "/") {
+		if name, ok := strings.CutPrefix(s, "{"); ok {
+			names = append(names, strings.TrimSuffix(name, "}"))
 		}
 	}
-	e.routes = append(e.routes, &r)
+	return names
 }
 
-// find matches an escaped path; params are the texts of its parameters, still
-// escaped.
-func (a *API) find(path string) (e *endpoint, params []string) {
-	if e := a.static[path]; e != nil {
-		return e, nil
-	}
-	segments := strings.Split(path, "/")
-next:
-	for _, e := range a.patterns {
-		if len(e.segments) != len(segments) {
-			continue
-		}
-		params = params[:0]
-		for i, want := range e.segments {
-			switch {
-			case want[:1] == "{" && segments[i] != "":
-				params = append(params, segments[i])
-			case want != segments[i]:
-				continue next
-			}
-		}
-		return e, params
-	}
-	return nil, nil
+// callback is where one rail's callbacks arrive.
+type callback struct {
+	path string // under /callbacks/
+	rail provider.Rail
 }
 
-// method finds the route of a method.
-func (e *endpoint) method(method string) *Route {
-	for _, r := range e.routes {
-		if r.Method == method {
-			return r
-		}
-	}
-	return nil
-}
-
-// allow lists the methods of the endpoint for the header of that name.
-func (e *endpoint) allow() string {
-	var methods []string
-	for _, r := range e.routes {
-		methods = append(methods, r.Method)
-	}
-	return strings.Join(methods, ", ")
-}
-
-// ServeHTTP answers one request, in JSON whatever happens.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := a.begin(w, r)
-	defer c.finish()
-	if err := c.run(); err != nil {
-		c.refuse(err)
-	}
+// public is what is read without a key.
+type public struct {
+	document []byte // OpenAPI
+	guides   *guides.Guides
 }

@@ -11,12 +11,6 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// callback is where one rail's callbacks arrive.
-type callback struct {
-	path string // under /callbacks/
-	rail provider.Rail
-}
-
 func callbacks(secret config.Secret, routes *route.Table) []callback {
 	var all []callback
 	for _, r := range routes.Rails() {

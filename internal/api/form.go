@@ -23,10 +23,11 @@ import (
 const (
 	referenceMin = 12
 	referenceMax = 36
-	labelMax     = 64  // characters; what is longer is cut
-	idMax        = 64  // bytes of an id in a path or a body
-	codeMax      = 64  // characters of a one-time code with its spaces
-	textMax      = 255 // characters of any other short text
+	labelMax     = 64     // characters; what is longer is cut
+	idMax        = 64     // bytes of an id in a path or a body
+	codeMax      = 64     // characters of a one-time code with its spaces
+	textMax      = 255    // characters of any other short text
+	messageMax   = 50_000 // characters of an SMS; the domain's own limit is lower
 	noLimit      = money.Pesewas(math.MaxInt64)
 )
 
@@ -61,11 +62,11 @@ func (f *form) refused() bool { return f.err() != nil }
 
 // unlisted notes an id that the catalogue does not have when the request is
 // refused anyway; alone it is the domain's to refuse.
-func unlisted[T any](c *call, f *form, name, id, list string, find func(context.Context, string) (T, bool, error)) {
+func unlisted[T any](ctx context.Context, f *form, name, id, list string, find func(context.Context, string) (T, bool, error)) {
 	if id == "" || !f.refused() {
 		return
 	}
-	if _, found, err := find(c.ctx, id); err == nil && !found {
+	if _, found, err := find(ctx, id); err == nil && !found {
 		f.bad(name, "is not in the list of "+list)
 	}
 }

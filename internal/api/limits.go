@@ -79,7 +79,7 @@ func (c *call) writeRates(w *writer) error {
 			return err
 		}
 	}
-	for _, rated := range ratedRoutes() {
+	for _, rated := range limitsOf(c.api.routes) {
 		if err := c.writeRate(w, rated.limit, rated.paths); err != nil {
 			return err
 		}
@@ -94,9 +94,10 @@ type ratedPaths struct {
 	paths []string
 }
 
-func ratedRoutes() (all []ratedPaths) {
+// limitsOf returns the limits of routes, each once.
+func limitsOf(routes []*Route) (all []ratedPaths) {
 	at := map[string]int{}
-	for _, r := range Routes() {
+	for _, r := range routes {
 		if r.Limit.Max == 0 {
 			continue
 		}
@@ -170,6 +171,3 @@ func (c *call) writeQuotas(w *writer) error {
 	w.End()
 	return nil
 }
-
-// wholeSeconds rounds up: who waits so long has waited enough.
-func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

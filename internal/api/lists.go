@@ -117,7 +117,7 @@ func bankName(c *call) error {
 		return err
 	}
 	account, bank := f.account("account_number"), f.ours("bank_id")
-	unlisted(c, f, "bank_id", bank, "banks", c.api.Routes.Bank)
+	unlisted(c.ctx, f, "bank_id", bank, "banks", c.api.Routes.Bank)
 	if err := f.err(); err != nil {
 		return err
 	}

@@ -20,12 +20,6 @@ type Examples struct {
 	MTNURL   string // base of what stands in for MTN's sandbox
 }
 
-// public is what is read without a key.
-type public struct {
-	document []byte // OpenAPI
-	guides   *guides.Guides
-}
-
 // Exemplify puts the demo account into the samples.
 func (a *API) Exemplify(e Examples) {
 	document := openapi.For(a.PublicURL, e.SenderID, e.GroupID)

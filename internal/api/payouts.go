@@ -47,7 +47,7 @@ func payoutToBank(c *call) error {
 		Asker:         payments.Asker{Origin: c.origin()},
 	}
 	who := c.asker(f)
-	unlisted(c, f, "bank_id", in.BankID, "banks", c.api.Routes.Bank)
+	unlisted(c.ctx, f, "bank_id", in.BankID, "banks", c.api.Routes.Bank)
 	if err := f.err(); err != nil {
 		return err
 	}

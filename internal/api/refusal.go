@@ -162,3 +162,15 @@ func blame(err error, field, code string) error {
 	blamed.Fields = map[string][]string{field: {e.Message}}
 	return &blamed
 }
+
+func noEndpoint() error {
+	return problem.New(problem.NotFound, "endpoint_not_found", "No such endpoint")
+}
+
+// wrongMethod has a status that no other refusal has.
+func (c *call) wrongMethod(allow string) error {
+	c.header("Allow", allow)
+	c.refuse(problem.New(problem.NotFound, "method_not_allowed", "This endpoint takes "+allow))
+	c.status = http.StatusMethodNotAllowed
+	return nil
+}

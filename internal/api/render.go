@@ -1,8 +1,6 @@
 package api
 
 import (
-	"cmp"
-
 	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
@@ -36,16 +34,6 @@ func polled(p book.Payment) string {
 		return string(book.StatusFailed)
 	}
 	return p.Word()
-}
-
-// fetched begins the answer of a status. A client fails a payment whose message
-// tells of a failure, so only that of a failed one does: it says why.
-func (c *call) fetched(p book.Payment) *writer {
-	message := statusFetched
-	if polled(p) == string(book.StatusFailed) {
-		message = provider.Sentence(cmp.Or(p.Reason, provider.ReasonUnknown))
-	}
-	return c.success(message)
 }
 
 // record writes the members of a payment record.

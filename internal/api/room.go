@@ -105,29 +105,8 @@ type held struct {
 	bytes int64
 }
 
-// resize makes the call hold n bytes for its body; a body that turns out to be large moves to the other room.
-func (c *call) resize(n int64) error {
-	want, of := c.api.small, c.caller.Tenant
-	if n > moneyBody {
-		want, n = c.api.large, bulkBody
-	}
-	if c.held.room == want && n <= c.held.bytes {
-		want.give(of, c.held.bytes-n)
-		c.held.bytes = n
-		return nil
-	}
-	c.release()
-	if err := want.take(c.ctx, of, n); err != nil {
-		return err
-	}
-	c.held = held{want, of, n}
-	return nil
-}
-
-// release gives the memory of the body back.
-func (c *call) release() {
-	if c.held.room != nil {
-		c.held.room.give(c.held.of, c.held.bytes)
-	}
-	c.held = held{}
-}
+// The largest bodies, in bytes. A limit belongs to an endpoint.
+const (
+	moneyBody = 64 << 10
+	bulkBody  = 4 << 20
+)

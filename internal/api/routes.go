@@ -6,40 +6,6 @@ import (
 	"github.com/makola/makola/internal/access"
 )
 
-// The largest bodies, in bytes. A limit belongs to an endpoint.
-const (
-	moneyBody = 64 << 10
-	bulkBody  = 4 << 20
-)
-
-// Route is one row of the interface: where it is, who may call it, and what it
-// does. The order in which its conditions are checked is the same for all.
-type Route struct {
-	Method string
-	Path   string // under /api/v1, parameters in braces
-	Scope  access.Scope
-	Limit  access.Limit // none when Max is 0
-	Body   int64        // bytes
-	// Open says that a blocked account may call it, and that no general limit
-	// counts it: clients poll it to learn what became of their money.
-	Open bool
-	// Listed says that only addresses on the payout allow-list may call it.
-	Listed bool
-	// Spends says that it takes money or credits otherwise: a tenant may want the
-	// same of it.
-	Spends bool
-	// Collects says that collections must be enabled.
-	Collects bool
-	// Stores says that it adds what money can do without: it is refused while
-	// the disk is nearly full.
-	Stores bool
-	// Reference is the field that holds the client's reference: a duplicate is
-	// blamed on it.
-	Reference string
-
-	handle func(*call) error
-}
-
 // Routes gives the whole interface. The OpenAPI document lists the same, and a
 // test holds the two together.
 func Routes() []Route {
@@ -92,4 +58,17 @@ func Routes() []Route {
 		{Method: http.MethodPatch, Path: "sms-api/contact/updateContact/{id}", Scope: access.Contacts, Body: moneyBody, handle: updateContact},
 		{Method: http.MethodDelete, Path: "sms-api/contact/deleteContact/{id}", Scope: access.Contacts, Body: moneyBody, handle: deleteContact},
 	}
+}
+
+// New builds the interface.
+func New(d Deps) *API {
+	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit),
+		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare), scans: newScans()}
+	a.calls.New = func() any { return &call{api: a} }
+	for _, r := range Routes() {
+		a.add(r)
+	}
+	a.callbacks = callbacks(d.Secret, d.Routes)
+	a.Exemplify(Examples{})
+	return a
 }

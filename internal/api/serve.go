@@ -2,68 +2,24 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/api/wire"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
-	"github.com/makola/makola/internal/tenant"
 )
 
 const (
-	prefix = "/api/v1/"
-	// AnswerWithin bounds a whole request, its body aside. A POST keeps it even when
-	// the client has gone: what was begun is finished and recorded. One of large
-	// lists has ListWithin.
-	AnswerWithin = 9 * time.Second
-	ListWithin   = 60 * time.Second
-	keptBuffer   = 64 << 10    // bytes of a buffer that is used again
-	slowBody     = time.Second // a body that took longer is not counted
+	keptBuffer = 64 << 10    // bytes of a buffer that is used again
+	slowBody   = time.Second // a body that took longer is not counted
 )
-
-// call is one request on its way through.
-type call struct {
-	api    *API
-	w      http.ResponseWriter
-	r      *http.Request
-	whole  context.Context // as long as the client is there
-	ctx    context.Context // of whole, with an end
-	cancel context.CancelFunc
-	begun  time.Time
-	id     string // request id
-
-	route  *Route
-	where  string // the route's path for the metrics
-	params []string
-	// interfaced says that the path is under /api/v1.
-	interfaced bool
-	caller     access.Caller
-	tenant     tenant.Tenant
-	body       []byte
-	held       held // of the memory for bodies
-
-	status  int
-	out     writer
-	shared  []byte // the answer where it is the same for all clients; nil: out has it
-	kind    string // content type
-	failure *problem.Error
-	cause   error
-}
 
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	c := a.calls.Get().(*call)
@@ -79,47 +35,6 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	c.ctx, c.cancel = context.WithTimeout(c.whole, AnswerWithin)
 	return c
 }
-
-// within gives the handler its time.
-func (c *call) within(d time.Duration) {
-	c.cancel()
-	c.ctx, c.cancel = context.WithTimeout(c.whole, d)
-}
-
-// RequestID takes over the client's id if it is fit to be shown, else makes one.
-func RequestID(r *http.Request) string {
-	given := r.Header.Get("X-Request-Id")
-	if len(given) >= 8 && len(given) <= 64 && wordy(given) {
-		return given
-	}
-	var b [12]byte
-	rand.Read(b[:])
-	return "req_" + hex.EncodeToString(b[:])
-}
-
-// key returns the API key of the request, and no key where two of them differ.
-// A proxy may have checked the one and Makola would serve the other.
-func (c *call) key() string {
-	key, one := c.once("X-Api-Key")
-	if !one {
-		return ""
-	}
-	return key
-}
-
-// once returns the value of a request header and reports whether the header has
-// no other value.
-func (c *call) once(name string) (value string, one bool) {
-	values := c.r.Header[name]
-	for _, v := range values {
-		if v != values[0] {
-			return values[0], false
-		}
-	}
-	return c.r.Header.Get(name), true
-}
-
-func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
 
 // finish sends the answer, or that of a panic, and gives the call back.
 func (c *call) finish() {
@@ -281,266 +196,11 @@ func (c *call) interfaces(path string) error {
 	return r.handle(c)
 }
 
-// recoveringPause is when a customer may ask again who is kept out of a recovery.
-const recoveringPause = 30 * time.Second
-
-// recovering keeps customers out while operators redo what a database that went
-// back in time has forgotten.
-func (c *call) recovering() error {
-	s, err := c.api.Recovery.State(c.ctx)
-	if err != nil || !s.Closed() {
-		return err
+// ServeHTTP answers one request, in JSON whatever happens.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := a.begin(w, r)
+	defer c.finish()
+	if err := c.run(); err != nil {
+		c.refuse(err)
 	}
-	e := problem.New(problem.Unavailable, "recovering", "The service is being recovered. Nothing was sent; try again shortly, with the same reference.")
-	e.RetryAfter = recoveringPause
-	return e
-}
-
-func noEndpoint() error {
-	return problem.New(problem.NotFound, "endpoint_not_found", "No such endpoint")
-}
-
-// wrongMethod has a status that no other refusal has.
-func (c *call) wrongMethod(allow string) error {
-	c.header("Allow", allow)
-	c.refuse(problem.New(problem.NotFound, "method_not_allowed", "This endpoint takes "+allow))
-	c.status = http.StatusMethodNotAllowed
-	return nil
-}
-
-func tooLarge(limit int64) error {
-	return problem.New(problem.TooLarge, "body_too_large", "The request body is larger than "+strconv.FormatInt(limit>>10, 10)+" KB")
-}
-
-// Bounds of a body that is read for nothing.
-const (
-	pastBody = 16 << 20
-	pastTime = 5 * time.Second
-)
-
-// readPast takes the body of a request that is refused for its size from a client that writes all of it before it reads: to such a
-// one, a connection that is closed meanwhile is reset, and the refusal is lost.
-func (c *call) readPast() {
-	waits := c.r.Header.Get("Expect") != "" // until it is asked to go on, which it is by the first reading
-	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody || waits {
-		return
-	}
-	if http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(pastTime)) == nil {
-		_, _ = io.Copy(io.Discard, c.r.Body) // net/http lets no more through than was declared
-	}
-}
-
-// read reads the body once, into memory that is the call's until it ends.
-func (c *call) read(limit int64) error {
-	if c.r.Body == nil || c.r.ContentLength == 0 || len(c.body) > 0 {
-		return nil
-	}
-	expected := c.r.ContentLength
-	if expected < 0 {
-		expected = min(limit, moneyBody)
-	}
-	if err := c.resize(expected); err != nil {
-		return err
-	}
-	if n := c.r.ContentLength; n > int64(cap(c.body)) {
-		c.body = make([]byte, 0, n)
-	}
-	in := io.LimitReader(c.r.Body, limit+1)
-	for {
-		if len(c.body) == cap(c.body) {
-			c.body = slices.Grow(c.body, 512)
-		}
-		n, err := in.Read(c.body[len(c.body):cap(c.body)])
-		c.body = c.body[:len(c.body)+n]
-		switch size := int64(len(c.body)); {
-		case size > limit:
-			return tooLarge(limit)
-		case errors.Is(err, io.EOF):
-			return c.resize(size)
-		case err != nil:
-			return problem.Wrap(err, problem.Malformed, "body_incomplete", "The request body did not arrive whole")
-		case size > moneyBody:
-			if err := c.resize(size); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// rated counts the request against the endpoint's limit and the general one.
-func (c *call) rated() error {
-	if c.api.general.Max > 0 && !c.route.Open {
-		if err := c.counted(); err != nil {
-			return err
-		}
-	}
-	if l := c.route.Limit; l.Max > 0 {
-		return c.take(c.ctx, windowName(l.Window), l.ForKey(c.caller.KeyID), l)
-	}
-	return nil
-}
-
-// countTime is how long a request that only reads waits until it is counted.
-const countTime = 500 * time.Millisecond
-
-// counted counts the request against the general limit. A database that takes no writes does not stop requests that only read:
-// they go on uncounted.
-func (c *call) counted() error {
-	if c.r.Method != http.MethodGet || c.route.Spends || c.route.Stores {
-		return c.take(c.ctx, "general", c.api.general)
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, countTime)
-	defer cancel()
-	if err := c.take(ctx, "general", c.api.general); problem.Is(err, problem.RateLimited) || c.ctx.Err() != nil {
-		return err
-	}
-	return nil
-}
-
-func windowName(window time.Duration) string {
-	switch window {
-	case time.Hour:
-		return "hourly"
-	case time.Minute:
-		return "minutely"
-	}
-	return window.String()
-}
-
-// take counts one request against limits until one of them refuses, and tells the client of the one that leaves fewest.
-func (c *call) take(ctx context.Context, name string, limits ...access.Limit) error {
-	d := access.Decision{Allowed: true}
-	for _, l := range limits {
-		if l.Max <= 0 || !d.Allowed {
-			continue
-		}
-		one, err := c.api.Access.Take(ctx, c.caller.Tenant, l)
-		if err != nil {
-			return err
-		}
-		if d.Max == 0 || !one.Allowed || one.Remaining < d.Remaining {
-			d = one
-		}
-	}
-	seconds := func(d time.Duration) string { return strconv.FormatInt(wholeSeconds(d), 10) }
-	most, left := strconv.FormatInt(d.Max, 10), strconv.FormatInt(d.Remaining, 10)
-	c.header("RateLimit-Policy", `"`+name+`";q=`+most+`;w=`+seconds(d.Window))
-	c.header("RateLimit", `"`+name+`";r=`+left+`;t=`+seconds(d.ResetAfter))
-	c.header("X-RateLimit-Limit", most)
-	c.header("X-RateLimit-Remaining", left)
-	if d.Allowed {
-		return nil
-	}
-	e := problem.New(problem.RateLimited, "rate_limited", "Too many requests. At most "+most+" are allowed in "+seconds(d.Window)+" seconds")
-	e.RetryAfter = max(d.ResetAfter, time.Second)
-	return e
-}
-
-// permitted asks whether this tenant, this key and this address may call the
-// endpoint.
-func (c *call) permitted() error {
-	var err error
-	if c.tenant, err = c.api.Tenants.Get(c.ctx, c.caller.Tenant); err != nil {
-		return err
-	}
-	if c.tenant.Blocked && !c.route.Open {
-		return tenant.Blocked()
-	}
-	if !c.caller.Can(c.route.Scope) {
-		return problem.New(problem.Forbidden, "scope_missing", "This API key does not have the scope "+string(c.route.Scope))
-	}
-	if c.route.Listed || c.route.Spends && c.tenant.Listed == tenant.ListedSpending {
-		from := c.address()
-		ok, err := c.api.Access.PayoutIPAllowed(c.ctx, c.caller.Tenant, from)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return notListed(from)
-		}
-	}
-	if c.route.Collects && !c.tenant.CollectionsEnabled {
-		return tenant.NoCollections()
-	}
-	if c.route.Stores && c.api.Short != nil && c.api.Short() {
-		e := problem.New(problem.Unavailable, "storage_low", "This cannot be stored at the moment. Try again later")
-		e.RetryAfter = time.Minute
-		return e
-	}
-	return nil
-}
-
-func notListed(from netip.Addr) error {
-	seen := "unknown"
-	if from.IsValid() {
-		seen = from.String()
-	}
-	return problem.New(problem.Forbidden, "ip_not_whitelisted", "Access denied. Your IP address("+seen+") is not whitelisted.")
-}
-
-// origin is address as it is written down; empty: unknown.
-func (c *call) origin() string {
-	if from := c.address(); from.IsValid() {
-		return from.String()
-	}
-	return ""
-}
-
-// address is the client's own, seen through the trusted proxies only.
-func (c *call) address() netip.Addr {
-	return access.ClientIP(c.r.RemoteAddr, c.r.Header.Values("X-Forwarded-For"), c.api.TrustedProxies)
-}
-
-// form reads the path and the body, or the query string of a method that has
-// no body.
-func (c *call) form() (*form, error) {
-	f := &form{dev: c.api.Development, scans: c.api.scans}
-	if len(c.params) > 0 {
-		if err := c.path(f); err != nil {
-			return nil, err
-		}
-	}
-	if c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
-		query, err := url.ParseQuery(c.r.URL.RawQuery)
-		if err != nil { // what could be read lacks fields that were sent
-			return nil, problem.Field("query", "is not a valid query string: % and ; in a value are written %25 and %3B")
-		}
-		f.query = query
-		return f, nil
-	}
-	var err error
-	c.api.scans.do(len(c.body), func() { f.object, err = wire.Decode(c.body, &f.fields) })
-	return f, err
-}
-
-// path gives the form the parameters of the path by their names.
-func (c *call) path(f *form) error {
-	f.path = map[string]string{}
-	names := c.route.params()
-	for i, escaped := range c.params {
-		text, err := url.PathUnescape(escaped)
-		if err != nil || !utf8.ValidString(text) {
-			return problem.Field(names[i], badUnicode)
-		}
-		f.path[names[i]] = text
-	}
-	return nil
-}
-
-// params gives the names of the parameters in the path.
-func (r *Route) params() []string {
-	var names []string
-	for _, s := range strings.Split(r.Path, "/") {
-		if name, ok := strings.CutPrefix(s, "{"); ok {
-			names = append(names, strings.TrimSuffix(name, "}"))
-		}
-	}
-	return names
-}
-
-// success begins the answer of a success: its message and its data member.
-func (c *call) success(message string) *writer {
-	c.out.Object("")
-	c.out.Text("message", message)
-	return &c.out
 }

@@ -9,12 +9,6 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// The sizes of what messages are made of. The domain's own limits are lower.
-const (
-	messageMax     = 50_000 // characters
-	descriptionMax = 500    // characters; what is longer is cut
-)
-
 // requestSender asks for a sender ID, which an operator reviews.
 func requestSender(c *call) error {
 	f, err := c.form()
@@ -214,3 +208,6 @@ func campaignMessages(c *call) error {
 	w.End()
 	return nil
 }
+
+// descriptionMax is how many characters of a sender ID's description are kept.
+const descriptionMax = 500

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api/wire"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+const (
+	prefix = "/api/v1/"
+	// AnswerWithin bounds a whole request, its body aside. A POST keeps it even when the client has gone: a request that has
+	// begun is finished and recorded. A request with large lists has ListWithin.
+	AnswerWithin = 9 * time.Second
+	ListWithin   = 60 * time.Second
+)
+
+// within gives the handler its time.
+func (c *call) within(d time.Duration) {
+	c.cancel()
+	c.ctx, c.cancel = context.WithTimeout(c.whole, d)
+}
+
+// RequestID takes over the client's id if it is fit to be shown, else makes one.
+func RequestID(r *http.Request) string {
+	given := r.Header.Get("X-Request-Id")
+	if len(given) >= 8 && len(given) <= 64 && wordy(given) {
+		return given
+	}
+	var b [12]byte
+	rand.Read(b[:])
+	return "req_" + hex.EncodeToString(b[:])
+}
+
+// key returns the API key of the request, and no key where two of them differ.
+// A proxy may have checked the one and Makola would serve the other.
+func (c *call) key() string {
+	key, one := c.once("X-Api-Key")
+	if !one {
+		return ""
+	}
+	return key
+}
+
+// once returns the value of a request header and reports whether the header has
+// no other value.
+func (c *call) once(name string) (value string, one bool) {
+	values := c.r.Header[name]
+	for _, v := range values {
+		if v != values[0] {
+			return values[0], false
+		}
+	}
+	return c.r.Header.Get(name), true
+}
+
+func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
+
+// origin is address as it is written down; empty: unknown.
+func (c *call) origin() string {
+	if from := c.address(); from.IsValid() {
+		return from.String()
+	}
+	return ""
+}
+
+// address is the client's own, seen through the trusted proxies only.
+func (c *call) address() netip.Addr {
+	return access.ClientIP(c.r.RemoteAddr, c.r.Header.Values("X-Forwarded-For"), c.api.TrustedProxies)
+}
+
+// form reads the path and the body, or the query string of a method that has
+// no body.
+func (c *call) form() (*form, error) {
+	f := &form{dev: c.api.Development, scans: c.api.scans}
+	if len(c.params) > 0 {
+		if err := c.path(f); err != nil {
+			return nil, err
+		}
+	}
+	if c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
+		query, err := url.ParseQuery(c.r.URL.RawQuery)
+		if err != nil { // what could be read lacks fields that were sent
+			return nil, problem.Field("query", "is not a valid query string: % and ; in a value are written %25 and %3B")
+		}
+		f.query = query
+		return f, nil
+	}
+	var err error
+	c.api.scans.do(len(c.body), func() { f.object, err = wire.Decode(c.body, &f.fields) })
+	return f, err
+}
+
+// path gives the form the parameters of the path by their names.
+func (c *call) path(f *form) error {
+	f.path = map[string]string{}
+	names := c.route.params()
+	for i, escaped := range c.params {
+		text, err := url.PathUnescape(escaped)
+		if err != nil || !utf8.ValidString(text) {
+			return problem.Field(names[i], badUnicode)
+		}
+		f.path[names[i]] = text
+	}
+	return nil
+}
+
+// success begins the answer of a success: its message and its data member.
+func (c *call) success(message string) *writer {
+	c.out.Object("")
+	c.out.Text("message", message)
+	return &c.out
+}
+
+// fetched begins the answer of a status. A client fails a payment whose message
+// tells of a failure, so only that of a failed one does: it says why.
+func (c *call) fetched(p book.Payment) *writer {
+	message := statusFetched
+	if polled(p) == string(book.StatusFailed) {
+		message = provider.Sentence(cmp.Or(p.Reason, provider.ReasonUnknown))
+	}
+	return c.success(message)
+}

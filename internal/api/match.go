@@ -1,0 +1,68 @@
+package api
+
+import (
+	"slices"
+	"strings"
+)
+
+func (a *API) add(r Route) {
+	e := a.static[r.Path]
+	if i := slices.IndexFunc(a.patterns, func(e *endpoint) bool { return e.path == r.Path }); i >= 0 {
+		e = a.patterns[i]
+	}
+	if e == nil {
+		e = &endpoint{path: r.Path, segments: strings.Split(r.Path, "/")}
+		if strings.Contains(r.Path, "{") {
+			a.patterns = append(a.patterns, e)
+		} else {
+			a.static[r.Path] = e
+		}
+	}
+	e.routes = append(e.routes, &r)
+	a.routes = append(a.routes, &r)
+}
+
+// find matches an escaped path; params are the texts of its parameters, still
+// escaped.
+func (a *API) find(path string) (e *endpoint, params []string) {
+	if e := a.static[path]; e != nil {
+		return e, nil
+	}
+	segments := strings.Split(path, "/")
+next:
+	for _, e := range a.patterns {
+		if len(e.segments) != len(segments) {
+			continue
+		}
+		params = params[:0]
+		for i, want := range e.segments {
+			switch {
+			case want[:1] == "{" && segments[i] != "":
+				params = append(params, segments[i])
+			case want != segments[i]:
+				continue next
+			}
+		}
+		return e, params
+	}
+	return nil, nil
+}
+
+// method finds the route of a method.
+func (e *endpoint) method(method string) *Route {
+	for _, r := range e.routes {
+		if r.Method == method {
+			return r
+		}
+	}
+	return nil
+}
+
+// allow lists the methods of the endpoint for the header of that name.
+func (e *endpoint) allow() string {
+	var methods []string
+	for _, r := range e.routes {
+		methods = append(methods, r.Method)
+	}
+	return strings.Join(methods, ", ")
+}
