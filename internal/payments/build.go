@@ -16,7 +16,7 @@ func New(d Deps) *Payments {
 	if calls.callbackURL == nil {
 		calls.callbackURL = func(provider.Rail) string { return "" }
 	}
-	recovered := &recoverySearch{recovery: d.Recovery, watch: d.Watch, rails: calls, clock: d.Clock, log: d.Log}
+	recovered := &recoverySearch{recovery: d.Recovery, watch: d.Watch, rails: calls, log: d.Log}
 	again := &rechecker{rails: calls, clock: d.Clock, log: d.Log, metrics: metrics}
 	queue := newRecheckQueue(d.Clock, again.recheckNow)
 	f := &follower{jobs: d.Jobs, rails: calls, recovered: recovered, rechecks: queue, clock: d.Clock, log: d.Log}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -24,7 +23,6 @@ type recoverySearch struct {
 	recovery *recovery.Recovery // nil: the database never goes back in time (tests)
 	watch    *recovery.Watch
 	rails    *rails
-	clock    *clock.Clock
 	log      *slog.Logger
 }
 
@@ -92,7 +90,7 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 		case o.Reason == provider.ReasonMismatch:
 			found.rail, found.differs, found.outcome = rails[i], true, o
 		case o.NotFound:
-			found.wait = max(found.wait, rails[i].VisibleAfter-rs.clock.Since(s.BegunAt))
+			found.wait = max(found.wait, rails[i].VisibleAfter-rs.recovery.Age(s))
 		case !s.Skips(rails[i].Name, rails[i].Mode):
 			found.silent = rails[i].Name
 		}
@@ -130,9 +128,9 @@ func (rs *recoverySearch) unfound(ctx context.Context, code, message string) err
 	return problem.New(problem.NotFound, code, message)
 }
 
-// firstOfRecovery says whether a recovery began less than a rail's VisibleAfter ago: a refusal may
-// then be of what the life before has sent. A state that cannot be read counts as one.
+// firstOfRecovery reports whether this process has seen a recovery last for less than a rail's VisibleAfter: a refusal may
+// then be of a payment that was sent before it. It is true where the state cannot be read.
 func (rs *recoverySearch) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
 	s, err := rs.state(ctx)
-	return err != nil || s.Lasts() && (s.Closed() || rs.clock.Since(s.BegunAt) < rail.VisibleAfter)
+	return err != nil || s.Lasts() && (s.Closed() || rs.recovery.Age(s) < rail.VisibleAfter)
 }

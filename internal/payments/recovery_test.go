@@ -30,6 +30,15 @@ func (n *node) lostTime(t *testing.T, opened bool) {
 			t.Fatal(err)
 		}
 	}
+	n.seesRecovery(t)
+}
+
+// seesRecovery asks whether a recovery lasts, as the watch of a server does all the time.
+func (n *node) seesRecovery(t *testing.T) {
+	t.Helper()
+	if _, err := n.lost.State(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // knows makes a rail know one reference, and no other.
@@ -500,6 +509,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 		if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
 			t.Fatal(err)
 		}
+		n.seesRecovery(t)
 		n.clock.Advance(10 * time.Minute)
 		pay, topUp, _, err := n.AirtimeBuy(t.Context(), keyed, buy)
 		if err != nil || pay.ProviderReference != before || h.first.posted(before) != 0 {

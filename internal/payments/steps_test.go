@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -156,5 +157,49 @@ func TestRestart_agesBeginAnew(t *testing.T) {
 			t.Errorf("forty minutes after the restart it is %s", is.Status)
 		}
 		heir.sound()
+	})
+}
+
+// TestClockSetForward_recoveryWaits: in a recovery "not known" counts V after this process saw the recovery begin, and so
+// does a refusal without a question. A clock that is set does not shorten or lengthen that, and a process that
+// starts later begins anew.
+func TestClockSetForward_recoveryWaits(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const v = 5 * time.Minute // of the slower rail
+		h := newFixture(t, d)
+		h.recovers = true
+		h.first.script(always(pending), always(notFound))
+		h.second.script(always(pending), always(notFound))
+		n := h.node("a")
+		n.lostTime(t, true)
+		rail, _ := n.routes.Rail("hubtel", "test")
+		first := func(on *node, want bool) {
+			t.Helper()
+			if is := on.recovered.firstOfRecovery(t.Context(), rail); is != want {
+				t.Errorf("%v after it began it is the first of the recovery: %v", n.clock.Elapsed(), is)
+			}
+		}
+		refused := func(wait time.Duration) {
+			t.Helper()
+			_, _, err := n.Payout(t.Context(), h.caller(), h.payout())
+			if e := wantKind(t, err, problem.Unavailable); e.RetryAfter != wait {
+				t.Errorf("to come again in %v, want %v", e.RetryAfter, wait)
+			}
+		}
+		n.clock.Advance(time.Minute)
+		n.clock.Set(time.Hour)
+		first(n, true)
+		refused(v - time.Minute)
+		n.clock.Set(-24 * time.Hour)
+		n.clock.Advance(v - time.Minute)
+		first(n, false)
+		if _, _, err := n.Payout(t.Context(), h.caller(), h.payout()); err != nil {
+			t.Error(err)
+		}
+		later := h.stopped("b")
+		n.clock.Set(48 * time.Hour)
+		first(later, true)
+		n.clock.Advance(v)
+		first(later, false)
 	})
 }

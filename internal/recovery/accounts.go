@@ -24,10 +24,13 @@ func Fingerprint(names ...string) string {
 }
 
 const (
-	sqlUse = `INSERT INTO recovery_rails (rail, mode, fingerprint, seen_at) VALUES ($1, $2, $3, $4)
+	// A clock that was set back since the recovery began must not make the account look unseen since then.
+	sqlUse = `INSERT INTO recovery_rails (rail, mode, fingerprint, seen_at)
+VALUES ($1, $2, $3, coalesce((SELECT begun_at FROM recovery WHERE id = 1 AND begun_at > $4), $4))
 ON CONFLICT (rail, mode, fingerprint) DO UPDATE SET seen_at = excluded.seen_at`
 	sqlAccounts = `SELECT rail, mode, fingerprint, seen_at FROM recovery_rails ORDER BY rail, mode, fingerprint`
-	sqlOpenWork = `SELECT count(*) FROM payments WHERE settled_at = 0 AND escalated_at IS NULL AND created_at < $1`
+	// A payment from the time to come was dated by a clock that ran ahead, maybe before the recovery.
+	sqlOpenWork = `SELECT count(*) FROM payments WHERE settled_at = 0 AND escalated_at IS NULL AND (created_at < $1 OR created_at > $2)`
 )
 
 // Use remembers the accounts that a server has.
@@ -62,7 +65,7 @@ func appendAccount(to *[]Account) func(*db.Row) error {
 // Unsettled counts the payments of before the recovery that are open and not on the operators' list.
 func (r *Recovery) Unsettled(ctx context.Context, s State) (n int64, err error) {
 	err = r.db.ReadWhole(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(sqlOpenWork, []any{db.Micros(s.BegunAt)}, &n)
+		_, err := tx.One(sqlOpenWork, []any{s.BegunAt, r.clock.Now()}, &n)
 		return err
 	})
 	return n, err

@@ -54,6 +54,9 @@ func (w *Watch) Start(ctx context.Context) error {
 	if err := w.r.Use(ctx, w.o.Accounts); err != nil {
 		return err
 	}
+	if _, err := w.r.State(ctx); err != nil { // the age of a recovery that lasts counts from here
+		return err
+	}
 	w.looked.Store(epoch)
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	w.stopped = make(chan struct{})

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
@@ -42,6 +43,7 @@ type State struct {
 	skipped map[string]bool
 	allowed map[string]bool
 	gone    []Account
+	saw     time.Duration // when this process first saw it, by Elapsed
 }
 
 // Lasts says whether a recovery lasts, closed or open.
@@ -83,6 +85,10 @@ type Recovery struct {
 	clock *clock.Clock
 	log   *slog.Logger
 	state *fresh.Cache[struct{}, State]
+
+	mu      sync.Mutex
+	begunAt time.Time     // of the last recovery that this process saw
+	saw     time.Duration // when it saw that one first, by Elapsed
 }
 
 // New makes the store. It reads nothing.
@@ -95,6 +101,20 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Recovery {
 // State gives the recovery as it was at most a second ago.
 func (r *Recovery) State(ctx context.Context) (State, error) { return r.state.Get(ctx, struct{}{}) }
 
+// Age returns how long this process has seen the recovery last. It never goes by the time on the row: the clock may have
+// been set since, and another process may have written it.
+func (r *Recovery) Age(s State) time.Duration { return r.clock.Elapsed() - s.saw }
+
+// sawFirst returns when this process first saw the recovery that began at a time, by Elapsed.
+func (r *Recovery) sawFirst(begunAt time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !begunAt.Equal(r.begunAt) {
+		r.begunAt, r.saw = begunAt, r.clock.Elapsed()
+	}
+	return r.saw
+}
+
 const (
 	sqlState      = `SELECT phase, cause, begun_at, since, reason, actor FROM recovery WHERE id = 1`
 	sqlExceptions = `SELECT kind, name FROM recovery_exceptions`
@@ -106,6 +126,9 @@ since = CASE WHEN recovery.phase = 'ended' THEN excluded.since
 
 	// Servers write down every minute which accounts they have.
 	sqlGone = `SELECT rail, mode, fingerprint, seen_at FROM recovery_rails WHERE seen_at < $1 ORDER BY rail, mode, fingerprint`
+
+	// A clock that ran ahead may have dated an account's row after the begin.
+	sqlUnsee = `UPDATE recovery_rails SET seen_at = $1 - 1 WHERE seen_at >= $1`
 
 	sqlMove = `UPDATE recovery SET phase = $1, reason = $2, actor = $3 WHERE id = 1 AND phase = $4`
 
@@ -135,6 +158,9 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 		}
 		return tx.Query(sqlGone, []any{db.Micros(s.BegunAt)}, appendAccount(&s.gone))
 	})
+	if err == nil && s.Lasts() {
+		s.saw = r.sawFirst(s.BegunAt)
+	}
 	return s, err
 }
 
@@ -159,6 +185,7 @@ func (r *Recovery) begin(tx *db.Tx, s State, life string) error {
 		args []any
 	}{
 		{sqlForgive, nil},
+		{sqlUnsee, []any{now}},
 		{sqlBegin, []any{s.Phase, s.Cause, now, db.Micros(s.Since), s.Reason, s.Actor}},
 		{sqlNextLife, []any{life}},
 		{sqlLife, []any{life, now}},

@@ -118,3 +118,80 @@ func TestAccountsEverUsedAreRemembered(t *testing.T) {
 		}
 	})
 }
+
+// TestAge_isWhatTheProcessSaw: the age of a recovery is the time that passed since this process first saw it, whatever the
+// wall clock is set to. One that begins anew has a new age.
+func TestAge_isWhatTheProcessSaw(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		log := slog.New(slog.NewTextHandler(t.Output(), nil))
+		r, other := New(d, c, log), New(d, c, log)
+		age := func(of *Recovery, want time.Duration) {
+			t.Helper()
+			s, err := of.State(t.Context())
+			if is := of.Age(s); err != nil || is != want {
+				t.Errorf("its age is %v, %v, want %v", is, err, want)
+			}
+		}
+		begin := func() {
+			t.Helper()
+			if err := r.Begin(t.Context(), "restored", time.Time{}, "", "node a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin()
+		age(r, 0)
+		c.Advance(time.Minute)
+		c.Set(time.Hour)
+		age(r, time.Minute)
+		c.Set(-48 * time.Hour)
+		age(other, 0)
+		c.Advance(time.Minute)
+		age(r, 2*time.Minute)
+		age(other, time.Minute)
+		begin()
+		age(r, 0)
+	})
+}
+
+// TestClockStepped_accountsAndOpenWork: when a recovery begins every account counts as unseen, also one that was written by
+// a clock that ran ahead. A server that has it makes it seen, also by a clock that was set back. A payment of before counts
+// as open work whatever its date.
+func TestClockStepped_accountsAndOpenWork(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		r := New(d, c, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := []Account{{Rail: "mtn", Mode: "live", Fingerprint: "f"}}
+		c.Set(24 * time.Hour)
+		must(r.Use(t.Context(), list))
+		must(d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO payments (tenant, kind, id, seq, mode, channel, reference, provider_reference, amount, charges, fee_bearer, plan, account, account_name, bank_id, label,
+callback_url, access_key, idempotency_hash, parent, child, details, status, rail, created_at, settled_at) VALUES ('t', 'payout', 'p', 1, 'live', 'MTN', 'r', 'pr', 100, 0, 'merchant', 0, '', '', '', '', '', '', '', '', '', '', 'pending', 'mtn', $1, 0)`, db.Micros(c.Now()))
+			return err
+		}))
+		c.Set(-24 * time.Hour)
+		must(r.Begin(t.Context(), "restored", time.Time{}, "", "node a"))
+		gone := func(want int) {
+			t.Helper()
+			r.state.Forget(struct{}{})
+			s, err := r.State(t.Context())
+			must(err)
+			if n := len(s.Gone("live")); n != want {
+				t.Errorf("%d accounts are gone, want %d", n, want)
+			}
+			if n, err := r.Unsettled(t.Context(), s); err != nil || n != 1 {
+				t.Errorf("%d payments are unsettled, %v", n, err)
+			}
+		}
+		gone(1)
+		c.Set(-time.Hour)
+		must(r.Use(t.Context(), list))
+		gone(0)
+	})
+}
