@@ -106,14 +106,14 @@ case " $* " in
 	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
 	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).
 	# The longest begin first: at the end, one alone would leave cores idle.
-	longest='./internal/app ./internal/payments ./internal/acts ./internal/messaging ./internal/db ./internal/relocation'
+	longest='./internal/app ./internal/payments ./internal/changes ./internal/messaging ./internal/db ./internal/relocation'
 	tests -p 4 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$')
 	step "the simulations and the built program, and what else is too slow for the race detector"
 	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
 	# which do one thing after another, run beside them.
 	go test -count=1 -timeout 40m ./internal/test/rules ./docs ./internal/cli ./internal/sample >"$scratch/commands" 2>&1 &
 	commands=$!
-	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/acts ./internal/app ./internal/messaging ./internal/payments/... ./internal/sheet
+	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging ./internal/payments/... ./internal/sheet
 	wait $commands || {
 		cat "$scratch/commands" >&2
 		exit 1

@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/api"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
@@ -65,7 +64,7 @@ type parts struct {
 	audit     *audit.Log
 	auditHead audit.Head // that the last check saw, of the one that checks
 	identity  *identity.Identity
-	acts      *acts.Acts
+	changes   *changes.Changes
 	jobs      *jobs.Queue
 	webhooks  *webhook.Webhooks
 	requests  *requestlog.Log
@@ -223,20 +222,20 @@ func (a *App) buildParts(ctx context.Context) error {
 		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Enquiries: a.enquiries, Treasury: a.treasury, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
-			return a.acts.HoldPayout(ctx, by, pay)
+			return a.changes.HoldPayout(ctx, by, pay)
 		},
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
-	approvals := approval.New(a.db, a.clock, a.audit, a.identity, a.production)
+	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {
 		return err
 	}
-	a.acts = acts.New(acts.Deps{Approval: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
-		Seal: acts.NewSealer(a.cfg.Secret), Treasury: a.treasury, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs})
-	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Acts: a.acts, Audit: a.audit}).Check(ctx); err != nil {
+	a.changes = changes.New(changes.Deps{Store: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
+		Seal: changes.NewSealer(a.cfg.Secret), Treasury: a.treasury, Payments: a.payments, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs})
+	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit}).Check(ctx); err != nil {
 		return err
 	}
-	a.jobs.Periodic("acts-expire", expireEvery, a.acts.Expire)
+	a.jobs.Periodic("acts-expire", expireEvery, a.changes.Expire)
 	a.meters = newMeters(a)
 	return nil
 }

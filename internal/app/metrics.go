@@ -322,10 +322,10 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	if err == nil {
 		gauge(auditHead, float64(head.Number))
 	}
-	acts, err := s.app.acts.Approval.Waiting(ctx)
+	waiting, err := s.app.changes.Store.Waiting(ctx)
 	s.complain(err)
 	if err == nil {
-		gauge(actsWaiting, float64(acts))
+		gauge(actsWaiting, float64(waiting))
 	}
 	broke, err := s.app.audit.BrokeGlassSince(ctx, s.app.clock.Now().Add(-24*time.Hour))
 	s.complain(err)

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
@@ -19,7 +19,7 @@ type Sealed struct {
 	Ring     config.Secret
 	Webhooks *webhook.Webhooks
 	People   *identity.Identity
-	Acts     *acts.Acts
+	Changes  *changes.Changes
 	Audit    *audit.Log
 }
 
@@ -45,7 +45,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := s.Acts.SealedUnder(ctx)
+	secrets, err := s.Changes.SealedUnder(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) er
 	if err := s.People.Reseal(ctx, of("second factors")); err != nil {
 		return err
 	}
-	if err := s.Acts.Reseal(ctx, of("secrets of acts")); err != nil {
+	if err := s.Changes.Reseal(ctx, of("secrets of acts")); err != nil {
 		return err
 	}
 	return s.Audit.Reseal(ctx, of("keys of the audit chain"))

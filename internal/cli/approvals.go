@@ -3,7 +3,7 @@ package cli
 import (
 	"encoding/json"
 
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 )
 
 type actsCommands struct {
@@ -12,28 +12,28 @@ type actsCommands struct {
 }
 
 // approvals is the store of acts.
-func (o *opened) approvals() *approval.Store {
-	return approval.New(o.db, o.clock, o.log.Keeping(o.journal), o.people, o.production)
+func (o *opened) approvals() *changes.Store {
+	return changes.NewStore(o.db, o.clock, o.log.Keeping(o.journal), o.people, o.production)
 }
 
-var actsColumns = []column[approval.Act]{
-	{"id", func(a approval.Act) any { return a.ID }},
-	{"kind", func(a approval.Act) any { return a.Kind }},
-	{"state", func(a approval.Act) any { return string(a.State) }},
-	{"sentence", func(a approval.Act) any { return a.Sentence }},
-	{"tenant", func(a approval.Act) any { return a.Tenant }},
-	{"place", func(a approval.Act) any { return a.Place }},
-	{"amount", func(a approval.Act) any { return a.Amount }},
-	{"reason", func(a approval.Act) any { return a.Reason }},
-	{"maker", func(a approval.Act) any { return a.MakerName }},
-	{"origin", func(a approval.Act) any { return a.Origin }},
-	{"checkers_needed", func(a approval.Act) any { return int64(a.Needs) }},
-	{"made_at", func(a approval.Act) any { return a.MadeAt }},
-	{"expires_at", func(a approval.Act) any { return a.ExpiresAt }},
-	{"ended_at", func(a approval.Act) any { return a.EndedAt }},
-	{"note", func(a approval.Act) any { return a.Note }},
-	{"digest", func(a approval.Act) any { return a.Digest }},
-	{"payload", func(a approval.Act) any { return json.RawMessage(a.Payload) }},
+var actsColumns = []column[changes.Request]{
+	{"id", func(a changes.Request) any { return a.ID }},
+	{"kind", func(a changes.Request) any { return a.Kind }},
+	{"state", func(a changes.Request) any { return string(a.State) }},
+	{"sentence", func(a changes.Request) any { return a.Sentence }},
+	{"tenant", func(a changes.Request) any { return a.Tenant }},
+	{"place", func(a changes.Request) any { return a.Place }},
+	{"amount", func(a changes.Request) any { return a.Amount }},
+	{"reason", func(a changes.Request) any { return a.Reason }},
+	{"maker", func(a changes.Request) any { return a.MakerName }},
+	{"origin", func(a changes.Request) any { return a.Origin }},
+	{"checkers_needed", func(a changes.Request) any { return int64(a.Needs) }},
+	{"made_at", func(a changes.Request) any { return a.MadeAt }},
+	{"expires_at", func(a changes.Request) any { return a.ExpiresAt }},
+	{"ended_at", func(a changes.Request) any { return a.EndedAt }},
+	{"note", func(a changes.Request) any { return a.Note }},
+	{"digest", func(a changes.Request) any { return a.Digest }},
+	{"payload", func(a changes.Request) any { return json.RawMessage(a.Payload) }},
 }
 
 type actsList struct {
@@ -50,7 +50,7 @@ func (c *actsList) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		list, err := o.approvals().List(e.ctx, approval.Filter{AllPlaces: true, Tenant: c.Tenant, State: approval.State(c.State), Before: c.Before, Limit: int(c.Limit)})
+		list, err := o.approvals().List(e.ctx, changes.Filter{AllPlaces: true, Tenant: c.Tenant, State: changes.State(c.State), Before: c.Before, Limit: int(c.Limit)})
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (c *actsShow) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		columns := append(actsColumns[:len(actsColumns):len(actsColumns)], column[approval.Act]{"checked_by", func(a approval.Act) any {
+		columns := append(actsColumns[:len(actsColumns):len(actsColumns)], column[changes.Request]{"checked_by", func(a changes.Request) any {
 			var by []string
 			for _, check := range a.Checks {
 				by = append(by, check.Name)

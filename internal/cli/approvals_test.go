@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
@@ -28,8 +28,8 @@ func TestActsAreListedAndShown(t *testing.T) {
 		if list := w.list("acts", "list"); len(list) != 0 {
 			t.Fatalf("%v", list)
 		}
-		made, err := approval.New(w.db, c, log, people, true).Make(t.Context(), approval.By{Visitor: maker.Visitor}, approval.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
-			approval.Act{ID: uuid.Must(uuid.NewV7()).String(), Kind: "wallet.fund", Payload: []byte(`{"pesewas":5}`), Sentence: "Put GHS 0.05 into a wallet", Reason: "slip 4711", Amount: 5})
+		made, err := changes.NewStore(w.db, c, log, people, true).Make(t.Context(), changes.By{Visitor: maker.Visitor}, changes.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
+			changes.Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: "wallet.fund", Payload: []byte(`{"pesewas":5}`), Sentence: "Put GHS 0.05 into a wallet", Reason: "slip 4711", Amount: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

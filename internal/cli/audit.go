@@ -25,8 +25,8 @@ type auditCommands struct {
 // A change is an audit.Change that a command notes.
 type change audit.Change
 
-// changes are an act's in its details; more is what else is noted.
-func changes(list []change, more ...map[string]any) map[string]any {
+// withChanges are an act's in its details; more is what else is noted.
+func withChanges(list []change, more ...map[string]any) map[string]any {
 	details := map[string]any{"changes": list}
 	for _, m := range more {
 		for name, value := range m {

@@ -11,9 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -155,7 +154,7 @@ func (o *opened) authorise(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	o.by = &approval.By{Visitor: v, Origin: origin(), Place: identity.Installation}
+	o.by = &changes.By{Visitor: v, Origin: origin(), Place: identity.Installation}
 	o.actor, o.permission = v.Person.Email, needs[a.command]
 	if a.reason == "" {
 		return problem.Field("reason", "is required with a personal token")
@@ -171,44 +170,44 @@ func (o *opened) allow(tx *db.Tx) error {
 	return o.approvals().Allow(tx, *o.by, o.permission)
 }
 
-// acts makes acts of the person of a token. A secret that an act makes is printed, and kept for
+// changes makes changes of the person of a token. A secret that an act makes is printed, and kept for
 // nobody.
-func (o *opened) acts(secret config.Secret) *acts.Acts {
-	return acts.New(acts.Deps{Approval: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
+func (o *opened) changes(secret config.Secret) *changes.Changes {
+	return changes.New(changes.Deps{Store: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
 		Treasury: o.treasury(), Routes: o.routes(), Jobs: o.jobs()})
 }
 
 // waitsError is the end of a command whose act waits for a second person.
-type waitsError struct{ act approval.Act }
+type waitsError struct{ act changes.Request }
 
 func (w *waitsError) Error() string {
 	text := fmt.Sprintf("Nothing is done yet: this waits until %s for a second person, who checks it in the console at /ops/acts/%s", w.act.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), w.act.ID)
-	if w.act.Kind == acts.KindInvite || w.act.Kind == acts.KindReset {
+	if w.act.Kind == changes.KindInvite || w.act.Kind == changes.KindReset {
 		text += ". Then that page shows you the link, to send to the person, and the approver the code, to tell the person"
 	}
 	return text
 }
 
 // asked says what became of an act: one that is done is printed as the command does, one that waits by what it is.
-func (o *opened) asked(e *env, output string, act approval.Act, err error, done func(context.Context) error) error {
+func (o *opened) asked(e *env, output string, act changes.Request, err error, done func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
 	switch act.State {
-	case approval.Done:
+	case changes.Done:
 		return done(e.ctx)
-	case approval.Waiting:
+	case changes.Waiting:
 		if err := printOne(e.stdout, output, narrow(output, actsColumns, "id", "state", "sentence", "checkers_needed", "expires_at"), act); err != nil {
 			return err
 		}
 		return &waitsError{act}
-	case approval.Failed:
+	case changes.Failed:
 		if act.Refused != nil {
 			return act.Refused
 		}
 		return problem.New(problem.Refused, "act_failed", act.Note)
 	}
-	return problem.New(problem.Duplicate, approval.CodeEnded, fmt.Sprintf("The act %s is %s already", act.ID, act.State))
+	return problem.New(problem.Duplicate, changes.CodeEnded, fmt.Sprintf("The act %s is %s already", act.ID, act.State))
 }
 
 // loggedIn is the user of this machine that runs the command.

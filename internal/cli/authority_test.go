@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/app"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -82,7 +81,7 @@ func TestEveryCommandIsDeclaredAsReadingOrChanging(t *testing.T) {
 // house is an installation in production with people.
 type house struct {
 	where
-	acts   *acts.Acts
+	acts   *changes.Changes
 	people *identity.Identity
 	log    *audit.Log
 	maker  identitytest.One // operations
@@ -119,7 +118,7 @@ func produce(w where) *house {
 	l := ledger.New(w.db, c, "test")
 	tenants := tenant.New(w.db, l, c)
 	orders := treasury.New(w.db, l, tenants, c, slog.New(slog.DiscardHandler), func(*problem.Fields, string) {})
-	h.acts = acts.New(acts.Deps{Approval: approval.New(w.db, c, h.log, h.people, true), Ledger: l, Tenants: tenants, Access: a, People: h.people, Seal: acts.NewSealer(secret), Treasury: orders})
+	h.acts = changes.New(changes.Deps{Store: changes.NewStore(w.db, c, h.log, h.people, true), Ledger: l, Tenants: tenants, Access: a, People: h.people, Seal: changes.NewSealer(secret), Treasury: orders})
 	h.maker, h.second = h.joins("ama@example.com", identity.Operations), h.joins("kofi@example.com", identity.Approver)
 	return h
 }
@@ -234,13 +233,13 @@ func TestACommandWithATokenWaitsForASecondPerson(t *testing.T) {
 		}
 		fund[3] = "500000"
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "0.00"})
-		by := approval.By{Visitor: h.second.Visitor, Place: identity.Installation}
+		by := changes.By{Visitor: h.second.Visitor, Place: identity.Installation}
 		act, err := h.acts.Get(t.Context(), identity.Installation, waiting[0]["id"].(string))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := h.acts.Approve(t.Context(), by, act.ID, act.Digest); err != nil && problem.From(err).Code != approval.CodeEnded {
+			if _, err := h.acts.Approve(t.Context(), by, act.ID, act.Digest); err != nil && problem.From(err).Code != changes.CodeEnded {
 				t.Fatal(err)
 			}
 		}
@@ -278,15 +277,15 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		for _, tt := range []struct {
 			line, kind string
 		}{
-			{"float add hubtel 900 --reference f1", acts.KindAddFloat},
-			{"credits sell " + id + " 50000 --price 1500 --reference s1", acts.KindSellCredits},
-			{"fees set " + id + " --free", acts.KindFees},
-			{"payouts resolve " + paid + " --paid", acts.KindResolve},
-			{"wallet transfer " + id + " " + other + " 7 --reference t1", acts.KindTransfer},
-			{"wallet recover " + id, acts.KindRecover},
-			{"catalogue bank-code " + bank + " hubtel 300399", acts.KindBankCode},
-			{"catalogue set bank " + bank + " --name Renamed", acts.KindCatalogue},
-			{"providers route disburse_wallet MTN hubtel --tenant " + id, acts.KindRoute},
+			{"float add hubtel 900 --reference f1", changes.KindAddFloat},
+			{"credits sell " + id + " 50000 --price 1500 --reference s1", changes.KindSellCredits},
+			{"fees set " + id + " --free", changes.KindFees},
+			{"payouts resolve " + paid + " --paid", changes.KindResolve},
+			{"wallet transfer " + id + " " + other + " 7 --reference t1", changes.KindTransfer},
+			{"wallet recover " + id, changes.KindRecover},
+			{"catalogue bank-code " + bank + " hubtel 300399", changes.KindBankCode},
+			{"catalogue set bank " + bank + " --name Renamed", changes.KindCatalogue},
+			{"providers route disburse_wallet MTN hubtel --tenant " + id, changes.KindRoute},
 		} {
 			args := append(strings.Fields(tt.line), "--reason", "by the statement", flag)
 			if out, errs := w.run(exitWaits, append(args, "-o", "json")...); !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) {
@@ -302,10 +301,10 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(0), "owes": "3.00"})
 		has(t, w.object("payouts", "show", paid), map[string]any{"status": "submitted"})
 		// The second person's word does them.
-		by := approval.By{Visitor: h.second.Visitor, Place: identity.Installation}
+		by := changes.By{Visitor: h.second.Visitor, Place: identity.Installation}
 		for _, waiting := range w.list("acts", "list", "--state", "waiting") {
 			act, err := h.acts.Get(t.Context(), identity.Installation, waiting["id"].(string))
-			if err == nil && act.Kind != acts.KindResolve && act.Kind != acts.KindTransfer { // that one's words are for the server
+			if err == nil && act.Kind != changes.KindResolve && act.Kind != changes.KindTransfer { // that one's words are for the server
 				_, err = h.acts.Approve(t.Context(), by, act.ID, act.Digest)
 			}
 			if err != nil {
@@ -391,12 +390,12 @@ func TestAReferenceIsTakenOnceByTokenAndByBreakGlass(t *testing.T) {
 		fund := []string{"wallet", "fund", id, "5", "--reason", "paid by bank", "--reference", "slip 1"}
 		w.run(exitWaits, append(fund, flag)...)
 		w.run(exitOK, append(fund, glass)...)
-		waiting, err := h.acts.Approval.List(t.Context(), approval.Filter{State: approval.Waiting, Limit: 10})
+		waiting, err := h.acts.Store.List(t.Context(), changes.Filter{State: changes.Waiting, Limit: 10})
 		if err != nil || len(waiting) != 1 {
 			t.Fatal(waiting, err)
 		}
-		late, err := h.acts.Approve(t.Context(), approval.By{Visitor: h.second.Visitor}, waiting[0].ID, waiting[0].Digest)
-		if err != nil || late.State != approval.Failed {
+		late, err := h.acts.Approve(t.Context(), changes.By{Visitor: h.second.Visitor}, waiting[0].ID, waiting[0].Digest)
+		if err != nil || late.State != changes.Failed {
 			t.Fatalf("%+v, %v", late, err)
 		}
 		w.run(exitConflict, append(fund, flag)...)
@@ -404,11 +403,11 @@ func TestAReferenceIsTakenOnceByTokenAndByBreakGlass(t *testing.T) {
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "5.00"})
 		fund[len(fund)-1] = "slip 2"
 		w.run(exitWaits, append(fund, flag)...)
-		waiting, err = h.acts.Approval.List(t.Context(), approval.Filter{State: approval.Waiting, Limit: 10})
+		waiting, err = h.acts.Store.List(t.Context(), changes.Filter{State: changes.Waiting, Limit: 10})
 		if err != nil || len(waiting) != 1 {
 			t.Fatal(waiting, err)
 		}
-		if done, err := h.acts.Approve(t.Context(), approval.By{Visitor: h.second.Visitor}, waiting[0].ID, waiting[0].Digest); err != nil || done.State != approval.Done {
+		if done, err := h.acts.Approve(t.Context(), changes.By{Visitor: h.second.Visitor}, waiting[0].ID, waiting[0].Digest); err != nil || done.State != changes.Done {
 			t.Fatalf("%+v, %v", done, err)
 		}
 		w.run(exitConflict, append(fund, glass)...)

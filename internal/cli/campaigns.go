@@ -100,7 +100,7 @@ func (c *campaignsStop) Run(e *env) error {
 			return err
 		}
 		if o.by != nil {
-			a := o.acts(config.Secret{})
+			a := o.changes(config.Secret{})
 			a.Messaging = m
 			act, err := a.StopCampaign(e.ctx, *o.by, newID(), c.Campaign, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
@@ -115,7 +115,7 @@ func (c *campaignsStop) Run(e *env) error {
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			campaign, err = m.StopCampaign(tx, c.Campaign)
-			return changes([]change{{"status", string(messaging.CampaignActive), string(campaign.Status)}}, map[string]any{"chunks_left": campaign.Left}), err
+			return withChanges([]change{{"status", string(messaging.CampaignActive), string(campaign.Status)}}, map[string]any{"chunks_left": campaign.Left}), err
 		})
 		if err != nil {
 			return err

@@ -118,7 +118,7 @@ func (c *catalogueSet) Run(e *env) error {
 		}
 		is := was
 		is.id, is.name, is.status = cmp.Or(c.ID, was.id), cmp.Or(c.Name, was.name), cmp.Or(c.Status, was.status)
-		details := changes(changed(catalogueColumns(), was, is))
+		details := withChanges(changed(catalogueColumns(), was, is))
 		err = o.act(e.ctx, audit.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
 			switch c.Kind {
 			case kindNetwork:
@@ -149,7 +149,7 @@ func (o *opened) entry(e *env, routes *route.Table, kind, key string) (catalogue
 
 // changeAsPerson asks for a change by the person of the token, and prints the entries that show it.
 func (c *common) changeAsPerson(e *env, o *opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
-	act, err := o.acts(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), change, reason)
+	act, err := o.changes(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), change, reason)
 	return o.asked(e, c.Output, act, err, func(context.Context) error { return o.printCatalogue(e, routes, c.Output, show) })
 }
 
@@ -180,7 +180,7 @@ func (c *catalogueBankCode) Run(e *env) error {
 			}
 		}
 		err = o.act(e.ctx, audit.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return changes([]change{{"code", before, c.Code}}), routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
+			return withChanges([]change{{"code", before, c.Code}}), routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
 		})
 		if err != nil {
 			return err
@@ -210,7 +210,7 @@ func (c *cataloguePrefix) Run(e *env) error {
 		}
 		routes := o.routes()
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
+			act, err := o.changes(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
 			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.printPrefixes(e, routes) })
 		}
 		before, err := routes.Catalogue(e.ctx)
@@ -219,7 +219,7 @@ func (c *cataloguePrefix) Run(e *env) error {
 		}
 		was := string(before.Prefixes[c.Prefix])
 		err = o.act(e.ctx, audit.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return changes([]change{{"network", was, string(network)}}), routes.SetPrefix(tx, c.Prefix, network)
+			return withChanges([]change{{"network", was, string(network)}}), routes.SetPrefix(tx, c.Prefix, network)
 		})
 		if err != nil {
 			return err

@@ -76,7 +76,7 @@ func (c *contactsAddGroup) Run(e *env) error {
 		err := o.act(e.ctx, audit.Entry{Action: "contacts.add_group", Tenant: c.Tenant, Subject: id}, func(tx *db.Tx) (any, error) {
 			var err error
 			g, err = o.contacts().CreateGroup(tx, c.Tenant, id, c.Name)
-			return changes([]change{{"group", "", g.Name}}), err
+			return withChanges([]change{{"group", "", g.Name}}), err
 		})
 		if err != nil {
 			return err

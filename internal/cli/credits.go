@@ -6,8 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -76,11 +75,11 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 		}
 		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
 		if o.by != nil {
-			a, ask := o.acts(config.Secret{}), (*acts.Acts).SellCredits
+			a, ask := o.changes(config.Secret{}), (*changes.Changes).SellCredits
 			if a.Messaging = m; sign < 0 {
-				ask = (*acts.Acts).RefundCredits
+				ask = (*changes.Changes).RefundCredits
 			}
-			return w.asPerson(e, c.Output, a, show, func(a *acts.Acts, id string) (approval.Act, error) {
+			return w.asPerson(e, c.Output, a, show, func(a *changes.Changes, id string) (changes.Request, error) {
 				return ask(a, e.ctx, *o.by, id, w.Reference, t.ID, credits, price, flags.Reason)
 			})
 		}

@@ -114,7 +114,7 @@ func (c *feesSet) Run(e *env) error {
 			return err
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).SetFees(e.ctx, *o.by, newID(), owner, rules, c.From, c.Reason)
+			act, err := o.changes(config.Secret{}).SetFees(e.ctx, *o.by, newID(), owner, rules, c.From, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printPlan(ctx, e, c.Output, owner) })
 		}
 		was, _, err := o.tenants.FeePlan(e.ctx, owner, o.clock.Now())
@@ -125,7 +125,7 @@ func (c *feesSet) Run(e *env) error {
 		entry := audit.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			version, err = o.tenants.SetFeePlan(tx, owner, c.From, rules)
-			return changes([]change{{"fee plan", tenant.PlanText(was), tenant.PlanText(rules)}}, map[string]any{"version": version, "from": c.From}), err
+			return withChanges([]change{{"fee plan", tenant.PlanText(was), tenant.PlanText(rules)}}, map[string]any{"version": version, "from": c.From}), err
 		})
 		if err != nil {
 			return err

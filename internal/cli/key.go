@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
@@ -135,7 +135,7 @@ func (c *keyCreate) Run(e *env) error {
 			n.Scopes = append(n.Scopes, access.Scope(s))
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).CreateKey(e.ctx, *o.by, newID(), t.ID, acts.KeyOrder{Member: c.Member, Label: c.Label, Scopes: n.Scopes, Expiry: n.Expiry, Daily: n.Daily}, c.Reason)
+			act, err := o.changes(config.Secret{}).CreateKey(e.ctx, *o.by, newID(), t.ID, changes.KeyOrder{Member: c.Member, Label: c.Label, Scopes: n.Scopes, Expiry: n.Expiry, Daily: n.Daily}, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
 		}
 		if c.Member != "" {
@@ -152,7 +152,7 @@ func (c *keyCreate) Run(e *env) error {
 		entry := audit.Entry{Action: "key.create", Tenant: t.ID, Subject: m.Key.ID, Reason: c.Reason}
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			o.access.CreateKey(tx, m)
-			return changes(madeOf(keyColumns(), keyView{Key: m.Key, state: "active"}, "id", "created_at")), nil
+			return withChanges(madeOf(keyColumns(), keyView{Key: m.Key, state: "active"}, "id", "created_at")), nil
 		})
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func (c *keySet) Run(e *env) error {
 			return err
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).SetKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Daily.or(0), c.Reason)
+			act, err := o.changes(config.Secret{}).SetKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Daily.or(0), c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
 		}
 		var k access.Key
@@ -184,7 +184,7 @@ func (c *keySet) Run(e *env) error {
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			old, is, err := o.access.SetDaily(tx, c.Tenant, c.ID, c.Daily.or(0))
 			k = is
-			return changes(changed(keyColumns(), keyView{Key: old}, keyView{Key: is})), err
+			return withChanges(changed(keyColumns(), keyView{Key: old}, keyView{Key: is})), err
 		})
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (c *keyRotate) Run(e *env) error {
 			return err
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).RotateKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Overlap, c.Reason)
+			act, err := o.changes(config.Secret{}).RotateKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Overlap, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
 		}
 		keys, err := o.access.Keys(e.ctx, c.Tenant)
@@ -246,7 +246,7 @@ func (c *keyRotate) Run(e *env) error {
 			entry := audit.Entry{Action: "key.rotate", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 			err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 				replaced, err := o.access.Rotate(tx, c.Tenant, c.ID, m, c.Overlap)
-				return changes(changed(keyColumns(), keyView{Key: old}, keyView{Key: replaced})), err
+				return withChanges(changed(keyColumns(), keyView{Key: old}, keyView{Key: replaced})), err
 			})
 			if err != nil {
 				return err
@@ -271,14 +271,14 @@ func (c *keyRevoke) Run(e *env) error {
 			return err
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).RevokeKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Reason)
+			act, err := o.changes(config.Secret{}).RevokeKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
 		}
 		var k access.Key
 		entry := audit.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
 			k, err = o.access.RevokeKey(tx, c.Tenant, c.ID)
-			return changes([]change{{"state", "active", "revoked"}}, map[string]any{"member": k.Member, "hint": k.Hint}), err
+			return withChanges([]change{{"state", "active", "revoked"}}, map[string]any{"member": k.Member, "hint": k.Hint}), err
 		})
 		if err != nil {
 			return err

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -21,7 +21,7 @@ type keysCommands struct {
 // sealed is what is sealed under the keys of the ring.
 func (o *opened) sealed(ring config.Secret) app.Sealed {
 	return app.Sealed{Ring: ring, Webhooks: o.webhooks(ring), People: identity.New(o.db, o.clock, o.log, identity.Options{Secret: ring}),
-		Acts: acts.New(acts.Deps{Approval: o.approvals(), Seal: acts.NewSealer(ring)}), Audit: o.log.Keyed(ring)}
+		Changes: changes.New(changes.Deps{Store: o.approvals(), Seal: changes.NewSealer(ring)}), Audit: o.log.Keyed(ring)}
 }
 
 var masterKeyColumns = []column[app.KeyUse]{
@@ -71,7 +71,7 @@ func (c *keysRotate) Run(e *env) error {
 		}
 		entry := audit.Entry{Action: "keys.rotate", Subject: ring.Active(), Reason: c.Reason}
 		if err := o.act(e.ctx, entry, func(*db.Tx) (any, error) {
-			return changes(nil, map[string]any{"to": ring.Active(), "to_seal": total}), nil
+			return withChanges(nil, map[string]any{"to": ring.Active(), "to_seal": total}), nil
 		}); err != nil {
 			return err
 		}

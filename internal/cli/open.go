@@ -11,8 +11,8 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -57,8 +57,8 @@ type opened struct {
 	people  *identity.Identity
 	journal audit.Journal
 
-	actor      string       // in the audit log
-	by         *approval.By // the person of a token; nil: none was given
+	actor      string      // in the audit log
+	by         *changes.By // the person of a token; nil: none was given
 	permission identity.Permission
 	reason     string // that the command was given
 	production bool

@@ -10,9 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
@@ -168,12 +167,12 @@ func (w *ordered) write(tx *db.Tx) error {
 		list = append(list, change{s.name, worth(s.key.Asset, s.balance(n)), worth(s.key.Asset, s.balance(n)+s.amount)})
 	}
 	entry := w.entry
-	entry.Details = changes(list, details)
+	entry.Details = withChanges(list, details)
 	return w.o.audit(tx, entry)
 }
 
 // actID is the id of the order's act: that of the one that waits under its reference, so that a repeat asks for the same act.
-func (w *ordered) actID(ctx context.Context, a *acts.Acts) (string, error) {
+func (w *ordered) actID(ctx context.Context, a *changes.Changes) (string, error) {
 	act, found, err := a.WaitingUnder(ctx, w.action, w.tenant, w.Reference)
 	if err != nil || !found {
 		return w.entry.ID, err
@@ -182,7 +181,7 @@ func (w *ordered) actID(ctx context.Context, a *acts.Acts) (string, error) {
 }
 
 // asPerson asks for the order's act by the person of the token; done prints what is there once the act is done.
-func (w *ordered) asPerson(e *env, output string, a *acts.Acts, done func(context.Context) error, ask func(a *acts.Acts, id string) (approval.Act, error)) error {
+func (w *ordered) asPerson(e *env, output string, a *changes.Changes, done func(context.Context) error, ask func(a *changes.Changes, id string) (changes.Request, error)) error {
 	id, err := w.actID(e.ctx, a)
 	if err != nil {
 		return err

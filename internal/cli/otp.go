@@ -79,7 +79,7 @@ func (c *otpReopen) byPerson(e *env, o *opened, m *messaging.Messaging, prefix s
 	if err != nil {
 		return err
 	}
-	a := o.acts(config.Secret{})
+	a := o.changes(config.Secret{})
 	a.Messaging = m
 	act, err := a.ReopenRange(e.ctx, *o.by, newID(), c.Tenant, prefix, c.Reason)
 	return o.asked(e, c.Output, act, err, func(context.Context) error {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
@@ -430,19 +430,19 @@ func (c *payoutsResolve) Run(e *env) error {
 			return err
 		}
 		if o.by != nil {
-			a := o.acts(config.Secret{})
+			a := o.changes(config.Secret{})
 			a.Payments = p
-			act, err := a.Resolve(e.ctx, *o.by, newID(), pay.ID, acts.Statement{Paid: c.Paid, Fee: c.Fee.value, Commission: c.Commission.value}, c.Reason)
+			act, err := a.Resolve(e.ctx, *o.by, newID(), pay.ID, changes.Statement{Paid: c.Paid, Fee: c.Fee.value, Commission: c.Commission.value}, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
 		}
 		entry := audit.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
 		list := []change{{"status", pay.Word(), map[bool]string{true: "success", false: "failed"}[c.Paid]}}
 		if c.Fee.value == nil && c.Commission.value == nil {
-			entry.Details = changes(list, map[string]any{"paid": c.Paid})
+			entry.Details = withChanges(list, map[string]any{"paid": c.Paid})
 			pay, err = p.Resolve(e.ctx, pay.ID, c.Paid, c.Reason, o.actor, o.audited(entry))
 		} else {
 			fee, commission := c.Fee.or(0), c.Commission.or(0)
-			entry.Details = changes(list, map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()})
+			entry.Details = withChanges(list, map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()})
 			pay, err = p.ResolvePaid(e.ctx, pay.ID, fee, commission, c.Reason, o.actor, o.audited(entry))
 		}
 		if err != nil {
@@ -464,10 +464,10 @@ type payoutsDecide struct {
 
 // asPerson asks for the acts of the command, one after the other: what waits for a second person ends it.
 func (c *payoutsDecide) asPerson(e *env, o *opened, p *payments.Payments, pay book.Payment) error {
-	a := o.acts(config.Secret{})
+	a := o.changes(config.Secret{})
 	a.Payments = p
 	decide := func(ctx context.Context) error {
-		act, err := a.Decide(ctx, *o.by, newID(), pay.ID, acts.Side(c.For), c.Reason)
+		act, err := a.Decide(ctx, *o.by, newID(), pay.ID, changes.Side(c.For), c.Reason)
 		return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
 	}
 	if !c.Paid && !c.Unpaid {
@@ -489,14 +489,14 @@ func (c *payoutsDecide) Run(e *env) error {
 		}
 		if c.Paid || c.Unpaid {
 			list := []change{{"what it was", map[bool]string{true: "unpaid", false: "paid"}[c.Paid], map[bool]string{true: "paid", false: "unpaid"}[c.Paid]}}
-			entry := audit.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list)}
+			entry := audit.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: withChanges(list)}
 			if pay, err = p.Contradict(e.ctx, pay.ID, c.Paid, c.Reason, o.actor, o.audited(entry)); err != nil {
 				return err
 			}
 		}
-		what := acts.Decided(pay, acts.Side(c.For))
+		what := changes.Decided(pay, changes.Side(c.For))
 		list := []change{{what.What, what.Before, what.After}}
-		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: changes(list, map[string]any{"for": c.For})}
+		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: withChanges(list, map[string]any{"for": c.For})}
 		if c.For == "provider" {
 			err = p.Uphold(e.ctx, pay.ID, c.Reason, o.actor, o.audited(entry))
 		} else {

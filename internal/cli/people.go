@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -140,7 +139,7 @@ func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, emai
 			if action == "people.create" && !by.Made(p) {
 				return nil, errThere
 			}
-			return changes([]change{{place(m.Tenant), "", string(m.Role)}}, map[string]any{"person": p.ID}), nil
+			return withChanges([]change{{place(m.Tenant), "", string(m.Role)}}, map[string]any{"person": p.ID}), nil
 		})
 		if errors.Is(err, errThere) || err != nil && action == "people.create" && problem.From(err).Code == "has_role" {
 			err = problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
@@ -176,7 +175,7 @@ func (o *opened) inviteAsPerson(e *env, output string, links linkFlags, m identi
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	act, err := o.acts(config.Secret{}).Invite(e.ctx, *o.by, newID(), email, name, m, reason)
+	act, err := o.changes(config.Secret{}).Invite(e.ctx, *o.by, newID(), email, name, m, reason)
 	return o.asked(e, output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, output, links, email, act) })
 }
 
@@ -190,7 +189,7 @@ func (o *opened) person(ctx context.Context, email string) (p identity.Person, r
 }
 
 // printPerson prints a person, with the link and the code that an act made.
-func (o *opened) printPerson(ctx context.Context, e *env, output string, links linkFlags, email string, act approval.Act) error {
+func (o *opened) printPerson(ctx context.Context, e *env, output string, links linkFlags, email string, act changes.Request) error {
 	p, _, err := o.person(ctx, email)
 	if err != nil {
 		return err
@@ -203,8 +202,8 @@ func (o *opened) printPerson(ctx context.Context, e *env, output string, links l
 }
 
 // asPerson asks for an act about a person, by the person of the token, and prints the former.
-func (f peopleFlags) asPerson(e *env, o *opened, links linkFlags, email string, ask func(a *acts.Acts, id string) (approval.Act, error)) error {
-	act, err := ask(o.acts(config.Secret{}), newID())
+func (f peopleFlags) asPerson(e *env, o *opened, links linkFlags, email string, ask func(a *changes.Changes, id string) (changes.Request, error)) error {
+	act, err := ask(o.changes(config.Secret{}), newID())
 	return o.asked(e, f.Output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, f.Output, links, email, act) })
 }
 
@@ -233,7 +232,7 @@ func (c *peopleRole) Run(e *env) error {
 			if at < 0 {
 				return problem.New(problem.NotFound, "no_role", c.Email+" has no role there: invite the person")
 			}
-			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
 				return a.SetRole(e.ctx, *o.by, id, c.Email, m, roles[at].Role, c.Reason)
 			})
 		}
@@ -252,7 +251,7 @@ func (f peopleFlags) change(e *env, o *opened, entry audit.Entry, email string, 
 		var list []change
 		var err error
 		p, list, err = work(tx)
-		return changes(list, map[string]any{"person": p.ID}), err
+		return withChanges(list, map[string]any{"person": p.ID}), err
 	})
 	if err != nil {
 		return err
@@ -269,7 +268,7 @@ type peopleDisable struct {
 func (c *peopleDisable) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if o.by != nil {
-			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
 				return a.Disable(e.ctx, *o.by, id, c.Email, c.Reason)
 			})
 		}
@@ -289,7 +288,7 @@ type peopleEnable struct {
 func (c *peopleEnable) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if o.by != nil {
-			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
 				return a.Enable(e.ctx, *o.by, id, c.Email, c.Reason)
 			})
 		}
@@ -310,7 +309,7 @@ type peopleReset struct {
 func (c *peopleReset) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		if o.by != nil {
-			return c.asPerson(e, o, c.linkFlags, c.Email, func(a *acts.Acts, id string) (approval.Act, error) {
+			return c.asPerson(e, o, c.linkFlags, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
 				return a.Reset(e.ctx, *o.by, id, c.Email, c.Reason)
 			})
 		}
@@ -321,7 +320,7 @@ func (c *peopleReset) Run(e *env) error {
 		var p identity.Person
 		err = o.act(e.ctx, audit.Entry{Action: "people.reset", Subject: strings.ToLower(c.Email), Reason: c.Reason}, func(tx *db.Tx) (_ any, err error) {
 			p, err = o.people.Reset(tx, by, c.Email)
-			return changes([]change{{"password and second factor", "as they were", "none"}}, map[string]any{"person": p.ID}), err
+			return withChanges([]change{{"password and second factor", "as they were", "none"}}, map[string]any{"person": p.ID}), err
 		})
 		if err != nil {
 			return err

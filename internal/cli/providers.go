@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
@@ -150,11 +150,11 @@ func (c *providersPause) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).Pause(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+			act, err := o.changes(config.Secret{}).Pause(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
 			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.show(e, o, routes, c.Output) })
 		}
 		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
-			return changes([]change{{"pause", "", "paused"}}), routes.Pause(tx, route.Pause{
+			return withChanges([]change{{"pause", "", "paused"}}), routes.Pause(tx, route.Pause{
 				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: o.actor,
 			})
 		})
@@ -176,13 +176,13 @@ func (c *providersResume) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).Resume(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+			act, err := o.changes(config.Secret{}).Resume(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
 			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.show(e, o, routes, c.Output) })
 		}
 		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
 			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
 			was := map[bool]string{true: "paused", false: "not paused"}[paused]
-			return changes([]change{{"pause", was, "not paused"}}), err
+			return withChanges([]change{{"pause", was, "not paused"}}), err
 		})
 		if err != nil {
 			return err
@@ -276,11 +276,11 @@ func (c *providersRoute) Run(e *env) error {
 		routes, r := o.routes(), c.route(o.actor)
 		show := func(ctx context.Context) error { return c.printRoutes(ctx, e, routes) }
 		if o.by != nil {
-			ask := (*acts.Acts).SetRoute
+			ask := (*changes.Changes).SetRoute
 			if c.Drop {
-				ask = (*acts.Acts).DropRoute
+				ask = (*changes.Changes).DropRoute
 			}
-			act, err := ask(o.acts(config.Secret{}), e.ctx, *o.by, newID(), r, c.Reason)
+			act, err := ask(o.changes(config.Secret{}), e.ctx, *o.by, newID(), r, c.Reason)
 			return o.asked(e, c.Output, act, err, show)
 		}
 		if err := c.change(e, o, routes, r); err != nil {
@@ -292,7 +292,7 @@ func (c *providersRoute) Run(e *env) error {
 
 // change writes the route without a person.
 func (c *providersRoute) change(e *env, o *opened, routes *route.Table, r route.Route) error {
-	entry := audit.Entry{Action: acts.KindRoute, Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
+	entry := audit.Entry{Action: changes.KindRoute, Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
 	if c.Tenant != route.Any {
 		entry.Tenant = c.Tenant
 	}
@@ -302,13 +302,13 @@ func (c *providersRoute) change(e *env, o *opened, routes *route.Table, r route.
 			return nil, err
 		}
 		if !c.Drop {
-			return changes([]change{{"providers", was, strings.Join(r.Providers, " ")}}), routes.SetRoute(tx, r)
+			return withChanges([]change{{"providers", was, strings.Join(r.Providers, " ")}}), routes.SetRoute(tx, r)
 		}
 		dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
 		if err == nil && !dropped {
 			err = problem.New(problem.NotFound, "route_not_found", "There is no such route")
 		}
-		return changes([]change{{"route", was, "dropped"}}), err
+		return withChanges([]change{{"route", was, "dropped"}}), err
 	})
 }
 

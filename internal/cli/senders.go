@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/senderid"
@@ -89,7 +89,7 @@ func (c *sendersCreate) Run(e *env) error {
 		}
 		s := senderid.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).CreateSender(e.ctx, *o.by, newID(), s, c.Reason)
+			act, err := o.changes(config.Secret{}).CreateSender(e.ctx, *o.by, newID(), s, c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
 				made, err := o.senders().Find(ctx, s.ID)
 				if err != nil {
@@ -98,12 +98,12 @@ func (c *sendersCreate) Run(e *env) error {
 				return o.printSender(e, c.Output, made)
 			})
 		}
-		entry := audit.Entry{Action: acts.KindCreateSender, Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
+		entry := audit.Entry{Action: changes.KindCreateSender, Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
 		var made senderid.Sender
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			made, err = o.senders().Create(tx, s, c.Reason, o.actor)
-			return changes([]change{{"sender ID " + s.Name, "", string(made.Status)}}), err
+			return withChanges([]change{{"sender ID " + s.Name, "", string(made.Status)}}), err
 		})
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (c *common) review(e *env, id string, to senderid.Status, reason string) er
 			return err
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).ReviewSender(e.ctx, *o.by, newID(), id, to, reason)
+			act, err := o.changes(config.Secret{}).ReviewSender(e.ctx, *o.by, newID(), id, to, reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
 				if s, err = o.senders().Find(ctx, id); err != nil {
 					return err
@@ -132,7 +132,7 @@ func (c *common) review(e *env, id string, to senderid.Status, reason string) er
 		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
 			var err error
 			s, err = o.senders().Review(tx, s.Tenant, id, to, reason, o.actor)
-			return changes([]change{{"status", string(senderid.Pending), string(s.Status)}}, map[string]any{"name": s.Name}), err
+			return withChanges([]change{{"status", string(senderid.Pending), string(s.Status)}}, map[string]any{"name": s.Name}), err
 		})
 		if err != nil {
 			return err

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
@@ -39,7 +39,7 @@ type tenantFlags struct {
 // settings says what the flags ask for in the words of acts. none empties the list of addresses.
 func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]string {
 	values := map[string]string{}
-	for name, flag := range map[string]toggle{acts.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts} {
+	for name, flag := range map[string]toggle{changes.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts} {
 		if flag.value != nil {
 			values[name] = map[bool]string{true: "on", false: "off"}[*flag.value]
 		}
@@ -60,7 +60,7 @@ func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]st
 		}
 	}
 	if len(addresses) > 0 || none {
-		values[acts.PayoutIPs] = strings.Join(textsOf(addresses), " ")
+		values[changes.PayoutIPs] = strings.Join(textsOf(addresses), " ")
 	}
 	return values
 }
@@ -160,7 +160,7 @@ func (c *tenantCreate) Run(e *env) error {
 			t.ID = newID()
 		}
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).CreateTenant(e.ctx, *o.by, newID(), t.ID, t.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
+			act, err := o.changes(config.Secret{}).CreateTenant(e.ctx, *o.by, newID(), t.ID, t.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
 			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, t.ID) })
 		}
 		var made tenant.Tenant
@@ -169,7 +169,7 @@ func (c *tenantCreate) Run(e *env) error {
 				return nil, err
 			}
 			_, err = o.access.SetPayoutIPs(tx, t.ID, c.PayoutIP)
-			return changes(madeOf(tenantDetails(), tenantView{Tenant: made, payoutIPs: textsOf(c.PayoutIP)}, "created_at", "updated_at", "wallet", "sms_credits")), err
+			return withChanges(madeOf(tenantDetails(), tenantView{Tenant: made, payoutIPs: textsOf(c.PayoutIP)}, "created_at", "updated_at", "wallet", "sms_credits")), err
 		})
 		if err != nil {
 			return err
@@ -280,7 +280,7 @@ func (c *tenantSet) Run(e *env) error {
 			if c.Name != nil {
 				values["name"] = *c.Name
 			}
-			act, err := o.acts(config.Secret{}).SetTenant(e.ctx, *o.by, newID(), c.ID, values, c.Reason)
+			act, err := o.changes(config.Secret{}).SetTenant(e.ctx, *o.by, newID(), c.ID, values, c.Reason)
 			show := func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, c.ID) }
 			if err != nil && problem.From(err).Code == "nothing_changed" {
 				return show(e.ctx)
@@ -302,7 +302,7 @@ func (c *tenantSet) Run(e *env) error {
 				}
 				was.payoutIPs = textsOf(list)
 			}
-			return changes(changed(tenantDetails(), was, is, "updated_at")), nil
+			return withChanges(changed(tenantDetails(), was, is, "updated_at")), nil
 		})
 		if err != nil {
 			return err

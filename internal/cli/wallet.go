@@ -6,9 +6,8 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -119,7 +118,7 @@ type walletFund struct {
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *env) error {
-	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), acts.KindFund, (*treasury.Treasury).Fund, (*acts.Acts).FundUnder)
+	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), changes.KindFund, (*treasury.Treasury).Fund, (*changes.Changes).FundUnder)
 }
 
 type walletAdjust struct {
@@ -137,14 +136,14 @@ func (c *walletAdjust) Run(e *env) error {
 	if c.Take {
 		by = -by
 	}
-	return c.move(e, c.orderFlags, c.Tenant, by, acts.KindAdjust, (*treasury.Treasury).Adjust, (*acts.Acts).AdjustUnder)
+	return c.move(e, c.orderFlags, c.Tenant, by, changes.KindAdjust, (*treasury.Treasury).Adjust, (*changes.Changes).AdjustUnder)
 }
 
 // mover is an operator's verb that moves money into a customer's wallet.
 type mover func(m *treasury.Treasury, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
 // asker makes the act of such a movement.
-type asker func(a *acts.Acts, ctx context.Context, by approval.By, id, reference, tenant string, amount money.Pesewas, reason string) (approval.Act, error)
+type asker func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
 
 // move orders such a movement and prints what the customer has then.
 func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover, ask asker) error {
@@ -163,7 +162,7 @@ func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewa
 		}
 		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
 		if o.by != nil {
-			return w.asPerson(e, c.Output, o.acts(config.Secret{}), show, func(a *acts.Acts, id string) (approval.Act, error) {
+			return w.asPerson(e, c.Output, o.changes(config.Secret{}), show, func(a *changes.Changes, id string) (changes.Request, error) {
 				return ask(a, e.ctx, *o.by, id, w.Reference, t.ID, by, flags.Reason)
 			})
 		}
@@ -203,17 +202,17 @@ func (c *walletTransfer) Run(e *env) error {
 			return err
 		}
 		by := c.Amount.or(0)
-		w, err := o.order(e, order{orderFlags: c.orderFlags, action: acts.KindTransfer, tenant: from.ID, subject: to.ID,
+		w, err := o.order(e, order{orderFlags: c.orderFlags, action: changes.KindTransfer, tenant: from.ID, subject: to.ID,
 			sentence: fmt.Sprintf("Move %s from the wallet of %s to the wallet of %s", worth(from.Money(), int64(by)), called(from), called(to)),
 			sides:    []side{walletOf(to, by), walletOf(from, -by)}})
 		if err != nil {
 			return err
 		}
 		if o.by != nil {
-			a := o.acts(config.Secret{})
+			a := o.changes(config.Secret{})
 			a.Payments = p
 			show := func(context.Context) error { return printWallet(e, o, c.Output, from.ID) }
-			return w.asPerson(e, c.Output, a, show, func(a *acts.Acts, id string) (approval.Act, error) {
+			return w.asPerson(e, c.Output, a, show, func(a *changes.Changes, id string) (changes.Request, error) {
 				return a.Transfer(e.ctx, *o.by, id, w.Reference, from.ID, to.ID, by, c.Reason)
 			})
 		}
@@ -241,7 +240,7 @@ func (c *walletRecover) Run(e *env) error {
 		}
 		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
 		if o.by != nil {
-			act, err := o.acts(config.Secret{}).Recover(e.ctx, *o.by, newID(), t.ID, c.Reason)
+			act, err := o.changes(config.Secret{}).Recover(e.ctx, *o.by, newID(), t.ID, c.Reason)
 			return o.asked(e, c.Output, act, err, show)
 		}
 		_, err = m.Recover(e.ctx, t.ID, c.Reason, o.actor, func(tx *db.Tx, taken money.Pesewas) error {
@@ -250,7 +249,7 @@ func (c *walletRecover) Run(e *env) error {
 				return err
 			}
 			owed := -debt
-			return o.audited(audit.Entry{Action: acts.KindRecover, Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
+			return o.audited(audit.Entry{Action: changes.KindRecover, Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
 				Details: map[string]any{"amount": worth(t.Money(), int64(taken)), "changes": []change{{"owes", worth(t.Money(), owed), worth(t.Money(), owed-int64(taken))}}}})(tx)
 		})
 		if err != nil {
@@ -291,7 +290,7 @@ func (c *floatAdd) Run(e *env) error {
 		}
 		show := func(context.Context) error { return printFloats(e, o, c.Output) }
 		if o.by != nil {
-			return w.asPerson(e, c.Output, o.acts(config.Secret{}), show, func(a *acts.Acts, id string) (approval.Act, error) {
+			return w.asPerson(e, c.Output, o.changes(config.Secret{}), show, func(a *changes.Changes, id string) (changes.Request, error) {
 				return a.AddFloat(e.ctx, *o.by, id, w.Reference, c.Provider, tenant.Mode(c.Mode), by, c.Reason)
 			})
 		}

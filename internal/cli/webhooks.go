@@ -178,7 +178,7 @@ func (c *webhooksSecret) Run(e *env) error {
 		}
 		show := func(ctx context.Context) error { return c.show(ctx, e, hooks) }
 		if c.Rotate && o.by != nil {
-			act, err := o.acts(secret).RotateSecret(e.ctx, *o.by, newID(), c.Tenant, c.Reason)
+			act, err := o.changes(secret).RotateSecret(e.ctx, *o.by, newID(), c.Tenant, c.Reason)
 			return o.asked(e, c.Output, act, err, show)
 		}
 		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
@@ -186,7 +186,7 @@ func (c *webhooksSecret) Run(e *env) error {
 				return nil, nil
 			}
 			_, err := hooks.RotateSecret(tx, c.Tenant)
-			return changes([]change{{"secret", "the one before", "a new one, and the one before for 24 hours"}}), err
+			return withChanges([]change{{"secret", "the one before", "a new one, and the one before for 24 hours"}}), err
 		})
 		if err != nil {
 			return err

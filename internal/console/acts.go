@@ -11,8 +11,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -28,8 +27,8 @@ const inWords = money.Pesewas(5_000_00)
 const alikeFor = 24 * time.Hour
 
 // by is who does something to an act.
-func (v *visit) by() approval.By {
-	by := approval.By{Visitor: v.who, Place: v.tenant.ID}
+func (v *visit) by() changes.By {
+	by := changes.By{Visitor: v.who, Place: v.tenant.ID}
 	if from := v.from(); from.IsValid() {
 		by.Origin = from.String()
 	}
@@ -49,17 +48,17 @@ func (v *visit) about() (tenant.Tenant, error) {
 type walletOrder struct {
 	name, kind, title, lead string
 	takes                   bool // money may be taken out, too
-	ask                     func(v *visit, id, tenant string, amount money.Pesewas, reason string) (approval.Act, error)
+	ask                     func(v *visit, id, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
 }
 
 var (
-	funding = walletOrder{"fund", acts.KindFund, "Put money into the wallet", "The account has paid you outside of Makola.", false,
-		func(v *visit, id, tenant string, amount money.Pesewas, reason string) (approval.Act, error) {
-			return v.console.Acts.Fund(v.ctx, v.by(), id, tenant, amount, reason)
+	funding = walletOrder{"fund", changes.KindFund, "Put money into the wallet", "The account has paid you outside of Makola.", false,
+		func(v *visit, id, tenant string, amount money.Pesewas, reason string) (changes.Request, error) {
+			return v.console.Changes.Fund(v.ctx, v.by(), id, tenant, amount, reason)
 		}}
-	adjusting = walletOrder{"adjust", acts.KindAdjust, "Correct the wallet", "For what was booked wrongly. Money is made or taken away here: no payment stands behind it.", true,
-		func(v *visit, id, tenant string, amount money.Pesewas, reason string) (approval.Act, error) {
-			return v.console.Acts.Adjust(v.ctx, v.by(), id, tenant, amount, reason)
+	adjusting = walletOrder{"adjust", changes.KindAdjust, "Correct the wallet", "For what was booked wrongly. Money is made or taken away here: no payment stands behind it.", true,
+		func(v *visit, id, tenant string, amount money.Pesewas, reason string) (changes.Request, error) {
+			return v.console.Changes.Adjust(v.ctx, v.by(), id, tenant, amount, reason)
 		}}
 )
 
@@ -169,20 +168,20 @@ func (o walletOrder) do(v *visit) (answer, error) {
 func (v *visit) actsPath() string { return v.base() + "/acts" }
 
 // stateBadge says what became of an act.
-func stateBadge(a approval.Act) page.Badge {
+func stateBadge(a changes.Request) page.Badge {
 	switch a.State {
-	case approval.Waiting:
+	case changes.Waiting:
 		return page.Badge{Tone: page.Open, Word: "Waits for a second person"}
-	case approval.Done:
+	case changes.Done:
 		return page.Badge{Tone: page.Good, Word: "Done"}
-	case approval.Failed:
+	case changes.Failed:
 		return page.Badge{Tone: page.Bad, Word: "Failed"}
 	}
-	return page.Badge{Tone: page.Declined, Word: map[approval.State]string{approval.Rejected: "Rejected", approval.Withdrawn: "Withdrawn", approval.Expired: "Expired"}[a.State]}
+	return page.Badge{Tone: page.Declined, Word: map[changes.State]string{changes.Rejected: "Rejected", changes.Withdrawn: "Withdrawn", changes.Expired: "Expired"}[a.State]}
 }
 
 // actRows are acts in a table.
-func (v *visit) actRows(list []approval.Act) (rows []page.Row) {
+func (v *visit) actRows(list []changes.Request) (rows []page.Row) {
 	for _, a := range list {
 		rows = append(rows, page.Row{Href: v.actsPath() + "/" + a.ID, Cells: []templ.Component{page.Text(a.Sentence), page.Mark(stateBadge(a)), page.Text(a.MakerName), page.Time(a.MadeAt)}})
 	}
@@ -193,15 +192,15 @@ var actColumns = []page.Column{{Name: "What"}, {Name: "State"}, {Name: "Made by"
 
 // actList lists acts, those that wait or all.
 func actList(v *visit) (answer, error) {
-	f := approval.Filter{Place: v.tenant.ID, State: approval.State(v.param("state")), Before: v.param("before"), Limit: pageRows + 1}
-	list, err := v.console.Acts.Approval.List(v.ctx, f)
+	f := changes.Filter{Place: v.tenant.ID, State: changes.State(v.param("state")), Before: v.param("before"), Limit: pageRows + 1}
+	list, err := v.console.Changes.Store.List(v.ctx, f)
 	if err != nil {
 		return answer{}, err
 	}
 	l := page.List{Title: "Acts", Lead: "What people asked for that moves money or says who may, and what became of it.", Columns: actColumns, Active: f.State != "", Clear: v.actsPath(),
-		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(approval.Waiting), Text: "Waiting"},
-			{Value: string(approval.Done), Text: "Done"}, {Value: string(approval.Rejected), Text: "Rejected"}, {Value: string(approval.Withdrawn), Text: "Withdrawn"},
-			{Value: string(approval.Expired), Text: "Expired"}, {Value: string(approval.Failed), Text: "Failed"}}}},
+		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(changes.Waiting), Text: "Waiting"},
+			{Value: string(changes.Done), Text: "Done"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
+			{Value: string(changes.Expired), Text: "Expired"}, {Value: string(changes.Failed), Text: "Failed"}}}},
 		Empty: page.Empty{Title: "No acts", Text: "What people ask for that moves money or says who may appears here."}}
 	if len(list) > pageRows {
 		list = list[:pageRows]
@@ -224,9 +223,9 @@ func actPage(v *visit) (answer, error) { return v.act(v.rejectForm(), "") }
 // may is what a visitor may do about an act, as far as the page can tell.
 type may struct{ approve, withdraw, again bool }
 
-func (v *visit) may(a approval.Act) (m may) {
-	rule, known := acts.Rule(a.Kind)
-	if !known || a.State != approval.Waiting {
+func (v *visit) may(a changes.Request) (m may) {
+	rule, known := v.console.Changes.Rule(a.Kind)
+	if !known || a.State != changes.Waiting {
 		return m
 	}
 	own := a.Maker == v.who.Person.ID
@@ -242,7 +241,7 @@ func (v *visit) rejectForm() page.Form {
 }
 
 func (v *visit) act(reject page.Form, wrong string) (answer, error) {
-	a, err := v.console.Acts.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
+	a, err := v.console.Changes.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
 	if problem.Is(err, problem.NotFound) {
 		err = errNoPage()
 	}
@@ -262,12 +261,12 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 		}
 		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Text(by)})
 	}
-	if a.State == approval.Waiting {
+	if a.State == changes.Waiting {
 		facts = append(facts, page.Fact{Name: "Waits until", Value: page.Time(a.ExpiresAt)})
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
-	if a.Kind == acts.KindSendPayout && v.can(identity.ReadPayments) { // the act has the payment's id
+	if a.Kind == changes.KindSendPayout && v.can(identity.ReadPayments) { // the act has the payment's id
 		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.base()+"/payments/"+a.ID, "its page")})
 	}
 	if a.Note != "" {
@@ -277,7 +276,7 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if rule, known := acts.Rule(a.Kind); known && a.State == approval.Done && a.Needs == 0 && !rule.Light && !v.console.Development {
+	if rule, known := v.console.Changes.Rule(a.Kind); known && a.State == changes.Done && a.Needs == 0 && !rule.Light && !v.console.Development {
 		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Mark(page.Badge{Tone: page.Bad, Word: "nobody else: applied at once"})})
 	}
 	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
@@ -288,16 +287,16 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 type madeOf struct{ path, button string }
 
 // kept lists the secrets of an act that wait for the visitor.
-func (v *visit) kept(a approval.Act) (list []madeOf, err error) {
-	show, link := "Show it", a.Kind == acts.KindInvite || a.Kind == acts.KindReset
+func (v *visit) kept(a changes.Request) (list []madeOf, err error) {
+	show, link := "Show it", a.Kind == changes.KindInvite || a.Kind == changes.KindReset
 	if link {
 		show = "Show the link"
 	}
 	for _, m := range []struct {
-		part approval.Part
+		part changes.Part
 		madeOf
-	}{{approval.Secret, madeOf{"/reveal", show}}, {approval.Code, madeOf{"/code", "Show the code"}}} {
-		waits, err := v.console.Acts.Approval.Kept(v.ctx, a, m.part, v.who.Person.ID)
+	}{{changes.Secret, madeOf{"/reveal", show}}, {changes.Code, madeOf{"/code", "Show the code"}}} {
+		waits, err := v.console.Changes.Store.Kept(v.ctx, a, m.part, v.who.Person.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +311,7 @@ func (v *visit) kept(a approval.Act) (list []madeOf, err error) {
 var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid}
 
 // decide does something to the act of the page, and shows the act again where that was refused by a form's field.
-func (v *visit) decide(do func(by approval.By, id, digest string) error) (answer, error) {
+func (v *visit) decide(do func(by changes.By, id, digest string) error) (answer, error) {
 	v.formPage = v.actPath()
 	err := do(v.by(), v.r.PathValue("id"), v.r.PostFormValue("digest"))
 	var e *problem.Error
@@ -326,22 +325,22 @@ func (v *visit) decide(do func(by approval.By, id, digest string) error) (answer
 }
 
 func approveAct(v *visit) (answer, error) {
-	return v.decide(func(by approval.By, id, digest string) error {
-		_, err := v.console.Acts.Approve(v.ctx, by, id, digest)
+	return v.decide(func(by changes.By, id, digest string) error {
+		_, err := v.console.Changes.Approve(v.ctx, by, id, digest)
 		return err
 	})
 }
 
 func rejectAct(v *visit) (answer, error) {
-	return v.decide(func(by approval.By, id, digest string) error {
-		_, err := v.console.Acts.Reject(v.ctx, by, id, digest, v.r.PostFormValue("note"))
+	return v.decide(func(by changes.By, id, digest string) error {
+		_, err := v.console.Changes.Reject(v.ctx, by, id, digest, v.r.PostFormValue("note"))
 		return err
 	})
 }
 
 func withdrawAct(v *visit) (answer, error) {
-	return v.decide(func(by approval.By, id, digest string) error {
-		_, err := v.console.Acts.Withdraw(v.ctx, by, id, digest)
+	return v.decide(func(by changes.By, id, digest string) error {
+		_, err := v.console.Changes.Withdraw(v.ctx, by, id, digest)
 		return err
 	})
 }
@@ -351,7 +350,7 @@ func (v *visit) waitingFor(t tenant.Tenant) ([]page.Row, error) {
 	if !v.can(identity.ReadActs) {
 		return nil, nil
 	}
-	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{Tenant: t.ID, State: approval.Waiting, Limit: pageRows})
+	list, err := v.console.Changes.Store.List(v.ctx, changes.Filter{Tenant: t.ID, State: changes.Waiting, Limit: pageRows})
 	return v.actRows(list), err
 }
 
@@ -360,11 +359,11 @@ func (v *visit) waitingActs() (forYou, byYou []page.Row, err error) {
 	if !v.can(identity.ReadActs) {
 		return nil, nil, nil
 	}
-	list, err := v.console.Acts.Approval.List(v.ctx, approval.Filter{Place: v.tenant.ID, State: approval.Waiting, Limit: pageRows})
+	list, err := v.console.Changes.Store.List(v.ctx, changes.Filter{Place: v.tenant.ID, State: changes.Waiting, Limit: pageRows})
 	if err != nil {
 		return nil, nil, err
 	}
-	var check, own []approval.Act
+	var check, own []changes.Request
 	for _, a := range list {
 		switch m := v.may(a); {
 		case m.approve:

@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -176,7 +176,7 @@ func actsBody(forYou, byYou []page.Row, l page.List) templ.Component {
 	})
 }
 
-func actBody(a approval.Act, here string, m may, kept []madeOf, facts []page.Fact, reject page.Form, wrong string) templ.Component {
+func actBody(a changes.Request, here string, m may, kept []madeOf, facts []page.Fact, reject page.Form, wrong string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

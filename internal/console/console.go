@@ -29,9 +29,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/identity"
@@ -53,7 +53,7 @@ type Deps struct {
 	Tenants   *tenant.Store
 	Access    *access.Access
 	Audit     *audit.Log
-	Acts      *acts.Acts
+	Changes   *changes.Changes
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
 	Enquiries *enquiry.Enquiries

@@ -7,8 +7,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/senderid"
@@ -70,7 +69,7 @@ func accessPage(v *visit) (answer, error) {
 	for _, p := range list {
 		a.addresses = append(a.addresses, page.Fact{Name: "From", Value: page.ID(p.String())})
 	}
-	for _, s := range acts.Settings() {
+	for _, s := range changes.Settings() {
 		a.settings = append(a.settings, page.Fact{Name: s.Label, Value: page.Text(s.Of(t))})
 	}
 	a.refused, err = v.refusedAddresses(t, a.base)
@@ -169,13 +168,13 @@ func revealSecret(v *visit) (answer, error) {
 // revealMade shows the maker of an act what it made: the text of a key, or a link.
 func revealMade(v *visit) (answer, error) {
 	v.formPage = v.actPath()
-	text, err := v.console.Acts.Reveal(v.ctx, v.by(), approval.Secret, v.r.PathValue("id"))
+	text, err := v.console.Changes.Reveal(v.ctx, v.by(), changes.Secret, v.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	a, err := v.console.Acts.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
+	a, err := v.console.Changes.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
 	title, lead := "The API key", "It is not stored and will not be shown again. Copy it now to where it is used."
-	if a.Kind == acts.KindInvite || a.Kind == acts.KindReset {
+	if a.Kind == changes.KindInvite || a.Kind == changes.KindReset {
 		text = v.console.PublicURL + "/first?t=" + text
 		title, lead = "The link", "Send it to the person. It works once, for 24 hours, with a code that whoever approved this tells the person. It will not be shown again."
 		if a.Needs == 0 {
@@ -188,7 +187,7 @@ func revealMade(v *visit) (answer, error) {
 // revealCode shows the approver of an invitation or a reset the code without which its link does not work.
 func revealCode(v *visit) (answer, error) {
 	v.formPage = v.actPath()
-	code, err := v.console.Acts.Reveal(v.ctx, v.by(), approval.Code, v.r.PathValue("id"))
+	code, err := v.console.Changes.Reveal(v.ctx, v.by(), changes.Code, v.r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}

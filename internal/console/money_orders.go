@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
@@ -29,12 +28,12 @@ var (
 	floatWays   = []page.Option{{Value: "in", Text: "Paid in at the provider"}, {Value: "out", Text: "Taken out there"}}
 	moneyModes  = []page.Option{{Value: string(tenant.Live), Text: "Live"}, {Value: string(tenant.Test), Text: "Test"}}
 	endings     = []page.Option{{Value: "paid", Text: "It was paid"}, {Value: "unpaid", Text: "It was not paid"}}
-	suspenseFor = []page.Option{{Value: string(acts.Customer), Text: "The customer"}, {Value: string(acts.House), Text: "The house"}, {Value: string(acts.Provider), Text: "The provider: its last word is right"}}
+	suspenseFor = []page.Option{{Value: string(changes.Customer), Text: "The customer"}, {Value: string(changes.House), Text: "The house"}, {Value: string(changes.Provider), Text: "The provider: its last word is right"}}
 )
 
 // floatOrder books what was paid in at a provider, or taken out there.
 func floatOrder() asking {
-	return asking{path: "/float/add", title: "Book money at a provider", may: identity.MakeTreasury, submit: "Book it", inputs: []Input{{"provider", 40}, {"mode", 4}, {"way", 3}, {"amount", 20}, {"reference", acts.MaxReference}},
+	return asking{path: "/float/add", title: "Book money at a provider", may: identity.MakeTreasury, submit: "Book it", inputs: []Input{{"provider", 40}, {"mode", 4}, {"way", 3}, {"amount", 20}, {"reference", changes.MaxReference}},
 		lead: func(*visit) (string, error) {
 			return "What was paid in or taken out at the provider, outside of Makola. The float and the provider's own balance agree after it.", nil
 		},
@@ -42,20 +41,20 @@ func floatOrder() asking {
 			return []page.Field{{Name: "provider", Label: "Provider", Value: v.given("provider", ""), Options: v.providerOptions()}, {Name: "mode", Label: "Money", Value: v.given("mode", string(tenant.Live)), Options: moneyModes},
 				{Name: "way", Label: "Direction", Value: v.given("way", "in"), Options: floatWays}, amountField(v), referenceField(v)}, nil
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
+		ask: func(v *visit, id string) (changes.Request, error) {
 			amount, err := v.orderedAmount("amount")
 			if err != nil {
-				return approval.Act{}, err
+				return changes.Request{}, err
 			}
 			way, err := v.choice("way", floatWays)
 			if err != nil {
-				return approval.Act{}, err
+				return changes.Request{}, err
 			}
 			if way == "out" {
 				amount = -amount
 			}
 			value := v.r.PostFormValue
-			return v.console.Acts.AddFloat(v.ctx, v.by(), id, value("reference"), value("provider"), tenant.Mode(value("mode")), amount, value("reason"))
+			return v.console.Changes.AddFloat(v.ctx, v.by(), id, value("reference"), value("provider"), tenant.Mode(value("mode")), amount, value("reason"))
 		}}
 }
 
@@ -64,7 +63,7 @@ func amountField(v *visit) page.Field {
 }
 
 func referenceField(v *visit) page.Field {
-	return page.Field{Name: "reference", Label: "Reference", Value: v.given("reference", ""), Max: acts.MaxReference, Hint: "Such as the number of the bank's slip: it is booked once. May be empty."}
+	return page.Field{Name: "reference", Label: "Reference", Value: v.given("reference", ""), Max: changes.MaxReference, Hint: "Such as the number of the bank's slip: it is booked once. May be empty."}
 }
 
 // orderedAmount reads an amount of the form that must be there.
@@ -80,40 +79,40 @@ func (v *visit) orderedAmount(name string) (money.Pesewas, error) {
 func creditOrders() (orders []asking) {
 	for _, o := range []struct {
 		does, title, lead, priced string
-		ask                       func(*acts.Acts, *visit, string, string, int64, money.Pesewas) (approval.Act, error)
+		ask                       func(*changes.Changes, *visit, string, string, int64, money.Pesewas) (changes.Request, error)
 	}{
 		{"sell", "Give SMS credits", "The account has paid for them outside of Makola.", "What was paid for them",
-			func(a *acts.Acts, v *visit, id, tenantID string, credits int64, price money.Pesewas) (approval.Act, error) {
+			func(a *changes.Changes, v *visit, id, tenantID string, credits int64, price money.Pesewas) (changes.Request, error) {
 				return a.SellCredits(v.ctx, v.by(), id, v.r.PostFormValue("reference"), tenantID, credits, price, v.r.PostFormValue("reason"))
 			}},
 		{"refund", "Take SMS credits back", "They were sold by mistake, or are returned. Never more than there are.", "What was given back for them",
-			func(a *acts.Acts, v *visit, id, tenantID string, credits int64, price money.Pesewas) (approval.Act, error) {
+			func(a *changes.Changes, v *visit, id, tenantID string, credits int64, price money.Pesewas) (changes.Request, error) {
 				return a.RefundCredits(v.ctx, v.by(), id, v.r.PostFormValue("reference"), tenantID, credits, price, v.r.PostFormValue("reason"))
 			}},
 	} {
 		orders = append(orders, asking{path: "/credits/" + o.does, title: o.title, may: identity.MakeMoney, submit: o.title, danger: o.does == "refund",
-			inputs: []Input{{"credits", 12}, {"price", 20}, {"reference", acts.MaxReference}}, lead: ofAccount(o.lead),
+			inputs: []Input{{"credits", 12}, {"price", 20}, {"reference", changes.MaxReference}}, lead: ofAccount(o.lead),
 			fields: func(v *visit) ([]page.Field, error) {
 				return []page.Field{{Name: "credits", Label: "Credits", Value: v.given("credits", ""), Max: 12, Required: true, Hint: "A credit is one segment of a message."},
 					{Name: "price", Label: o.priced, Value: v.given("price", ""), Max: 20, Hint: "In cedis; empty: nothing."}, referenceField(v)}, nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, err := v.about()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
 				credits, err := v.wholeOf("credits", messaging.MaxSale)
 				if err == nil && credits == 0 {
 					err = problem.Field("credits", "must be above zero")
 				}
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
 				price, err := v.amountOf("price")
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return o.ask(v.console.Acts, v, id, t.ID, int64(credits), price)
+				return o.ask(v.console.Changes, v, id, t.ID, int64(credits), price)
 			}})
 	}
 	return orders
@@ -121,18 +120,18 @@ func creditOrders() (orders []asking) {
 
 // transferOrder moves money from the wallet of the account of the page into another one.
 func transferOrder() asking {
-	return asking{path: "/transfer", title: "Move money to another wallet", may: identity.MakeMoney, submit: "Move it", danger: true, inputs: []Input{{"to", 36}, {"amount", 20}, {"reference", acts.MaxReference}},
+	return asking{path: "/transfer", title: "Move money to another wallet", may: identity.MakeMoney, submit: "Move it", danger: true, inputs: []Input{{"to", 36}, {"amount", 20}, {"reference", changes.MaxReference}},
 		lead: ofAccount("The money goes out of its wallet into that of another account of the same mode, free of charge. Both see it as a transfer."),
 		fields: func(v *visit) ([]page.Field, error) {
 			return []page.Field{{Name: "to", Label: "To the account", Value: v.given("to", ""), Max: 36, Required: true, Hint: "The id of the account, which its page has."}, amountField(v), referenceField(v)}, nil
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
+		ask: func(v *visit, id string) (changes.Request, error) {
 			amount, err := v.orderedAmount("amount")
 			if err != nil {
-				return approval.Act{}, err
+				return changes.Request{}, err
 			}
 			value := v.r.PostFormValue
-			return v.console.Acts.Transfer(v.ctx, v.by(), id, value("reference"), v.r.PathValue("id"), value("to"), amount, value("reason"))
+			return v.console.Changes.Transfer(v.ctx, v.by(), id, value("reference"), v.r.PathValue("id"), value("to"), amount, value("reason"))
 		}}
 }
 
@@ -147,8 +146,8 @@ func recoverOrder() asking {
 			owed, err := v.owed(t)
 			return t.Name + " (" + string(t.Mode) + ") owes " + page.Cedis(owed) + " since a reversal that its wallet did not cover. As much is taken as the wallet has. Payouts that the reversal stopped stay stopped.", err
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
-			return v.console.Acts.Recover(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
+		ask: func(v *visit, id string) (changes.Request, error) {
+			return v.console.Changes.Recover(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
 		}}
 }
 
@@ -191,43 +190,43 @@ func paymentOrders() []asking {
 					{Name: "provider_fee", Label: "Taken by the provider", Value: v.given("provider_fee", ""), Max: 20, Hint: "In cedis, of a payment that was paid; empty: not known."},
 					{Name: "commission", Label: "Given to us by the provider", Value: v.given("commission", ""), Max: 20, Hint: "In cedis, of a payment that was paid; empty: not known."}}, nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				ending, err := v.choice("ending", endings)
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				s := acts.Statement{Paid: ending == "paid"}
+				s := changes.Statement{Paid: ending == "paid"}
 				for name, to := range map[string]**money.Pesewas{"provider_fee": &s.Fee, "commission": &s.Commission} {
 					if v.r.PostFormValue(name) == "" {
 						continue
 					}
 					n, err := v.amountOf(name)
 					if err != nil {
-						return approval.Act{}, err
+						return changes.Request{}, err
 					}
 					*to = &n
 				}
-				return v.console.Acts.Resolve(v.ctx, v.by(), id, v.r.PathValue("id"), s, v.r.PostFormValue("reason"))
+				return v.console.Changes.Resolve(v.ctx, v.by(), id, v.r.PathValue("id"), s, v.r.PostFormValue("reason"))
 			}},
 		{path: "/payments/{id}/contradict", title: "Take the word back", may: identity.MakeTreasury, submit: "Take it back", danger: true, inputs: []Input{{"ending", 6}},
 			lead: ofPayment("An operator ended it by a statement, and that was wrong. What it leaves in suspense is decided after it."),
 			fields: func(v *visit) ([]page.Field, error) {
 				return []page.Field{{Name: "ending", Label: "What it really was", Value: v.given("ending", ""), Options: append([]page.Option{{Text: "Choose"}}, endings...)}}, nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				ending, err := v.choice("ending", endings)
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.Contradict(v.ctx, v.by(), id, v.r.PathValue("id"), ending == "paid", v.r.PostFormValue("reason"))
+				return v.console.Changes.Contradict(v.ctx, v.by(), id, v.r.PathValue("id"), ending == "paid", v.r.PostFormValue("reason"))
 			}},
 		{path: "/payments/{id}/decide", title: "Decide about suspense", may: identity.MakeTreasury, submit: "Decide", danger: true, inputs: []Input{{"for", 8}},
 			lead: ofPayment("Its provider contradicted itself. Say who gets what that left in suspense, or bears what is missing there."),
 			fields: func(v *visit) ([]page.Field, error) {
 				return []page.Field{{Name: "for", Label: "For", Value: v.given("for", ""), Options: append([]page.Option{{Text: "Choose"}}, suspenseFor...)}}, nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
-				return v.console.Acts.Decide(v.ctx, v.by(), id, v.r.PathValue("id"), acts.Side(v.r.PostFormValue("for")), v.r.PostFormValue("reason"))
+			ask: func(v *visit, id string) (changes.Request, error) {
+				return v.console.Changes.Decide(v.ctx, v.by(), id, v.r.PathValue("id"), changes.Side(v.r.PostFormValue("for")), v.r.PostFormValue("reason"))
 			}},
 	}
 }
@@ -260,11 +259,11 @@ func (v *visit) waitingAbout(p book.Payment) ([]page.Row, error) {
 	case !v.can(identity.ReadActs):
 		return nil, nil
 	case v.route.Site == operators:
-		list, err := v.console.Acts.WaitingAbout(v.ctx, p)
+		list, err := v.console.Changes.WaitingAbout(v.ctx, p)
 		return v.actRows(list), err
 	case !p.Waits():
 		return nil, nil
 	}
-	act, err := v.console.Acts.Get(v.ctx, p.Tenant, p.ID)
-	return v.actRows([]approval.Act{act}), err
+	act, err := v.console.Changes.Get(v.ctx, p.Tenant, p.ID)
+	return v.actRows([]changes.Request{act}), err
 }

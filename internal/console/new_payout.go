@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -354,7 +354,7 @@ func (v *visit) showPayout(o order, p payments.Payout) (answer, error) {
 		shown.name = name
 	}
 	facts := v.payoutFacts(o, p, name, fee, before)
-	waits, err := v.console.Acts.Approval.Asked(v.ctx, acts.KindSendPayout, v.tenant.ID, p.Amount)
+	waits, err := v.console.Changes.Store.Asked(v.ctx, changes.KindSendPayout, v.tenant.ID, p.Amount)
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/page"
@@ -22,14 +21,14 @@ import (
 func switchOrders() (orders []asking) {
 	for _, o := range []struct {
 		does, title, lead string
-		ask               func(a *acts.Acts, v *visit, id, mode, provider string, op route.Operation) (approval.Act, error)
+		ask               func(a *changes.Changes, v *visit, id, mode, provider string, op route.Operation) (changes.Request, error)
 	}{
 		{"pause", "Pause a provider", "It gets no new work. Statuses are still asked for, and what is under way settles.",
-			func(a *acts.Acts, v *visit, id, mode, provider string, op route.Operation) (approval.Act, error) {
+			func(a *changes.Changes, v *visit, id, mode, provider string, op route.Operation) (changes.Request, error) {
 				return a.Pause(v.ctx, v.by(), id, mode, provider, op, v.r.PostFormValue("reason"))
 			}},
 		{"resume", "Let a provider go on", "It gets work again, and its circuit breakers close: resume it when you have looked.",
-			func(a *acts.Acts, v *visit, id, mode, provider string, op route.Operation) (approval.Act, error) {
+			func(a *changes.Changes, v *visit, id, mode, provider string, op route.Operation) (changes.Request, error) {
 				return a.Resume(v.ctx, v.by(), id, mode, provider, op, v.r.PostFormValue("reason"))
 			}},
 	} {
@@ -43,9 +42,9 @@ func switchOrders() (orders []asking) {
 				return []page.Field{{Name: "provider", Label: "Provider", Value: v.given("provider", ""), Options: v.providerOptions()}, {Name: "mode", Label: "Money", Value: v.given("mode", string(tenant.Live)), Options: moneyModes},
 					{Name: "operation", Label: "Operation", Value: v.given("operation", route.Any), Options: operations}}, nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				value := v.r.PostFormValue
-				return o.ask(v.console.Acts, v, id, value("mode"), value("provider"), route.Operation(value("operation")))
+				return o.ask(v.console.Changes, v, id, value("mode"), value("provider"), route.Operation(value("operation")))
 			}})
 	}
 	return orders
@@ -97,10 +96,10 @@ func routeOrder() asking {
 			to, _, err := v.console.Routes.LeadsTo(v.ctx, v.namedRoute())
 			return append(v.routeFields(), page.Field{Name: "providers", Label: "Providers", Value: v.given("providers", to), Max: 200, Hint: "Best first, with spaces between; none at all means that it is not served."}), err
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
+		ask: func(v *visit, id string) (changes.Request, error) {
 			r := v.namedRoute()
 			r.Providers = strings.Fields(v.r.PostFormValue("providers"))
-			return v.console.Acts.SetRoute(v.ctx, v.by(), id, r, v.r.PostFormValue("reason"))
+			return v.console.Changes.SetRoute(v.ctx, v.by(), id, r, v.r.PostFormValue("reason"))
 		}}
 }
 
@@ -111,8 +110,8 @@ func dropRouteOrder() asking {
 			return "An account's own route goes, so that everybody's holds for it again. A default is changed, not removed.", nil
 		},
 		fields: func(v *visit) ([]page.Field, error) { return v.routeFields(), nil },
-		ask: func(v *visit, id string) (approval.Act, error) {
-			return v.console.Acts.DropRoute(v.ctx, v.by(), id, v.namedRoute(), v.r.PostFormValue("reason"))
+		ask: func(v *visit, id string) (changes.Request, error) {
+			return v.console.Changes.DropRoute(v.ctx, v.by(), id, v.namedRoute(), v.r.PostFormValue("reason"))
 		}}
 }
 
@@ -171,8 +170,8 @@ func rerunOrder() asking {
 			}
 			return "The job " + j.Kind + " of " + j.Subject + " was given up after " + page.Times(j.Tries) + ": " + cmp.Or(j.LastError, "no error was kept") + ". A server takes it within seconds.", err
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
-			return v.console.Acts.Rerun(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
+		ask: func(v *visit, id string) (changes.Request, error) {
+			return v.console.Changes.Rerun(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
 		}}
 }
 
@@ -186,8 +185,8 @@ func stopOrder() asking {
 			}
 			return "From " + c.Sender + ". What is unsent fails, and its credits go back. What was sent stays sent.", err
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
-			return v.console.Acts.StopCampaign(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
+		ask: func(v *visit, id string) (changes.Request, error) {
+			return v.console.Changes.StopCampaign(v.ctx, v.by(), id, v.r.PathValue("id"), v.r.PostFormValue("reason"))
 		}}
 }
 
@@ -204,16 +203,16 @@ func feesOrder(owner func(v *visit) (id, lead string, err error)) asking {
 			return []page.Field{{Name: "rules", Label: "Rules", Value: v.given("rules", tenant.PlanText(rules)), Max: 2000, Required: true,
 				Hint: "With spaces between, such as collection=1%,min=0.10,max=10 and payout/BANK=8.00+0.5%. What is not named is free; free means that everything is."}}, err
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
+		ask: func(v *visit, id string) (changes.Request, error) {
 			of, _, err := owner(v)
 			if err != nil {
-				return approval.Act{}, err
+				return changes.Request{}, err
 			}
 			rules, err := planOf(v.r.PostFormValue("rules"))
 			if err != nil {
-				return approval.Act{}, err
+				return changes.Request{}, err
 			}
-			return v.console.Acts.SetFees(v.ctx, v.by(), id, of, rules, time.Time{}, v.r.PostFormValue("reason"))
+			return v.console.Changes.SetFees(v.ctx, v.by(), id, of, rules, time.Time{}, v.r.PostFormValue("reason"))
 		}}
 }
 

@@ -11,8 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
@@ -32,7 +31,7 @@ type asking struct {
 	danger bool
 	lead   func(v *visit) (string, error)
 	fields func(v *visit) ([]page.Field, error)
-	ask    func(v *visit, id string) (approval.Act, error)
+	ask    func(v *visit, id string) (changes.Request, error)
 }
 
 // routes are the page of an order and what its form sends.
@@ -198,50 +197,50 @@ func accountOrders() []asking {
 					return nil, err
 				}
 				members, err := v.memberOptions(t)
-				may := scopeText(acts.ScopesOf(v.site(), v.role, t.Mode))
+				may := scopeText(changes.ScopesOf(v.site(), v.role, t.Mode))
 				return []page.Field{{Name: "scopes", Label: "Scopes", Value: v.given("scopes", "read collect"), Required: true, Hint: "With spaces between. You may give: " + may + "."},
 					{Name: "member", Label: "Whose it is", Value: v.given("member", ""), Options: members, Hint: "Choose the person who will have it. They approve no payout that it asks for."},
 					{Name: "label", Label: "Label", Value: v.given("label", ""), Max: 80, Hint: "A program or a place, such as Accounts server. It names nobody."},
 					{Name: "days", Label: "Works for days", Value: v.given("days", ""), Max: 4, Hint: "Empty: without end."},
 					{Name: "daily", Label: "Spends in a day at most", Value: v.given("daily", ""), Max: 20, Hint: "In cedis; empty: all that is there."}}, err
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, err := v.subject()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				o := acts.KeyOrder{Member: v.r.PostFormValue("member"), Label: v.r.PostFormValue("label")}
+				o := changes.KeyOrder{Member: v.r.PostFormValue("member"), Label: v.r.PostFormValue("label")}
 				for _, s := range strings.Fields(v.r.PostFormValue("scopes")) {
 					o.Scopes = append(o.Scopes, access.Scope(s))
 				}
 				if len(o.Scopes) == 0 {
-					return approval.Act{}, problem.Field("scopes", "are required")
+					return changes.Request{}, problem.Field("scopes", "are required")
 				}
 				days, err := v.wholeOf("days", 3650)
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
 				o.Expiry = time.Duration(days) * day
 				if o.Daily, err = v.amountOf("daily"); err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.CreateKey(v.ctx, v.by(), id, t.ID, o, v.r.PostFormValue("reason"))
+				return v.console.Changes.CreateKey(v.ctx, v.by(), id, t.ID, o, v.r.PostFormValue("reason"))
 			}},
 		{path: "/keys/{key}/rotate", title: "Replace an API key", may: identity.MakeKeys, submit: "Replace the key", inputs: []Input{{"hours", 4}},
 			lead: ofKey("The new one has the same rights; its text is shown once, to you."),
 			fields: func(v *visit) ([]page.Field, error) {
 				return []page.Field{{Name: "hours", Label: "The old one works for hours more", Value: v.given("hours", "24"), Max: 4, Hint: "At most 168."}}, nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, k, err := v.keyOfPage()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
 				hours, err := v.wholeOf("hours", 168)
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.RotateKey(v.ctx, v.by(), id, t.ID, k.ID, time.Duration(hours)*time.Hour, v.r.PostFormValue("reason"))
+				return v.console.Changes.RotateKey(v.ctx, v.by(), id, t.ID, k.ID, time.Duration(hours)*time.Hour, v.r.PostFormValue("reason"))
 			}},
 		{path: "/keys/{key}/daily", title: "What an API key may spend", may: identity.MakeKeys, submit: "Change it", inputs: []Input{{"daily", 20}},
 			lead: ofKey("With charges, in a day, in force within a second."),
@@ -253,26 +252,26 @@ func accountOrders() []asking {
 				}
 				return []page.Field{{Name: "daily", Label: "Spends in a day at most", Value: v.given("daily", usual), Max: 20, Hint: "In cedis; empty: all that is there."}}, err
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, k, err := v.keyOfPage()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
 				daily, err := v.amountOf("daily")
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.SetKey(v.ctx, v.by(), id, t.ID, k.ID, daily, v.r.PostFormValue("reason"))
+				return v.console.Changes.SetKey(v.ctx, v.by(), id, t.ID, k.ID, daily, v.r.PostFormValue("reason"))
 			}},
 		{path: "/keys/{key}/revoke", title: "Revoke an API key", may: identity.MakeKeys, submit: "Revoke the key", danger: true, lead: ofKey("It stops working within a second, for good."),
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, k, err := v.keyOfPage()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.RevokeKey(v.ctx, v.by(), id, t.ID, k.ID, v.r.PostFormValue("reason"))
+				return v.console.Changes.RevokeKey(v.ctx, v.by(), id, t.ID, k.ID, v.r.PostFormValue("reason"))
 			}},
-		{path: "/addresses", title: "Addresses of payouts", may: identity.MakeAddresses, submit: "Change the addresses", inputs: []Input{{"add", 60}, {acts.PayoutIPs, 4000}},
+		{path: "/addresses", title: "Addresses of payouts", may: identity.MakeAddresses, submit: "Change the addresses", inputs: []Input{{"add", 60}, {changes.PayoutIPs, 4000}},
 			lead: ofAccount("Payouts are taken from these addresses alone; without any, none is taken."),
 			fields: func(v *visit) ([]page.Field, error) {
 				t, err := v.subject()
@@ -288,23 +287,23 @@ func accountOrders() []asking {
 				if add := v.param("add"); add != "" && v.r.Method == http.MethodGet {
 					usual = strings.TrimSpace(usual + " " + add)
 				}
-				return []page.Field{{Name: acts.PayoutIPs, Label: "Addresses and ranges", Value: v.given(acts.PayoutIPs, usual), Max: 4000, Hint: "Such as 192.0.2.7 or 198.51.100.0/24, with spaces between. This is the whole list."}}, err
+				return []page.Field{{Name: changes.PayoutIPs, Label: "Addresses and ranges", Value: v.given(changes.PayoutIPs, usual), Max: 4000, Hint: "Such as 192.0.2.7 or 198.51.100.0/24, with spaces between. This is the whole list."}}, err
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, err := v.subject()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.SetTenant(v.ctx, v.by(), id, t.ID, map[string]string{acts.PayoutIPs: v.r.PostFormValue(acts.PayoutIPs)}, v.r.PostFormValue("reason"))
+				return v.console.Changes.SetTenant(v.ctx, v.by(), id, t.ID, map[string]string{changes.PayoutIPs: v.r.PostFormValue(changes.PayoutIPs)}, v.r.PostFormValue("reason"))
 			}},
 		{path: "/secret/rotate", title: "Change the secret of webhooks", may: identity.MakeKeys, submit: "Change the secret", danger: true,
 			lead: ofAccount("The one before signs beside the new one for a day. Take the new one into your receiver within it."),
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				t, err := v.subject()
 				if err != nil {
-					return approval.Act{}, err
+					return changes.Request{}, err
 				}
-				return v.console.Acts.RotateSecret(v.ctx, v.by(), id, t.ID, v.r.PostFormValue("reason"))
+				return v.console.Changes.RotateSecret(v.ctx, v.by(), id, t.ID, v.r.PostFormValue("reason"))
 			}},
 	}
 }
@@ -312,9 +311,9 @@ func accountOrders() []asking {
 // settingsOrder changes settings of an account: all of them, or its own.
 func settingsOrder(may identity.Permission, own bool) asking {
 	o := asking{path: "/settings", title: "Settings", may: may, submit: "Change the settings", lead: ofAccount("What you leave as it is stays as it is.")}
-	var settings []acts.Setting
-	for _, s := range acts.Settings() {
-		if s.Name != acts.Blocked && (s.Own || !own) {
+	var settings []changes.Setting
+	for _, s := range changes.Settings() {
+		if s.Name != changes.Blocked && (s.Own || !own) {
 			settings = append(settings, s)
 			o.inputs = append(o.inputs, Input{s.Name, 120})
 		}
@@ -330,10 +329,10 @@ func settingsOrder(may identity.Permission, own bool) asking {
 		}
 		return fields, err
 	}
-	o.ask = func(v *visit, id string) (approval.Act, error) {
+	o.ask = func(v *visit, id string) (changes.Request, error) {
 		t, err := v.subject()
 		if err != nil {
-			return approval.Act{}, err
+			return changes.Request{}, err
 		}
 		values := map[string]string{}
 		for _, s := range settings {
@@ -341,14 +340,14 @@ func settingsOrder(may identity.Permission, own bool) asking {
 				values[s.Name] = v.r.PostFormValue(s.Name)
 			}
 		}
-		return v.console.Acts.SetTenant(v.ctx, v.by(), id, t.ID, values, v.r.PostFormValue("reason"))
+		return v.console.Changes.SetTenant(v.ctx, v.by(), id, t.ID, values, v.r.PostFormValue("reason"))
 	}
 	return o
 }
 
 // blockOrder blocks an account, or lets it go on.
 func blockOrder() asking {
-	return asking{path: "/block", title: "Block the account", may: identity.BlockTenants, submit: "Change it", danger: true, inputs: []Input{{acts.Blocked, 3}},
+	return asking{path: "/block", title: "Block the account", may: identity.BlockTenants, submit: "Change it", danger: true, inputs: []Input{{changes.Blocked, 3}},
 		lead: ofAccount("A blocked account is refused everything but status checks. What is under way is settled."),
 		fields: func(v *visit) ([]page.Field, error) {
 			t, err := v.subject()
@@ -356,14 +355,14 @@ func blockOrder() asking {
 			if t.Blocked {
 				usual = "off"
 			}
-			return []page.Field{{Name: acts.Blocked, Label: "Blocked", Value: v.given(acts.Blocked, usual), Options: []page.Option{{Value: "on", Text: "Blocked"}, {Value: "off", Text: "Not blocked"}}}}, err
+			return []page.Field{{Name: changes.Blocked, Label: "Blocked", Value: v.given(changes.Blocked, usual), Options: []page.Option{{Value: "on", Text: "Blocked"}, {Value: "off", Text: "Not blocked"}}}}, err
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
+		ask: func(v *visit, id string) (changes.Request, error) {
 			t, err := v.subject()
 			if err != nil {
-				return approval.Act{}, err
+				return changes.Request{}, err
 			}
-			return v.console.Acts.SetTenant(v.ctx, v.by(), id, t.ID, map[string]string{acts.Blocked: v.r.PostFormValue(acts.Blocked)}, v.r.PostFormValue("reason"))
+			return v.console.Changes.SetTenant(v.ctx, v.by(), id, t.ID, map[string]string{changes.Blocked: v.r.PostFormValue(changes.Blocked)}, v.r.PostFormValue("reason"))
 		}}
 }
 
@@ -378,9 +377,9 @@ func newTenantOrder() asking {
 				{Name: "mode", Label: "Money", Value: v.given("mode", "test"), Options: []page.Option{{Value: "test", Text: "Test"}, {Value: "live", Text: "Live"}}},
 				{Name: "collections", Label: "Collections", Value: v.given("collections", "off"), Options: []page.Option{{Value: "off", Text: "off"}, {Value: "on", Text: "on"}}}}, nil
 		},
-		ask: func(v *visit, id string) (approval.Act, error) {
+		ask: func(v *visit, id string) (changes.Request, error) {
 			value := v.r.PostFormValue
-			return v.console.Acts.CreateTenant(v.ctx, v.by(), id, "", value("name"), value("mode"), map[string]string{"collections": value("collections")}, value("reason"))
+			return v.console.Changes.CreateTenant(v.ctx, v.by(), id, "", value("name"), value("mode"), map[string]string{"collections": value("collections")}, value("reason"))
 		}}
 }
 
@@ -400,8 +399,8 @@ func senderOrders() (orders []asking) {
 				}
 				return page.Visible(text), err
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
-				return v.console.Acts.ReviewSender(v.ctx, v.by(), id, v.r.PathValue("id"), to, v.r.PostFormValue("reason"))
+			ask: func(v *visit, id string) (changes.Request, error) {
+				return v.console.Changes.ReviewSender(v.ctx, v.by(), id, v.r.PathValue("id"), to, v.r.PostFormValue("reason"))
 			}})
 	}
 	return orders

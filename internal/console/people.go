@@ -5,8 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 )
@@ -144,20 +143,20 @@ func ofPerson(text string) func(v *visit) (string, error) {
 }
 
 // askPerson makes an order about the person of the page.
-func askPerson(ask func(v *visit, id string, p identity.Listed) (approval.Act, error)) func(v *visit, id string) (approval.Act, error) {
-	return func(v *visit, id string) (approval.Act, error) {
+func askPerson(ask func(v *visit, id string, p identity.Listed) (changes.Request, error)) func(v *visit, id string) (changes.Request, error) {
+	return func(v *visit, id string) (changes.Request, error) {
 		p, err := v.member()
 		if err != nil {
-			return approval.Act{}, err
+			return changes.Request{}, err
 		}
 		return ask(v, id, p)
 	}
 }
 
 // simply makes an order about a person that says nothing but why.
-func simply(verb func(a *acts.Acts, v *visit, id, email, reason string) (approval.Act, error)) func(v *visit, id string) (approval.Act, error) {
-	return askPerson(func(v *visit, id string, p identity.Listed) (approval.Act, error) {
-		return verb(v.console.Acts, v, id, p.Email, v.r.PostFormValue("reason"))
+func simply(verb func(a *changes.Changes, v *visit, id, email, reason string) (changes.Request, error)) func(v *visit, id string) (changes.Request, error) {
+	return askPerson(func(v *visit, id string, p identity.Listed) (changes.Request, error) {
+		return verb(v.console.Changes, v, id, p.Email, v.r.PostFormValue("reason"))
 	})
 }
 
@@ -173,15 +172,15 @@ func peopleOrders() []asking {
 				return append([]page.Field{{Name: "email", Label: "E-mail", Value: v.given("email", ""), Max: 254, Required: true}, {Name: "name", Label: "Name", Value: v.given("name", ""), Max: 120, Required: true},
 					{Name: "role", Label: "Role", Value: v.given("role", "support"), Options: v.roleOptions(false)}}, v.placeFields()...), nil
 			},
-			ask: func(v *visit, id string) (approval.Act, error) {
+			ask: func(v *visit, id string) (changes.Request, error) {
 				value := v.r.PostFormValue
-				return v.console.Acts.Invite(v.ctx, v.by(), id, value("email"), value("name"), identity.Membership{Tenant: v.place(), Role: identity.Role(value("role"))}, value("reason"))
+				return v.console.Changes.Invite(v.ctx, v.by(), id, value("email"), value("name"), identity.Membership{Tenant: v.place(), Role: identity.Role(value("role"))}, value("reason"))
 			}},
 		{path: "/people/{person}/role", title: "Change a role", may: identity.MakePeople, submit: "Change the role", inputs: []Input{role, where}, lead: ofPerson("In force within a second."),
 			fields: func(v *visit) ([]page.Field, error) {
 				return append([]page.Field{{Name: "role", Label: "Role", Value: v.given("role", "none"), Options: v.roleOptions(true)}}, v.placeFields()...), nil
 			},
-			ask: askPerson(func(v *visit, id string, p identity.Listed) (approval.Act, error) {
+			ask: askPerson(func(v *visit, id string, p identity.Listed) (changes.Request, error) {
 				m, before := identity.Membership{Tenant: v.place(), Role: identity.Role(v.r.PostFormValue("role"))}, identity.Role("")
 				if m.Role == "none" {
 					m.Role = ""
@@ -191,19 +190,19 @@ func peopleOrders() []asking {
 						before = has.Role
 					}
 				}
-				return v.console.Acts.SetRole(v.ctx, v.by(), id, p.Email, m, before, v.r.PostFormValue("reason"))
+				return v.console.Changes.SetRole(v.ctx, v.by(), id, p.Email, m, before, v.r.PostFormValue("reason"))
 			})},
 		{path: "/people/{person}/disable", title: "Keep a person out", may: identity.MakePeople, submit: "Keep out", danger: true, lead: ofPerson("Sessions end within a second."),
-			ask: simply(func(a *acts.Acts, v *visit, id, email, reason string) (approval.Act, error) {
+			ask: simply(func(a *changes.Changes, v *visit, id, email, reason string) (changes.Request, error) {
 				return a.Disable(v.ctx, v.by(), id, email, reason)
 			})},
 		{path: "/people/{person}/enable", title: "Let a person in again", may: identity.MakePeople, submit: "Let in again", lead: ofPerson("With the roles from before."),
-			ask: simply(func(a *acts.Acts, v *visit, id, email, reason string) (approval.Act, error) {
+			ask: simply(func(a *changes.Changes, v *visit, id, email, reason string) (changes.Request, error) {
 				return a.Enable(v.ctx, v.by(), id, email, reason)
 			})},
 		{path: "/people/{person}/reset", title: "Reset a person", may: identity.MakePeople, submit: "Reset", danger: true,
 			lead: ofPerson("Takes password, second factor and recovery codes away; the link for new ones is shown once, to you, its code to whoever approves this. Make sure that you speak with this person."),
-			ask: simply(func(a *acts.Acts, v *visit, id, email, reason string) (approval.Act, error) {
+			ask: simply(func(a *changes.Changes, v *visit, id, email, reason string) (changes.Request, error) {
 				return a.Reset(v.ctx, v.by(), id, email, reason)
 			})},
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/acts"
-	"github.com/makola/makola/internal/approval"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -27,7 +26,7 @@ func (v *visit) policyForm(id, kind, tenant, amount, checkers, reason string) pa
 		{Name: "amount", Label: "From an amount in cedis on", Value: amount, Max: 20, Required: true},
 		{Name: "checkers", Label: "Needs", Value: checkers, Options: []page.Option{{Value: "1", Text: "One checker"}, {Value: "2", Text: "Two checkers"}, {Value: "0", Text: "No checker"}, {Value: "-1", Text: "As without a line"}}},
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
-	for name, does := range acts.Kinds(v.site()) {
+	for name, does := range v.console.Changes.Kinds(v.site()) {
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
 	}
 	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
@@ -39,15 +38,15 @@ func (v *visit) policyForm(id, kind, tenant, amount, checkers, reason string) pa
 
 // policyPage shows how many checkers acts need, and asks for another line.
 func policyPage(v *visit) (answer, error) {
-	kind := acts.KindFund
+	kind := changes.KindFund
 	if v.route.Site == tenants {
-		kind = acts.KindAddresses
+		kind = changes.KindAddresses
 	}
 	return v.policy(v.policyForm(uuid.Must(uuid.NewV7()).String(), kind, "", "0.00", "1", ""))
 }
 
 func (v *visit) policy(form page.Form) (answer, error) {
-	lines, err := v.console.Acts.Approval.Policy(v.ctx)
+	lines, err := v.console.Changes.Store.Policy(v.ctx)
 	if err != nil {
 		return answer{}, err
 	}
@@ -65,7 +64,7 @@ func (v *visit) policy(form page.Form) (answer, error) {
 				where = t.Name
 			}
 		}
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(acts.Kinds(v.site())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(approval.Checkers(l.Checkers))}})
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(v.console.Changes.Kinds(v.site())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(changes.Checkers(l.Checkers))}})
 	}
 	return answer{title: "Policy", body: policyBody(rows, v.can(identity.MakePolicy) && !v.viewing, form)}, nil
 }
@@ -74,8 +73,8 @@ func (v *visit) policy(form page.Form) (answer, error) {
 func setPolicy(v *visit) (answer, error) {
 	value := v.r.PostFormValue
 	v.formPage = v.base() + "/policy"
-	l := approval.Line{Kind: value("kind"), Tenant: value("tenant")}
-	var act approval.Act
+	l := changes.Line{Kind: value("kind"), Tenant: value("tenant")}
+	var act changes.Request
 	amount, err := money.Parse(value("amount"))
 	checkers, countErr := strconv.Atoi(value("checkers"))
 	switch {
@@ -87,7 +86,7 @@ func setPolicy(v *visit) (answer, error) {
 		err = problem.Field("checkers", "must be one of the list")
 	default:
 		l.From, l.Checkers = amount, checkers
-		act, err = v.console.Acts.SetPolicy(v.ctx, v.by(), value("id"), l, value("reason"))
+		act, err = v.console.Changes.SetPolicy(v.ctx, v.by(), value("id"), l, value("reason"))
 	}
 	if problem.Is(err, problem.NotFound) {
 		err = problem.Field("tenant", "is not an account")

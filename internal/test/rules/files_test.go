@@ -15,7 +15,7 @@ import (
 )
 
 // The packages whose files stand on each other in one direction. The opening prose lists their files from the top down.
-var oneWay = []string{"internal/api", "internal/messaging", "internal/payments", "internal/payments/book"}
+var oneWay = []string{"internal/api", "internal/changes", "internal/messaging", "internal/payments", "internal/payments/book"}
 
 // Of another package above largeLines no cycle of files has more than mostInCycle, but for those that had larger ones when this
 // rule came. Their figures may only shrink.
@@ -25,7 +25,6 @@ const (
 )
 
 var largestCycle = map[string]int{
-	"internal/acts":     21,
 	"internal/app":      14,
 	"internal/cli":      40,
 	"internal/console":  28,

@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"app":               {"*"},
 	"api":               {"access", "api/wire", "contacts", "enquiry", "guides", "idempotency", "jobs", "ledger", "messaging", "payments", "payments/book", "provider", "recovery", "requestlog", "route", "senderid", "tenant", "webhook"},
 	"api/wire":          {},
-	"console":           {"access", "acts", "api", "approval", "audit", "enquiry", "guides", "idempotency", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "recovery", "requestlog", "route", "senderid", "sheet", "tenant", "webhook"},
+	"console":           {"access", "api", "audit", "changes", "enquiry", "guides", "idempotency", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "recovery", "requestlog", "route", "senderid", "sheet", "tenant", "webhook"},
 	"page":              {},
 	"identity":          {"audit", "db"},
 	"payments":          {"db", "enquiry", "idempotency", "jobs", "ledger", "payments/book", "provider", "recovery", "route", "tenant", "treasury", "webhook"},
@@ -56,8 +56,7 @@ var mayImport = map[string][]string{
 	"tenant":            {"db", "ledger"},
 	"timekeeping":       {"db"},
 	"access":            {"db"},
-	"acts":              {"access", "approval", "audit", "db", "identity", "jobs", "ledger", "messaging", "payments", "payments/book", "route", "senderid", "tenant", "treasury", "webhook"},
-	"approval":          {"audit", "db", "identity"},
+	"changes":           {"access", "audit", "db", "identity", "jobs", "ledger", "messaging", "payments", "payments/book", "route", "senderid", "tenant", "treasury", "webhook"},
 	"audit":             {"db"},
 	"route":             {"db", "provider"},
 	"webhook":           {"db", "jobs"},
@@ -93,6 +92,11 @@ var ownerLine = regexp.MustCompile(`(?m)^-- owner: ([a-z/]+)`)
 // moved names the writers of tables whose migration names the package that they have come from: a migration that was
 // shipped does not change.
 var moved = map[string]string{
+	"act_checks":             "changes",
+	"act_policy":             "changes",
+	"act_policy_own":         "changes",
+	"act_secrets":            "changes",
+	"acts":                   "changes",
 	"audit_log":              "audit",
 	"answers":                "idempotency",
 	"contact_groups":         "contacts",

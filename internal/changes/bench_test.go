@@ -1,0 +1,43 @@
+package changes
+
+import (
+	"testing"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
+)
+
+// BenchmarkAnAct is money that goes into a wallet by two people: it is made, and approved.
+func BenchmarkAnAct(b *testing.B) {
+	for _, e := range dbtest.Engines() {
+		b.Run(e.String(), func(b *testing.B) {
+			f := install(b, dbtest.Open(b, e), nil, true)
+			for b.Loop() {
+				act := f.fund()
+				if _, err := f.Approve(b.Context(), f.first, act.ID, act.Digest); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkWhoAsks is what it costs a request to know who asks: a session that this node has read within the last second,
+// and one that it reads.
+func BenchmarkWhoAsks(b *testing.B) {
+	for _, e := range dbtest.Engines() {
+		f := install(b, dbtest.Open(b, e), nil, false)
+		one := identitytest.Join(b, f.db, f.clock, f.people, "yaw@example.com", identity.Membership{Role: identity.Operations})
+		b.Run(e.String()+"/remembered", func(b *testing.B) {
+			for b.Loop() {
+				identitytest.Visit(b, f.people, one.Token)
+			}
+		})
+		b.Run(e.String()+"/read", func(b *testing.B) {
+			for b.Loop() { // a node that remembers nothing
+				identitytest.Visit(b, identity.New(f.db, f.clock, f.log, identity.Options{}), one.Token)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/problem"
+)
+
+// KindStopCampaign ends a campaign: its messages that are not sent fail, and their credits go back.
+const KindStopCampaign = "campaign.stop"
+
+// stopped is what its maker saw. Its members and their order are what is hashed: they never change.
+type stopped struct {
+	Tenant   string `json:"tenant"`
+	Campaign string `json:"campaign"`
+}
+
+// StopCampaign asks for a campaign to be stopped.
+func (a *Changes) StopCampaign(ctx context.Context, by By, id, campaign, reason string) (Request, error) {
+	c, err := a.Messaging.CampaignOf(ctx, campaign)
+	if err != nil {
+		return Request{}, err
+	}
+	if by.Place != identity.Installation && by.Place != c.Tenant {
+		return Request{}, problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
+	}
+	t, err := a.Tenants.Get(ctx, c.Tenant)
+	if err != nil {
+		return Request{}, err
+	}
+	sentence := fmt.Sprintf("Stop the campaign %s of %s (%s, %s): %d recipients", c.ID, t.Name, t.Mode, t.ID, c.Recipients)
+	return a.make(ctx, by, draft{id: id, kind: KindStopCampaign, tenant: t.ID, reason: reason, sentence: sentence, payload: stopped{t.ID, c.ID}})
+}
+
+// stopKind needs no check where no line of the policy says otherwise: a wrong text goes out while somebody waits.
+func stopKind() kind {
+	return written("Stopping a campaign", Rule{Make: identity.StopCampaigns, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
+		c, err := a.Messaging.StopCampaign(tx, p.Campaign)
+		if err == nil && c.Tenant != p.Tenant {
+			err = errChanged("The account")
+		}
+		return []audit.Change{{What: "campaign " + p.Campaign, Before: string(messaging.CampaignActive), After: string(messaging.CampaignStopped)}}, err
+	})
+}

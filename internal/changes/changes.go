@@ -1,0 +1,255 @@
+// Package changes is the door through which people change what moves money, keys or roles. A change request is stored word by
+// word, checked by as many people as the policy wants, and applied once: the transaction that applies it also ends it and writes
+// its entry in the audit log.
+//
+// A request is a row from the first moment and waits until as many people as it needs have approved it, each another one than
+// the requester and than each other. A process that dies before the end leaves a request that waits. An approver approves a digest
+// over everything that the page showed.
+//
+// A request has a place: the installation, or the tenant whose own people make it. Requester and approvers act there by their
+// roles there; nobody else finds it. A secret that is shown once, the text of a key or the link of an invitation, is made when
+// the request is applied and waits, sealed, for the requester. A request that only takes something away is light: it needs no
+// approver where no line of the policy says otherwise.
+//
+// Files, from the top down; each stands on those below it:
+//
+//	kinds.go        the table of all kinds
+//	wallet.go       money funded to a wallet or adjusted in it
+//	transfer.go, float.go, credits.go, payment.go, payout.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go  the other kinds, by what they change
+//	bookings.go     a reference of the requester, booked once
+//	secret.go       a secret shown, and sealed under another master key
+//	changes.go      a request of any kind made, decided and applied
+//	kind.go         one kind of change: who may request and approve it, and how it is applied
+//	sealed.go       a secret that waits until it is shown
+//	decision.go     a request approved, rejected, withdrawn, applied or expired
+//	record.go       a request written down
+//	lines.go        the policy: how many approvers a request needs
+//	limits.go       how many requests a person may have open
+//	independent.go  who counts as a second person
+//	store.go        the rows of requests, and what a person may do at a place
+//	line.go         a line of the policy
+//	request.go      a request, its states and its digest
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// make writes an act down, and does it where it needs no check.
+func (a *Changes) make(ctx context.Context, by By, d draft) (Request, error) {
+	if u, err := uuid.Parse(d.id); err != nil || u.String() != d.id {
+		return Request{}, problem.Field("id", "is not one of a form of ours: open it again")
+	}
+	reason := strings.TrimSpace(d.reason)
+	if reason == "" || utf8.RuneCountInString(reason) > maxReason {
+		return Request{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
+	}
+	text, err := json.Marshal(d.payload)
+	if err != nil {
+		return Request{}, err
+	}
+	if by.Place != identity.Installation && d.tenant != by.Place { // a tenant's people act about their own account
+		return Request{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
+	}
+	k := a.kinds[d.kind]
+	k.rule.Light = k.rule.Light || d.light
+	act, err := a.Store.Make(ctx, by, k.rule, Request{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount})
+	if err != nil || act.Needs > 0 || act.State != Waiting {
+		return act, err
+	}
+	done, err := a.do(ctx, by, k, act)
+	if err != nil && problem.From(err).Code == CodeEnded { // by the same form, at the same moment
+		return a.Store.Get(ctx, act.ID)
+	}
+	return done, err
+}
+
+// Approve approves an act that is what its digest says and, with the last approval that it needs, does it. The act that it
+// answers says what became of it.
+func (a *Changes) Approve(ctx context.Context, by By, id, digest string) (Request, error) {
+	act, err := a.Get(ctx, by.Place, id)
+	if err != nil {
+		return act, err
+	}
+	k, err := a.known(act)
+	if err != nil {
+		return act, err
+	}
+	act.Digest = digest
+	last := act.Approvals()+1 >= act.Needs
+	for range 2 { // somebody else may check at the same moment
+		if !last {
+			if err = a.Store.Approve(ctx, by, k.rule, act); !errors.Is(err, ErrLast) {
+				return a.after(ctx, act, err)
+			}
+		}
+		var done Request
+		if done, err = a.do(ctx, by, k, act); !errors.Is(err, ErrMore) {
+			return done, err
+		}
+		last = false
+	}
+	return act, err
+}
+
+// known returns the kind of an act, and refuses one that this server does not know.
+func (a *Changes) known(act Request) (kind, error) {
+	k, known := a.kinds[act.Kind]
+	if !known {
+		return kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
+	}
+	return k, nil
+}
+
+// Get finds an act of a place.
+func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
+	act, err := a.Store.Get(ctx, id)
+	if err == nil && act.Place != place {
+		err = problem.New(problem.NotFound, "act_not_found", "There is no such act")
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	k, known := a.kinds[act.Kind]
+	if !known {
+		return act, nil
+	}
+	return a.Store.Counted(ctx, k.rule, act)
+}
+
+// after reads an act anew.
+func (a *Changes) after(ctx context.Context, act Request, err error) (Request, error) {
+	if err != nil {
+		return act, err
+	}
+	return a.Store.Get(ctx, act.ID)
+}
+
+// refusals are the kinds of problems by which a domain refuses an act for good.
+var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
+
+// do does an act. An act whose end is refused stays as it is; one that the domain refuses becomes
+// failed.
+func (a *Changes) do(ctx context.Context, by By, k kind, act Request) (Request, error) {
+	var ended error // of the last run of the transaction
+	ran, made := false, []string(nil)
+	err := k.do(a, ctx, act, by.Visitor.Person.Email, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
+		ran = true
+		ended = a.Store.Finish(tx, by, k.rule, act, changes)
+		if ended == nil && len(secret) > 0 {
+			made = secret
+			a.keep(tx, act, made)
+		}
+		return ended
+	})
+	if err == nil && !ran { // a verb that takes a repeat for done
+		err = problem.New(problem.Duplicate, "done_before", "Nothing was left to do: it was done before")
+	}
+	switch {
+	case err == nil:
+		done, err := a.after(ctx, act, nil)
+		if len(made) > 0 && act.Maker == by.Visitor.Person.ID {
+			done.Secret, done.Code = made[0], strings.Join(made[1:], "")
+		}
+		return done, err
+	case ended != nil:
+		return act, err
+	case errors.Is(err, db.ErrAmbiguous):
+		return act, problem.Wrap(err, problem.Unavailable, "outcome_unknown", "The database's answer was lost. Open the act: it says whether it was done.")
+	}
+	var refused *problem.Error
+	if !errors.As(err, &refused) || !slices.Contains(refusals, refused.Kind) {
+		return act, err
+	}
+	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.rule, act, refused.Message) }); err != nil {
+		return act, err
+	}
+	act, err = a.after(ctx, act, nil)
+	act.Refused = refused
+	return act, err
+}
+
+// Reject ends an act that waits, by somebody who may check it.
+func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Request, error) {
+	act, err := a.Get(ctx, by.Place, id)
+	if err != nil {
+		return act, err
+	}
+	k, err := a.known(act)
+	if err != nil {
+		return act, err
+	}
+	act.Digest = digest
+	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.rule, act, why) }))
+}
+
+// Withdraw ends an act that waits, by its maker.
+func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Request, error) {
+	act, err := a.Get(ctx, by.Place, id)
+	if err != nil {
+		return act, err
+	}
+	k, err := a.known(act)
+	if err != nil {
+		return act, err
+	}
+	act.Digest = digest
+	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Withdraw(tx, by, act) }))
+}
+
+// endUndone ends an act that is not done, and with it what it is about.
+func (a *Changes) endUndone(ctx context.Context, k kind, act Request, end func(*db.Tx) error) error {
+	if k.undone != nil {
+		return k.undone(a, ctx, act, end)
+	}
+	return a.Store.Write(ctx, end)
+}
+
+// Expire ends the acts that have waited for too long, and forgets secrets that were shown or have waited for too long. One
+// that cannot be ended now holds up no other, and one of a kind that this server does not know is left to a newer one: it may
+// hold something.
+func (a *Changes) Expire(ctx context.Context) error {
+	err := a.Store.Forget(ctx)
+	for last := ""; ; {
+		list, failed := a.Store.Expired(ctx, last)
+		if failed != nil || len(list) == 0 {
+			return errors.Join(err, failed)
+		}
+		for _, act := range list {
+			last = act.ID
+			k, unknown := a.known(act)
+			if unknown != nil {
+				continue
+			}
+			if failed := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Expire(tx, act) }); failed != nil {
+				err = errors.Join(err, fmt.Errorf("changes: %s has waited for too long and could not be ended: %w", act.ID, failed))
+			}
+		}
+	}
+}
+
+// parts are those of what an act made, in their order.
+var parts = []Part{Secret, Code}
+
+// keep stores what an act made until it has been shown.
+func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
+	if a.Seal == nil {
+		return
+	}
+	for n, text := range made {
+		a.Store.Keep(tx, act, parts[n], a.Seal.Seal([]byte(text), []byte(parts[n].Of(act))))
+	}
+}

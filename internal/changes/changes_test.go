@@ -1,0 +1,692 @@
+package changes
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/enquiry"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
+	"github.com/makola/makola/internal/treasury"
+	"github.com/makola/makola/internal/webhook"
+)
+
+var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
+
+// fixture is a production installation with a customer, a maker and two checkers.
+type fixture struct {
+	*Changes
+	t                    testing.TB
+	db                   *db.DB
+	faults               *db.Faults
+	clock                *clock.Clock
+	people               *identity.Identity
+	log                  *audit.Log
+	journal              audit.Journal
+	ledger               *ledger.Ledger
+	queue                *jobs.Queue
+	routes               *route.Table
+	rail                 *silent
+	tenant               tenant.Tenant
+	maker, first, second By
+	funded               int // how often the maker was made to ask for money
+}
+
+func each(t *testing.T, fn func(f *fixture)) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) { fn(install(t, d, faults, true)) })
+}
+
+func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixture {
+	t.Helper()
+	secret, err := config.NewSecret(bytes.Repeat([]byte{7}, config.SecretBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, quiet := clock.NewManual(start), slog.New(slog.DiscardHandler)
+	f := &fixture{t: t, db: d, faults: faults, clock: c, journal: audit.Journal{Folder: t.TempDir(), Failed: func(_ string, err error) { t.Error(err) }}, ledger: ledger.New(d, c, "test")}
+	f.log = audit.New(d, c).Keeping(f.journal)
+	f.people = identity.New(d, c, f.log, identity.Options{Secret: secret, HashMemory: identitytest.HashMemory})
+	tenants := tenant.New(d, f.ledger, c)
+	queue := jobs.New(d, c, quiet, jobs.Options{Node: "test"})
+	answers, hooks := idempotency.NewAnswers(d, c), webhook.New(d, queue, c, quiet, webhook.Options{Secret: secret})
+	senders := senderid.New(d, tenants, answers, c, config.Quotas{})
+	texts := messaging.New(messaging.Deps{Recovery: recovery.New(d, c, quiet), DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Answers: answers, Senders: senders,
+		Contacts: contacts.New(d, tenants, answers, c, config.Quotas{}), Clock: c, Log: quiet, Secret: secret,
+		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: unsent{}}})
+	f.rail = &silent{}
+	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail}})
+	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckProvider)
+	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Enquiries: enquiry.New(d, tenants, routes, c),
+		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" },
+		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
+			return f.HoldPayout(ctx, by, pay)
+		}})
+	t.Cleanup(func() { texts.Close(); pays.Close() })
+	f.queue, f.routes = queue, routes
+	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
+		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes, Jobs: queue})
+	f.tx(func(tx *db.Tx) (err error) {
+		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
+		return err
+	})
+	f.maker = f.join("ama@example.com", identity.Operations)
+	if production {
+		f.first, f.second = f.join("kofi@example.com", identity.Approver), f.join("efua@example.com", identity.Approver)
+		c.Advance(time.Second)
+	}
+	return f
+}
+
+func (f *fixture) tx(fn func(tx *db.Tx) error) {
+	f.t.Helper()
+	if err := f.db.Write(f.t.Context(), fn); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) join(email string, role identity.Role) By {
+	f.t.Helper()
+	return By{Visitor: identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Role: role}).Visitor, Origin: "192.0.2.7"}
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// line sets a line of the policy beside any act.
+func (f *fixture) line(l Line) {
+	f.t.Helper()
+	rule, _ := f.Rule(l.Kind)
+	f.tx(func(tx *db.Tx) error { _, err := f.Store.SetLine(tx, rule, l); return err })
+}
+
+// fund has the maker ask for GHS 500,000.00.
+func (f *fixture) fund() Request {
+	f.t.Helper()
+	reason := "paid by bank"
+	if f.funded++; f.funded > 1 { // the same again is the same request
+		reason += ", slip " + strconv.Itoa(f.funded)
+	}
+	if f.funded%20 == 0 { // requests of many hours
+		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM person_uses"); return err })
+	}
+	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 50_000_000, reason)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act
+}
+
+// has fails the test unless the wallet has so many times GHS 500,000.00.
+func (f *fixture) has(times int64) {
+	f.t.Helper()
+	n, err := f.ledger.Balance(f.t.Context(), f.tenant.Wallet())
+	if err != nil || n != times*50_000_000 {
+		f.t.Fatalf("the wallet has %d, %v", n, err)
+	}
+}
+
+func (f *fixture) refused(err error, kind problem.Kind, code string) {
+	f.t.Helper()
+	if !problem.Is(err, kind) || problem.From(err).Code != code {
+		f.t.Fatalf("%v, want %s %s", err, kind, code)
+	}
+}
+
+func (f *fixture) is(id string, state State) Request {
+	f.t.Helper()
+	act, err := f.Store.Get(f.t.Context(), id)
+	if err != nil || act.State != state {
+		f.t.Fatalf("%+v, %v; want %s", act, err, state)
+	}
+	return act
+}
+
+func (f *fixture) entries() (list []audit.Entry) {
+	f.t.Helper()
+	all, err := f.log.List(f.t.Context(), audit.Filter{Tenant: f.tenant.ID, Limit: 1000})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all
+}
+
+func TestWhatNeedsACheckIsDoneByAnotherPersonOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		if act.State != Waiting || act.Needs != 1 || act.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live, "+f.tenant.ID+")" {
+			f.t.Fatalf("%+v", act)
+		}
+		f.has(0)
+		_, err := f.Approve(f.t.Context(), f.maker, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "own_act")
+		done, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		if err != nil || done.State != Done || len(done.Checks) != 1 || done.Checks[0].Name != "kofi@example.com" {
+			f.t.Fatalf("%+v, %v", done, err)
+		}
+		f.has(1)
+		for _, by := range []By{f.first, f.second} {
+			_, err = f.Approve(f.t.Context(), by, act.ID, act.Digest)
+			f.refused(err, problem.Duplicate, "act_ended")
+		}
+		f.has(1)
+		if _, found, err := f.ledger.Booked(f.t.Context(), KindFund, act.ID); err != nil || !found {
+			f.t.Fatal("not booked under the act", err)
+		}
+		log := f.entries()
+		if len(log) != 2 || log[0].Action != KindFund || log[0].Actor != "kofi@example.com" || log[0].Person != f.first.Visitor.Person.ID || log[0].Origin != "192.0.2.7" || log[0].Reason != "paid by bank" ||
+			log[0].Changes()[0] != (audit.Change{What: "wallet of Adom Stores", Before: "GHS 0.00", After: "GHS 500,000.00"}) || log[1].Action != "act.make" || log[1].Actor != "ama@example.com" {
+			f.t.Fatalf("%+v", log)
+		}
+	})
+}
+
+func TestWithoutAnotherPersonItIsDoneAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := install(t, d, nil, false)
+		id := newID()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				act, err := f.Fund(context.WithoutCancel(t.Context()), f.maker, id, f.tenant.ID, 50_000_000, "paid by bank")
+				if err != nil || act.State != Done || act.Needs != 0 {
+					t.Errorf("%+v, %v", act, err)
+				}
+			})
+		}
+		all.Wait()
+		f.has(1)
+		if log := f.entries(); len(log) != 1 || log[0].Action != KindFund || log[0].Actor != "ama@example.com" {
+			t.Fatalf("%+v", log)
+		}
+	})
+}
+
+func TestAFormThatIsSentTwiceMakesOneAct(t *testing.T) {
+	each(t, func(f *fixture) {
+		id := newID()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if act, err := f.Fund(context.WithoutCancel(f.t.Context()), f.maker, id, f.tenant.ID, 50_000_000, "paid by bank"); err != nil || act.ID != id {
+					f.t.Error(act, err)
+				}
+			})
+		}
+		all.Wait()
+		_, err := f.Fund(f.t.Context(), f.maker, id, f.tenant.ID, 50_000_001, "paid by bank")
+		f.refused(err, problem.Duplicate, "act_exists")
+		other := f.join("yaw@example.com", identity.Operations)
+		_, err = f.Fund(f.t.Context(), other, id, f.tenant.ID, 50_000_000, "paid by bank")
+		f.refused(err, problem.Duplicate, "act_exists")
+		if list, err := f.Store.List(f.t.Context(), Filter{Limit: 10}); err != nil || len(list) != 1 {
+			f.t.Fatal(list, err)
+		}
+		if _, err := f.Fund(f.t.Context(), f.maker, "1", f.tenant.ID, 1, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		if _, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 1, "  "); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		if _, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+	})
+}
+
+func TestTwoCheckersAtOnceDoItOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for _, by := range []By{f.first, f.second, f.first, f.second} {
+			all.Go(func() {
+				_, err := f.Approve(context.WithoutCancel(f.t.Context()), by, act.ID, act.Digest)
+				if err == nil {
+					won.Add(1)
+				} else if !problem.Is(err, problem.Duplicate) {
+					f.t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			f.t.Fatalf("%d approvals did it", won.Load())
+		}
+		f.has(1)
+		f.is(act.ID, Done)
+	})
+}
+
+// An act that needs two checkers is done by the second, whichever way they come.
+func TestTwoApprovalsAreTwoPeoples(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.line(Line{Kind: KindFund, Checkers: 2})
+		one, both := f.fund(), f.fund()
+		for range 2 {
+			act, err := f.Approve(f.t.Context(), f.first, one.ID, one.Digest)
+			if err == nil && (act.State != Waiting || len(act.Checks) != 1) || err != nil && problem.From(err).Code != "checked_before" {
+				f.t.Fatalf("%+v, %v", act, err)
+			}
+		}
+		f.has(0)
+		if act, err := f.Approve(f.t.Context(), f.second, one.ID, one.Digest); err != nil || act.State != Done || len(act.Checks) != 2 {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		f.has(1)
+		var all sync.WaitGroup
+		for _, by := range []By{f.first, f.second} {
+			all.Go(func() {
+				if _, err := f.Approve(context.WithoutCancel(f.t.Context()), by, both.ID, both.Digest); err != nil {
+					f.t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		f.is(both.ID, Done)
+		f.has(2)
+	})
+}
+
+// These people cannot check: each tries an act that another person made, and nothing is moved.
+func TestWhoMayNotCheckDoesNot(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		other := f.join("yaw@example.com", identity.Operations) // may make, not check
+		late := f.join("late@example.com", identity.Approver)   // has the role since after the act
+		change := func(fn func(tx *db.Tx) error) { f.clock.Advance(time.Second); f.tx(fn) }
+		set := func(email string, role identity.Role) {
+			change(func(tx *db.Tx) error {
+				_, _, err := f.people.SetRole(tx, email, identity.Membership{Role: role})
+				return err
+			})
+		}
+		try := func(by By, kind problem.Kind, code string) {
+			f.t.Helper()
+			_, err := f.Approve(f.t.Context(), by, act.ID, act.Digest)
+			f.refused(err, kind, code)
+			_, err = f.Reject(f.t.Context(), by, act.ID, act.Digest, "no")
+			f.refused(err, kind, code)
+			f.is(act.ID, Waiting)
+			f.has(0)
+		}
+		try(other, problem.Forbidden, "not_allowed")
+		try(late, problem.Forbidden, "role_younger")
+		try(f.maker, problem.Forbidden, "own_act")
+		set("ama@example.com", identity.Owner) // the maker becomes somebody who may check
+		try(f.maker, problem.Forbidden, "own_act")
+		set("kofi@example.com", identity.Support)
+		try(f.first, problem.Forbidden, "not_allowed")
+		set("kofi@example.com", identity.Approver) // and has it again, too late for this act
+		try(f.first, problem.Forbidden, "role_younger")
+		_, err := f.Approve(f.t.Context(), f.second, act.ID, strings.Repeat("0", 64))
+		f.refused(err, problem.InProgress, "act_changed")
+		f.clock.Advance(identity.StepUpLasts)
+		try(f.second, problem.Forbidden, "step_up_needed")
+		change(func(tx *db.Tx) error {
+			_, err := f.people.Reset(tx, identity.NewInvitation(), "efua@example.com")
+			return err
+		})
+		try(f.second, problem.Unauthenticated, "not_signed_in")
+	})
+}
+
+func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		f.clock.Advance(time.Second)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE people SET reset_at = $1 WHERE email = 'kofi@example.com'", 1, f.clock.Now())
+			return nil
+		})
+		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "reset_since")
+	})
+}
+
+// An approval counts while who gave it may check: where two are needed, one of somebody who was disabled, reset or lost the
+// role since needs another person beside the second.
+func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
+	for name, fall := range map[string]func(f *fixture, tx *db.Tx) error{
+		"disabled": func(f *fixture, tx *db.Tx) error { _, err := f.people.Disable(tx, "kofi@example.com"); return err },
+		"reset": func(f *fixture, tx *db.Tx) error {
+			_, err := f.people.Reset(tx, identity.NewInvitation(), "kofi@example.com")
+			return err
+		},
+		"another role": func(f *fixture, tx *db.Tx) error {
+			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support})
+			return err
+		},
+		"the role again": func(f *fixture, tx *db.Tx) error {
+			if _, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support}); err != nil {
+				return err
+			}
+			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Approver})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(f *fixture) {
+				third := f.join("abena@example.com", identity.Approver)
+				f.clock.Advance(time.Second)
+				f.line(Line{Kind: KindFund, Checkers: 2})
+				act := f.fund()
+				if after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || after.State != Waiting {
+					f.t.Fatalf("%s: %+v, %v", name, after, err)
+				}
+				f.clock.Advance(time.Second)
+				f.tx(func(tx *db.Tx) error { return fall(f, tx) })
+				if after, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest); err != nil || after.State != Waiting {
+					f.t.Errorf("%s: by the second it is %s, %v", name, after.State, err)
+				}
+				f.has(0)
+				shown, err := f.Get(f.t.Context(), identity.Installation, act.ID)
+				if err != nil || shown.Approvals() != 1 || len(shown.Checks) != 2 || !shown.Checks[0].Lapsed || shown.Checks[1].Lapsed {
+					f.t.Errorf("%s: %+v, %v", name, shown.Checks, err)
+				}
+				if after, err := f.Approve(f.t.Context(), third, act.ID, act.Digest); err != nil || after.State != Done {
+					f.t.Errorf("%s: by the third it is %s, %v", name, after.State, err)
+				}
+				f.has(1)
+			})
+		})
+	}
+}
+
+// A maker who lost the right since does not have it done either.
+func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: identity.Support})
+			return err
+		})
+		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_allowed")
+		f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, "ama@example.com"); return err })
+		_, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_allowed")
+		f.has(0)
+		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "its maker has left"); err != nil {
+			f.t.Fatal(err)
+		}
+		_, err = f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Unauthenticated, "not_signed_in")
+		_, err = f.Fund(f.t.Context(), f.first, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+	})
+}
+
+// What the maker saw has changed: the act is not done, and says why.
+func TestAnActWhoseSubjectChangedFails(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE tenants SET name = 'Another Shop' WHERE id = $1", 1, f.tenant.ID)
+			return nil
+		})
+		after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		if err != nil || after.State != Failed || !strings.Contains(after.Note, "Another Shop") {
+			f.t.Fatalf("%+v, %v", after, err)
+		}
+		f.has(0)
+		if log := f.entries(); log[0].Action != "act.failed" {
+			f.t.Fatalf("%+v", log[0])
+		}
+		other := f.fund()
+		_, err = f.Approve(f.t.Context(), f.maker, other.ID, other.Digest)
+		f.refused(err, problem.Forbidden, "own_act") // whoever may not do it does not make it fail
+	})
+}
+
+// A row that was changed beside the program is not done.
+func TestAnActThatWasChangedInTheDatabaseIsNotDone(t *testing.T) {
+	for _, column := range []string{"payload = replace(payload, '50000000', '50000001')", "sentence = 'Put GHS 1.00'", "maker = 'x'", "reason = 'x'", "tenant = ''", "made_at = made_at - 1", "pesewas = 1", "needs = 0"} {
+		t.Run(column, func(t *testing.T) {
+			each(t, func(f *fixture) {
+				act := f.fund()
+				f.tx(func(tx *db.Tx) error { tx.Defer("UPDATE acts SET "+column, 1); return nil })
+				_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+				if err == nil {
+					f.t.Errorf("%s: done", column)
+				}
+				f.has(0)
+			})
+		})
+	}
+}
+
+func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
+	each(t, func(f *fixture) {
+		rejected, withdrawn, expired := f.fund(), f.fund(), f.fund()
+		if _, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, " "); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+		act, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, "not on the bank's statement")
+		if err != nil || act.State != Rejected || act.Note != "not on the bank's statement" {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		_, err = f.Withdraw(f.t.Context(), f.first, withdrawn.ID, withdrawn.Digest)
+		f.refused(err, problem.Forbidden, "not_your_act")
+		if act, err := f.Withdraw(f.t.Context(), f.maker, withdrawn.ID, withdrawn.Digest); err != nil || act.State != Withdrawn {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		if err := f.Expire(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		f.is(expired.ID, Waiting)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE acts SET expires_at = $2 WHERE id = $1", 1, expired.ID, f.clock.Now())
+			return nil
+		})
+		_, err = f.Approve(f.t.Context(), f.first, expired.ID, expired.Digest) // before anything marked it
+		f.refused(err, problem.Gone, "act_expired")
+		if err := f.Expire(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		f.is(expired.ID, Expired)
+		for _, act := range []Request{rejected, withdrawn, expired} {
+			_, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest)
+			f.refused(err, problem.Duplicate, "act_ended")
+		}
+		f.has(0)
+		if log := f.entries(); log[0].Action != "act.expired" || log[0].Actor != "makola" || log[1].Action != "act.withdrawn" || log[2].Action != "act.rejected" {
+			f.t.Fatalf("%+v", log)
+		}
+	})
+}
+
+// TestAnActOfANewerServerIsLeftToIt: this server does not know what an act of the kind holds, so it ends none.
+func TestAnActOfANewerServerIsLeftToIt(t *testing.T) {
+	each(t, func(f *fixture) {
+		rule, _ := f.Rule(KindFund)
+		act, err := f.Store.Make(f.t.Context(), f.maker, rule, Request{ID: newID(), Kind: "newer.kind", Tenant: f.tenant.ID, Payload: []byte("{}"), Sentence: "Something new", Reason: "new", Amount: 50_000_000})
+		if err != nil || act.Needs == 0 {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		_, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		f.refused(err, problem.InProgress, "kind_unknown")
+		_, err = f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "no")
+		f.refused(err, problem.InProgress, "kind_unknown")
+		_, err = f.Withdraw(f.t.Context(), f.maker, act.ID, act.Digest)
+		f.refused(err, problem.InProgress, "kind_unknown")
+		known := f.fund()
+		f.clock.Advance(Lasts)
+		if err := f.Expire(f.t.Context()); err != nil {
+			f.t.Fatal(err)
+		}
+		f.is(act.ID, Waiting)
+		f.is(known.ID, Expired)
+	})
+}
+
+// TestATextIsCountedInCharacters as its message says, and not in bytes: of Twi and Ewe many letters have two.
+func TestATextIsCountedInCharacters(t *testing.T) {
+	each(t, func(f *fixture) {
+		reason, reference := strings.Repeat("\u025b", maxReason), strings.Repeat("\u0254", MaxReference)
+		act, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference, f.tenant.ID, 1_000_000, 50_000_000, reason)
+		if err != nil || act.Reason != reason {
+			f.t.Fatal(err)
+		}
+		if _, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference+"x", f.tenant.ID, 1, 1, reason); !slices.Equal(problem.From(err).FieldNames(), []string{"reference"}) {
+			f.t.Errorf("a longer reference: %v", err)
+		}
+		if _, err := f.SellCredits(f.t.Context(), f.maker, newID(), "", f.tenant.ID, 1, 1, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"reason"}) {
+			f.t.Errorf("a longer reason: %v", err)
+		}
+		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"note"}) {
+			f.t.Errorf("a longer note: %v", err)
+		}
+		if act.Needs > 0 {
+			act, err = f.Reject(f.t.Context(), f.first, act.ID, act.Digest, reason)
+			if err != nil || act.Note != reason {
+				f.t.Error(err)
+			}
+		} else {
+			f.t.Error("the act needs no check")
+		}
+	})
+}
+
+// Whatever breaks off at each boundary of the database, an approved act is done once or waits, never half.
+func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
+	each(t, func(f *fixture) {
+		times := int64(0)
+		for n := range 75 {
+			act := f.fund()
+			kind := []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}[n%3]
+			left := int64(n / 3)
+			f.faults.Decide(func(db.Boundary) db.Fault {
+				if left--; left == -1 {
+					return kind
+				}
+				return db.FaultNone
+			})
+			_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			f.faults.Decide(nil)
+			now, getErr := f.Store.Get(f.t.Context(), act.ID)
+			if getErr != nil {
+				f.t.Fatal(getErr)
+			}
+			if err == nil && now.State != Done {
+				f.t.Fatalf("fault %d: said to be done, and is %s", n, now.State)
+			}
+			if now.State == Waiting {
+				if _, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil {
+					f.t.Fatalf("fault %d: %v", n, err)
+				}
+			}
+			f.is(act.ID, Done)
+			times++
+			f.has(times)
+		}
+		done := 0
+		for _, e := range f.entries() {
+			if e.Action == KindFund {
+				done++
+			}
+		}
+		if int64(done) != times {
+			f.t.Fatalf("%d entries of %d acts", done, times)
+		}
+		if r, err := f.ledger.Check(f.t.Context()); err != nil || !r.OK() {
+			f.t.Fatal(r, err)
+		}
+	})
+}
+
+// A correction takes no more than the wallet has when it is approved.
+func TestACorrectionIsDoneOnceOrFails(t *testing.T) {
+	each(t, func(f *fixture) {
+		adjust := func(amount money.Pesewas, reason string) Request {
+			f.t.Helper()
+			act, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, reason)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return act
+		}
+		in, out, again := adjust(50_000_000, "booked twice"), adjust(-50_000_000, "booked twice"), adjust(-50_000_000, "and a third time")
+		if in.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): put GHS 500,000.00 into it" ||
+			out.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
+			f.t.Fatalf("%+v\n%+v", in, out)
+		}
+		approve := func(act Request, want State, times int64) {
+			f.t.Helper()
+			after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			if err != nil || after.State != want {
+				f.t.Fatalf("%+v, %v", after, err)
+			}
+			f.has(times)
+		}
+		approve(in, Done, 1)
+		approve(out, Done, 0)
+		if e := f.entries()[0]; e.Action != KindAdjust || e.Changes()[0].Before != "GHS 500,000.00" || e.Changes()[0].After != "GHS 0.00" {
+			f.t.Fatalf("%+v", e)
+		}
+		approve(again, Failed, 0)
+		if _, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+	})
+}
+
+// What was done stands beside the database as well: a database that went back in time has forgotten it. What waits or was
+// refused has changed nothing.
+func TestWhatWasDoneIsNotedBesideTheDatabase(t *testing.T) {
+	each(t, func(f *fixture) {
+		noted := func() []audit.Noted {
+			f.t.Helper()
+			list, err := f.journal.Read()
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return slices.DeleteFunc(list, func(n audit.Noted) bool { return strings.HasPrefix(n.Action, "person.") }) // how they signed in
+		}
+		act := f.fund()
+		if list := noted(); len(list) != 0 {
+			f.t.Errorf("what waits is noted: %+v", list)
+		}
+		if _, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil {
+			f.t.Fatal(err)
+		}
+		list := noted()
+		if len(list) != 1 || list[0].Subject != act.ID || list[0].Tenant != f.tenant.ID || list[0].Actor != "kofi@example.com" || list[0].At.IsZero() {
+			f.t.Fatalf("noted is %+v", list)
+		}
+		f.tx(func(tx *db.Tx) error {
+			there, err := f.log.Landed(tx, list[0].Tenant, list[0].ID)
+			if !there {
+				f.t.Error("the audit log has no entry of this id")
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,92 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// KindSellCredits gives a tenant SMS credits that it paid for outside of Makola. KindRefundCredits takes some back.
+const (
+	KindSellCredits   = "credits.sell"
+	KindRefundCredits = "credits.refund"
+)
+
+// creditWorth is what a credit counts at least where the policy asks for an amount: a low price does not lead past a line.
+const creditWorth = 1 // pesewa
+
+// sale is what the maker of an act about SMS credits asked for and saw. Its members and their order are what is hashed: they
+// never change.
+type sale struct {
+	Tenant  string        `json:"tenant"`
+	Name    string        `json:"name"`
+	Mode    string        `json:"mode"`
+	Credits int64         `json:"credits"`
+	Price   money.Pesewas `json:"pesewas"` // paid by the tenant, or given back to it, outside of Makola
+	// Reference is its maker's, which its kind takes once; empty: the act's id stands for it.
+	Reference string `json:"reference,omitempty"`
+}
+
+// SellCredits asks for SMS credits of a tenant, who paid a price for them outside of Makola; 0: they are a gift. id is that
+// of the form; of all such acts under one reference that is not empty one is done.
+func (a *Changes) SellCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
+	return a.askCredits(ctx, by, draft{id: id, kind: KindSellCredits, tenant: tenantID, reason: reason}, reference, credits, price, "Give %s to %s (%s, %s) for %s")
+}
+
+// RefundCredits asks for SMS credits to be taken back that were sold by mistake or returned, for a price that the tenant got
+// back outside of Makola. It never takes more than there are.
+func (a *Changes) RefundCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
+	return a.askCredits(ctx, by, draft{id: id, kind: KindRefundCredits, tenant: tenantID, reason: reason}, reference, credits, price, "Take %s from %s (%s, %s) for %s")
+}
+
+// askCredits makes an act about a tenant's credits; the sentence gets their number, the tenant's name, mode and id, and the
+// price.
+func (a *Changes) askCredits(ctx context.Context, by By, d draft, reference string, credits int64, price money.Pesewas, sentence string) (Request, error) {
+	if err := messaging.CheckSale(credits); err != nil {
+		return Request{}, err
+	}
+	if err := checkReference(reference); err != nil {
+		return Request{}, err
+	}
+	if price < 0 {
+		return Request{}, problem.Field("price", "must not be below zero")
+	}
+	t, err := a.Tenants.Get(ctx, d.tenant)
+	if err != nil {
+		return Request{}, err
+	}
+	d.amount = max(price, money.Pesewas(credits*creditWorth))
+	d.sentence = fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)
+	d.payload = sale{t.ID, t.Name, string(t.Mode), credits, price, reference}
+	return a.make(ctx, by, d)
+}
+
+// creditsKind moves credits under the act's id; sign is -1 where they are taken back.
+func creditsKind(does string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) kind {
+	return written(does, Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(a *Changes, tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
+		after, err := move(a.Messaging, tx, p.Tenant, act.ID, p.Credits)
+		if err != nil {
+			return nil, err
+		}
+		t, err := a.Tenants.Locked(tx, p.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		if t.Name != p.Name || string(t.Mode) != p.Mode {
+			return nil, errChanged("The name of the account")
+		}
+		key := t.SMSCredits()
+		if err := a.book(tx, act, p.Reference, key, sign*p.Credits); err != nil {
+			return nil, err
+		}
+		return []audit.Change{{What: "SMS credits of " + t.Name, Before: key.Asset.Text(after - sign*p.Credits), After: key.Asset.Text(after)},
+			{What: "price", After: ledger.GHS.Text(int64(p.Price))}}, nil
+	})
+}

@@ -1,0 +1,315 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// ErrMore says that an act needs more approvals than this one, and ErrLast that this one is the last: each sends the
+// caller the other way.
+var (
+	ErrMore = errors.New("changes: the act needs more approvals")
+	ErrLast = errors.New("changes: this is the last approval")
+)
+
+// CodeEnded is the code of the refusal of what has ended.
+const CodeEnded = "act_ended"
+
+const (
+	insertCheck = `INSERT INTO act_checks (act, checker, name, at, note) VALUES ($1, $2, $3, $4, $5)`
+	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
+)
+
+// waiting locks an act of the place that waits and is what the caller saw.
+func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
+	a, err := s.read(tx, lockAct, seen.ID)
+	switch {
+	case err != nil:
+		return a, err
+	case a.Place != by.Place:
+		return a, errNotFound()
+	case a.Digest != seen.Digest || a.digest() != a.Digest:
+		return a, problem.New(problem.InProgress, "act_changed", "This act is not what the page showed. Open it again.")
+	case a.State != Waiting:
+		return a, problem.New(problem.Duplicate, CodeEnded, "This act is "+string(a.State)+" already")
+	case s.over(a):
+		return a, problem.New(problem.Gone, "act_expired", "This act has expired. Make it again.")
+	}
+	return a, nil
+}
+
+// standings are the people whose standing decides about an act, by id. They stay as they are until tx ends, and are locked in the
+// order of their ids.
+type standings map[string]identity.Standing
+
+func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
+	ids := []string{by.Visitor.Person.ID}
+	if a.Key == "" && a.Needs > 0 {
+		ids = append(ids, a.Maker)
+	}
+	for _, c := range a.Checks {
+		ids = append(ids, c.Person)
+	}
+	slices.Sort(ids)
+	all := standings{}
+	for _, id := range slices.Compact(ids) {
+		who, err := s.people.Standing(tx, id, a.Place)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = who
+	}
+	return all, nil
+}
+
+// stands refuses a checker who has not had the right to check since before the act was made.
+func (s *Store) stands(checker identity.Standing, rule Rule, a Request) error {
+	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
+		return err
+	}
+	if !checker.RoleAt.Before(a.MadeAt) {
+		return problem.New(problem.Forbidden, "role_younger", "Your role is younger than this act. Somebody else must check it.")
+	}
+	if !checker.ResetAt.Before(a.MadeAt) {
+		return problem.New(problem.Forbidden, "reset_since", "Your account was reset since this act was made. Somebody else must check it.")
+	}
+	return nil
+}
+
+// lapse marks the checks that count no longer.
+func (s *Store) lapse(people standings, rule Rule, a *Request) {
+	a.Checks = slices.Clone(a.Checks)
+	for i, c := range a.Checks {
+		a.Checks[i].Lapsed = s.stands(people[c.Person], rule, *a) != nil
+	}
+}
+
+// Counted tells of an act that waits which of its checks count at this moment.
+func (s *Store) Counted(ctx context.Context, rule Rule, a Request) (Request, error) {
+	if a.State != Waiting || len(a.Checks) == 0 {
+		return a, nil
+	}
+	people := standings{}
+	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		for _, c := range a.Checks {
+			if people[c.Person], err = s.people.StandingNow(tx, c.Person, a.Place); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.lapse(people, rule, &a)
+	}
+	return a, err
+}
+
+// mayCheck refuses a person who is not another one than the maker and than those who checked before, with the right to check
+// since before the act was made.
+func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+		return err
+	}
+	if by.Visitor.ByToken() {
+		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
+	}
+	if a.own(people[by.Visitor.Person.ID].Person) {
+		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or the API key that did is yours, or was made or rotated by you")
+	}
+	if err := s.stands(people[by.Visitor.Person.ID], rule, a); err != nil {
+		return err
+	}
+	for _, c := range a.Checks {
+		if c.Person == by.Visitor.Person.ID {
+			return problem.New(problem.Duplicate, "checked_before", "You have approved this act already")
+		}
+	}
+	return s.independent(tx, by, rule, a)
+}
+
+// Approve takes an approval that is not the last one; ErrLast where it is.
+func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Request) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		a, people, err := s.waitingWithPeople(tx, by, rule, seen)
+		if err != nil {
+			return err
+		}
+		if err := s.mayCheck(tx, by, rule, people, a); err != nil {
+			return err
+		}
+		if a.Approvals()+1 >= a.Needs {
+			return ErrLast
+		}
+		if err := s.check(tx, by, &a); err != nil {
+			return err
+		}
+		return s.note(tx, by, a, "act.approve", string(Waiting), nil)
+	})
+}
+
+// waitingWithPeople is waiting, with those who decide about the act and which of its checks count.
+func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Request) (Request, standings, error) {
+	a, err := s.waiting(tx, by, seen)
+	if err != nil {
+		return a, nil, err
+	}
+	people, err := s.lockPeople(tx, by, a)
+	if err == nil {
+		s.lapse(people, rule, &a)
+	}
+	return a, people, err
+}
+
+// check writes an approval down, and puts it into the act.
+func (s *Store) check(tx *db.Tx, by By, a *Request) error {
+	p := by.Visitor.Person
+	note, err := s.remark(tx, by, *a)
+	if err != nil {
+		return err
+	}
+	c := Check{Person: p.ID, Name: p.Email, At: s.clock.Now(), Note: note}
+	a.Checks = append(a.Checks, c)
+	tx.Defer(insertCheck, 1, a.ID, c.Person, c.Name, c.At, c.Note)
+	return nil
+}
+
+// mayDo refuses a person who cannot do an act: its maker where it needs no check, else the last of its checkers while its maker
+// may still make it; ErrMore where it needs more of them. An act that a key asked for is judged where the key is known.
+func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
+	if a.Needs == 0 {
+		if by.Visitor.Person.ID != a.Maker {
+			return problem.New(problem.Forbidden, "not_your_act", "Only its maker can do an act that needs no check")
+		}
+		return s.mayMake(tx, by, rule)
+	}
+	if a.Key == "" {
+		if err := s.allowed(people[a.Maker], a.Place, rule.Make); err != nil {
+			return err
+		}
+	}
+	if err := s.mayCheck(tx, by, rule, people, a); err != nil {
+		return err
+	}
+	if a.Approvals()+1 < a.Needs {
+		return ErrMore
+	}
+	return nil
+}
+
+// Finish makes an act done in tx, which does it: by the last of its checkers, or by its maker where it needs none. ErrMore
+// where it needs more.
+func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audit.Change) error {
+	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.mayDo(tx, by, rule, people, a); err != nil {
+		return err
+	}
+	if a.Needs > 0 {
+		if err := s.check(tx, by, &a); err != nil {
+			return err
+		}
+	}
+	tx.Defer(endAct, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
+	return s.note(tx, by, a, a.Kind, string(Done), changes)
+}
+
+// end ends an act without doing it.
+func (s *Store) end(tx *db.Tx, by By, a Request, to State, note string) error {
+	a.Note = note
+	tx.Defer(endAct, 1, a.ID, a.Digest, string(to), s.clock.Now(), note)
+	return s.note(tx, by, a, "act."+string(to), string(to), nil)
+}
+
+// Reject ends an act in tx, by somebody who may check it, with a reason.
+func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Request, why string) error {
+	if strings.TrimSpace(why) == "" || utf8.RuneCountInString(why) > 500 {
+		return problem.Field("note", "is required, with at most 500 characters")
+	}
+	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.mayCheck(tx, by, rule, people, a); err != nil {
+		return err
+	}
+	return s.end(tx, by, a, Rejected, why)
+}
+
+// Withdraw ends an act in tx, by its maker.
+func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
+	a, err := s.waiting(tx, by, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.people.InForce(tx, by.Visitor); err != nil {
+		return err
+	}
+	if a.Maker != by.Visitor.Person.ID {
+		return problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
+	}
+	return s.end(tx, by, a, Withdrawn, "")
+}
+
+// Fail ends an act in tx that was refused by what it is about, when somebody who may do it tried. One that has ended
+// meanwhile stays what it is.
+func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Request, why string) error {
+	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
+	if err != nil {
+		return err
+	}
+	if err := s.mayDo(tx, by, rule, people, a); err != nil {
+		return err
+	}
+	return s.end(tx, by, a, Failed, why)
+}
+
+// over reports whether an act has waited for too long. For Lasts after the clock was set no act has: a clock that is set forward ends
+// none.
+func (s *Store) over(a Request) bool { return !a.ExpiresAt.After(s.overBefore()) }
+
+// overBefore returns the time until which acts have expired; zero: none has.
+func (s *Store) overBefore() time.Time {
+	if s.clock.Ago(Lasts).IsZero() {
+		return time.Time{}
+	}
+	return s.clock.Now()
+}
+
+// expiredAtOnce acts are read at once.
+const expiredAtOnce = 100
+
+const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`
+
+// Expired lists, in the order of their ids, some of the acts after one that have waited for too long.
+func (s *Store) Expired(ctx context.Context, after string) (list []Request, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectExpired, []any{s.overBefore(), after, expiredAtOnce}, func(r *db.Row) error {
+			var a Request
+			err := scan(r, &a)
+			list = append(list, a)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Expire ends, in tx, an act that has waited for too long. One that has ended is left as it is.
+func (s *Store) Expire(tx *db.Tx, seen Request) error {
+	a, err := s.read(tx, lockAct, seen.ID)
+	if err != nil || a.State != Waiting || !s.over(a) {
+		return err
+	}
+	return s.end(tx, By{}, a, Expired, "")
+}

@@ -1,0 +1,72 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// KindAddFloat books money that was paid in at a provider, or taken out there.
+const KindAddFloat = "float.add"
+
+// floated is what its maker asked for. Its members and their order are what is hashed: they never change.
+type floated struct {
+	Provider string        `json:"provider"`
+	Mode     string        `json:"mode"`
+	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
+	// Reference is its maker's, which the kind takes once; empty: the act's id stands for it.
+	Reference string `json:"reference,omitempty"`
+}
+
+// AddFloat asks for money to be booked that was paid in at a provider, or taken out there where the amount is below zero. id
+// is that of the form; of all such acts under one reference that is not empty one is done.
+func (a *Changes) AddFloat(ctx context.Context, by By, id, reference, provider string, mode tenant.Mode, amount money.Pesewas, reason string) (Request, error) {
+	if mode != tenant.Live && mode != tenant.Test {
+		return Request{}, problem.Field("mode", "must be live or test")
+	}
+	if err := checkReference(reference); err != nil {
+		return Request{}, err
+	}
+	if err := a.Treasury.CheckAddFloat(ctx, provider, mode, amount); err != nil {
+		return Request{}, err
+	}
+	did, size := "paid in", amount
+	if amount < 0 {
+		did, size = "taken out", -amount
+	}
+	asset := tenant.Tenant{Mode: mode}.Money()
+	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", asset.Text(int64(size)), mode, did, provider) + under(reference)
+	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{provider, string(mode), amount, reference}})
+}
+
+func floatKind() kind {
+	return kind{does: "Booking what was paid in at a provider", rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Changes).doFloat}
+}
+
+// doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
+// balance of its float.
+func (a *Changes) doFloat(ctx context.Context, act Request, actor string, end finish) error {
+	var p floated
+	if err := json.Unmarshal(act.Payload, &p); err != nil {
+		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+	}
+	key := ledger.Key{Asset: tenant.Tenant{Mode: tenant.Mode(p.Mode)}.Money(), ID: ledger.Float(p.Provider)}
+	return a.Treasury.AddFloat(ctx, p.Provider, tenant.Mode(p.Mode), p.Amount, act.Reason, actor, func(tx *db.Tx) error {
+		balance, err := a.Ledger.BalanceIn(tx, key)
+		if err != nil {
+			return err
+		}
+		if err := end(tx, []audit.Change{{What: "float at " + p.Provider, Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
+			return err
+		}
+		return a.book(tx, act, p.Reference, key, int64(p.Amount))
+	})
+}

@@ -1,0 +1,110 @@
+package changes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// oneHand reports whether one person may have both accounts: one invited or reset the other alone, or somebody at the same
+// place did so with both.
+func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
+	if a.Sponsor == b.ID || b.Sponsor == a.ID {
+		return true
+	}
+	return a.Sponsor != "" && a.Sponsor == b.Sponsor && slices.ContainsFunc(holders, func(h identity.Holder) bool { return h.ID == a.Sponsor })
+}
+
+// seconds lists who may approve an act as a second person. Whom the requester, or a command without a person, invited or reset
+// alone is none. Somebody whose account may be in the same hand as the requester's is one only where nobody else is: so two
+// people can work, and a third ends it.
+func (s *Store) seconds(holders []identity.Holder, a Request, rule Rule) (list []identity.Holder) {
+	var authors, apart []identity.Holder
+	for _, h := range holders {
+		dependent := h.Sponsor == identity.Machine || h.Sponsor != "" && (h.Sponsor == a.Maker || slices.Contains(a.Barred, h.Sponsor))
+		switch {
+		case a.own(h.Person):
+			authors = append(authors, h)
+		case s.production && (dependent || !h.HasFactor), !identity.Can(identity.SiteOf(a.Place), h.Role, rule.Check):
+		default:
+			list = append(list, h)
+		}
+	}
+	for _, h := range list {
+		if !slices.ContainsFunc(authors, func(author identity.Holder) bool { return oneHand(holders, h, author) }) {
+			apart = append(apart, h)
+		}
+	}
+	if s.production && len(apart) > 0 {
+		return apart
+	}
+	return list
+}
+
+// others counts the people who may approve an act, those whose accounts may be in one hand as one. In production who has not
+// enrolled a factor is none: an invited person who never came locks nobody out.
+func (s *Store) others(holders []identity.Holder, a Request, rule Rule) int {
+	var counted []identity.Holder
+	for _, h := range s.seconds(holders, a, rule) {
+		if !s.production || !slices.ContainsFunc(counted, func(c identity.Holder) bool { return oneHand(holders, h, c) }) {
+			counted = append(counted, h)
+		}
+	}
+	return len(counted)
+}
+
+// independent refuses an approver who is no second person to the requester, or to somebody who approved before.
+func (s *Store) independent(tx *db.Tx, by By, rule Rule, a Request) error {
+	if !s.production {
+		return nil
+	}
+	holders, err := s.people.Holders(tx, a.Place)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(holders, func(h identity.Holder) bool { return h.ID == by.Visitor.Person.ID })
+	second := func(h identity.Holder) bool { return h.ID == by.Visitor.Person.ID }
+	if at < 0 || !slices.ContainsFunc(s.seconds(holders, a, rule), second) {
+		return problem.New(problem.Forbidden, "not_independent",
+			"Somebody else must approve this: whoever requested it may have been given your link and your code. After a reset that another person approves you may")
+	}
+	for _, h := range holders {
+		before := func(c Check) bool { return c.Person == h.ID && !c.Lapsed }
+		if h.ID != holders[at].ID && slices.ContainsFunc(a.Checks, before) && oneHand(holders, h, holders[at]) {
+			return problem.New(problem.Forbidden, "not_independent", "Somebody else must approve this: your account and that of "+h.Email+", who approved before, may be in one hand")
+		}
+	}
+	return nil
+}
+
+// firstApprovals is the number of a person's approvals that say where the person comes from.
+const firstApprovals = 3
+
+const countChecks = `SELECT count(*) FROM act_checks WHERE checker = $1`
+
+// remark is what others should know of an approval; empty where the approver has approved before.
+func (s *Store) remark(tx *db.Tx, by By, a Request) (string, error) {
+	before := 0
+	if _, err := tx.One(countChecks, []any{by.Visitor.Person.ID}, &before); err != nil || before >= firstApprovals {
+		return "", err
+	}
+	with, err := s.people.Acquainted(tx, by.Visitor, a.Maker)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{fmt.Sprintf("approval %d of this person", before+1)}
+	if with.InvitedBy != "" {
+		parts = append(parts, "invited or reset by "+with.InvitedBy)
+	}
+	if with.Network {
+		parts = append(parts, "from a network of the requester")
+	}
+	if with.Browser {
+		parts = append(parts, "in the same kind of browser as the requester")
+	}
+	return strings.Join(parts, ", "), nil
+}

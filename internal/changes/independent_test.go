@@ -1,0 +1,235 @@
+package changes
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
+)
+
+// alone is a production installation whose only owner is called boss.
+type alone struct {
+	*fixture
+	boss By
+}
+
+func eachLone(t *testing.T, fn func(f *alone)) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
+		f := &alone{fixture: install(t, d, faults, true)}
+		for _, email := range []string{"ama@example.com", "kofi@example.com", "efua@example.com"} {
+			f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, email); return err })
+		}
+		f.boss = f.join("boss@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		fn(f)
+	})
+}
+
+// comes has an invited or reset person use link and code, and enrol a factor, a second later.
+func (f *fixture) comes(link, code string) By {
+	f.t.Helper()
+	f.clock.Advance(time.Second)
+	by := f.again(link, code)
+	f.clock.Advance(time.Second)
+	return by
+}
+
+// brings has a person invite another one, whom approver approves where somebody must, and who then comes.
+func (f *fixture) brings(by By, approver *By, email string, role identity.Role) By {
+	f.t.Helper()
+	act, err := f.invite(by, email, identity.Membership{Role: role})
+	if approver == nil {
+		f.asked(act, err, KindInvite, 0)
+		return f.comes(act.Secret, act.Code)
+	}
+	f.asked(act, err, KindInvite, 1)
+	f.approved(*approver, act)
+	link, err := f.Reveal(f.t.Context(), by, Secret, act.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.comes(link, f.code(*approver, act))
+}
+
+// pays has somebody ask for money in a wallet.
+func (f *fixture) pays(by By) Request {
+	f.t.Helper()
+	act, err := f.Fund(f.t.Context(), by, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act
+}
+
+// The requester of an invitation or a reset has the link and never the code, the approver the code and never the link: neither
+// becomes the person.
+func TestRequester_isNotTheSecondPerson(t *testing.T) {
+	each(t, func(f *fixture) {
+		boss, other := f.join("boss@example.com", identity.Owner), f.join("other@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		invited, err := f.invite(boss, "puppet@example.com", identity.Membership{Role: identity.Approver})
+		f.asked(invited, err, KindInvite, 1)
+		reset, err := f.Reset(t.Context(), boss, newID(), "kofi@example.com", "lost the phone")
+		f.asked(reset, err, KindReset, 1)
+		for _, act := range []Request{invited, reset} {
+			f.approved(other, act)
+			link, err := f.Reveal(t.Context(), boss, Secret, act.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.Reveal(t.Context(), boss, Code, act.ID)
+			f.refused(err, problem.Forbidden, "not_your_act")
+			_, err = f.Reveal(t.Context(), other, Secret, act.ID)
+			f.refused(err, problem.Forbidden, "not_your_act")
+			if _, err := f.people.Accept(t.Context(), link, "00000000", identitytest.Password, "a test", netip.Addr{}); err == nil {
+				t.Error("the link works without the code")
+			}
+			f.comes(link, f.code(other, act))
+			f.clock.Advance(time.Minute)
+			_, err = f.Reveal(t.Context(), other, Code, act.ID)
+			f.refused(err, problem.Gone, "secret_shown")
+		}
+	})
+}
+
+// Whom somebody invited alone approves nothing of theirs and does not count: two people work, with the first one's requests
+// applied at once. A third, invited by the second and approved by the first, ends this.
+func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
+	eachLone(t, func(f *alone) {
+		boss := f.boss
+		second := f.brings(boss, nil, "second@example.com", identity.Owner)
+		if act := f.pays(boss); act.State != Done || act.Needs != 0 {
+			t.Fatalf("of the first of two people: %+v", act)
+		}
+		act := f.pays(second)
+		if act.State != Waiting || act.Needs != 1 {
+			t.Fatalf("of the second of two people: %+v", act)
+		}
+		f.approved(boss, act)
+
+		third := f.brings(second, &boss, "third@example.com", identity.Owner)
+		act = f.pays(boss)
+		if act.Needs != 1 {
+			t.Fatalf("with a third person: %+v", act)
+		}
+		_, err := f.Approve(t.Context(), second, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_independent")
+		f.approved(third, act)
+		act = f.pays(second) // whom the first may be
+		_, err = f.Approve(t.Context(), boss, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_independent")
+		f.approved(third, act)
+
+		// Where two approvals are needed, the first and the second count as one.
+		f.tx(func(tx *db.Tx) error {
+			_, err := tx.Exec("INSERT INTO act_policy (kind, tenant, pesewas, checkers) VALUES ($1, '', 0, 2)", KindFund)
+			return err
+		})
+		_, err = f.Fund(t.Context(), third, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+		f.refused(err, problem.Forbidden, "too_few_people")
+		fourth := f.brings(boss, &third, "fourth@example.com", identity.Owner)
+		act = f.pays(third)
+		f.approved(boss, act)
+		_, err = f.Approve(t.Context(), second, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_independent")
+		f.approved(fourth, act)
+		f.is(act.ID, Done)
+		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM act_policy"); return err })
+
+		// A reset that a third person approves makes the second one independent.
+		reset, err := f.Reset(t.Context(), boss, newID(), "second@example.com", "to be independent")
+		f.asked(reset, err, KindReset, 1)
+		f.approved(third, reset)
+		link, err := f.Reveal(t.Context(), boss, Secret, reset.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second = f.comes(link, f.code(third, reset))
+		f.approved(second, f.pays(boss))
+	})
+}
+
+// Whom a command without a person invited or reset approves nothing of anybody.
+func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
+	eachLone(t, func(f *alone) {
+		by := identity.NewInvitation()
+		by.Sponsor = identity.Machine
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.Invite(tx, by, "shell@example.com", "Shell", identity.Membership{Role: identity.Owner})
+			return err
+		})
+		shell := f.comes(by.Token, by.Code)
+		if act := f.pays(f.boss); act.State != Done || act.Needs != 0 {
+			t.Fatalf("%+v", act)
+		}
+		f.approved(f.boss, f.pays(shell))
+		third := f.brings(shell, &f.boss, "third@example.com", identity.Owner)
+		act := f.pays(f.boss)
+		_, err := f.Approve(t.Context(), shell, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "not_independent")
+		f.approved(third, act)
+	})
+}
+
+// A person invited alone and again with an approval is independent, and the first link ends.
+func TestReinvitation_isJudgedAnew(t *testing.T) {
+	each(t, func(f *fixture) {
+		boss, other := f.join("boss@example.com", identity.Owner), f.join("other@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		by := identity.NewInvitation()
+		by.Sponsor = boss.Visitor.Person.ID
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.Invite(tx, by, "new@example.com", "New", identity.Membership{Role: identity.Approver})
+			return err
+		})
+		act, err := f.Reset(t.Context(), boss, newID(), "new@example.com", "the link was lost")
+		f.asked(act, err, KindReset, 1)
+		f.approved(other, act)
+		if _, err := f.people.Accept(t.Context(), by.Token, by.Code, identitytest.Password, "a test", netip.Addr{}); err == nil {
+			t.Error("the first link works")
+		}
+		link, err := f.Reveal(t.Context(), boss, Secret, act.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.approved(f.comes(link, f.code(other, act)), f.pays(boss))
+	})
+}
+
+// The first approvals of a person say who invited them, and whether network and browser are the requester's.
+func TestFirstApprovals_nameTheInviter(t *testing.T) {
+	each(t, func(f *fixture) {
+		boss, other := f.join("boss@example.com", identity.Owner), f.join("other@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		third := f.brings(boss, &other, "third@example.com", identity.Owner)
+		var notes []string
+		for range 4 {
+			act := f.approved(third, f.pays(boss))
+			notes = append(notes, act.Checks[0].Note)
+		}
+		want := "approval 1 of this person, invited or reset by boss@example.com, from a network of the requester, in the same kind of browser as the requester"
+		if notes[0] != want || !strings.HasPrefix(notes[2], "approval 3") || notes[3] != "" {
+			t.Errorf("%q", notes)
+		}
+		f.tx(func(tx *db.Tx) error {
+			_, err := tx.Exec("UPDATE sessions SET source = '192.0.2.0/24', agent = 'another' WHERE person = $1", boss.Visitor.Person.ID)
+			return err
+		})
+		fourth := f.brings(boss, &other, "fourth@example.com", identity.Owner)
+		if act := f.approved(fourth, f.pays(boss)); act.Checks[0].Note != "approval 1 of this person, invited or reset by boss@example.com" {
+			t.Errorf("of another network and browser: %q", act.Checks[0].Note)
+		}
+		if !slices.ContainsFunc(f.entries(), func(e audit.Entry) bool { return strings.Contains(fmt.Sprintf("%s", e.Details), want) }) {
+			t.Error("the audit log does not say so")
+		}
+	})
+}

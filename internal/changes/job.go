@@ -1,0 +1,37 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+)
+
+// KindRerun gives a dead letter of the queue another life.
+const KindRerun = "job.rerun"
+
+// rerun is what its maker asked for. Its members and their order are what is hashed: they never change.
+type rerun struct {
+	Job     string `json:"job"`
+	Kind    string `json:"kind"`
+	Subject string `json:"subject"`
+}
+
+// Rerun asks for a job that was given up to be done again.
+func (a *Changes) Rerun(ctx context.Context, by By, id, job, reason string) (Request, error) {
+	j, err := a.Jobs.DeadLetter(ctx, job)
+	if err != nil {
+		return Request{}, err
+	}
+	sentence := fmt.Sprintf("Give the dead letter %s another life: %s of %s", j.ID, j.Kind, j.Subject)
+	return a.make(ctx, by, draft{id: id, kind: KindRerun, reason: reason, sentence: sentence, payload: rerun{j.ID, j.Kind, j.Subject}})
+}
+
+// rerunKind needs no check where no line of the policy says otherwise: a job does again what was decided before.
+func rerunKind() kind {
+	return written("Running a job again that was given up", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney, Light: true}, func(a *Changes, tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
+		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
+	})
+}

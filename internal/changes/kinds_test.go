@@ -1,0 +1,432 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/treasury"
+)
+
+// examples are people and things that acts of every kind can be made about.
+type examples struct {
+	*fixture
+	boss, owner, admin By
+	payouts            []book.Payment // open ones, each for one act
+	n                  int            // of the act
+}
+
+// next is the payout of the next act.
+func (x *examples) next() string {
+	pay := x.payouts[0]
+	x.payouts = x.payouts[1:]
+	return pay.ID
+}
+
+// done fails the test where something beside the act failed.
+func (x *examples) done(err error) {
+	x.t.Helper()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// someone makes another person of the installation.
+func (x *examples) someone() string {
+	email := fmt.Sprintf("someone%d@example.com", x.n)
+	x.join(email, identity.Support)
+	return email
+}
+
+// someKey makes another key of the account.
+func (x *examples) someKey() string {
+	key, err := x.Access.Mint(access.NewKey{Tenant: x.tenant.ID, Live: true, Scopes: []access.Scope{access.Payout}, Daily: 100_00})
+	x.done(err)
+	x.tx(func(tx *db.Tx) error { x.Access.CreateKey(tx, key); return nil })
+	return key.Key.ID
+}
+
+// review asks for the review of another sender ID.
+func (x *examples) review(id string, to senderid.Status) (Request, error) {
+	s, _, err := x.Senders.Request(x.t.Context(), idempotency.Caller{Tenant: x.tenant.ID}, fmt.Sprintf("ADOM%d", x.n), "receipts")
+	x.done(err)
+	return x.ReviewSender(x.t.Context(), x.boss, id, s.ID, to, "seen")
+}
+
+// example is how an act of a kind is made.
+type example struct {
+	ask func(x *examples, id string) (Request, error)
+	own bool // by the account's own people
+	// has is what such an act changes by a number, if it moves something, and by how much.
+	has func(x *examples) ledger.Key
+	by  int64
+}
+
+func walletKey(x *examples) ledger.Key  { return x.tenant.Wallet() }
+func creditsKey(x *examples) ledger.Key { return x.tenant.SMSCredits() }
+func floatKey(x *examples) ledger.Key {
+	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Float("hubtel")}
+}
+func clearingKey(x *examples) ledger.Key {
+	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Clearing}
+}
+func suspenseKey(x *examples) ledger.Key {
+	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Suspense}
+}
+
+// moneyExamples are those of kinds that move something.
+func moneyExamples() map[string]example {
+	return map[string]example{
+		KindFund: {has: walletKey, by: 100, ask: func(x *examples, id string) (Request, error) {
+			return x.Fund(x.t.Context(), x.boss, id, x.tenant.ID, 100, "paid by bank")
+		}},
+		KindAdjust: {has: walletKey, by: -7, ask: func(x *examples, id string) (Request, error) {
+			return x.Adjust(x.t.Context(), x.boss, id, x.tenant.ID, -7, "booked twice")
+		}},
+		KindAddFloat: {has: floatKey, by: -500, ask: func(x *examples, id string) (Request, error) {
+			return x.AddFloat(x.t.Context(), x.boss, id, "", "hubtel", tenant.Live, 500, "paid in")
+		}},
+		KindSellCredits: {has: creditsKey, by: 11, ask: func(x *examples, id string) (Request, error) {
+			return x.SellCredits(x.t.Context(), x.boss, id, "", x.tenant.ID, 11, 40, "paid by bank")
+		}},
+		KindRefundCredits: {has: creditsKey, by: -3, ask: func(x *examples, id string) (Request, error) {
+			x.tx(func(tx *db.Tx) error { _, err := x.Messaging.SellCredits(tx, x.tenant.ID, newID(), 3); return err })
+			return x.RefundCredits(x.t.Context(), x.boss, id, "", x.tenant.ID, 3, 10, "returned")
+		}},
+		KindResolve: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
+			return x.Resolve(x.t.Context(), x.boss, id, x.next(), Statement{}, "not in the statement")
+		}},
+		KindTransfer: {has: walletKey, by: -4, ask: func(x *examples, id string) (Request, error) {
+			return x.Transfer(x.t.Context(), x.boss, id, "", x.tenant.ID, x.shop(fmt.Sprintf("Other shop %d", x.n)).ID, 4, "wrong account")
+		}},
+		KindRecover: {has: walletKey, by: -9, ask: func(x *examples, id string) (Request, error) {
+			x.owes(9)
+			return x.Recover(x.t.Context(), x.boss, id, x.tenant.ID, "as agreed")
+		}},
+		KindSendPayout: {own: true, has: clearingKey, by: 0, ask: func(x *examples, _ string) (Request, error) {
+			return x.heldPayout(x.someKey())
+		}},
+		KindContradict: {has: suspenseKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
+			pay := x.next()
+			_, err := x.Payments.Resolve(x.t.Context(), pay, true, "statement", "ama")
+			x.done(err)
+			return x.Contradict(x.t.Context(), x.boss, id, pay, false, "the wrong line")
+		}},
+		KindDecide: {has: walletKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
+			pay := x.next()
+			_, err := x.Payments.Resolve(x.t.Context(), pay, true, "statement", "ama")
+			x.done(err)
+			_, err = x.Payments.Contradict(x.t.Context(), pay, false, "the wrong line", "ama")
+			x.done(err)
+			return x.Decide(x.t.Context(), x.boss, id, pay, Customer, "as agreed")
+		}},
+	}
+}
+
+// accountExamples are those of kinds about accounts, keys and sender IDs.
+func accountExamples() map[string]example {
+	return map[string]example{
+		KindCreateTenant: {ask: func(x *examples, id string) (Request, error) {
+			return x.CreateTenant(x.t.Context(), x.boss, id, "", fmt.Sprintf("Shop %d", x.n), "live", nil, "contract 12")
+		}},
+		KindTenant: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetTenant(x.t.Context(), x.boss, id, x.tenant.ID, map[string]string{"name": fmt.Sprintf("Adom %d", x.n)}, "renamed")
+		}},
+		KindBlock: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetTenant(x.t.Context(), x.boss, id, x.shop(fmt.Sprintf("Shop %d", x.n)).ID, map[string]string{Blocked: "on"}, "complaints")
+		}},
+		KindAddresses: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetTenant(x.t.Context(), x.boss, id, x.tenant.ID, map[string]string{PayoutIPs: fmt.Sprintf("192.0.2.%d", x.n)}, "a new server")
+		}},
+		KindSettings: {own: true, ask: func(x *examples, id string) (Request, error) {
+			return x.SetTenant(x.t.Context(), x.owner, id, x.tenant.ID, map[string]string{"fee_bearer": []string{"merchant", "customer"}[x.n%2]}, "as agreed")
+		}},
+		KindCreateKey: {ask: func(x *examples, id string) (Request, error) {
+			return x.CreateKey(x.t.Context(), x.boss, id, x.tenant.ID, KeyOrder{Scopes: []access.Scope{access.Payout}}, "for the shop")
+		}},
+		KindRotateKey: {ask: func(x *examples, id string) (Request, error) {
+			return x.RotateKey(x.t.Context(), x.boss, id, x.tenant.ID, x.someKey(), time.Hour, "every year")
+		}},
+		KindRevokeKey: {ask: func(x *examples, id string) (Request, error) {
+			return x.RevokeKey(x.t.Context(), x.boss, id, x.tenant.ID, x.someKey(), "leaked")
+		}},
+		KindSetKey: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetKey(x.t.Context(), x.boss, id, x.tenant.ID, x.someKey(), 500_00, "more")
+		}},
+		KindRotateSecret: {ask: func(x *examples, id string) (Request, error) {
+			return x.RotateSecret(x.t.Context(), x.boss, id, x.tenant.ID, "a laptop was lost")
+		}},
+		KindApproveSender: {ask: func(x *examples, id string) (Request, error) { return x.review(id, senderid.Approved) }},
+		KindCreateSender: {ask: func(x *examples, id string) (Request, error) {
+			return x.CreateSender(x.t.Context(), x.boss, id, senderid.Sender{Tenant: x.tenant.ID, ID: newID(), Name: fmt.Sprintf("OVER%d", x.n)}, "their old provider")
+		}},
+		KindRejectSender: {ask: func(x *examples, id string) (Request, error) { return x.review(id, senderid.Rejected) }},
+	}
+}
+
+// peopleExamples are those of kinds about people and the policy.
+func peopleExamples() map[string]example {
+	return map[string]example{
+		KindPolicy: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetPolicy(x.t.Context(), x.boss, id, Line{Kind: KindFund, From: money.Pesewas(1_000_000 + x.n), Checkers: 1}, "as agreed")
+		}},
+		KindInvite: {ask: func(x *examples, id string) (Request, error) {
+			return x.Invite(x.t.Context(), x.boss, id, fmt.Sprintf("new%d@example.com", x.n), "Somebody", identity.Membership{Role: identity.Support}, "helps out")
+		}},
+		KindRole: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetRole(x.t.Context(), x.boss, id, x.someone(), identity.Membership{Role: identity.Auditor}, identity.Support, "moves on")
+		}},
+		KindDisable: {ask: func(x *examples, id string) (Request, error) {
+			return x.Disable(x.t.Context(), x.boss, id, x.someone(), "has left")
+		}},
+		KindEnable: {ask: func(x *examples, id string) (Request, error) {
+			email := x.someone()
+			x.tx(func(tx *db.Tx) error { _, err := x.people.Disable(tx, email); return err })
+			return x.Enable(x.t.Context(), x.boss, id, email, "is back")
+		}},
+		KindReset: {ask: func(x *examples, id string) (Request, error) {
+			return x.Reset(x.t.Context(), x.boss, id, x.someone(), "lost the phone")
+		}},
+	}
+}
+
+// unsent is an operator's line that takes nothing.
+type unsent struct{}
+
+func (unsent) Ready(msisdn.Network) error { return provider.ErrElsewhere }
+
+func (unsent) Submit(_ context.Context, _ provider.Segment, done func(provider.Outcome)) {
+	done(provider.Outcome{Class: provider.NotSent})
+}
+
+// campaign is one that waits to be sent.
+func (x *examples) campaign() string {
+	caller := idempotency.Caller{Tenant: x.tenant.ID}
+	s, _, err := x.Senders.Request(x.t.Context(), caller, fmt.Sprintf("SHOP%d", x.n), "our shop")
+	x.done(err)
+	x.tx(func(tx *db.Tx) error {
+		if _, err := x.Messaging.SellCredits(tx, x.tenant.ID, newID(), 5); err != nil {
+			return err
+		}
+		_, err := x.Senders.Review(tx, x.tenant.ID, s.ID, senderid.Approved, "seen", "ama")
+		return err
+	})
+	c, _, err := x.Messaging.Send(x.t.Context(), caller, messaging.Send{SenderID: s.ID, Message: "hello", Recipients: []string{"0241000001"}})
+	x.done(err)
+	return c.ID
+}
+
+// owes makes the account owe so much, as a reversal does that its wallet does not cover.
+func (f *fixture) owes(amount money.Pesewas) {
+	f.t.Helper()
+	m := treasury.Movement{Asset: f.tenant.Money(), From: ledger.Receivable(f.tenant.ID), To: ledger.Funding, Amount: amount, Kind: "reversed"}
+	if err := f.Treasury.Move(f.t.Context(), m, "a reversal", "ama"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// deadLetter makes a job that was given up.
+func (f *fixture) deadLetter() string {
+	f.t.Helper()
+	id := newID()
+	f.tx(func(tx *db.Tx) error {
+		tx.Defer(`INSERT INTO jobs (id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at) VALUES ($1, 'dead', 'webhook', 'shop', '', 1, 9, 0, 'gone', 1, 2)`, 1, id)
+		return nil
+	})
+	return id
+}
+
+// bank is the sort code of a bank of the catalogue.
+func (f *fixture) bank() string {
+	f.t.Helper()
+	if err := f.routes.Seed(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	all, err := f.routes.Catalogue(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return all.Banks[0].Code
+}
+
+// closedRange is a range of numbers that is closed to one-time passwords of the account.
+func (x *examples) closedRange() string {
+	x.t.Helper()
+	prefix := fmt.Sprintf("2332%04d", x.n)
+	x.tx(func(tx *db.Tx) error {
+		tx.Defer(`INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent, full_verified, closed_at, closed_until)
+			VALUES ($1, $2, 1, $3, 0, 0, 1, $3, 50, 1, $3, $4)`, 1, x.tenant.ID, prefix, x.clock.Now(), x.clock.Now().Add(24*time.Hour))
+		return nil
+	})
+	return prefix
+}
+
+// operationExamples are those of kinds about prices, providers and what is under way.
+func operationExamples() map[string]example {
+	return map[string]example{
+		KindFees: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetFees(x.t.Context(), x.boss, id, x.tenant.ID, []tenant.Rule{{Product: tenant.Payout, Flat: money.Pesewas(x.n)}}, time.Time{}, "contract 12")
+		}},
+		KindPause: {ask: func(x *examples, id string) (Request, error) {
+			return x.Pause(x.t.Context(), x.boss, id, "live", "hubtel", route.DisburseWallet, "their maintenance")
+		}},
+		KindResume: {ask: func(x *examples, id string) (Request, error) {
+			return x.Resume(x.t.Context(), x.boss, id, "live", "hubtel", route.Any, "it is over")
+		}},
+		KindRoute: {ask: func(x *examples, id string) (Request, error) {
+			return x.SetRoute(x.t.Context(), x.boss, id, route.Route{Tenant: x.tenant.ID, Mode: "live", Operation: route.DisburseWallet, Channel: "MTN", Providers: []string{"hubtel"}[:x.n%2]}, "their fees")
+		}},
+		KindCatalogue: {ask: func(x *examples, id string) (Request, error) {
+			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.BankEntry, Key: x.bank(), Edit: route.Edit{Name: fmt.Sprintf("Bank %d", x.n)}}, "it was renamed")
+		}},
+		KindBankCode: {ask: func(x *examples, id string) (Request, error) {
+			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.BankCodeEntry, Key: x.bank(), Provider: "hubtel", Value: fmt.Sprintf("3003%02d", x.n)}, "their list")
+		}},
+		KindPrefix: {ask: func(x *examples, id string) (Request, error) {
+			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
+		}},
+		KindReopen: {ask: func(x *examples, id string) (Request, error) {
+			return x.ReopenRange(x.t.Context(), x.boss, id, x.tenant.ID, x.closedRange(), "it was a test of theirs")
+		}},
+		KindRerun: {ask: func(x *examples, id string) (Request, error) {
+			return x.Rerun(x.t.Context(), x.boss, id, x.deadLetter(), "the receiver is back")
+		}},
+		KindStopCampaign: {ask: func(x *examples, id string) (Request, error) {
+			return x.StopCampaign(x.t.Context(), x.boss, id, x.campaign(), "a wrong price in the text")
+		}},
+	}
+}
+
+func allExamples() map[string]example {
+	all := map[string]example{}
+	for _, some := range []map[string]example{moneyExamples(), accountExamples(), peopleExamples(), operationExamples()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+func TestEveryKindHasAnExample(t *testing.T) {
+	want, got := slices.Sorted(maps.Keys(kinds())), slices.Sorted(maps.Keys(allExamples()))
+	if !slices.Equal(want, got) {
+		t.Fatalf("the kinds are %v, and there are examples of %v", want, got)
+	}
+}
+
+// Whatever breaks off at each boundary of the database, an approved act of every kind is done once or waits, never half.
+func TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
+	for name, e := range allExamples() {
+		t.Run(name, func(t *testing.T) {
+			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
+				x := &examples{fixture: install(t, d, faults, true)}
+				x.breakOff(name, e)
+			})
+		})
+	}
+}
+
+// mostBoundaries is more than any act has.
+const mostBoundaries = 40
+
+func (x *examples) breakOff(name string, e example) {
+	t := x.t
+	x.boss = x.join("boss@example.com", identity.Owner)
+	x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, identity.Owner), x.member("admin@adom.example", x.tenant.ID, identity.Admin)
+	line, checker := Line{Kind: name, Checkers: 1}, x.first
+	if e.own {
+		line.Tenant, line.Own, checker = x.tenant.ID, true, x.admin
+	}
+	x.line(line)
+	if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
+		x.rail.pending = true
+		x.payouts = x.unknown(mostBoundaries)
+	} else if name == KindSendPayout {
+		x.paying(2 * mostBoundaries)
+	} else {
+		x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))
+	}
+	x.clock.Advance(time.Second)
+	// Statements break off in one way each, in turn; a COMMIT in each way.
+	ways, commits := []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}, 0
+	for n := range mostBoundaries {
+		hit, commit := x.brokenOff(name, e, checker, n, ways[n%len(ways)])
+		if !hit {
+			break
+		}
+		if commit {
+			commits++
+			x.brokenOff(name, e, checker, n, ways[(n+1)%len(ways)])
+			x.brokenOff(name, e, checker, n, ways[(n+2)%len(ways)])
+		}
+	}
+	if x.n < 5 || x.n >= mostBoundaries || commits == 0 {
+		t.Fatalf("%d acts were broken off, at %d commits", x.n, commits)
+	}
+	x.sound()
+}
+
+// brokenOff makes an act and breaks its approval off at a boundary, and says whether there was one,
+// and whether it was a COMMIT.
+func (x *examples) brokenOff(name string, e example, checker By, boundary int, kind db.Fault) (hit, commit bool) {
+	t := x.t
+	t.Helper()
+	x.n++
+	x.clock.Advance(tenant.Freshness)
+	act, err := e.ask(x, newID())
+	if err != nil || act.Kind != name || act.State != Waiting || act.Needs != 1 {
+		t.Fatalf("%d: %+v, %v", x.n, act, err)
+	}
+	has := func() (n int64) {
+		if e.has != nil {
+			n, err = x.ledger.Balance(t.Context(), e.has(x))
+			x.done(err)
+		}
+		return n
+	}
+	before, left := has(), boundary
+	x.faults.Decide(func(b db.Boundary) db.Fault {
+		if left--; left == -1 {
+			hit, commit = true, b == db.BoundaryCommit
+			return kind
+		}
+		return db.FaultNone
+	})
+	_, err = x.Approve(t.Context(), checker, act.ID, act.Digest)
+	x.faults.Decide(nil)
+	now, getErr := x.Store.Get(t.Context(), act.ID)
+	x.done(getErr)
+	if now.State == Waiting {
+		if err == nil || has() != before {
+			t.Fatalf("%d: it waits, and %d became %d: %v", x.n, before, has(), err)
+		}
+		if _, err := x.Approve(t.Context(), checker, act.ID, act.Digest); err != nil {
+			t.Fatalf("%d: %v", x.n, err)
+		}
+	}
+	if now = x.is(act.ID, Done); has() != before+e.by {
+		t.Fatalf("%d: %d became %d, want %d more", x.n, before, has(), e.by)
+	}
+	log, err := x.log.List(t.Context(), audit.Filter{Action: name, Subject: act.ID})
+	x.done(err)
+	if len(log) != 1 {
+		t.Fatalf("%d: %d entries say that it was done", x.n, len(log))
+	}
+	return hit, commit
+}

@@ -1,0 +1,74 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+)
+
+// MostCheckers is how many checkers an act can need.
+const MostCheckers = 2
+
+// Line is one line of the policy: acts of a kind that move at least an amount need so many checkers. At the installation a
+// line of a tenant comes before those of everywhere; a tenant's own acts follow its own lines alone. The highest amount
+// comes before lower ones.
+type Line struct {
+	Kind     string
+	Tenant   string // empty: at every tenant
+	Own      bool   // for the acts of the tenant's own people, instead of those of the installation about it
+	From     money.Pesewas
+	Checkers int
+}
+
+// Default is in the place of Checkers for a line that is taken away.
+const Default = -1
+
+// Checkers names a number of checkers for people.
+func Checkers(n int) string {
+	switch n {
+	case Default:
+		return "as without a line"
+	case 0:
+		return "no checker"
+	case 1:
+		return "one checker"
+	}
+	return fmt.Sprintf("%d checkers", n)
+}
+
+// place is where the acts are made that the line is about.
+func (l Line) place() string {
+	if l.Own {
+		return l.Tenant
+	}
+	return identity.Installation
+}
+
+// ownKind is a kind of acts of a tenant's own people.
+type ownKind struct{ kind, tenant string }
+
+// How long a tenant's own lines are kept, and of how many kinds and tenants.
+const (
+	linesFresh = time.Second
+	linesKept  = 10_000
+)
+
+const selectOwnLines = `SELECT pesewas, checkers FROM act_policy_own WHERE kind = $1 AND tenant = $2 ORDER BY pesewas DESC`
+
+// loadOwnLines reads a tenant's own lines of a kind.
+func loadOwnLines(ctx context.Context, d *db.DB, of ownKind) (lines []Line, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		lines = nil
+		return tx.Query(selectOwnLines, []any{of.kind, of.tenant}, func(r *db.Row) error {
+			l := Line{Kind: of.kind, Tenant: of.tenant, Own: true}
+			err := r.Scan(&l.From, &l.Checkers)
+			lines = append(lines, l)
+			return err
+		})
+	})
+	return lines, err
+}

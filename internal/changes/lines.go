@@ -1,0 +1,118 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	selectPolicy = `SELECT kind, tenant, pesewas, checkers, 0 FROM act_policy
+		UNION ALL SELECT kind, tenant, pesewas, checkers, 1 FROM act_policy_own ORDER BY kind, tenant, pesewas`
+	selectLine = `SELECT checkers FROM act_policy WHERE kind = $1 AND tenant IN ('', $2) AND pesewas <= $3 ORDER BY tenant DESC, pesewas DESC LIMIT 1`
+	lockLine   = `SELECT checkers FROM act_policy WHERE kind = $1 AND tenant = $2 AND pesewas = $3 FOR UPDATE`
+	setLine    = `INSERT INTO act_policy (kind, tenant, pesewas, checkers) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (kind, tenant, pesewas) DO UPDATE SET checkers = excluded.checkers`
+	dropLine = `DELETE FROM act_policy WHERE kind = $1 AND tenant = $2 AND pesewas = $3`
+
+	selectOwnLine = `SELECT checkers FROM act_policy_own WHERE kind = $1 AND tenant = $2 AND pesewas <= $3 ORDER BY pesewas DESC LIMIT 1`
+	lockOwnLine   = `SELECT checkers FROM act_policy_own WHERE kind = $1 AND tenant = $2 AND pesewas = $3 FOR UPDATE`
+	setOwnLine    = `INSERT INTO act_policy_own (kind, tenant, pesewas, checkers) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (kind, tenant, pesewas) DO UPDATE SET checkers = excluded.checkers`
+	dropOwnLine = `DELETE FROM act_policy_own WHERE kind = $1 AND tenant = $2 AND pesewas = $3`
+)
+
+// Policy gives the lines that somebody has set.
+func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		lines = nil
+		return tx.Query(selectPolicy, nil, func(r *db.Row) error {
+			var l Line
+			err := r.Scan(&l.Kind, &l.Tenant, &l.From, &l.Checkers, &l.Own)
+			lines = append(lines, l)
+			return err
+		})
+	})
+	return lines, err
+}
+
+// SetLine sets a line of the policy or takes it away, in tx. rule is that of the line's kind. A line that the people of the
+// place cannot satisfy is refused: each who may make such acts must have enough others who may check.
+func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
+	if l.From < 0 || l.Checkers < Default || l.Checkers > MostCheckers {
+		return Default, problem.Field("checkers", "must be 0, 1 or 2, from an amount that is not below zero")
+	}
+	lock, set, drop := lockLine, setLine, dropLine
+	if l.Own {
+		lock, set, drop = lockOwnLine, setOwnLine, dropOwnLine
+	}
+	found, err := tx.One(lock, []any{l.Kind, l.Tenant, int64(l.From)}, &before)
+	if err != nil {
+		return Default, err
+	}
+	if !found {
+		before = Default
+	}
+	if l.Own {
+		tx.AfterCommit(func() { s.ownLines.Forget(ownKind{l.Kind, l.Tenant}) })
+	}
+	if l.Checkers == Default {
+		tx.Defer(drop, -1, l.Kind, l.Tenant, int64(l.From))
+		return before, nil
+	}
+	place := l.place()
+	holders, err := s.people.Holders(tx, place)
+	if err != nil {
+		return before, err
+	}
+	for _, h := range holders {
+		if !identity.Can(identity.SiteOf(place), h.Role, rule.Make) {
+			continue
+		}
+		if there := s.others(holders, Request{Place: place, Maker: h.ID}, rule); there < l.Checkers {
+			return before, problem.New(problem.Forbidden, "policy_locks_out", fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, there, Checkers(l.Checkers)))
+		}
+	}
+	tx.Defer(set, 1, l.Kind, l.Tenant, int64(l.From), l.Checkers)
+	return before, nil
+}
+
+// Asked says whether a tenant's own line, at most a second old, asks for a check of an act of a kind by its own people.
+func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pesewas) (bool, error) {
+	lines, err := s.ownLines.Get(ctx, ownKind{kind, tenant})
+	for _, l := range lines {
+		if amount >= l.From {
+			return l.Checkers > 0, err
+		}
+	}
+	return false, err
+}
+
+// needs says how many checkers an act needs: what the policy says, else one in production, where there is somebody else who
+// may check.
+func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
+	holders, err := s.people.Holders(tx, a.Place)
+	if err != nil {
+		return 0, err
+	}
+	there, n, line := s.others(holders, a, rule), 0, selectLine
+	if a.Place != identity.Installation {
+		line = selectOwnLine
+	}
+	found, err := tx.One(line, []any{a.Kind, a.Tenant, int64(a.Amount)}, &n)
+	switch {
+	case err != nil:
+		return 0, err
+	case found && n > there:
+		return 0, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Checkers(n), there))
+	case found:
+		return n, nil
+	case !s.production || rule.Light:
+		return 0, nil
+	}
+	return min(there, 1), nil
+}

@@ -1,0 +1,292 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The kinds of acts about payments. KindResolve ends one of unknown outcome by the provider's statement, KindContradict takes
+// such a word back, and KindDecide empties suspense of what a contradicted one left there.
+const (
+	KindResolve    = "payout.resolve"
+	KindContradict = "payout.contradict"
+	KindDecide     = "payout.decide"
+)
+
+// seen is what the maker of an act saw of a payment. Its members and their order are what is hashed: they never change.
+type seen struct {
+	ID           string        `json:"id"`
+	Tenant       string        `json:"tenant"`
+	Amount       money.Pesewas `json:"pesewas"`
+	Status       string        `json:"status"`
+	Provider     string        `json:"provider"`
+	Attempt      int           `json:"attempt"`
+	Posts        int           `json:"posts"`
+	Contradicted bool          `json:"contradicted"`
+	LastWord     string        `json:"last_word"`
+}
+
+func seenOf(p book.Payment) seen {
+	return seen{p.ID, p.Tenant, p.Amount, string(p.Status), p.Rail, p.Attempt, p.Posts, !p.ContradictedAt.IsZero(), p.LastWord}
+}
+
+// unchanged refuses, under the row's lock, a payment that is not as it was seen: a statement says nothing about a submission
+// that came after it.
+func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
+	p, err := a.Payments.Locked(tx, s.ID)
+	if err == nil && seenOf(p) != s {
+		err = errChanged("The payment")
+	}
+	return p, err
+}
+
+// onPayment is the kind of an act about a payment; the payload has a member "payment" with what was seen.
+func onPayment[P any](does string, do func(a *Changes, ctx context.Context, act Request, p P, actor string, end finish) error) kind {
+	return kind{does: does, rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: func(a *Changes, ctx context.Context, act Request, actor string, end finish) error {
+		var p P
+		if err := json.Unmarshal(act.Payload, &p); err != nil {
+			return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+		}
+		// A lane answers a caller who leaves before its batch has ended, and would go on with what the caller has left.
+		return do(a, context.WithoutCancel(ctx), act, p, actor, end)
+	}}
+}
+
+// askPayment makes an act about a payment. The sentence gets the payment in words.
+func (a *Changes) askPayment(ctx context.Context, by By, d draft, p book.Payment, sentence string, payload any) (Request, error) {
+	t, err := a.Tenants.Get(ctx, p.Tenant)
+	if err != nil {
+		return Request{}, err
+	}
+	d.tenant, d.amount, d.payload = t.ID, p.Amount, payload
+	d.sentence = strings.ReplaceAll(sentence, "{payment}", fmt.Sprintf("the %s %s of %s (%s, %s)", p.Kind, p.ID, t.Name, t.Mode, t.ID))
+	return a.make(ctx, by, d)
+}
+
+// sent finds the act that a form has made before: the payment is not as the form showed it where that was done.
+func sent[P comparable](ctx context.Context, a *Changes, by By, id, kind, reason string, same func(P) bool) (Request, bool) {
+	act, err := a.Get(ctx, by.Place, id)
+	var p P
+	if err != nil || act.Maker != by.Visitor.Person.ID || act.Kind != kind || act.Reason != strings.TrimSpace(reason) || json.Unmarshal(act.Payload, &p) != nil {
+		return Request{}, false
+	}
+	return act, same(p)
+}
+
+// WaitingAbout are the acts that wait about a payment.
+func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Request, err error) {
+	list, err := a.Store.List(ctx, Filter{Tenant: p.Tenant, State: Waiting, Limit: waitingAtOnce})
+	for _, act := range list {
+		var payload struct{ Payment seen }
+		if json.Unmarshal(act.Payload, &payload) == nil && payload.Payment.ID == p.ID {
+			about = append(about, act)
+		}
+	}
+	return about, err
+}
+
+// Statement is what a provider's statement says of a payment. The amounts are in pesewas, and nil where it does not tell
+// them; they belong to what was paid.
+type Statement struct {
+	Paid            bool
+	Fee, Commission *money.Pesewas // taken by the provider for itself, and given to us
+}
+
+// resolution is what the maker asked for and saw.
+type resolution struct {
+	Payment    seen          `json:"payment"`
+	Paid       bool          `json:"paid"`
+	Costs      bool          `json:"costs"` // the two below are known
+	Fee        money.Pesewas `json:"fee"`
+	Commission money.Pesewas `json:"commission"`
+}
+
+// asks says whether two resolutions ask for the same, whatever was seen.
+func (r resolution) asks(o resolution) bool {
+	r.Payment, o.Payment = seen{ID: r.Payment.ID}, seen{ID: o.Payment.ID}
+	return r == o
+}
+
+// Resolve asks for an open payment to be ended by its provider's statement. id is that of the form, payment our id or the
+// provider's reference.
+func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Statement, reason string) (Request, error) {
+	r := resolution{Paid: s.Paid, Costs: s.Fee != nil || s.Commission != nil}
+	for _, of := range []struct {
+		name string
+		from *money.Pesewas
+		to   *money.Pesewas
+	}{{"provider_fee", s.Fee, &r.Fee}, {"commission", s.Commission, &r.Commission}} {
+		switch {
+		case of.from == nil:
+		case *of.from < 0:
+			return Request{}, problem.Field(of.name, "must not be below zero")
+		case !s.Paid:
+			return Request{}, problem.Field(of.name, "belongs to a payment that was paid")
+		default:
+			*of.to = *of.from
+		}
+	}
+	p, err := a.Payments.Find(ctx, payment)
+	if err != nil {
+		return Request{}, err
+	}
+	r.Payment = seenOf(p)
+	if act, was := sent(ctx, a, by, id, KindResolve, reason, r.asks); was {
+		return act, nil
+	}
+	if err := a.Payments.Resolvable(p, s.Paid); err != nil {
+		return Request{}, err
+	}
+	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(s.Paid), p.Rail, worth(p, p.Amount))
+	switch {
+	case r.Costs:
+		sentence += fmt.Sprintf("; the provider took %s and gave us %s", worth(p, r.Fee), worth(p, r.Commission))
+	case !s.Paid && p.Held() > 0:
+		sentence += fmt.Sprintf("; %s go back to the wallet", worth(p, p.Held()))
+	}
+	return a.askPayment(ctx, by, draft{id: id, kind: KindResolve, reason: reason}, p, sentence, r)
+}
+
+func worth(p book.Payment, amount money.Pesewas) string { return p.Money().Text(int64(amount)) }
+
+func paidWord(paid bool) string {
+	if paid {
+		return "paid"
+	}
+	return "not paid"
+}
+
+func resolveKind() kind {
+	return onPayment("Ending a payment by its provider's statement", func(a *Changes, ctx context.Context, act Request, r resolution, actor string, end finish) (err error) {
+		also := func(tx *db.Tx) error {
+			p, err := a.unchanged(tx, r.Payment)
+			if err != nil {
+				return err
+			}
+			changes := []audit.Change{{What: "status", Before: p.Word(), After: map[bool]string{true: string(book.StatusSuccess), false: string(book.StatusFailed)}[r.Paid]}}
+			if r.Costs {
+				changes = append(changes, audit.Change{What: "taken by the provider", After: worth(p, r.Fee)}, audit.Change{What: "commission", After: worth(p, r.Commission)})
+			}
+			return end(tx, changes)
+		}
+		if r.Costs {
+			_, err = a.Payments.ResolvePaid(ctx, r.Payment.ID, r.Fee, r.Commission, act.Reason, actor, also)
+		} else {
+			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, act.Reason, actor, also)
+		}
+		return err
+	})
+}
+
+// contradiction is what the maker asked for and saw.
+type contradiction struct {
+	Payment seen `json:"payment"`
+	Paid    bool `json:"paid"` // what it really was
+}
+
+// Contradict asks for an operator's word to be taken back by which a payment was ended: paid is what it really was. A
+// rest in suspense, or one that is missing there, is for Decide.
+func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, paid bool, reason string) (Request, error) {
+	p, err := a.Payments.Find(ctx, payment)
+	if err != nil {
+		return Request{}, err
+	}
+	c := contradiction{seenOf(p), paid}
+	if act, was := sent(ctx, a, by, id, KindContradict, reason, func(o contradiction) bool { return o.Payment.ID == p.ID && o.Paid == paid }); was {
+		return act, nil
+	}
+	if c.Payment.Contradicted {
+		return Request{}, problem.New(problem.Duplicate, "contradicted_before", "The payment is contradicted already")
+	}
+	sentence := fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!paid), worth(p, p.Amount))
+	return a.askPayment(ctx, by, draft{id: id, kind: KindContradict, reason: reason}, p, sentence, c)
+}
+
+func contradictKind() kind {
+	return onPayment("Taking back by which word a payment was ended", func(a *Changes, ctx context.Context, act Request, c contradiction, actor string, end finish) error {
+		_, err := a.Payments.Contradict(ctx, c.Payment.ID, c.Paid, act.Reason, actor, func(tx *db.Tx) error {
+			if _, err := a.unchanged(tx, c.Payment); err != nil {
+				return err
+			}
+			return end(tx, []audit.Change{{What: "what it was", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
+		})
+		return err
+	})
+}
+
+// Side is who gets what a contradicted payment left in suspense, or bears what is missing there.
+type Side string
+
+// The sides. Provider: its last word is the payment's status again, and the amount goes back as it was.
+const (
+	Customer Side = "customer"
+	House    Side = "house"
+	Provider Side = "provider"
+)
+
+// decision is what the maker asked for and saw.
+type decision struct {
+	Payment seen `json:"payment"`
+	For     Side `json:"for"`
+}
+
+// Decide asks for suspense to be emptied of what a contradicted payment left there.
+func (a *Changes) Decide(ctx context.Context, by By, id, payment string, side Side, reason string) (Request, error) {
+	if side != Customer && side != House && side != Provider {
+		return Request{}, problem.Field("for", "must be customer, house or provider")
+	}
+	p, err := a.Payments.Find(ctx, payment)
+	if err != nil {
+		return Request{}, err
+	}
+	d := decision{seenOf(p), side}
+	if act, was := sent(ctx, a, by, id, KindDecide, reason, func(o decision) bool { return o.Payment.ID == p.ID && o.For == side }); was {
+		return act, nil
+	}
+	sentence := fmt.Sprintf("Give %s that {payment} left in suspense to the %s", worth(p, p.Amount), side)
+	switch {
+	case !d.Payment.Contradicted, p.Kind == book.KindCollection && side != Provider:
+		return Request{}, problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
+	case p.Kind == book.KindCollection:
+		sentence = fmt.Sprintf("Credit %s again that {payment} had brought: its provider took it back, and then said that it was paid", worth(p, p.Net()))
+	case p.Status == book.StatusFailed:
+		sentence = fmt.Sprintf("Let the %s bear %s that {payment} lacks in suspense", side, worth(p, p.Amount))
+	}
+	return a.askPayment(ctx, by, draft{id: id, kind: KindDecide, reason: reason}, p, sentence, d)
+}
+
+// Decided is what the audit log says of a decision.
+func Decided(p book.Payment, side Side) audit.Change {
+	switch {
+	case p.Kind == book.KindCollection:
+		return audit.Change{What: "taken back", Before: worth(p, p.Net()), After: "credited again"}
+	case p.Status == book.StatusFailed:
+		return audit.Change{What: "missing in suspense", Before: worth(p, p.Amount), After: "borne by the " + string(side)}
+	}
+	return audit.Change{What: "in suspense", Before: worth(p, p.Amount), After: "with the " + string(side)}
+}
+
+func decideKind() kind {
+	return onPayment("Taking out of suspense what a contradicted payment left there", func(a *Changes, ctx context.Context, act Request, d decision, actor string, end finish) error {
+		also := func(tx *db.Tx) error {
+			p, err := a.unchanged(tx, d.Payment)
+			if err != nil {
+				return err
+			}
+			return end(tx, []audit.Change{Decided(p, d.For)})
+		}
+		if d.For == Provider {
+			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, actor, also)
+		}
+		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, act.Reason, actor, also)
+	})
+}

@@ -1,0 +1,462 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// silent is a provider whose answers are all lost, or that says pending for ever.
+type silent struct{ pending bool }
+
+func (s *silent) Disburse(context.Context, provider.DisburseRequest) provider.Outcome {
+	if s.pending {
+		return provider.Outcome{Class: provider.Accepted}
+	}
+	return provider.Outcome{}
+}
+
+func (*silent) DisburseStatus(context.Context, provider.StatusRequest) provider.Outcome {
+	return provider.Outcome{}
+}
+
+// paying readies the account for so many payouts of GHS 10.00.
+func (f *fixture) paying(count int) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	f.tx(func(tx *db.Tx) error {
+		if _, err := f.Webhooks.EnsureSecret(tx, f.tenant.ID); err != nil {
+			return err
+		}
+		_, err := f.Tenants.SetFeePlan(tx, f.tenant.ID, time.Time{}, tenant.DemoPlan())
+		return err
+	})
+	if err := f.routes.Seed(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.Treasury.Fund(ctx, f.tenant.ID, money.Pesewas(count)*20*money.Cedi, "before the test", "ama"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// unknown makes payouts of GHS 10.00 whose answers were lost long ago, with nothing under way.
+func (f *fixture) unknown(count int) (list []book.Payment) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	f.paying(count)
+	if err := f.queue.Start(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range count {
+		pay, _, err := f.Payments.Payout(ctx, idempotency.Caller{Tenant: f.tenant.ID, Key: "key-1"},
+			payments.Payout{Amount: 10 * money.Cedi, Reference: fmt.Sprintf("reference-%06d", i), MSISDN: "233201234567", Network: msisdn.Telecel})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		list = append(list, pay)
+	}
+	if err := f.queue.Stop(context.WithoutCancel(ctx)); err != nil {
+		f.t.Fatal(err)
+	}
+	f.clock.Advance(2 * time.Minute)
+	f.waited()
+	return list
+}
+
+// waited marks the payments as the process does that has followed them for two minutes.
+func (f *fixture) waited() {
+	f.t.Helper()
+	f.tx(func(tx *db.Tx) error {
+		tx.Defer("UPDATE payments SET waited_for = CASE WHEN sending_at = 0 THEN created_at ELSE sending_at END", -1)
+		return nil
+	})
+}
+
+// payment is the row as it is now.
+func (f *fixture) payment(id string) book.Payment {
+	f.t.Helper()
+	p, err := f.Payments.Find(f.t.Context(), id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+// wallet is what the account has.
+func (f *fixture) wallet() money.Pesewas {
+	f.t.Helper()
+	n, err := f.ledger.Balance(f.t.Context(), f.tenant.Wallet())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return money.Pesewas(n)
+}
+
+// sound fails the test unless the books agree.
+func (f *fixture) sound() {
+	f.t.Helper()
+	if r, err := f.ledger.Check(f.t.Context()); err != nil || !r.OK() {
+		f.t.Fatal(r, err)
+	}
+	if r, err := f.Payments.Check(f.t.Context()); err != nil || !r.OK() {
+		f.t.Fatal(r.Problems, err)
+	}
+}
+
+func TestAnUnknownPayoutIsEndedByTwoPeopleOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		for i, pay := range f.unknown(2) {
+			paid, had := i == 0, f.wallet()
+			id := newID()
+			act, err := f.Resolve(t.Context(), f.maker, id, pay.ProviderReference, Statement{Paid: paid}, "statement of 3 March")
+			f.asked(act, err, KindResolve, 1)
+			if act.Tenant != f.tenant.ID || act.Amount != 10*money.Cedi || !strings.Contains(act.Sentence, "the payout "+pay.ID+" of Adom Stores (live, "+f.tenant.ID+") as "+paidWord(paid)+" by the statement of hubtel: GHS 10.00") {
+				t.Fatalf("%+v", act)
+			}
+			if strings.Contains(act.Sentence, "233201234567") || strings.Contains(string(act.Payload), "233201234567") {
+				t.Error("a whole number is in the act")
+			}
+			if f.payment(pay.ID).Status != book.StatusPending || f.wallet() != had {
+				t.Fatal("ended before it was checked")
+			}
+			var won atomic.Int64
+			var all sync.WaitGroup
+			for _, by := range []By{f.first, f.second, f.first, f.second} {
+				all.Go(func() {
+					_, err := f.Approve(context.WithoutCancel(t.Context()), by, act.ID, act.Digest)
+					if err == nil {
+						won.Add(1)
+					} else if !problem.Is(err, problem.Duplicate) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			f.is(act.ID, Done)
+			want, now := had, "success"
+			if !paid {
+				want, now = had+pay.Amount+pay.Charges, "failed"
+			}
+			if is := f.payment(pay.ID); won.Load() != 1 || is.Word() != now || is.Note != "statement of 3 March" || f.wallet() != want {
+				t.Fatalf("%d approvals, %+v, the wallet has %s, want %s", won.Load(), is, f.wallet(), want)
+			}
+			if e := f.entries()[0]; e.Action != KindResolve || e.Subject != act.ID || e.Changes()[0] != (audit.Change{What: "status", Before: "pending", After: now}) {
+				t.Fatalf("%+v", e)
+			}
+			// The form again, and another one about what is final.
+			if same, err := f.Resolve(t.Context(), f.maker, id, pay.ID, Statement{Paid: paid}, "statement of 3 March"); err != nil || same.ID != id || same.State != Done {
+				t.Errorf("%+v, %v", same, err)
+			}
+			_, err = f.Resolve(t.Context(), f.maker, id, pay.ID, Statement{Paid: !paid}, "statement of 3 March")
+			f.refused(err, problem.Duplicate, "payment_final")
+			_, err = f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{Paid: paid}, "again")
+			f.refused(err, problem.Duplicate, "payment_final")
+		}
+		f.sound()
+	})
+}
+
+// A statement does not tell of what left for the provider after it.
+func TestAPaymentThatChangedSinceIsNotEnded(t *testing.T) {
+	each(t, func(f *fixture) {
+		for i, pay := range f.unknown(3) {
+			act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "not in the statement")
+			f.asked(act, err, KindResolve, 1)
+			f.tx(func(tx *db.Tx) error {
+				tx.Defer([]string{"UPDATE payments SET posts = posts + 1 WHERE id = $1", "UPDATE payments SET attempt = attempt + 1 WHERE id = $1",
+					"UPDATE payments SET rail = 'mtn' WHERE id = $1"}[i], 1, pay.ID)
+				return nil
+			})
+			had := f.wallet()
+			act = f.approved(f.first, act)
+			if act.State != Failed || !strings.Contains(act.Note, "changed") || f.payment(pay.ID).Status != book.StatusPending || f.wallet() != had {
+				t.Fatalf("%d: %+v", i, act)
+			}
+		}
+	})
+}
+
+func TestAPaymentThatMayBeOnItsWayIsNotEnded(t *testing.T) {
+	each(t, func(f *fixture) {
+		pay := f.unknown(1)[0]
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE payments SET sending_at = $2 WHERE id = $1", 1, pay.ID, f.clock.Now())
+			return nil
+		})
+		_, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x")
+		f.refused(err, problem.InProgress, "payment_in_progress")
+		f.clock.Advance(2 * time.Minute)
+		_, err = f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x") // the time of the clock is not enough
+		f.refused(err, problem.InProgress, "payment_in_progress")
+		f.waited()
+		act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x")
+		f.asked(act, err, KindResolve, 1)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE payments SET sending_at = $2 WHERE id = $1", 1, pay.ID, f.clock.Now())
+			return nil
+		})
+		_, err = f.Approve(t.Context(), f.first, act.ID, act.Digest) // it is only too soon: the act waits
+		f.refused(err, problem.InProgress, "payment_in_progress")
+		f.is(act.ID, Waiting)
+	})
+}
+
+// What a provider took and gave is booked as the statement has it.
+func TestCostsBelongToWhatWasPaid(t *testing.T) {
+	each(t, func(f *fixture) {
+		pay := f.unknown(1)[0]
+		fee, commission, below := money.Pesewas(30), money.Pesewas(5), money.Pesewas(-1)
+		for _, s := range []Statement{{Fee: &fee}, {Commission: &fee}, {Paid: true, Fee: &below}, {Paid: true, Commission: &below}} {
+			_, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, s, "x")
+			f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		}
+		act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{Paid: true, Fee: &fee, Commission: &commission}, "line 7")
+		f.asked(act, err, KindResolve, 1)
+		if !strings.HasSuffix(act.Sentence, "GHS 10.00; the provider took GHS 0.30 and gave us GHS 0.05") {
+			t.Error(act.Sentence)
+		}
+		if act = f.approved(f.first, act); act.State != Done {
+			t.Fatalf("%+v", act)
+		}
+		n, err := f.ledger.Balance(t.Context(), ledger.Key{Asset: pay.Money(), ID: ledger.ProviderFees("hubtel")})
+		if err != nil || n != 30 && n != -30 {
+			t.Errorf("the provider took %d, %v", n, err)
+		}
+		f.sound()
+	})
+}
+
+// resolved makes an unknown payout and has two people end it.
+func (f *fixture) resolved(pay book.Payment, paid bool) {
+	f.t.Helper()
+	act, err := f.Resolve(f.t.Context(), f.maker, newID(), pay.ID, Statement{Paid: paid}, "statement")
+	f.asked(act, err, KindResolve, 1)
+	f.approved(f.first, act)
+}
+
+// contradicted has two people take the word back.
+func (f *fixture) contradicted(pay book.Payment, paid bool) {
+	f.t.Helper()
+	act, err := f.Contradict(f.t.Context(), f.maker, newID(), pay.ID, paid, "read the wrong line")
+	f.asked(act, err, KindContradict, 1)
+	if act = f.approved(f.first, act); act.State != Done {
+		f.t.Fatalf("%+v", act)
+	}
+}
+
+func TestAWordIsTakenBackAndSuspenseEmptiedOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		for i, pay := range f.unknown(4) {
+			paid, side := i%2 == 0, []Side{Customer, House}[i/2]
+			_, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, side, "x")
+			f.refused(err, problem.Invalid, "nothing_in_suspense")
+			f.resolved(pay, paid)
+			wrong, err := f.Contradict(t.Context(), f.maker, newID(), pay.ID, paid, "x") // it was ended so
+			f.asked(wrong, err, KindContradict, 1)
+			f.failed(f.approved(f.first, wrong), nil)
+			late, err := f.Contradict(t.Context(), f.maker, newID(), pay.ID, !paid, "x")
+			f.asked(late, err, KindContradict, 1)
+			f.contradicted(pay, !paid)
+			f.failed(f.approved(f.first, late), nil) // which is nothing any more
+			_, err = f.Contradict(t.Context(), f.maker, newID(), pay.ID, !paid, "x")
+			f.refused(err, problem.Duplicate, "contradicted_before")
+
+			had := f.wallet()
+			one, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, side, "as agreed")
+			f.asked(one, err, KindDecide, 1)
+			two, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, House, "the other way")
+			f.asked(two, err, KindDecide, 1)
+			if one = f.approved(f.first, one); one.State != Done {
+				t.Fatalf("%+v", one)
+			}
+			f.failed(f.approved(f.second, two), nil)
+			want := had
+			switch {
+			case side == Customer && paid:
+				want += pay.Amount
+			case side == Customer:
+				want -= pay.Amount
+			}
+			if f.wallet() != want {
+				t.Fatalf("%d: the wallet has %s, want %s", i, f.wallet(), want)
+			}
+			n, err := f.ledger.Balance(t.Context(), ledger.Key{Asset: pay.Money(), ID: ledger.Suspense})
+			if err != nil || n != 0 {
+				t.Fatalf("suspense has %d, %v", n, err)
+			}
+		}
+		_, err := f.Decide(t.Context(), f.maker, newID(), newID(), Customer, "x")
+		f.refused(err, problem.NotFound, "payment_not_found")
+		_, err = f.Decide(t.Context(), f.maker, newID(), newID(), "us", "x")
+		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		f.sound()
+	})
+}
+
+// The provider's word that came since may give the amount to another side.
+func TestSuspenseThatChangedSinceIsLeft(t *testing.T) {
+	each(t, func(f *fixture) {
+		pay := f.unknown(1)[0]
+		f.resolved(pay, true)
+		f.contradicted(pay, false)
+		had := f.wallet()
+		act, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, Customer, "as agreed")
+		f.asked(act, err, KindDecide, 1)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE payments SET last_word = 'success' WHERE id = $1", 1, pay.ID)
+			return nil
+		})
+		f.failed(f.approved(f.first, act), nil)
+		if f.wallet() != had {
+			t.Fatal("paid out")
+		}
+		act, err = f.Decide(t.Context(), f.maker, newID(), pay.ID, Provider, "it came back to its word")
+		f.asked(act, err, KindDecide, 1)
+		if act = f.approved(f.first, act); act.State != Done || f.wallet() != had {
+			t.Fatalf("%+v", act)
+		}
+		f.sound()
+	})
+}
+
+func TestFloatIsBookedOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		treasurer := f.join("esi@example.com", identity.Treasury)
+		f.clock.Advance(time.Second)
+		float := func() int64 {
+			n, err := f.ledger.Balance(t.Context(), ledger.Key{Asset: f.tenant.Money(), ID: ledger.Float("hubtel")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		for i, amount := range []money.Pesewas{50_000, -20_000} {
+			act, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", tenant.Live, amount, "transfer of 3 March")
+			f.asked(act, err, KindAddFloat, 1)
+			if want := []string{"Book that GHS 500.00 (live) were paid in at hubtel", "Book that GHS 200.00 (live) were taken out at hubtel"}[i]; act.Sentence != want || act.Amount <= 0 || act.Tenant != "" {
+				t.Fatalf("%+v", act)
+			}
+			had := float()
+			f.approved(f.first, act)
+			_, err = f.Approve(t.Context(), f.second, act.ID, act.Digest)
+			f.refused(err, problem.Duplicate, "act_ended")
+			if float() != had-int64(amount) {
+				t.Errorf("the float went from %d to %d", had, float())
+			}
+			if b, found, err := f.ledger.Booked(t.Context(), KindAddFloat, act.ID); err != nil || !found || b.Amount != int64(amount) || b.Act != act.ID {
+				t.Errorf("%+v, %v", b, err)
+			}
+		}
+		log, err := f.log.List(t.Context(), audit.Filter{Limit: 1})
+		if err != nil || log[0].Action != KindAddFloat || log[0].Changes()[0] != (audit.Change{What: "float at hubtel", Before: "GHS 500.00", After: "GHS 300.00"}) {
+			t.Fatalf("%+v, %v", log, err)
+		}
+		for _, wrong := range []func() error{
+			func() error {
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "vodafone", tenant.Live, 1, "x")
+				return err
+			},
+			func() error {
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", "real", 1, "x")
+				return err
+			},
+			func() error {
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", tenant.Live, 0, "x")
+				return err
+			},
+		} {
+			f.refused(wrong(), problem.Invalid, problem.CodeInvalidFields)
+		}
+		_, err = f.Fund(t.Context(), treasurer, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		_, err = f.AddFloat(t.Context(), f.first, newID(), "", "hubtel", tenant.Live, 1, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		f.sound()
+	})
+}
+
+func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		credits := func() int64 {
+			n, err := f.ledger.Balance(t.Context(), f.tenant.SMSCredits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		sell, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1000, 3500, "paid by bank")
+		f.asked(sell, err, KindSellCredits, 1)
+		if !strings.HasPrefix(sell.Sentence, "Give 1,000") && !strings.HasPrefix(sell.Sentence, "Give 1000") || !strings.HasSuffix(sell.Sentence, "to Adom Stores (live, "+f.tenant.ID+") for GHS 35.00") {
+			t.Error(sell.Sentence)
+		}
+		if credits() != 0 {
+			t.Fatal("given before it was checked")
+		}
+		f.approved(f.first, sell)
+		if credits() != 1000 {
+			t.Fatal(credits())
+		}
+		back, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned")
+		f.asked(back, err, KindRefundCredits, 1)
+		more, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned again")
+		f.asked(more, err, KindRefundCredits, 1)
+		if back = f.approved(f.first, back); back.State != Done || credits() != 400 {
+			t.Fatalf("%+v, %d", back, credits())
+		}
+		if b, found, err := f.ledger.Booked(t.Context(), KindRefundCredits, back.ID); err != nil || !found || b.Amount != -600 {
+			t.Errorf("%+v, %v", b, err)
+		}
+		f.failed(f.approved(f.first, more), nil) // more than there are
+		if credits() != 400 {
+			t.Fatal(credits())
+		}
+		renamed, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 5, 0, "a gift")
+		f.asked(renamed, err, KindSellCredits, 1)
+		f.tx(func(tx *db.Tx) error {
+			tx.Defer("UPDATE tenants SET name = 'Another Shop' WHERE id = $1", 1, f.tenant.ID)
+			return nil
+		})
+		f.failed(f.approved(f.first, renamed), nil)
+		if credits() != 400 {
+			t.Fatal(credits())
+		}
+		for _, n := range []int64{0, -1, 1_000_000_001} {
+			_, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, n, 1, "x")
+			f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		}
+		_, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1, -1, "x")
+		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		f.sound()
+	})
+}
+
+// Credits without a price are worth something all the same, where the policy asks for an amount.
+func TestALowPriceDoesNotLeadPastThePolicy(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.line(Line{Kind: KindSellCredits, Checkers: 0})
+		f.line(Line{Kind: KindSellCredits, From: 10_000, Checkers: 1})
+		act, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 9_999, 0, "a gift")
+		f.asked(act, err, KindSellCredits, 0)
+		act, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 10_000, 0, "a gift")
+		f.asked(act, err, KindSellCredits, 1)
+		act, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1, 10_000, "dear")
+		f.asked(act, err, KindSellCredits, 1)
+	})
+}

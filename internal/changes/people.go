@@ -1,0 +1,238 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The kinds of acts about people.
+const (
+	KindInvite  = "people.invite"
+	KindRole    = "people.role"
+	KindDisable = "people.disable"
+	KindEnable  = "people.enable"
+	KindReset   = "people.reset"
+)
+
+// person is what the maker of an act about a person asked for and saw. Its members and their order are what is hashed.
+type person struct {
+	Email  string        `json:"email"`
+	Name   string        `json:"name,omitempty"` // of one who is invited
+	Tenant string        `json:"tenant"`         // empty: the installation
+	Role   identity.Role `json:"role,omitempty"`
+	Before identity.Role `json:"before,omitempty"`
+}
+
+var peopleRule = Rule{Make: identity.MakePeople, Check: identity.CheckPeople}
+
+// mayGive refuses, in the transaction that does an act, roles that its maker may not give or take: each right of such a role
+// is one that the maker has at that place. A person that may make people of the installation may give every role of a tenant.
+func (a *Changes) mayGive(tx *db.Tx, act Request, all ...identity.Membership) error {
+	maker, err := a.People.Standing(tx, act.Maker, act.Place)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		switch {
+		case m.Role == "":
+		case m.Tenant != act.Place && act.Place != identity.Installation:
+			return problem.New(problem.Forbidden, "person_elsewhere", "This person has a role elsewhere, too: only the installation can do this")
+		case m.Tenant == act.Place && !maker.Role.Covers(identity.SiteOf(m.Tenant), m.Role):
+			return problem.New(problem.Forbidden, "role_beyond", fmt.Sprintf("The role %s has rights that %s, who is %s, lacks", m.Role, maker.Person.Email, maker.Role))
+		}
+	}
+	return nil
+}
+
+// other finds the person of an act, who is another one than its maker.
+func (a *Changes) other(tx *db.Tx, act Request, email string) (identity.Person, []identity.Membership, error) {
+	p, all, err := a.People.Locked(tx, email)
+	if err != nil {
+		return p, nil, err
+	}
+	if p.ID == act.Maker {
+		return p, nil, errYourself()
+	}
+	if act.Place != identity.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == act.Place }) {
+		return p, nil, problem.New(problem.NotFound, "person_not_found", "There is no such person here")
+	}
+	return p, all, nil
+}
+
+func errYourself() error {
+	return problem.New(problem.Forbidden, "yourself", "Somebody else must do this to you")
+}
+
+// where names the place of a membership.
+func (a *Changes) where(ctx context.Context, tenantID string) (string, error) {
+	if tenantID == identity.Installation {
+		return "the installation", nil
+	}
+	t, err := a.Tenants.Get(ctx, tenantID)
+	return t.Name + " (" + t.ID + ")", err
+}
+
+// askPerson makes an act about a person; the sentence gets the address, the place, the name, the role and the one before.
+func (a *Changes) askPerson(ctx context.Context, by By, id, kind, sentence string, p person, reason string) (Request, error) {
+	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !identity.IsEmail(p.Email) {
+		return Request{}, problem.Field("email", "must be an e-mail address")
+	}
+	if p.Role != "" && !slices.Contains(identity.Roles(identity.SiteOf(p.Tenant)), p.Role) {
+		return Request{}, problem.Field("role", "is not a role there")
+	}
+	where, err := a.where(ctx, p.Tenant)
+	if err != nil {
+		return Request{}, err
+	}
+	return a.make(ctx, by, draft{id: id, kind: kind, tenant: p.Tenant, reason: reason, sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), payload: p})
+}
+
+// Invite asks for a role of a person, who is made where there is none with the address. The token of the link for one
+// without a password is the Secret of the act that is done, and its Code is for whoever approves it.
+func (a *Changes) Invite(ctx context.Context, by By, id, email, name string, m identity.Membership, reason string) (Request, error) {
+	if m.Role == "" {
+		return Request{}, problem.Field("role", "is required")
+	}
+	return a.askPerson(ctx, by, id, KindInvite, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", person{Email: email, Name: name, Tenant: m.Tenant, Role: m.Role}, reason)
+}
+
+// role is how a role is written down.
+func role(r identity.Role) string {
+	if r == "" {
+		return "none"
+	}
+	return string(r)
+}
+
+func roleAt(tenantID string) string {
+	if tenantID == identity.Installation {
+		return "role at the installation"
+	}
+	return "role at the customer"
+}
+
+func invitation(*Changes, person) (identity.Invitation, error) { return identity.NewInvitation(), nil }
+
+// from completes an invitation: who asked for it and, where nobody else had to approve, that the same person gets link and code.
+func from(act Request, by identity.Invitation) identity.Invitation {
+	by.By = act.MakerName
+	if act.Needs == 0 {
+		by.Sponsor = act.Maker
+	}
+	return by
+}
+
+func inviteKind() kind {
+	return secretly("Inviting people", peopleRule, invitation, func(a *Changes, tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
+		m := identity.Membership{Tenant: p.Tenant, Role: p.Role}
+		if err := a.mayGive(tx, act, m); err != nil {
+			return nil, nil, err
+		}
+		person, all, err := a.People.Locked(tx, p.Email)
+		if problem.Is(err, problem.NotFound) {
+			err = nil
+		}
+		switch {
+		case err != nil:
+		case person.ID == act.Maker:
+			err = errYourself()
+		case act.Place != identity.Installation:
+			err = a.mayGive(tx, act, all...)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		made, invited, err := a.People.Invite(tx, from(act, by), p.Email, p.Name, m)
+		if err == nil && invited { // whoever has the link is all that the person is
+			err = a.mayGive(tx, act, all...)
+		}
+		var secret []string
+		if invited {
+			secret = []string{by.Token, by.Code}
+		}
+		return []audit.Change{{What: roleAt(p.Tenant) + " of " + made.Email, After: string(p.Role)}}, secret, err
+	})
+}
+
+// SetRole asks for another role of a person at one place; an empty one takes it away.
+func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identity.Membership, before identity.Role, reason string) (Request, error) {
+	return a.askPerson(ctx, by, id, KindRole, "Change the role of %[1]s at %[2]s from %[5]s to %[4]s", person{Email: email, Tenant: m.Tenant, Role: m.Role, Before: before}, reason)
+}
+
+func roleKind() kind {
+	return written("Changing a role", peopleRule, func(a *Changes, tx *db.Tx, act Request, p person) ([]audit.Change, error) {
+		if _, _, err := a.other(tx, act, p.Email); err != nil {
+			return nil, err
+		}
+		if err := a.mayGive(tx, act, identity.Membership{Tenant: p.Tenant, Role: p.Role}, identity.Membership{Tenant: p.Tenant, Role: p.Before}); err != nil {
+			return nil, err
+		}
+		_, before, err := a.People.SetRole(tx, p.Email, identity.Membership{Tenant: p.Tenant, Role: p.Role})
+		if err == nil && before != p.Before {
+			err = errChanged("The role")
+		}
+		return []audit.Change{{What: roleAt(p.Tenant) + " of " + p.Email, Before: role(p.Before), After: role(p.Role)}}, err
+	})
+}
+
+// Disable asks for a person to be kept out of everything, at once.
+func (a *Changes) Disable(ctx context.Context, by By, id, email, reason string) (Request, error) {
+	return a.askPerson(ctx, by, id, KindDisable, "Keep %[1]s out of everything (%[2]s)", person{Email: email, Tenant: by.Place}, reason)
+}
+
+// Enable asks for a person who was disabled to be let in again.
+func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (Request, error) {
+	return a.askPerson(ctx, by, id, KindEnable, "Let %[1]s in again (%[2]s)", person{Email: email, Tenant: by.Place}, reason)
+}
+
+// Reset asks for a person's password, second factor and recovery codes to be taken away. The token of the link to choose
+// new ones is the Secret of the act that is done.
+func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (Request, error) {
+	return a.askPerson(ctx, by, id, KindReset, "Take password and second factor of %[1]s away and give a link for new ones (%[2]s)", person{Email: email, Tenant: by.Place}, reason)
+}
+
+// whole finds the person of an act about everything that they are, whose every role the maker may give.
+func (a *Changes) whole(tx *db.Tx, act Request, p person) error {
+	_, all, err := a.other(tx, act, p.Email)
+	if err != nil {
+		return err
+	}
+	return a.mayGive(tx, act, all...)
+}
+
+func disableKind() kind {
+	return written("Keeping a person out", peopleRule, func(a *Changes, tx *db.Tx, act Request, p person) ([]audit.Change, error) {
+		if err := a.whole(tx, act, p); err != nil {
+			return nil, err
+		}
+		_, err := a.People.Disable(tx, p.Email)
+		return []audit.Change{{What: p.Email + " may sign in", Before: "yes", After: "no"}}, err
+	})
+}
+
+func enableKind() kind {
+	return written("Letting a person in again", peopleRule, func(a *Changes, tx *db.Tx, act Request, p person) ([]audit.Change, error) {
+		if err := a.whole(tx, act, p); err != nil {
+			return nil, err
+		}
+		_, err := a.People.Enable(tx, p.Email)
+		return []audit.Change{{What: p.Email + " may sign in", Before: "no", After: "yes"}}, err
+	})
+}
+
+func resetKind() kind {
+	return secretly("Resetting a person", peopleRule, invitation, func(a *Changes, tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
+		if err := a.whole(tx, act, p); err != nil {
+			return nil, nil, err
+		}
+		_, err := a.People.Reset(tx, from(act, by), p.Email)
+		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, []string{by.Token, by.Code}, err
+	})
+}

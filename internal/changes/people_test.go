@@ -1,0 +1,270 @@
+package changes
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/identitytest"
+)
+
+// invite has somebody invite a person.
+func (f *fixture) invite(by By, email string, m identity.Membership) (Request, error) {
+	return f.Invite(f.t.Context(), by, newID(), email, "Somebody %s", m, "helps out")
+}
+
+// failed fails the test unless an act was done, and refused with a code's words by what it is about.
+func (f *fixture) failed(act Request, err error) {
+	f.t.Helper()
+	if err != nil || act.State != Failed {
+		f.t.Fatalf("%+v, %v", act, err)
+	}
+}
+
+func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
+	each(t, func(f *fixture) {
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		f.clock.Advance(time.Second)
+		act, err := f.invite(admin, "new@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Finance})
+		f.asked(act, err, KindInvite, 1)
+		if act.Sentence != "Invite new@adom.example (Somebody %s) as finance of Adom Stores ("+f.tenant.ID+")" {
+			t.Fatal(act.Sentence)
+		}
+		if act = f.approved(owner, act); act.State != Done || act.Secret != "" {
+			t.Fatalf("%+v", act)
+		}
+		_, err = f.Reveal(t.Context(), owner, Secret, act.ID)
+		f.refused(err, problem.Forbidden, "not_your_act")
+		token, err := f.Reveal(t.Context(), admin, Secret, act.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := f.people.Accept(t.Context(), token, f.code(owner, act), identitytest.Password, "a test", netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := identitytest.Visit(t, f.people, session); v.Role(f.tenant.ID) != identity.Finance || v.Operator() {
+			t.Fatalf("%+v", v)
+		}
+	})
+}
+
+func TestNobodyGivesARightThatTheyLack(t *testing.T) {
+	eachAlone(t, func(f *fixture) {
+		other := f.shop("Other Shop")
+		boss := f.join("boss@example.com", identity.Owner)
+		admin := f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		for _, r := range []identity.Role{identity.Owner, identity.Approver, identity.Compliance} {
+			f.failed(f.invite(f.maker, "x@example.com", identity.Membership{Role: r}))
+		}
+		f.failed(f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Owner}))
+		_, err := f.invite(admin, "x@adom.example", identity.Membership{Tenant: other.ID, Role: identity.Support})
+		f.refused(err, problem.NotFound, "tenant_not_found")
+		_, err = f.invite(admin, "x@adom.example", identity.Membership{Role: identity.Support})
+		f.refused(err, problem.NotFound, "tenant_not_found")
+		_, err = f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Operations})
+		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		developer := f.member("dev@adom.example", f.tenant.ID, identity.Developer)
+		_, err = f.invite(developer, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Support})
+		f.refused(err, problem.Forbidden, "not_allowed")
+		act, err := f.invite(f.maker, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Owner}) // the first person of an account
+		f.asked(act, err, KindInvite, 0)
+		act, err = f.invite(boss, "y@example.com", identity.Membership{Role: identity.Approver})
+		f.asked(act, err, KindInvite, 0)
+
+		// Nor do they take such a role away, or reset whoever has it: the link would be theirs.
+		to := identity.Membership{Role: identity.Support}
+		f.failed(f.SetRole(f.t.Context(), f.maker, newID(), "boss@example.com", to, identity.Owner, "x"))
+		f.failed(f.Reset(f.t.Context(), f.maker, newID(), "boss@example.com", "x"))
+		f.failed(f.Disable(f.t.Context(), f.maker, newID(), "boss@example.com", "x"))
+		f.failed(f.Reset(f.t.Context(), admin, newID(), "x@adom.example", "x"))
+		act, err = f.Reset(f.t.Context(), f.maker, newID(), "x@adom.example", "lost the phone")
+		f.asked(act, err, KindReset, 0)
+		if act.Secret == "" {
+			f.t.Error("no link")
+		}
+		act, err = f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "lost the phone")
+		f.asked(act, err, KindReset, 0)
+		// A person with a role elsewhere is not the account's alone.
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "dev@adom.example", "Dev", identity.Membership{Tenant: other.ID, Role: identity.Support})
+			return err
+		})
+		f.failed(f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "x"))
+		f.failed(f.Disable(f.t.Context(), admin, newID(), "dev@adom.example", "x"))
+		act, err = f.SetRole(f.t.Context(), admin, newID(), "dev@adom.example", identity.Membership{Tenant: f.tenant.ID}, identity.Developer, "has left")
+		f.asked(act, err, KindRole, 0)
+		f.failed(f.Disable(f.t.Context(), admin, newID(), "dev@adom.example", "is not here any more"))
+		f.failed(f.Reset(f.t.Context(), admin, newID(), "boss@example.com", "x"))
+	})
+}
+
+func TestNobodyChangesThemselves(t *testing.T) {
+	eachAlone(t, func(f *fixture) {
+		boss := f.join("boss@example.com", identity.Owner)
+		f.failed(f.SetRole(f.t.Context(), boss, newID(), "boss@example.com", identity.Membership{Role: identity.Support}, identity.Owner, "x"))
+		f.failed(f.Reset(f.t.Context(), boss, newID(), "BOSS@example.com ", "x"))
+		f.failed(f.Disable(f.t.Context(), boss, newID(), "boss@example.com", "x"))
+	})
+}
+
+func TestAPersonIsDisabledAndEnabledAndARoleThatChangedSinceIsLeft(t *testing.T) {
+	each(t, func(f *fixture) {
+		boss := f.join("boss@example.com", identity.Owner)
+		sup := f.join("sup@example.com", identity.Support)
+		f.clock.Advance(time.Second)
+		act, err := f.Disable(t.Context(), boss, newID(), "sup@example.com", "has left")
+		f.asked(act, err, KindDisable, 1)
+		f.approved(f.first, act)
+		if err := f.db.Read(t.Context(), func(tx *db.Tx) error { return f.people.InForce(tx, sup.Visitor) }); !problem.Is(err, problem.Unauthenticated) {
+			t.Fatal(err)
+		}
+		f.clock.Advance(time.Second)
+		act, err = f.Enable(t.Context(), boss, newID(), "sup@example.com", "is back")
+		f.asked(act, err, KindEnable, 1)
+		f.approved(f.first, act)
+		one, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: identity.Auditor}, identity.Support, "x")
+		f.asked(one, err, KindRole, 1)
+		two, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: identity.SRE}, identity.Support, "x")
+		f.asked(two, err, KindRole, 1)
+		f.clock.Advance(time.Second)
+		f.approved(f.first, one)
+		f.failed(f.approved(f.first, two), nil)
+	})
+}
+
+// Whoever was reset since an act was made does not check it, though the reset was an act itself.
+func TestAResetByAnActKeepsFromOlderActs(t *testing.T) {
+	each(t, func(f *fixture) {
+		boss := f.join("boss@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		fund := f.fund()
+		act, err := f.Reset(t.Context(), boss, newID(), "efua@example.com", "lost the phone")
+		f.asked(act, err, KindReset, 1)
+		f.clock.Advance(time.Second)
+		f.approved(f.first, act)
+		token, err := f.Reveal(t.Context(), boss, Secret, act.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.Approve(t.Context(), f.second, fund.ID, fund.Digest); !problem.Is(err, problem.Unauthenticated) {
+			t.Fatal(err)
+		}
+		efua := f.again(token, f.code(f.first, act))
+		_, err = f.Approve(t.Context(), efua, fund.ID, fund.Digest)
+		f.refused(err, problem.Forbidden, "reset_since")
+		f.has(0)
+	})
+}
+
+// eachAlone runs a test where no act needs a check, on both engines.
+func eachAlone(t *testing.T, fn func(f *fixture)) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { fn(install(t, d, nil, false)) })
+}
+
+// code is that of an act's link, as somebody is shown it.
+func (f *fixture) code(by By, act Request) string {
+	f.t.Helper()
+	by.Place = act.Place
+	code, err := f.Reveal(f.t.Context(), by, Code, act.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return code
+}
+
+// again has a person who was reset accept the new link and set up a factor.
+func (f *fixture) again(link, code string) By {
+	f.t.Helper()
+	token, err := f.people.Accept(f.t.Context(), link, code, identitytest.Password, "a test", netip.Addr{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	v := identitytest.Visit(f.t, f.people, token)
+	if err := f.people.BeginFactor(f.t.Context(), v, "", netip.Addr{}); err != nil {
+		f.t.Fatal(err)
+	}
+	waiting, _, err := f.people.PendingFactor(f.t.Context(), v)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.people.ConfirmFactor(f.t.Context(), v, identitytest.Code(f.t, waiting.Key, f.clock.Now()), netip.Addr{}); err != nil {
+		f.t.Fatal(err)
+	}
+	return By{Visitor: identitytest.Visit(f.t, f.people, token), Origin: "192.0.2.7"}
+}
+
+// Whoever is given the link of an invitation becomes the person, with all that they are: a customer's people get none for
+// somebody who is anything elsewhere, nor do they put such a person on their own list. And nobody invites themselves.
+func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
+	eachAlone(t, func(f *fixture) {
+		other := f.shop("Other Shop")
+		mallory := f.member("mallory@other.example", other.ID, identity.Owner)
+		boss := f.join("boss@example.com", identity.Owner)
+		support := identity.Membership{Tenant: other.ID, Role: identity.Support}
+
+		pending, err := f.invite(boss, "pending@example.com", identity.Membership{Role: identity.Owner})
+		f.asked(pending, err, KindInvite, 0)
+		f.failed(f.invite(mallory, "pending@example.com", support))
+		f.failed(f.invite(f.maker, "pending@example.com", support)) // an operator lacks rights of an owner
+		link, err := f.Reveal(t.Context(), boss, Secret, pending.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.people.Accept(t.Context(), link, f.code(boss, pending), identitytest.Password, "a test", netip.Addr{}); err != nil {
+			t.Fatalf("the person's own link: %v", err)
+		}
+
+		f.tx(func(tx *db.Tx) error {
+			_, err := f.people.Reset(tx, identity.NewInvitation(), "pending@example.com")
+			return err
+		})
+		f.failed(f.invite(mallory, "pending@example.com", support))
+		f.member("finance@adom.example", f.tenant.ID, identity.Finance)
+		f.failed(f.invite(mallory, "finance@adom.example", support))
+		members, err := f.people.Members(t.Context(), other.ID, "", 10)
+		if err != nil || len(members) != 1 {
+			t.Errorf("on the other customer's list are %+v, %v", members, err)
+		}
+
+		// An address that a customer has taken before its owner was invited.
+		act, err := f.invite(mallory, "ceo@example.com", support)
+		f.asked(act, err, KindInvite, 0)
+		if link, err = f.Reveal(t.Context(), mallory, Secret, act.ID); err != nil {
+			t.Fatal(err)
+		}
+		taken, err := f.people.Accept(t.Context(), link, f.code(mallory, act), identitytest.Password, "a test", netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.invite(boss, "ceo@example.com", identity.Membership{Role: identity.Owner})
+		f.refused(err, problem.InProgress, "account_elsewhere")
+		if v := identitytest.Visit(t, f.people, taken); v.Operator() {
+			t.Errorf("who took the address is %+v", v.Memberships)
+		}
+
+		f.failed(f.invite(f.maker, "ama@example.com", identity.Membership{Tenant: other.ID, Role: identity.Owner}))
+	})
+}
+
+// A person who was invited and never came checks nothing, and so no act waits for them.
+func TestWhoNeverCameIsNotWaitedFor(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := install(t, d, nil, true)
+		shop := f.shop("Other Shop")
+		owner := f.member("owner@other.example", shop.ID, identity.Owner)
+		act, err := f.invite(owner, "never@other.example", identity.Membership{Tenant: shop.ID, Role: identity.Owner})
+		f.asked(act, err, KindInvite, 0)
+		act, err = f.Reset(t.Context(), owner, newID(), "never@other.example", "the link was lost")
+		f.asked(act, err, KindReset, 0)
+		f.tx(func(tx *db.Tx) error {
+			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "never.too@other.example", "Never", identity.Membership{Tenant: shop.ID, Role: identity.Owner})
+			return err
+		})
+		f.failed(f.own(owner, 1)) // a line that nobody could satisfy
+	})
+}

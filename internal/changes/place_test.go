@@ -1,0 +1,162 @@
+package changes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/identitytest"
+)
+
+// member makes somebody of a tenant, who acts there.
+func (f *fixture) member(email, tenant string, role identity.Role) By {
+	f.t.Helper()
+	one := identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Tenant: tenant, Role: role})
+	return By{Visitor: one.Visitor, Origin: "192.0.2.9", Place: tenant}
+}
+
+// shop makes another tenant.
+func (f *fixture) shop(name string) (t tenant.Tenant) {
+	f.t.Helper()
+	f.tx(func(tx *db.Tx) (err error) {
+		t, err = f.Tenants.Create(tx, tenant.Tenant{Name: name, Mode: tenant.Live})
+		return err
+	})
+	return t
+}
+
+// own asks for a line of the policy of a tenant's own acts.
+func (f *fixture) own(by By, checkers int) (Request, error) {
+	return f.SetPolicy(f.t.Context(), by, newID(), Line{Kind: KindPolicy, Checkers: checkers}, "as agreed")
+}
+
+func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
+	each(t, func(f *fixture) {
+		other := f.shop("Other Shop")
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		stranger, operator := f.member("admin@other.example", other.ID, identity.Admin), f.join("boss@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		act, err := f.own(owner, 1)
+		if err != nil || act.State != Waiting || act.Needs != 1 || act.Place != f.tenant.ID || act.Tenant != f.tenant.ID ||
+			act.Sentence != "Changing this policy needs one checker from GHS 0.00 on, in this account" {
+			t.Fatalf("%+v, %v", act, err)
+		}
+		approve := func(by By, place string) error {
+			by.Place = place
+			_, err := f.Approve(t.Context(), by, act.ID, act.Digest)
+			return err
+		}
+		f.refused(approve(stranger, other.ID), problem.NotFound, "act_not_found")
+		f.refused(approve(stranger, f.tenant.ID), problem.Forbidden, "not_allowed")
+		f.refused(approve(operator, identity.Installation), problem.NotFound, "act_not_found")
+		f.refused(approve(operator, f.tenant.ID), problem.Forbidden, "not_allowed")
+		f.refused(approve(owner, f.tenant.ID), problem.Forbidden, "own_act")
+		for _, by := range []By{stranger, operator} {
+			_, err = f.Reject(t.Context(), by, act.ID, act.Digest, "no")
+			f.refused(err, problem.NotFound, "act_not_found")
+			_, err = f.Withdraw(t.Context(), by, act.ID, act.Digest)
+			f.refused(err, problem.NotFound, "act_not_found")
+			for _, end := range []func(*db.Tx) error{
+				func(tx *db.Tx) error { return f.Store.Withdraw(tx, by, act) },
+				func(tx *db.Tx) error {
+					return f.Store.Reject(tx, by, Rule{Check: identity.CheckPolicy}, act, "no")
+				},
+			} {
+				if f.Store.Write(t.Context(), end) == nil {
+					t.Error("the store takes what is done elsewhere")
+				}
+			}
+		}
+		elsewhere := owner // its maker, who also has a page of the installation open
+		elsewhere.Place = identity.Installation
+		f.refused(f.Store.Write(t.Context(), func(tx *db.Tx) error { return f.Store.Withdraw(tx, elsewhere, act) }), problem.NotFound, "act_not_found")
+		if err := approve(admin, f.tenant.ID); err != nil {
+			t.Fatal(err)
+		}
+		f.is(act.ID, Done)
+		lines, err := f.Store.Policy(t.Context())
+		if err != nil || len(lines) != 1 || lines[0] != (Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Checkers: 1}) {
+			t.Fatalf("%+v, %v", lines, err)
+		}
+		for place, want := range map[string]int{f.tenant.ID: 1, other.ID: 0, identity.Installation: 0} {
+			if list, err := f.Store.List(t.Context(), Filter{Place: place, Limit: 10}); err != nil || len(list) != want {
+				t.Errorf("%q lists %d, %v", place, len(list), err)
+			}
+		}
+	})
+}
+
+func TestATenantsPeopleActAboutTheirOwnAccountAlone(t *testing.T) {
+	each(t, func(f *fixture) {
+		other := f.shop("Other Shop")
+		owner := f.member("owner@adom.example", f.tenant.ID, identity.Owner)
+		f.clock.Advance(time.Second)
+		_, err := f.Fund(t.Context(), owner, newID(), f.tenant.ID, 100, "for me")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		_, err = f.Fund(t.Context(), owner, newID(), other.ID, 100, "for them")
+		f.refused(err, problem.NotFound, "tenant_not_found")
+		act, err := f.SetPolicy(t.Context(), owner, newID(), Line{Kind: KindPolicy, Tenant: other.ID}, "for them")
+		if err != nil || act.Tenant != f.tenant.ID || act.State != Done {
+			t.Fatalf("a line of another account is one of their own: %+v, %v", act, err)
+		}
+		_, err = f.SetPolicy(t.Context(), owner, newID(), Line{Kind: KindFund}, "x")
+		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		boss := f.join("boss@example.com", identity.Owner)
+		_, err = f.SetPolicy(t.Context(), boss, newID(), Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true}, "x")
+		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+	})
+}
+
+// How many may check is counted among the tenant's own people, and lines of the installation are not theirs.
+func TestATenantsPolicyIsAboutItsOwnPeople(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.join("boss@example.com", identity.Owner)
+		f.line(Line{Kind: KindPolicy, Checkers: 2})
+		f.line(Line{Kind: KindPolicy, Tenant: f.tenant.ID, Checkers: 2})
+		owner := f.member("owner@adom.example", f.tenant.ID, identity.Owner)
+		f.clock.Advance(time.Second)
+		act, err := f.own(owner, 1)
+		if err != nil || act.State != Failed { // nobody else could check the next one
+			t.Fatalf("%+v, %v", act, err)
+		}
+		f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		f.clock.Advance(time.Second)
+		if act, err = f.own(owner, 0); err != nil || act.Needs != 1 {
+			t.Fatalf("%+v, %v", act, err)
+		}
+		rule, _ := f.Rule(KindPolicy)
+		own := Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Checkers: 1}
+		f.line(own)
+		own.Checkers = 2
+		f.refused(f.db.Write(t.Context(), func(tx *db.Tx) error { _, err := f.Store.SetLine(tx, rule, own); return err }), problem.Forbidden, "policy_locks_out")
+		own.Checkers = Default
+		f.line(own)
+		own.Checkers = 0
+		f.line(own)
+		if act, err = f.own(owner, 0); err != nil || act.Needs != 0 {
+			t.Fatalf("%+v, %v", act, err)
+		}
+	})
+}
+
+// Whoever may make or check acts of a kind may reach the pages on which that is done.
+func TestWhoMayMakeOrCheckReachesThePages(t *testing.T) {
+	for name, k := range kinds() {
+		for _, site := range []identity.Site{identity.TenantSite, identity.InstallationSite} {
+			for _, r := range identity.Roles(site) {
+				if identity.Can(site, r, k.rule.Make) && !(identity.Can(site, r, identity.MakeActs) && identity.Can(site, r, identity.ReadActs)) {
+					t.Errorf("%s: %s of the %s makes it, and cannot withdraw it", name, r, site)
+				}
+				if identity.Can(site, r, k.rule.Check) && !(identity.Can(site, r, identity.CheckActs) && identity.Can(site, r, identity.ReadActs)) {
+					t.Errorf("%s: %s of the %s checks it, and cannot reach it", name, r, site)
+				}
+			}
+		}
+		if k.does == "" {
+			t.Errorf("%s does nothing that the policy could name", name)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// KindPolicy changes how many checkers acts need.
+const KindPolicy = "policy.set"
+
+// lined is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+type lined struct {
+	Kind     string        `json:"kind"`
+	Tenant   string        `json:"tenant"`
+	From     money.Pesewas `json:"pesewas"`
+	Checkers int           `json:"checkers"`
+	Before   int           `json:"before"`
+	Own      bool          `json:"own,omitempty"`
+}
+
+func (l lined) line() Line {
+	return Line{Kind: l.Kind, Tenant: l.Tenant, Own: l.Own, From: l.From, Checkers: l.Checkers}
+}
+
+func policyKind() kind {
+	return kind{does: "Changing this policy", rule: Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, do: (*Changes).doPolicy}
+}
+
+// Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with what
+// each does.
+func (a *Changes) Kinds(at identity.Site) map[string]string {
+	does := map[string]string{}
+	for name, k := range a.kinds {
+		if slices.ContainsFunc(identity.Roles(at), func(r identity.Role) bool { return identity.Can(at, r, k.rule.Make) }) {
+			does[name] = k.does
+		}
+	}
+	return does
+}
+
+// SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own
+// acts alone.
+func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reason string) (Request, error) {
+	if by.Place != identity.Installation {
+		l.Tenant, l.Own = by.Place, true
+	}
+	does, known := a.Kinds(identity.SiteOf(by.Place))[l.Kind]
+	if !known || l.Own && by.Place == identity.Installation {
+		return Request{}, problem.Field("kind", "is not a kind of act")
+	}
+	if l.From < 0 || l.Checkers < Default || l.Checkers > MostCheckers {
+		return Request{}, problem.Field("checkers", "must be 0, 1 or 2")
+	}
+	// A form that is sent twice would see its own line as the one before.
+	if act, err := a.Store.Get(ctx, id); err == nil && act.Maker == by.Visitor.Person.ID && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(reason) {
+		return act, nil
+	}
+	about, where := "", "everywhere"
+	if l.Own {
+		about, where = l.Tenant, "in this account"
+	} else if l.Tenant != "" {
+		t, err := a.Tenants.Get(ctx, l.Tenant)
+		if err != nil {
+			return Request{}, err
+		}
+		where = "for " + t.Name
+	}
+	lines, err := a.Store.Policy(ctx)
+	if err != nil {
+		return Request{}, err
+	}
+	p := lined{l.Kind, l.Tenant, l.From, l.Checkers, Default, l.Own}
+	for _, was := range lines {
+		if was.Kind == l.Kind && was.Tenant == l.Tenant && was.Own == l.Own && was.From == l.From {
+			p.Before = was.Checkers
+		}
+	}
+	sentence := fmt.Sprintf("%s needs %s from %s on, %s", does, Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
+	return a.make(ctx, by, draft{id: id, kind: KindPolicy, tenant: about, sentence: sentence, reason: reason, payload: p})
+}
+
+// doPolicy changes the line and ends the act in one transaction.
+func (a *Changes) doPolicy(ctx context.Context, act Request, _ string, end finish) error {
+	var p lined
+	if err := json.Unmarshal(act.Payload, &p); err != nil {
+		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+	}
+	rule, known := a.Rule(p.Kind)
+	if !known {
+		return problem.New(problem.Invalid, "kind_unknown", "There is no such kind of act")
+	}
+	return a.Store.Write(ctx, func(tx *db.Tx) error {
+		before, err := a.Store.SetLine(tx, rule, p.line())
+		if err != nil {
+			return err
+		}
+		if before != p.Before {
+			return problem.New(problem.Invalid, "changed_since", "The line was changed since this was made")
+		}
+		return end(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Checkers(before), After: Checkers(p.Checkers)}})
+	})
+}

@@ -1,0 +1,126 @@
+package changes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// needs is how many checkers an act of an amount needs.
+func (f *fixture) needs(amount money.Pesewas) int {
+	f.t.Helper()
+	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, "x")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act.Needs
+}
+
+func TestThePolicySaysHowManyCheckersAnAmountNeeds(t *testing.T) {
+	each(t, func(f *fixture) {
+		if n := f.needs(1); n != 1 {
+			f.t.Fatalf("without a line: %d", n)
+		}
+		f.line(Line{Kind: KindFund, Checkers: 0})
+		f.line(Line{Kind: KindFund, From: 100_00, Checkers: 1})
+		f.line(Line{Kind: KindFund, From: 1000_00, Checkers: 2})
+		f.line(Line{Kind: KindFund, Tenant: "another", Checkers: 2})
+		for amount, want := range map[money.Pesewas]int{1: 0, 99_99: 0, 100_00: 1, 999_99: 1, 1000_00: 2, 50_000_00: 2} {
+			if n := f.needs(amount); n != want {
+				f.t.Errorf("%s needs %d, want %d", amount, n, want)
+			}
+		}
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Checkers: 1}) // comes before those of the installation
+		for _, amount := range []money.Pesewas{1, 1000_00} {
+			if n := f.needs(amount); n != 1 {
+				f.t.Errorf("with a line of its own %s needs %d", amount, n)
+			}
+		}
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Checkers: Default})
+		if n := f.needs(1000_00); n != 2 {
+			f.t.Errorf("after the line was taken away: %d", n)
+		}
+	})
+}
+
+func TestAPolicyThatThePeopleCannotSatisfyIsRefused(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := install(t, d, nil, false) // one maker, nobody else
+		rule, _ := f.Rule(KindFund)
+		set := func(checkers int) error {
+			return d.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := f.Store.SetLine(tx, rule, Line{Kind: KindFund, Checkers: checkers})
+				return err
+			})
+		}
+		f.refused(set(1), problem.Forbidden, "policy_locks_out")
+		f.join("kofi@example.com", identity.Owner) // may check, and make, what then the maker cannot check
+		f.refused(set(1), problem.Forbidden, "policy_locks_out")
+		f.join("efua@example.com", identity.Approver)
+		if err := set(1); err != nil {
+			t.Fatal(err)
+		}
+		f.refused(set(2), problem.Forbidden, "policy_locks_out")
+		f.refused(set(3), problem.Invalid, problem.CodeInvalidFields)
+		f.clock.Advance(time.Second)
+		for _, email := range []string{"efua@example.com", "kofi@example.com"} {
+			if n := f.needs(1); n != 1 {
+				t.Fatalf("%d", n)
+			}
+			role := identity.Membership{Role: identity.Support}
+			if email == "kofi@example.com" { // the last owner stays one, and is disabled by hand
+				f.tx(func(tx *db.Tx) error {
+					tx.Defer("UPDATE people SET disabled_at = 1 WHERE email = $1", 1, email)
+					return nil
+				})
+				continue
+			}
+			f.tx(func(tx *db.Tx) error { _, _, err := f.people.SetRole(tx, email, role); return err })
+		}
+		_, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Forbidden, "too_few_people")
+	})
+}
+
+// The policy is changed by two people, too.
+func TestThePolicyIsAnAct(t *testing.T) {
+	each(t, func(f *fixture) {
+		owner := f.join("owner@example.com", identity.Owner)
+		f.clock.Advance(time.Second)
+		line := Line{Kind: KindFund, From: 500_00, Checkers: 2}
+		_, err := f.SetPolicy(f.t.Context(), f.maker, newID(), line, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		id := newID()
+		var act Request
+		for range 2 {
+			if act, err = f.SetPolicy(f.t.Context(), owner, id, line, "large sums"); err != nil || act.State != Waiting || act.Needs != 1 ||
+				act.Sentence != "Putting money into a wallet needs 2 checkers from GHS 500.00 on, everywhere" {
+				f.t.Fatalf("%+v, %v", act, err)
+			}
+		}
+		stale, err := f.SetPolicy(f.t.Context(), owner, newID(), line, "the same again")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if n := f.needs(500_00); n != 1 {
+			f.t.Fatalf("in force before it was checked: %d", n)
+		}
+		if act, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || act.State != Done {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		if n := f.needs(500_00); n != 2 {
+			f.t.Fatalf("not in force: %d", n)
+		}
+		if after, err := f.Approve(f.t.Context(), f.first, stale.ID, stale.Digest); err != nil || after.State != Failed {
+			f.t.Fatalf("what was made of another line: %+v, %v", after, err)
+		}
+		if _, err := f.SetPolicy(f.t.Context(), owner, newID(), Line{Kind: "nothing"}, "x"); !problem.Is(err, problem.Invalid) {
+			f.t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package changes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate.
+func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request) (made Request, err error) {
+	p := by.Visitor.Person
+	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.Checks = p.ID, p.Email, by.Origin, by.Place, Waiting, nil
+	landed := func(tx *db.Tx) (bool, error) {
+		made, err = s.read(tx, selectAct, a.ID)
+		if problem.Is(err, problem.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	err = s.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
+		if there, err := landed(tx); err != nil || there {
+			return err
+		}
+		if err := s.mayMake(tx, by, rule); err != nil {
+			return err
+		}
+		made = a
+		made.MadeAt = s.clock.Now()
+		made.ExpiresAt = made.MadeAt.Add(Lasts)
+		if made.Needs, err = s.needs(tx, rule, made); err != nil {
+			return err
+		}
+		if made.Needs > 0 {
+			twin, found, err := s.twin(tx, made)
+			if err != nil {
+				return err
+			}
+			if found {
+				made = twin
+				return nil
+			}
+			if err := s.limit(tx, made, made.ID); err != nil {
+				return err
+			}
+		}
+		made.Digest = made.digest()
+		s.insert(tx, made)
+		if made.Needs == 0 {
+			return nil // it is done at once, with an entry of its own
+		}
+		return s.note(tx, by, made, "act.make", string(Waiting), nil)
+	})
+	if errors.Is(err, db.ErrUnique) { // the same form, at the same moment
+		made, err = s.Get(ctx, a.ID)
+	}
+	if err == nil && !made.same(a) {
+		return Request{}, problem.New(problem.Duplicate, "act_exists", "This form was used for something else. Open it again.")
+	}
+	return made, err
+}
+
+// Planned completes an act that waits for its checkers from the moment at which a transaction of its domain inserts it. It
+// is refused where too few people may check it; its Needs are 0 where it needs no check.
+func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, error) {
+	if a.Key != "" && !rule.ByKey {
+		return Request{}, problem.New(problem.Forbidden, "person_needed", "An API key cannot request this: a person must")
+	}
+	err := s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		a.Needs, err = s.needs(tx, rule, a)
+		return err
+	})
+	if err == nil && a.Needs > 0 && a.Key == "" {
+		err = s.db.Write(ctx, func(tx *db.Tx) error { return s.limit(tx, a, a.Kind+" "+a.Tenant+" "+a.Reason) })
+	}
+	a.State, a.MadeAt = Waiting, s.clock.Now()
+	a.ExpiresAt = a.MadeAt.Add(Lasts)
+	a.Digest = a.digest()
+	return a, err
+}
+
+// InsertPlanned writes an act that was Planned down, in tx.
+func (s *Store) InsertPlanned(tx *db.Tx, a Request) error {
+	s.insert(tx, a)
+	return s.note(tx, By{}, a, "act.make", string(Waiting), nil)
+}

@@ -1,0 +1,39 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/messaging"
+)
+
+// KindReopen opens a range of numbers again that was closed to a customer's one-time passwords.
+const KindReopen = "otp.reopen"
+
+// reopened is what its maker asked for. Its members and their order are what is hashed: they never change.
+type reopened struct {
+	Tenant string `json:"tenant"`
+	Range  string `json:"range"`
+}
+
+// ReopenRange asks for a range of numbers to be opened again: its first digits, or a number of it.
+func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, reason string) (Request, error) {
+	t, err := a.Tenants.Get(ctx, tenantID)
+	if err != nil {
+		return Request{}, err
+	}
+	prefix := messaging.RangeOf(digits)
+	sentence := fmt.Sprintf("Open the range %s to one-time passwords of %s (%s, %s) again", prefix, t.Name, t.Mode, t.ID)
+	return a.make(ctx, by, draft{id: id, kind: KindReopen, tenant: t.ID, reason: reason, sentence: sentence, payload: reopened{t.ID, prefix}})
+}
+
+// reopenKind needs no check where no line of the policy says otherwise: a range that is still pumped closes by itself.
+func reopenKind() kind {
+	return written("Opening a closed range of numbers", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
+		was, err := a.Messaging.ReopenRange(tx, p.Tenant, p.Range)
+		return []audit.Change{{What: "range " + p.Range, Before: fmt.Sprintf("closed: %d of %d verified", was.Verified, was.Sent), After: "open"}}, err
+	})
+}

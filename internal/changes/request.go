@@ -1,0 +1,134 @@
+package changes
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Lasts is how long an act waits for its checkers.
+const Lasts = 24 * time.Hour
+
+// State is what became of an act. Stored.
+type State string
+
+// The states. Every one but Waiting is final.
+const (
+	Waiting   State = "waiting"
+	Done      State = "done"
+	Rejected  State = "rejected"
+	Withdrawn State = "withdrawn" // by its maker
+	Expired   State = "expired"
+	Failed    State = "failed" // refused by what it is about
+)
+
+// Act is what a person asked for.
+type Request struct {
+	ID        string // that of the form: a form that is sent twice makes one act
+	Kind      string // such as "wallet.fund"
+	Tenant    string // whom it concerns; empty: the installation
+	Place     string // whose people make and check it: a tenant's id, or identity.Installation
+	Payload   json.RawMessage
+	Sentence  string // the payload for people
+	Reason    string
+	Maker     string   // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
+	MakerName string   // e-mail address, or what the key is called
+	Key       string   // the id of the API key that asked; empty: a person did
+	Member    string   // the free text of an older key: a person whom it may name does not check
+	Barred    []string // the ids of the people besides Maker who do not check: who made or rotated the Key, and whose it is
+	Origin    string   // the address that the maker came from
+	Digest    string
+	Amount    money.Pesewas // what it moves; 0: no money
+	Needs     int           // checkers
+	State     State
+	MadeAt    time.Time
+	ExpiresAt time.Time
+	EndedAt   time.Time // zero: it waits
+	Note      string    // why it was rejected, or failed
+	Checks    []Check
+	// Refused is why what the act is about refused it, where that has just happened. It is never stored here: Note is.
+	Refused *problem.Error
+	// Secret is what the act made and its maker is shown once, and Code what its approver is shown once. They are set where
+	// the maker has just done the act alone, and are never stored here.
+	Secret, Code string
+}
+
+// Check is an approval of an act.
+type Check struct {
+	Person, Name string
+	At           time.Time
+	Note         string // what others should know of it: who invited the approver, and what the approver shares with the requester
+	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the act was made.
+	// Counted fills it in, while the act waits.
+	Lapsed bool
+}
+
+// Approvals is how many of an act's checks count.
+func (a Request) Approvals() (n int) {
+	for _, c := range a.Checks {
+		if !c.Lapsed {
+			n++
+		}
+	}
+	return n
+}
+
+// own reports whether a person requested the act, or has or may have the key that did.
+func (a Request) own(p identity.Person) bool {
+	return p.ID == a.Maker || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
+}
+
+// Rule says who may make and who may check acts of a kind.
+type Rule struct {
+	Make, Check identity.Permission
+	// Light acts need no checker where no line of the policy says otherwise.
+	Light bool
+	// ByKey says that an API key may ask for them.
+	ByKey bool
+}
+
+// By is who does something to an act, and from where.
+type By struct {
+	Visitor identity.Visitor
+	Origin  string // an IP address
+	Place   string // where they do it: a tenant's id, or identity.Installation
+}
+
+// digest is over everything that a checker is shown. Each member is hashed with its length before it.
+func (a Request) digest() string {
+	sum := sha256.New()
+	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
+	if a.Place != identity.Installation { // acts of the installation are hashed as by the release before
+		members[0] = "makola act 2"
+		members = append(members, a.Place)
+	}
+	if a.Key != "" {
+		members[0] = "makola act 3"
+		members = append(members, a.Key, a.Member)
+	}
+	if len(a.Barred) > 0 {
+		members[0] = "makola act 4"
+		members = append(members, strings.Join(a.Barred, " "))
+	}
+	for _, s := range members {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
+		sum.Write(size[:])
+		sum.Write([]byte(s))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// same says whether two acts ask for the same, whenever they were made.
+func (a Request) same(b Request) bool {
+	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Maker == b.Maker
+}

@@ -1,0 +1,169 @@
+package changes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// The life of a secret that an act made: how long its maker may come for it, and how long the session that was shown it may
+// ask once more.
+const (
+	SecretLasts = 24 * time.Hour
+	shownAgain  = time.Minute
+)
+
+const (
+	insertSecret = `INSERT INTO act_secrets (act, sealed, kept_at, shown_at, session) VALUES ($1, $2, $3, 0, '')`
+	lockSecret   = `SELECT sealed, kept_at, shown_at, session FROM act_secrets WHERE act = $1 FOR UPDATE`
+	showSecret   = `UPDATE act_secrets SET shown_at = $2, session = $3 WHERE act = $1 AND shown_at = 0`
+	dropSecrets  = `DELETE FROM act_secrets WHERE kept_at <= $1 OR shown_at > 0 AND shown_at <= $2`
+	selectSecret = `SELECT act FROM act_secrets WHERE act = $1 AND shown_at = 0 AND kept_at > $2`
+)
+
+// Part is one of the secrets that an act makes.
+type Part string
+
+// The parts. The requester is shown the first, such as a link. The code without which a link does not work is shown to an
+// approver, or to the requester where nobody had to approve.
+const (
+	Secret Part = ""
+	Code   Part = ".code"
+)
+
+// Of is the id under which a part of an act's secrets is kept and sealed.
+func (p Part) Of(a Request) string { return a.ID + string(p) }
+
+// For reports whether a person may be shown the part of an act.
+func (p Part) For(a Request, person string) bool {
+	if p == Code && a.Needs > 0 {
+		return slices.ContainsFunc(a.Checks, func(c Check) bool { return c.Person == person })
+	}
+	return a.Maker == person
+}
+
+// Keep stores in tx a secret that an act made, sealed.
+func (s *Store) Keep(tx *db.Tx, a Request, p Part, sealed []byte) {
+	tx.Defer(insertSecret, 1, p.Of(a), sealed, s.clock.Now())
+}
+
+// ErrShown is the refusal of a secret that is not there any more, or never was.
+func ErrShown() error {
+	return problem.New(problem.Gone, "secret_shown", "There is nothing to show: it was shown before, or a day has passed. Make another one.")
+}
+
+// Kept says whether a part of an act's secrets waits for a person.
+func (s *Store) Kept(ctx context.Context, a Request, p Part, person string) (found bool, err error) {
+	if a.State != Done || !p.For(a, person) {
+		return false, nil
+	}
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		var id string
+		found, err = tx.One(selectSecret, []any{p.Of(a), s.clock.Now().Add(-SecretLasts)}, &id)
+		return err
+	})
+	return found, err
+}
+
+// Reveal gives the person for whom a part of an act's secrets was kept, and who may still request or approve such acts, that
+// part, and writes down that it was shown.
+func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Request) (sealed []byte, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		a, err := s.read(tx, lockAct, seen.ID)
+		if err != nil {
+			return err
+		}
+		if a.Place != by.Place || a.State != Done {
+			return errNotFound()
+		}
+		if !p.For(a, by.Visitor.Person.ID) {
+			return problem.New(problem.Forbidden, "not_your_act", "It is shown to somebody else alone: a link to who requested it, the code of a link to who approved it")
+		}
+		allow := rule.Make
+		if a.Maker != by.Visitor.Person.ID {
+			allow = rule.Check
+		}
+		if err := s.Allow(tx, by, allow); err != nil {
+			return err
+		}
+		var kept, shown time.Time
+		var session string
+		sealed = nil
+		found, err := tx.One(lockSecret, []any{p.Of(a)}, &sealed, &kept, &shown, &session)
+		now := s.clock.Now()
+		switch {
+		case err != nil:
+			return err
+		case !found, !now.Before(kept.Add(SecretLasts)), !shown.IsZero() && (session != by.Visitor.Session.ID || !now.Before(shown.Add(shownAgain))):
+			return ErrShown()
+		case !shown.IsZero():
+			return nil
+		}
+		tx.Defer(showSecret, 1, p.Of(a), now, by.Visitor.Session.ID)
+		return s.audit.Write(tx, audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: "act.reveal" + string(p), Tenant: a.Tenant, Subject: a.ID,
+			Reason: a.Reason, Details: map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence}})
+	})
+	return sealed, err
+}
+
+// Forget removes the secrets that were shown, or waited for too long.
+func (s *Store) Forget(ctx context.Context) error {
+	now := s.clock.Now()
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		tx.Defer(dropSecrets, -1, now.Add(-SecretLasts), now.Add(-shownAgain))
+		return nil
+	})
+}
+
+const (
+	sealedSecrets = `SELECT act, sealed FROM act_secrets WHERE act > $1 ORDER BY act LIMIT $2`
+	resealSecret  = `UPDATE act_secrets SET sealed = $2 WHERE act = $1 AND sealed = $3`
+)
+
+// Sealed is a secret that waits for the maker of an act, as it is stored.
+type Sealed struct {
+	Act    string
+	Secret []byte
+}
+
+// SealedAfter reads at most limit of the secrets that follow that of an act.
+func (s *Store) SealedAfter(ctx context.Context, act string, limit int) (list []Sealed, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sealedSecrets, []any{act, limit}, func(r *db.Row) error {
+			var one Sealed
+			err := r.Scan(&one.Act, &one.Secret)
+			list = append(list, one)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Reseal puts what reseal makes of each secret in its place, in one transaction. reseal says whether it changed one; a
+// secret that has gone meanwhile stays away.
+func (s *Store) Reseal(ctx context.Context, list []Sealed, reseal func(Sealed) (fresh []byte, changed bool, err error)) (moved int64, err error) {
+	err = s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		moved = 0
+		for _, one := range list {
+			fresh, changed, err := reseal(one)
+			if err != nil {
+				return err
+			}
+			if !changed {
+				continue
+			}
+			n, err := tx.Exec(resealSecret, one.Act, fresh, one.Secret)
+			if err != nil {
+				return err
+			}
+			moved += n
+		}
+		return nil
+	})
+	return moved, err
+}

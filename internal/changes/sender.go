@@ -1,0 +1,86 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/senderid"
+)
+
+// The kinds of acts about sender IDs: one that an operator brings over for a customer, and the review of those that wait.
+const (
+	KindCreateSender  = "sender.create"
+	KindApproveSender = "sender.approve"
+	KindRejectSender  = "sender.reject"
+)
+
+// sender is what a reviewer saw. Its members and their order are what is hashed.
+type sender struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+}
+
+// ReviewSender asks for the review of a sender ID. The customer reads the reason of a rejection.
+func (a *Changes) ReviewSender(ctx context.Context, by By, id, senderID string, to senderid.Status, reason string) (Request, error) {
+	kind, does := KindApproveSender, "Approve"
+	switch to {
+	case senderid.Approved:
+	case senderid.Rejected:
+		kind, does = KindRejectSender, "Reject"
+	default:
+		return Request{}, problem.Field("status", "must be approved or rejected")
+	}
+	s, err := a.Senders.Find(ctx, senderID)
+	if err != nil {
+		return Request{}, err
+	}
+	t, err := a.Tenants.Get(ctx, s.Tenant)
+	if err != nil {
+		return Request{}, err
+	}
+	sentence := fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID)
+	return a.make(ctx, by, draft{id: id, kind: kind, tenant: t.ID, reason: reason, sentence: sentence, payload: sender{t.ID, s.ID, s.Name}})
+}
+
+// broughtOver is the sender ID that its maker asked for. Its members and their order are what is hashed.
+type broughtOver struct {
+	Tenant      string `json:"tenant"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// CreateSender asks for an approved sender ID of a customer, with the id that its programs have (senderid.Store.Create).
+func (a *Changes) CreateSender(ctx context.Context, by By, id string, s senderid.Sender, reason string) (Request, error) {
+	if err := senderid.CheckName(s.Name); err != nil {
+		return Request{}, err
+	}
+	t, err := a.Tenants.Get(ctx, s.Tenant)
+	if err != nil {
+		return Request{}, err
+	}
+	sentence := fmt.Sprintf("Make the approved sender ID %q of %s (%s), with the id %s", s.Name, t.Name, t.ID, s.ID)
+	return a.make(ctx, by, draft{id: id, kind: KindCreateSender, tenant: t.ID, reason: reason, sentence: sentence, payload: broughtOver{t.ID, s.ID, s.Name, s.Description}})
+}
+
+func createSenderKind() kind {
+	return written("Making a sender ID for an account", Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
+		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
+		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
+	})
+}
+
+func reviewKind(does string, to senderid.Status) kind {
+	return written(does, Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p sender) ([]audit.Change, error) {
+		s, err := a.Senders.Review(tx, p.Tenant, p.ID, to, act.Reason, act.MakerName)
+		if err == nil && s.Name != p.Name {
+			err = errChanged("The name")
+		}
+		return []audit.Change{{What: "sender ID " + p.Name, Before: string(senderid.Pending), After: string(to)}}, err
+	})
+}

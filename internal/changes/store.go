@@ -1,0 +1,180 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/fresh"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Store keeps acts. It is safe for concurrent use.
+type Store struct {
+	db         *db.DB
+	clock      *clock.Clock
+	audit      *audit.Log
+	people     *identity.Identity
+	production bool
+	ownLines   *fresh.Cache[ownKind, []Line]
+}
+
+// New makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
+func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
+	s := &Store{db: d, clock: c, audit: log, people: people, production: production}
+	s.ownLines = fresh.New(c, linesFresh, linesKept, func(ctx context.Context, of ownKind) ([]Line, error) { return loadOwnLines(ctx, d, of) })
+	return s
+}
+
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred`
+
+func scan(r *db.Row, a *Request) error {
+	var payload, barred string
+	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member, &barred)
+	a.Payload, a.Barred = json.RawMessage(payload), strings.Fields(barred)
+	return err
+}
+
+const (
+	selectAct    = `SELECT ` + actColumns + ` FROM acts WHERE id = $1`
+	lockAct      = selectAct + ` FOR UPDATE`
+	selectChecks = `SELECT checker, name, at, note FROM act_checks WHERE act = $1 ORDER BY at, checker`
+	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
+		ORDER BY id DESC LIMIT $6`
+	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+)
+
+// Get finds an act with its checks.
+func (s *Store) Get(ctx context.Context, id string) (a Request, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		a, err = s.read(tx, selectAct, id)
+		return err
+	})
+	return a, err
+}
+
+func errNotFound() error {
+	return problem.New(problem.NotFound, "act_not_found", "There is no such act")
+}
+
+func (s *Store) read(tx *db.Tx, query, id string) (a Request, err error) {
+	found := false
+	if err := tx.Query(query, []any{id}, func(r *db.Row) error { found = true; return scan(r, &a) }); err != nil {
+		return a, err
+	}
+	if !found {
+		return a, errNotFound()
+	}
+	err = tx.Query(selectChecks, []any{id}, func(r *db.Row) error {
+		var c Check
+		err := r.Scan(&c.Person, &c.Name, &c.At, &c.Note)
+		a.Checks = append(a.Checks, c)
+		return err
+	})
+	return a, err
+}
+
+// Filter narrows a list. Empty members do not.
+type Filter struct {
+	Tenant    string
+	State     State
+	Before    string // only those that are older than this one
+	Place     string // only those of this place; empty: of the installation
+	AllPlaces bool   // those of every place
+	Limit     int
+}
+
+// List gives acts without their checks, the latest first.
+func (s *Store) List(ctx context.Context, f Filter) (list []Request, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		all := 0
+		if f.AllPlaces {
+			all = 1
+		}
+		return tx.Query(selectActs, []any{f.Tenant, string(f.State), f.Before, all, f.Place, f.Limit}, func(r *db.Row) error {
+			var a Request
+			err := scan(r, &a)
+			list = append(list, a)
+			return err
+		})
+	})
+	return list, err
+}
+
+const countWaiting = `SELECT count(*) FROM acts WHERE state = 'waiting'`
+
+// Waiting counts the acts that wait.
+func (s *Store) Waiting(ctx context.Context) (n int, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countWaiting, nil, &n)
+		return err
+	})
+	return n, err
+}
+
+// Write runs fn in one transaction, for acts that no domain has a verb for.
+func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
+
+func (s *Store) insert(tx *db.Tx, a Request) {
+	tx.Defer(insertAct, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin,
+		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "))
+}
+
+// mayMake refuses a maker whose session or role does not allow it now.
+func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, by, rule.Make) }
+
+// Allow refuses, in tx, a visitor whose session, token or role does not allow now what needs a permission at the place.
+func (s *Store) Allow(tx *db.Tx, by By, p identity.Permission) error {
+	who, err := s.people.Standing(tx, by.Visitor.Person.ID, by.Place)
+	if err != nil {
+		return err
+	}
+	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
+		return err
+	}
+	return s.allowed(who, by.Place, p)
+}
+
+// allowed refuses a person without a permission at a place and, in production, without a second factor.
+func (s *Store) allowed(who identity.Standing, place string, p identity.Permission) error {
+	switch {
+	case !who.Can(identity.SiteOf(place), p):
+		return problem.New(problem.Forbidden, "not_allowed", who.Person.Email+" does not have the permission "+string(p))
+	case s.production && !who.HasFactor:
+		return problem.New(problem.Forbidden, "no_factor", who.Person.Email+" has no second factor")
+	}
+	return nil
+}
+
+// note writes the entry of what was done to an act.
+func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes []audit.Change) error {
+	before := ""
+	if action != "act.make" {
+		before = string(Waiting)
+	}
+	e := audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: action, Tenant: a.Tenant, Subject: a.ID, Reason: a.Reason}
+	switch {
+	case e.Actor == "" && action == "act.make":
+		e.Actor, e.Person, e.Origin = a.MakerName, a.Maker, a.Origin
+		if a.Key != "" {
+			e.Person = ""
+		}
+	case e.Actor == "":
+		e.Actor = "makola"
+	}
+	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note,
+		"changes": append(changes, audit.Change{What: "act", Before: before, After: after})}
+	if n := len(a.Checks); n > 0 && a.Checks[n-1].Person == e.Person && a.Checks[n-1].Note != "" {
+		e.Details.(map[string]any)["approver"] = a.Checks[n-1].Note
+	}
+	if len(changes) > 0 { // it is done
+		return s.audit.WriteNoted(tx, e)
+	}
+	return s.audit.Write(tx, e)
+}

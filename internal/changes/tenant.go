@@ -1,0 +1,368 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// The kinds of acts about an account itself. KindSettings is that of its own people, who change what is theirs alone.
+const (
+	KindCreateTenant = "tenant.create"
+	KindTenant       = "tenant.set"
+	KindBlock        = "tenant.block"
+	KindSettings     = "tenant.settings"
+	KindAddresses    = "tenant.addresses"
+)
+
+// PayoutIPs is the name of the setting that is a list of addresses: texts as access.ParsePrefix reads them, with spaces
+// between. Blocked is that of the setting that keeps a tenant from everything.
+const (
+	PayoutIPs = "payout_ips"
+	Blocked   = "blocked"
+)
+
+// Setting is one thing that can be set of an account, in the words that commands and pages use.
+type Setting struct {
+	Name    string
+	Label   string
+	Options []string // the values that it can have; none: a text
+	Own     bool     // the account's own people may set it
+	get     func(t tenant.Tenant) string
+	set     func(c *tenant.Change, text string) error
+	// restricts says whether a change takes something away, which needs no check; nil: none does.
+	restricts func(before, after string) bool
+}
+
+// Of gives the value of the setting.
+func (s Setting) Of(t tenant.Tenant) string { return s.get(t) }
+
+var onOff = []string{"on", "off"}
+
+func word(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// flag is a setting that is on or off, and restricts with one of the two words.
+func flag(name, label, restricts string, get func(t tenant.Tenant) bool, at func(c *tenant.Change) **bool) Setting {
+	return Setting{Name: name, Label: label, Options: onOff,
+		get:       func(t tenant.Tenant) string { return word(get(t)) },
+		set:       func(c *tenant.Change, text string) error { on := text == "on"; *at(c) = &on; return nil },
+		restricts: func(_, after string) bool { return after == restricts },
+	}
+}
+
+// limit is a setting that is an amount.
+func limit(name, label string, get func(t tenant.Tenant) money.Pesewas, at func(c *tenant.Change) **money.Pesewas) Setting {
+	return Setting{Name: name, Label: label,
+		get: func(t tenant.Tenant) string { return get(t).String() },
+		set: func(c *tenant.Change, text string) error {
+			n, err := money.Parse(text)
+			if errors.Is(err, money.ErrRange) {
+				return problem.Field(name, err.Error())
+			}
+			if err != nil || n <= 0 {
+				return problem.Field(name, "must be an amount above zero, such as 15000.00")
+			}
+			*at(c) = &n
+			return nil
+		},
+		restricts: func(before, after string) bool {
+			was, err := money.Parse(before)
+			is, err2 := money.Parse(after)
+			return err == nil && err2 == nil && is < was
+		},
+	}
+}
+
+// quota is a setting that is a bound of what is stored.
+func quota(name, label string, get func(q tenant.Quotas) tenant.Quota, at func(c *tenant.QuotaChange) **tenant.Quota) Setting {
+	return Setting{Name: name, Label: label,
+		get: func(t tenant.Tenant) string { return get(t.Quotas).String() },
+		set: func(c *tenant.Change, text string) error {
+			q, err := tenant.ParseQuota(text)
+			if err != nil {
+				return problem.Field(name, err.Error())
+			}
+			*at(&c.Quotas) = &q
+			return nil
+		}}
+}
+
+// Settings are those of an account beside PayoutIPs, in the order of pages.
+func Settings() []Setting {
+	stopped := func(c *tenant.Change, text string) error { off := text == "off"; c.PayoutsStopped = &off; return nil }
+	return []Setting{
+		{Name: "name", Label: "Name", get: func(t tenant.Tenant) string { return t.Name }, set: func(c *tenant.Change, text string) error { c.Name = &text; return nil }},
+		flag(Blocked, "Blocked", "on", func(t tenant.Tenant) bool { return t.Blocked }, func(c *tenant.Change) **bool { return &c.Blocked }),
+		flag("collections", "Collections", "off", func(t tenant.Tenant) bool { return t.CollectionsEnabled }, func(c *tenant.Change) **bool { return &c.CollectionsEnabled }),
+		{Name: "payouts", Label: "Payouts", Options: onOff, get: func(t tenant.Tenant) string { return word(!t.PayoutsStopped) }, set: stopped, restricts: func(_, after string) bool { return after == "off" }},
+		limit("transfer_limit", "Most that one transfer to a wallet may move", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitWallet }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitWallet }),
+		limit("bank_transfer_limit", "Most that one transfer to a bank account may move", func(t tenant.Tenant) money.Pesewas { return t.PayoutLimitBank }, func(c *tenant.Change) **money.Pesewas { return &c.PayoutLimitBank }),
+		{Name: "fee_bearer", Label: "Who bears the charges of collections", Options: []string{"merchant", "customer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.FeeBearer) },
+			set: func(c *tenant.Change, text string) error { v := tenant.FeeBearer(text); c.FeeBearer = &v; return nil }},
+		{Name: "listed", Label: "What is taken from listed addresses alone", Options: []string{"payouts", "spending"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Listed) },
+			set: func(c *tenant.Change, text string) error { v := tenant.Listed(text); c.Listed = &v; return nil }, restricts: func(_, after string) bool { return after == "spending" }},
+		{Name: "duplicates", Label: "A reference that was used before is", Options: []string{"refuse", "repeat"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Duplicates) },
+			set: func(c *tenant.Change, text string) error { v := tenant.Duplicates(text); c.Duplicates = &v; return nil }},
+		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
+		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
+		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
+		quota("quota_campaigns", "Most campaigns under way", func(q tenant.Quotas) tenant.Quota { return q.Campaigns }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Campaigns }),
+	}
+}
+
+// setting is a value that is set, and what its maker saw before. Its members and their order are what is hashed.
+type setting struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// settings is what an act about an account sets.
+type settings struct {
+	Tenant string    `json:"tenant"`
+	Name   string    `json:"name"` // of the account, as its maker saw it
+	Set    []setting `json:"set"`
+}
+
+// Prefixes reads the addresses of PayoutIPs.
+func Prefixes(text string) (list []netip.Prefix, err error) {
+	for _, one := range strings.Fields(text) {
+		p, err := access.ParsePrefix(one)
+		if err != nil {
+			return nil, problem.Field(PayoutIPs, strings.TrimPrefix(problem.From(err).Message, "payout_ip "))
+		}
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b netip.Prefix) int { return strings.Compare(a.String(), b.String()) })
+	return list, nil
+}
+
+func spaced(list []netip.Prefix) string {
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = p.String()
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}
+
+// narrower says whether every entry of a list was in the one before.
+func narrower(before, after string) bool {
+	was, _ := Prefixes(before) // what cannot be read has nothing in it
+	is, err := Prefixes(after)
+	return err == nil && !slices.ContainsFunc(is, func(p netip.Prefix) bool { return !slices.Contains(was, p) })
+}
+
+// changeOf reads values by their names into a change, which is zero where none is of the account
+// itself.
+func changeOf(values map[string]string, t tenant.Tenant, ips string) (c tenant.Change, set []setting, light bool, err error) {
+	light, rest := true, maps.Clone(values)
+	for _, s := range Settings() {
+		text, given := rest[s.Name]
+		delete(rest, s.Name)
+		if text = strings.TrimSpace(text); !given || text == s.get(t) {
+			continue
+		}
+		if s.Options != nil && !slices.Contains(s.Options, text) {
+			return c, nil, false, problem.Field(s.Name, "must be "+strings.Join(s.Options, " or "))
+		}
+		if err := s.set(&c, text); err != nil {
+			return c, nil, false, err
+		}
+		set = append(set, setting{s.Name, s.get(t), text})
+		light = light && s.restricts != nil && s.restricts(s.get(t), text)
+	}
+	if text, given := rest[PayoutIPs]; given {
+		delete(rest, PayoutIPs)
+		list, err := Prefixes(text)
+		if err != nil {
+			return c, nil, false, err
+		}
+		if after := spaced(list); after != ips {
+			set = append(set, setting{PayoutIPs, ips, after})
+			light = light && narrower(ips, after)
+		}
+	}
+	for name := range rest {
+		return c, nil, false, problem.Field(name, "is no setting of an account")
+	}
+	return c, set, light, nil
+}
+
+// kindOf is the kind of an act that sets these.
+func kindOf(place string, set []setting) string {
+	only := func(name string) bool { return len(set) == 1 && set[0].Name == name }
+	switch {
+	case only(PayoutIPs):
+		return KindAddresses
+	case place != identity.Installation:
+		return KindSettings
+	case only(Blocked):
+		return KindBlock
+	}
+	return KindTenant
+}
+
+// SetTenant asks for settings of an account, by their names (Settings, PayoutIPs) and as texts; what is so already is left
+// out. id is that of the form.
+func (a *Changes) SetTenant(ctx context.Context, by By, id, tenantID string, values map[string]string, reason string) (Request, error) {
+	t, err := a.Tenants.Get(ctx, tenantID)
+	if err != nil {
+		return Request{}, err
+	}
+	list, err := a.Access.PayoutIPs(ctx, tenantID)
+	if err != nil {
+		return Request{}, err
+	}
+	_, set, light, err := changeOf(values, t, spaced(list))
+	if err != nil {
+		return Request{}, err
+	}
+	if len(set) == 0 {
+		if act, err := a.Get(ctx, by.Place, id); err == nil && act.Maker == by.Visitor.Person.ID && act.Tenant == tenantID { // the same form again
+			return act, nil
+		}
+		return Request{}, problem.New(problem.Invalid, "nothing_changed", "Nothing would change")
+	}
+	kind := kindOf(by.Place, set)
+	texts := make([]string, len(set))
+	for i, s := range set {
+		if kind == KindSettings && !slices.ContainsFunc(Settings(), func(o Setting) bool { return o.Name == s.Name && o.Own }) {
+			return Request{}, problem.New(problem.Forbidden, "not_own", "Only the installation can change "+s.Name)
+		}
+		texts[i] = fmt.Sprintf("%s from %q to %q", s.Name, s.Before, s.After)
+	}
+	sentence := fmt.Sprintf("Change of %s (%s, %s): %s", t.Name, t.Mode, t.ID, strings.Join(texts, ", "))
+	return a.make(ctx, by, draft{id: id, kind: kind, tenant: tenantID, reason: reason, sentence: sentence, payload: settings{t.ID, t.Name, set}, light: light})
+}
+
+func settingsKind(does string, may identity.Permission) kind {
+	return written(does, Rule{Make: may, Check: identity.CheckAccess}, func(a *Changes, tx *db.Tx, act Request, p settings) ([]audit.Change, error) {
+		values := map[string]string{}
+		for _, s := range p.Set {
+			values[s.Name] = s.After
+		}
+		before, err := a.Tenants.Locked(tx, p.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		if before.Name != p.Name {
+			return nil, errChanged("The name of the account")
+		}
+		c, _, _, err := changeOf(values, before, "-")
+		if err != nil {
+			return nil, err
+		}
+		if _, _, err := a.Tenants.Set(tx, p.Tenant, c); err != nil {
+			return nil, err
+		}
+		changes := make([]audit.Change, len(p.Set))
+		for i, s := range p.Set {
+			was := ""
+			if s.Name == PayoutIPs {
+				if was, err = a.setAddresses(tx, p.Tenant, s.After); err != nil {
+					return nil, err
+				}
+			} else {
+				was = settingNamed(s.Name).get(before)
+			}
+			if was != s.Before {
+				return nil, errChanged(s.Name)
+			}
+			changes[i] = audit.Change{What: s.Name, Before: s.Before, After: s.After}
+		}
+		return changes, nil
+	})
+}
+
+// setAddresses replaces the allow-list of a tenant, and gives it as it was.
+func (a *Changes) setAddresses(tx *db.Tx, tenantID, text string) (before string, err error) {
+	list, err := Prefixes(text)
+	if err != nil {
+		return "", err
+	}
+	was, err := a.Access.SetPayoutIPs(tx, tenantID, list)
+	return spaced(was), err
+}
+
+func settingNamed(name string) Setting {
+	all := Settings()
+	return all[slices.IndexFunc(all, func(s Setting) bool { return s.Name == name })]
+}
+
+// newTenant is an account that is to be made.
+type newTenant struct {
+	ID   string    `json:"id"`
+	Name string    `json:"name"`
+	Mode string    `json:"mode"`
+	Set  []setting `json:"set"` // what is not as usual
+}
+
+func (n newTenant) tenant() tenant.Tenant {
+	return tenant.Tenant{ID: n.ID, Name: n.Name, Mode: tenant.Mode(n.Mode), PayoutLimitWallet: tenant.DefaultWalletLimit, PayoutLimitBank: tenant.DefaultBankLimit,
+		FeeBearer: tenant.Merchant, Listed: tenant.ListedPayouts, Duplicates: tenant.RefuseDuplicates}
+}
+
+// CreateTenant asks for an account. tenantID may be empty: its id is then that of the form. values are as in SetTenant.
+func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, mode string, values map[string]string, reason string) (Request, error) {
+	if tenantID == "" {
+		tenantID = id
+	}
+	n := newTenant{ID: tenantID, Name: strings.TrimSpace(name), Mode: mode}
+	if n.Name == "" {
+		return Request{}, problem.Field("name", "is required")
+	}
+	if n.Mode != string(tenant.Test) && n.Mode != string(tenant.Live) {
+		return Request{}, problem.Field("mode", "must be test or live")
+	}
+	var err error
+	if _, n.Set, _, err = changeOf(values, n.tenant(), ""); err != nil {
+		return Request{}, err
+	}
+	sentence := fmt.Sprintf("Make the account %s (%s, %s)", n.Name, n.Mode, n.ID)
+	for _, s := range n.Set {
+		sentence += fmt.Sprintf(", %s %q", s.Name, s.After)
+	}
+	return a.make(ctx, by, draft{id: id, kind: KindCreateTenant, tenant: n.ID, reason: reason, sentence: sentence, payload: n, light: n.Mode == string(tenant.Test)})
+}
+
+func createTenantKind() kind {
+	return written("Making an account", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(a *Changes, tx *db.Tx, act Request, p newTenant) ([]audit.Change, error) {
+		made, err := a.Tenants.Create(tx, p.tenant())
+		if err != nil {
+			return nil, err
+		}
+		changes, values := []audit.Change{{What: "name", After: made.Name}, {What: "mode", After: string(made.Mode)}}, map[string]string{}
+		for _, s := range p.Set {
+			values[s.Name] = s.After
+			changes = append(changes, audit.Change{What: s.Name, Before: s.Before, After: s.After})
+		}
+		c, _, _, err := changeOf(values, made, "-")
+		if err != nil {
+			return nil, err
+		}
+		if _, _, err = a.Tenants.Set(tx, made.ID, c); err == nil {
+			_, err = a.setAddresses(tx, made.ID, values[PayoutIPs])
+		}
+		return changes, err
+	})
+}

@@ -1,0 +1,214 @@
+package changes
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// set has somebody ask for settings of the account.
+func (f *fixture) set(by By, pairs ...string) (Request, error) {
+	values := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	return f.SetTenant(f.t.Context(), by, newID(), f.tenant.ID, values, "as agreed")
+}
+
+// asked fails the test unless an act of a kind needs so many checks, or was done.
+func (f *fixture) asked(act Request, err error, kind string, needs int) Request {
+	f.t.Helper()
+	state := Waiting
+	if needs == 0 {
+		state = Done
+	}
+	if err != nil || act.Kind != kind || act.Needs != needs || act.State != state {
+		f.t.Fatalf("%+v, %v; want %s, %d checks", act, err, kind, needs)
+	}
+	return act
+}
+
+// approved has the first checker approve an act.
+func (f *fixture) approved(by By, act Request) Request {
+	f.t.Helper()
+	act, err := f.Approve(f.t.Context(), by, act.ID, act.Digest)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act
+}
+
+func (f *fixture) now() tenant.Tenant {
+	f.t.Helper()
+	f.clock.Advance(tenant.Freshness)
+	t, err := f.Tenants.Get(f.t.Context(), f.tenant.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return t
+}
+
+func TestAnAccountIsMadeByTwoPeople(t *testing.T) {
+	each(t, func(f *fixture) {
+		id := newID()
+		values := map[string]string{"collections": "on", "transfer_limit": "200.00", PayoutIPs: "10.0.0.0/8 192.0.2.1", "quota_contacts": "7"}
+		act, err := f.CreateTenant(t.Context(), f.maker, id, "", "New Shop", "live", values, "contract 12")
+		f.asked(act, err, KindCreateTenant, 1)
+		if _, err := f.Tenants.Get(t.Context(), id); !problem.Is(err, problem.NotFound) {
+			t.Fatal("made before it was checked", err)
+		}
+		f.clock.Advance(time.Second)
+		if act = f.approved(f.first, act); act.State != Done {
+			t.Fatalf("%+v", act)
+		}
+		made, err := f.Tenants.Get(t.Context(), id)
+		if err != nil || made.Name != "New Shop" || made.Mode != tenant.Live || !made.CollectionsEnabled || made.PayoutLimitWallet != 200_00 || made.Quotas.Contacts != 7 || made.PayoutsStopped || made.Blocked {
+			t.Fatalf("%+v, %v", made, err)
+		}
+		list, err := f.Access.PayoutIPs(t.Context(), id)
+		if err != nil || len(list) != 2 || list[0] != netip.MustParsePrefix("10.0.0.0/8") {
+			t.Fatal(list, err)
+		}
+		again, err := f.CreateTenant(t.Context(), f.maker, newID(), id, "New Shop", "live", nil, "once more")
+		f.asked(again, err, KindCreateTenant, 1)
+		if again = f.approved(f.first, again); again.State != Failed || !strings.Contains(again.Note, "already") {
+			t.Fatalf("%+v", again)
+		}
+		test, err := f.CreateTenant(t.Context(), f.maker, newID(), "", "A Trial", "test", nil, "trial")
+		f.asked(test, err, KindCreateTenant, 0)
+		for _, wrong := range []map[string]string{{"blocked": "perhaps"}, {"transfer_limit": "0"}, {"transfer_limit": "x"}, {"nothing": "1"}, {PayoutIPs: "10.1.1.1/8"}, {"quota_groups": "-3"}} {
+			if _, err := f.CreateTenant(t.Context(), f.maker, newID(), "", "X", "test", wrong, "x"); !problem.Is(err, problem.Invalid) {
+				t.Errorf("%v: %v", wrong, err)
+			}
+		}
+	})
+}
+
+// What gives more waits for a second person; what only takes away is done at once.
+func TestWhatOnlyRestrictsAnAccountIsDoneAtOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		act, err := f.set(f.maker, "transfer_limit", "20000.00", "collections", "on")
+		f.asked(act, err, KindTenant, 1)
+		if f.now().CollectionsEnabled {
+			t.Fatal("in force before it was checked")
+		}
+		f.approved(f.first, act)
+		if is := f.now(); is.PayoutLimitWallet != 20_000_00 || !is.CollectionsEnabled {
+			t.Fatalf("%+v", is)
+		}
+		act, err = f.set(f.maker, "transfer_limit", "100.00", "collections", "off", "payouts", "off", "listed", "spending")
+		f.asked(act, err, KindTenant, 0)
+		if is := f.now(); is.PayoutLimitWallet != 100_00 || is.CollectionsEnabled || !is.PayoutsStopped || is.Listed != tenant.ListedSpending {
+			t.Fatalf("%+v", is)
+		}
+		for _, more := range [][]string{{"payouts", "on"}, {"transfer_limit", "100.01"}, {"collections", "off", "payouts", "on"}, {"name", "Adom Shops"}, {"quota_groups", "3"}, {"duplicates", "repeat"}, {PayoutIPs, "192.0.2.7"}} {
+			act, err := f.set(f.maker, more...)
+			if err != nil || act.Needs != 1 {
+				t.Errorf("%v needs %d, %v", more, act.Needs, err)
+			}
+		}
+		if log := f.entries(); log[len(log)-1].Action != "act.make" {
+			t.Fatalf("%+v", log)
+		}
+		_, err = f.set(f.maker, "collections", "off")
+		f.refused(err, problem.Invalid, "nothing_changed")
+	})
+}
+
+func TestComplianceBlocksAndDoesNothingElse(t *testing.T) {
+	each(t, func(f *fixture) {
+		by := f.join("esi@example.com", identity.Compliance)
+		act, err := f.set(by, Blocked, "on")
+		f.asked(act, err, KindBlock, 0)
+		if !f.now().Blocked {
+			t.Fatal("not blocked")
+		}
+		act, err = f.set(by, Blocked, "off")
+		f.asked(act, err, KindBlock, 1)
+		f.approved(f.first, act)
+		if f.now().Blocked {
+			t.Fatal("still blocked")
+		}
+		_, err = f.set(by, Blocked, "on", "payouts", "off")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		_, err = f.set(by, PayoutIPs, "192.0.2.1")
+		f.refused(err, problem.Forbidden, "not_allowed")
+	})
+}
+
+func TestSettingsThatWereChangedSinceAreLeftAlone(t *testing.T) {
+	each(t, func(f *fixture) {
+		one, err := f.set(f.maker, "transfer_limit", "20000.00")
+		f.asked(one, err, KindTenant, 1)
+		two, err := f.set(f.maker, "transfer_limit", "30000.00")
+		f.asked(two, err, KindTenant, 1)
+		ips, err := f.set(f.maker, PayoutIPs, "192.0.2.1")
+		f.asked(ips, err, KindAddresses, 1)
+		f.clock.Advance(time.Second)
+		f.approved(f.first, one)
+		if two = f.approved(f.first, two); two.State != Failed {
+			t.Fatalf("%+v", two)
+		}
+		f.tx(func(tx *db.Tx) error {
+			_, err := f.Access.SetPayoutIPs(tx, f.tenant.ID, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")})
+			return err
+		})
+		if ips = f.approved(f.first, ips); ips.State != Failed {
+			t.Fatalf("%+v", ips)
+		}
+		if is := f.now(); is.PayoutLimitWallet != 20_000_00 {
+			t.Fatalf("%+v", is)
+		}
+		if list, err := f.Access.PayoutIPs(t.Context(), f.tenant.ID); err != nil || len(list) != 1 || list[0].String() != "198.51.100.0/24" {
+			t.Fatal(list, err)
+		}
+	})
+}
+
+func TestATenantsPeopleChangeWhatIsTheirsAlone(t *testing.T) {
+	each(t, func(f *fixture) {
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		developer := f.member("dev@adom.example", f.tenant.ID, identity.Developer)
+		f.clock.Advance(time.Second)
+		act, err := f.set(owner, "fee_bearer", "customer")
+		f.asked(act, err, KindSettings, 1)
+		f.approved(admin, act)
+		if f.now().FeeBearer != tenant.Customer {
+			t.Fatal("not set")
+		}
+		for _, not := range [][]string{{"transfer_limit", "1000000.00"}, {Blocked, "on"}, {"quota_contacts", "none"}, {"fee_bearer", "merchant", "collections", "on"}} {
+			_, err = f.set(owner, not...)
+			f.refused(err, problem.Forbidden, "not_own")
+		}
+		_, err = f.set(developer, "fee_bearer", "merchant")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		act, err = f.set(developer, PayoutIPs, "192.0.2.0/24")
+		f.asked(act, err, KindAddresses, 1)
+		f.clock.Advance(time.Second)
+		if act = f.approved(admin, act); act.State != Done {
+			t.Fatalf("%+v", act)
+		}
+		f.clock.Advance(time.Second)
+		act, err = f.set(developer, PayoutIPs, "")
+		f.asked(act, err, KindAddresses, 0)
+		other := f.shop("Other Shop")
+		_, err = f.SetTenant(t.Context(), owner, newID(), other.ID, map[string]string{"fee_bearer": "customer"}, "theirs")
+		f.refused(err, problem.NotFound, "tenant_not_found")
+		_, err = f.CreateTenant(t.Context(), owner, newID(), f.tenant.ID, "Mine", "live", nil, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		found := false
+		for _, e := range f.entries() {
+			found = found || e.Action == KindSettings && e.Actor == "admin@adom.example" && e.Changes()[0] == (audit.Change{What: "fee_bearer", Before: "merchant", After: "customer"})
+		}
+		if !found {
+			t.Errorf("%+v", f.entries())
+		}
+	})
+}

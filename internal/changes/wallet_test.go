@@ -1,0 +1,119 @@
+package changes
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// bearing is somebody by a personal token instead of a browser.
+func (f *fixture) bearing(by By) By {
+	f.t.Helper()
+	text, _, err := f.people.NewPersonalToken(f.t.Context(), by.Visitor, "a test", netip.MustParseAddr("192.0.2.7"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if by.Visitor, err = f.people.Bearer(f.t.Context(), text); err != nil {
+		f.t.Fatal(err)
+	}
+	return by
+}
+
+func TestAPersonalTokenMakesAndNeverChecks(t *testing.T) {
+	each(t, func(f *fixture) {
+		maker, checker := f.bearing(f.maker), f.bearing(f.first)
+		f.clock.Advance(identity.StepUpLasts * 2) // the factor was given when the token was made
+		act, err := f.Fund(t.Context(), maker, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+		if err != nil || act.State != Waiting || act.Maker != f.maker.Visitor.Person.ID {
+			f.t.Fatalf("%+v, %v", act, err)
+		}
+		_, err = f.Approve(t.Context(), checker, act.ID, act.Digest)
+		f.refused(err, problem.Forbidden, "console_only")
+		_, err = f.Reject(t.Context(), checker, act.ID, act.Digest, "no")
+		f.refused(err, problem.Forbidden, "console_only")
+		_, err = f.Fund(t.Context(), checker, newID(), f.tenant.ID, 1, "x")
+		f.refused(err, problem.Forbidden, "not_allowed")
+		f.has(0)
+	})
+}
+
+// twoApproved has the checkers approve an act, as many as it needs.
+func (f *fixture) twoApproved(act Request, err error) Request {
+	f.t.Helper()
+	for _, by := range []By{f.first, f.second} {
+		if err == nil && act.State == Waiting {
+			act, err = f.Approve(f.t.Context(), by, act.ID, act.Digest)
+		}
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return act
+}
+
+// An order that a wallet has no room for is refused when it is asked for, and fails with the limit when it is approved.
+func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
+	each(t, func(f *fixture) {
+		first, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, money.Most, "paid by bank")
+		second, again := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "paid by bank")
+		if again != nil {
+			t.Fatal(again)
+		}
+		if done := f.twoApproved(first, err); done.State != Done {
+			t.Fatalf("%s: %s", done.State, done.Note)
+		}
+		if done := f.twoApproved(second, nil); done.State != Failed || !strings.Contains(done.Note, "because an account holds at most") {
+			t.Errorf("%s: %s", done.State, done.Note)
+		}
+		for what, ask := range map[string]func() (Request, error){
+			"fund":   func() (Request, error) { return f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
+			"adjust": func() (Request, error) { return f.Adjust(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
+			"float": func() (Request, error) {
+				return f.AddFloat(t.Context(), f.maker, newID(), "", "hubtel", f.tenant.Mode, 2*money.Most, "x")
+			},
+		} {
+			_, err := ask()
+			if p := problem.From(err); p.Kind != problem.Invalid || len(p.Fields["amount"]) != 1 || !strings.Contains(p.Fields["amount"][0], "because an account holds at most") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+// Two acts under one reference wait, which happens when they are made at once: one of them is done.
+func TestOfTwoActsUnderOneReferenceOneIsDone(t *testing.T) {
+	each(t, func(f *fixture) {
+		var made []Request
+		for _, reason := range []string{"paid by bank", "paid by bank, as the slip says"} {
+			act, err := f.FundUnder(t.Context(), f.maker, newID(), "slip 17/3", f.tenant.ID, 50_000_000, reason)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			made = append(made, act)
+		}
+		if found, ok, err := f.WaitingUnder(t.Context(), KindFund, f.tenant.ID, "slip 17/3"); err != nil || !ok || found.ID != made[1].ID {
+			f.t.Fatalf("%+v, %v, %v", found, ok, err)
+		}
+		for _, c := range []struct{ kind, reference string }{{KindFund, "slip 17"}, {KindAdjust, "slip 17/3"}} {
+			if _, ok, err := f.WaitingUnder(t.Context(), c.kind, f.tenant.ID, c.reference); err != nil || ok {
+				f.t.Fatalf("%v: %v, %v", c, ok, err)
+			}
+		}
+		if _, err := f.Approve(t.Context(), f.first, made[0].ID, made[0].Digest); err != nil {
+			f.t.Fatal(err)
+		}
+		late, err := f.Approve(t.Context(), f.first, made[1].ID, made[1].Digest)
+		if err != nil || late.State != Failed || late.Refused == nil || late.Refused.Code != "reference_taken" {
+			f.t.Fatalf("%+v, %v", late, err)
+		}
+		f.is(made[1].ID, Failed)
+		f.has(1)
+		if _, found, err := f.ledger.Booked(t.Context(), KindFund, "slip 17/3"); err != nil || !found {
+			f.t.Fatal("not booked under the reference", err)
+		}
+	})
+}
