@@ -19,10 +19,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 )
 
 // Freshness is how old a cached key or allow-list may be.
@@ -39,8 +39,8 @@ const (
 type Access struct {
 	db    *db.DB
 	clock *clock.Clock
-	keys  *fresh.Cache[string, keyRow]
-	lists *fresh.Cache[string, []netip.Prefix]
+	keys  *cache.Cache[string, keyRow]
+	lists *cache.Cache[string, []netip.Prefix]
 
 	guesses guesses
 
@@ -51,8 +51,8 @@ type Access struct {
 // New makes an Access.
 func New(d *db.DB, c *clock.Clock) *Access {
 	a := &Access{db: d, clock: c, drawn: map[drawnKey]*drawn{}, guesses: guesses{of: map[netip.Prefix]guesser{}, proven: map[string]bool{}}}
-	a.keys = fresh.New(c, Freshness, cachedKeys, a.loadKey)
-	a.lists = fresh.New(c, Freshness, cachedLists, a.loadList)
+	a.keys = cache.New(c, Freshness, cachedKeys, a.loadKey)
+	a.lists = cache.New(c, Freshness, cachedLists, a.loadList)
 	return a
 }
 

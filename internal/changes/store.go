@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
@@ -20,13 +20,13 @@ type Store struct {
 	audit      *audit.Log
 	people     *identity.Identity
 	production bool
-	ownLines   *fresh.Cache[ownKind, []Line]
+	ownLines   *cache.Cache[ownKind, []Line]
 }
 
 // New makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
 func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
 	s := &Store{db: d, clock: c, audit: log, people: people, production: production}
-	s.ownLines = fresh.New(c, linesFresh, linesKept, func(ctx context.Context, of ownKind) ([]Line, error) { return loadOwnLines(ctx, d, of) })
+	s.ownLines = cache.New(c, linesFresh, linesKept, func(ctx context.Context, of ownKind) ([]Line, error) { return loadOwnLines(ctx, d, of) })
 	return s
 }
 

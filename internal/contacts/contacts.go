@@ -18,10 +18,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
@@ -51,13 +51,13 @@ type Store struct {
 	answers  *idempotency.Answers
 	clock    *clock.Clock
 	quotas   config.Quotas
-	optedOut *fresh.Cache[string, bool] // tenants that have a list of numbers that opted out
+	optedOut *cache.Cache[string, bool] // tenants that have a list of numbers that opted out
 }
 
 // New makes a store. quotas are the installation's; a tenant may have its own.
 func New(d *db.DB, tenants *tenant.Store, answers *idempotency.Answers, c *clock.Clock, quotas config.Quotas) *Store {
 	s := &Store{db: d, tenants: tenants, answers: answers, clock: c, quotas: quotas}
-	s.optedOut = fresh.New(c, freshness, cached, s.loadOptOuts)
+	s.optedOut = cache.New(c, freshness, cached, s.loadOptOuts)
 	return s
 }
 

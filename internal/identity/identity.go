@@ -37,10 +37,10 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 )
 
 // The limits of sessions and links.
@@ -69,7 +69,7 @@ type Identity struct {
 	development bool
 	devices     []byte // key that signs browsers; nil without a master key
 	hasher      hasher
-	sessions    *fresh.Cache[string, sessionRow]
+	sessions    *cache.Cache[string, sessionRow]
 }
 
 // Options are what an Identity needs to know of its installation.
@@ -87,7 +87,7 @@ func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
 	if !o.Secret.Empty() {
 		i.devices = o.Secret.Derive("identity/devices")
 	}
-	i.sessions = fresh.New(c, Freshness, cachedSessions, i.loadSession)
+	i.sessions = cache.New(c, Freshness, cachedSessions, i.loadSession)
 	return i
 }
 

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/provider"
@@ -49,14 +49,14 @@ type delivery struct {
 	submitter    *submitter
 	steps        *stepLane
 	sendingMarks sendingMarks
-	states       *fresh.Cache[campaignKey, CampaignStatus]
+	states       *cache.Cache[campaignKey, CampaignStatus]
 }
 
 func newDelivery(d Deps, otp otpKeys, receipts *receiptBook, counters metrics) *delivery {
 	made := &delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, otp: otp, recovery: d.Recovery,
 		owner:     &chunkOwner{db: d.DB, resend: d.Resend, otp: otp, receipts: receipts},
 		submitter: newSubmitter(d, receipts, counters), steps: newStepLane(d, receipts)}
-	made.states = fresh.New(d.Clock, freshness, cached, made.loadStatus)
+	made.states = cache.New(d.Clock, freshness, cached, made.loadStatus)
 	return made
 }
 

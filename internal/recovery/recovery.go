@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -84,7 +84,7 @@ type Recovery struct {
 	db    *db.DB
 	clock *clock.Clock
 	log   *slog.Logger
-	state *fresh.Cache[struct{}, State]
+	state *cache.Cache[struct{}, State]
 
 	mu      sync.Mutex
 	begunAt time.Time     // of the last recovery that this process saw
@@ -94,7 +94,7 @@ type Recovery struct {
 // New makes the store. It reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Recovery {
 	r := &Recovery{db: d, clock: c, log: log}
-	r.state = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (State, error) { return r.load(ctx) })
+	r.state = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (State, error) { return r.load(ctx) })
 	return r
 }
 

@@ -35,9 +35,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
@@ -97,8 +97,8 @@ type Table struct {
 	names []string // of providers, with a rail or without
 	rails []provider.Rail
 
-	switches  *fresh.Cache[struct{}, *switches]
-	catalogue *fresh.Cache[struct{}, *catalogue]
+	switches  *cache.Cache[struct{}, *switches]
+	catalogue *cache.Cache[struct{}, *catalogue]
 	known     atomic.Pointer[catalogue] // the catalogue last read, for Rail
 
 	breakers breakers
@@ -111,8 +111,8 @@ type Table struct {
 // operators may pause, route to and book money at, also before an account for it is configured. New reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []provider.Rail) *Table {
 	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics(), packer: newPacker()}
-	t.switches = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
-	t.catalogue = fresh.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*catalogue, error) { return t.loadCatalogue(ctx) })
+	t.switches = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
+	t.catalogue = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*catalogue, error) { return t.loadCatalogue(ctx) })
 	t.breakers.init()
 	t.log2db.init()
 	return t

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
@@ -63,13 +63,13 @@ type Store struct {
 	answers *idempotency.Answers
 	clock   *clock.Clock
 	quotas  config.Quotas
-	senders *fresh.Cache[key, Sender]
+	senders *cache.Cache[key, Sender]
 }
 
 // New makes a store. quotas are the installation's; a tenant may have its own.
 func New(d *db.DB, tenants *tenant.Store, answers *idempotency.Answers, c *clock.Clock, quotas config.Quotas) *Store {
 	s := &Store{db: d, tenants: tenants, answers: answers, clock: c, quotas: quotas}
-	s.senders = fresh.New(c, freshness, cached, s.load)
+	s.senders = cache.New(c, freshness, cached, s.load)
 	return s
 }
 

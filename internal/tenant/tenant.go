@@ -17,9 +17,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -143,8 +143,8 @@ type Store struct {
 	db      *db.DB
 	ledger  *ledger.Ledger
 	clock   *clock.Clock
-	tenants *fresh.Cache[string, lookup]
-	plans   *fresh.Cache[string, []plan]
+	tenants *cache.Cache[string, lookup]
+	plans   *cache.Cache[string, []plan]
 }
 
 // lookup is what a query for a tenant found, which may be nothing: that is
@@ -157,8 +157,8 @@ type lookup struct {
 // New makes a store. The ledger is where the wallets of new tenants are opened.
 func New(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Store {
 	s := &Store{db: d, ledger: l, clock: c}
-	s.tenants = fresh.New(c, Freshness, cached, s.load)
-	s.plans = fresh.New(c, Freshness, cached, s.loadPlans)
+	s.tenants = cache.New(c, Freshness, cached, s.load)
+	s.plans = cache.New(c, Freshness, cached, s.loadPlans)
 	return s
 }
 

@@ -44,10 +44,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/fresh"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/money"
@@ -103,7 +103,7 @@ type Webhooks struct {
 	log     *slog.Logger
 	opts    Options
 	sealer  *config.Sealer
-	keys    *fresh.Cache[string, [][]byte]
+	keys    *cache.Cache[string, [][]byte]
 	client  *client
 	traffic traffic
 	records *lane.Lane[record, struct{}]
@@ -141,7 +141,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 		unrecorded: map[string]record{},
 		superseded: map[string]time.Duration{},
 	}
-	w.keys = fresh.New(c, time.Second, 10_000, w.loadKeys)
+	w.keys = cache.New(c, time.Second, 10_000, w.loadKeys)
 	w.records = lane.New(lane.Options{Systemic: systemic}, w.writeRecords)
 	q.Register(jobs.Handler{
 		Kind: jobKind, Workers: o.Workers,

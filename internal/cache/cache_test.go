@@ -1,4 +1,4 @@
-package fresh_test
+package cache_test
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/fresh"
 )
 
-func get(t *testing.T, c *fresh.Cache[string, int64], k string) int64 {
+func get(t *testing.T, c *cache.Cache[string, int64], k string) int64 {
 	t.Helper()
 	v, err := c.Get(t.Context(), k)
 	if err != nil {
@@ -24,7 +24,7 @@ func get(t *testing.T, c *fresh.Cache[string, int64], k string) int64 {
 func TestAgeCountsFromTheStartOfTheLoad(t *testing.T) {
 	now := clock.NewManual(time.Unix(1000, 0))
 	var loads int64
-	c := fresh.New(now, time.Second, 10, func(context.Context, string) (int64, error) {
+	c := cache.New(now, time.Second, 10, func(context.Context, string) (int64, error) {
 		loads++
 		if loads == 1 {
 			now.Advance(600 * time.Millisecond) // a slow load
@@ -47,7 +47,7 @@ func TestAgeCountsFromTheStartOfTheLoad(t *testing.T) {
 func TestCallersShareALoad(t *testing.T) {
 	var loads atomic.Int64
 	begun, open := make(chan struct{}), make(chan struct{})
-	c := fresh.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
+	c := cache.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
 		n := loads.Add(1)
 		if n == 1 {
 			close(begun)
@@ -82,7 +82,7 @@ func TestCallersShareALoad(t *testing.T) {
 func TestForgetCutsOffALoadUnderWay(t *testing.T) {
 	var loads atomic.Int64
 	begun, open := make(chan struct{}), make(chan struct{})
-	c := fresh.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
+	c := cache.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
 		n := loads.Add(1)
 		if n == 1 {
 			close(begun)
@@ -111,7 +111,7 @@ func TestForgetCutsOffALoadUnderWay(t *testing.T) {
 
 func TestErrorsAreNotKept(t *testing.T) {
 	var loads int64
-	c := fresh.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
+	c := cache.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
 		if loads++; loads == 1 {
 			return 0, errors.New("away")
 		}
@@ -127,7 +127,7 @@ func TestErrorsAreNotKept(t *testing.T) {
 
 func TestKeepsAtMostMax(t *testing.T) {
 	loads := map[string]int64{}
-	c := fresh.New(clock.NewManual(time.Unix(1000, 0)), time.Hour, 4, func(_ context.Context, k string) (int64, error) {
+	c := cache.New(clock.NewManual(time.Unix(1000, 0)), time.Hour, 4, func(_ context.Context, k string) (int64, error) {
 		loads[k]++
 		return loads[k], nil
 	})

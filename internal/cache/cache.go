@@ -1,8 +1,8 @@
-// Package fresh keeps values that are read far more often than they change,
+// Package cache keeps values that are read far more often than they change,
 // such as keys and tenants, for at most a moment. The moment counts from the
 // start of the load, so that no answer is ever older than it, whoever sets the
 // clock; callers that come together share one load; and an error is never kept.
-package fresh
+package cache
 
 import (
 	"context"
@@ -91,7 +91,7 @@ func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
 	func() {
 		defer func() {
 			if p := recover(); p != nil { // no caller above this goroutine would catch it
-				e.err = fmt.Errorf("fresh: panic: %v\n%s", p, debug.Stack())
+				e.err = fmt.Errorf("cache: panic: %v\n%s", p, debug.Stack())
 			}
 		}()
 		e.value, e.err = c.load(ctx, k)
