@@ -64,7 +64,8 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
 	topUp.AccountName, topUp.Details.NetworkID = cut(r.Name, nameLength), r.NetworkID
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Child: &topUp, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
+	child := topUp // its own copy: a batch may still read it after this request has given up and cleared its results
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Child: &child, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return p.withChild(ctx, old, replayed, err)
 	}
@@ -72,12 +73,12 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 		return book.Payment{}, book.Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
 	}
 	p.references.mintReference(&a.Payment, p.clock.Now())
-	topUp.Reference, topUp.Details.Minted = a.Payment.Reference, a.Payment.Details.Minted
+	child.Reference, child.Details.Minted = a.Payment.Reference, a.Payment.Details.Minted
 	done, err := p.accept(ctx, a)
 	if err != nil || done.Replayed {
 		return p.withChild(ctx, done.Payment, done.Replayed, err)
 	}
-	return done.Payment, topUp, false, nil
+	return done.Payment, child, false, nil
 }
 
 // withChild answers a replay with the top-up as it is now.
