@@ -44,7 +44,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/groupcommit"
 )
 
 // Job is one piece of work that is not finished.
@@ -190,7 +190,7 @@ type Queue struct {
 	clock *clock.Clock
 	log   *slog.Logger
 	opts  Options
-	notes *lane.Lane[note, struct{}]
+	notes *groupcommit.Committer[note, struct{}]
 
 	mu        sync.Mutex
 	phase     phase
@@ -261,7 +261,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	q.dropHold()
 	q.runCtx, q.stopRun = context.WithCancel(context.Background())
 	q.readAt, q.passed = c.Reading()
-	q.notes = lane.New(lane.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }}, q.writeNotes)
+	q.notes = groupcommit.New(groupcommit.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }}, q.writeNotes)
 	return q
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/groupcommit"
 )
 
 // The owners that are no node.
@@ -111,7 +111,7 @@ const (
 )
 
 // writeNotes commits what the handlers of one moment decided.
-func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]lane.Verdict[struct{}], error) {
+func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]groupcommit.Verdict[struct{}], error) {
 	var finished []string
 	var postponed, dead, passed []note
 	for _, n := range notes {
@@ -141,7 +141,7 @@ func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]lane.Verdict[st
 		}
 		return nil
 	})
-	return make([]lane.Verdict[struct{}], len(notes)), err
+	return make([]groupcommit.Verdict[struct{}], len(notes)), err
 }
 
 // errorBytes bounds last_error.

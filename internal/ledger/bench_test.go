@@ -11,7 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -63,8 +63,8 @@ func benchmarkHold(b *testing.B, d *db.DB, wallets, lanes int) {
 		b.Fatal(err)
 	}
 	type hold struct{ wallet, subject string }
-	run := func(ctx context.Context, batch []hold) ([]lane.Verdict[bool], error) {
-		verdicts := make([]lane.Verdict[bool], len(batch))
+	run := func(ctx context.Context, batch []hold) ([]groupcommit.Verdict[bool], error) {
+		verdicts := make([]groupcommit.Verdict[bool], len(batch))
 		err := d.Write(ctx, func(tx *db.Tx) error {
 			keys := make([]ledger.Key, len(batch))
 			for i, h := range batch {
@@ -84,9 +84,9 @@ func benchmarkHold(b *testing.B, d *db.DB, wallets, lanes int) {
 		})
 		return verdicts, err
 	}
-	var all []*lane.Lane[hold, bool]
+	var all []*groupcommit.Committer[hold, bool]
 	for range lanes {
-		all = append(all, lane.New(lane.Options{}, run))
+		all = append(all, groupcommit.New(groupcommit.Options{}, run))
 	}
 	var next atomic.Int64
 	b.SetParallelism(128)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -264,8 +264,8 @@ func TestTenTimesAsManyCallersAsConnections(t *testing.T) {
 			o.MaxConns = 4
 			d := dbtest.OpenWith(t, o)
 			l := book(t, d, "hot")
-			direct := func(ctx context.Context, ts []ledger.Transfer) ([]lane.Verdict[bool], error) {
-				verdicts := make([]lane.Verdict[bool], len(ts))
+			direct := func(ctx context.Context, ts []ledger.Transfer) ([]groupcommit.Verdict[bool], error) {
+				verdicts := make([]groupcommit.Verdict[bool], len(ts))
 				err := d.Write(ctx, func(tx *db.Tx) error {
 					page, err := l.Open(tx, wallet("hot"))
 					if err != nil {
@@ -279,7 +279,7 @@ func TestTenTimesAsManyCallersAsConnections(t *testing.T) {
 				})
 				return verdicts, err
 			}
-			lanes := []*lane.Lane[ledger.Transfer, bool]{lane.New(lane.Options{}, direct), lane.New(lane.Options{}, direct)}
+			lanes := []*groupcommit.Committer[ledger.Transfer, bool]{groupcommit.New(groupcommit.Options{}, direct), groupcommit.New(groupcommit.Options{}, direct)}
 			var wg sync.WaitGroup
 			for c := range 40 {
 				wg.Go(func() {

@@ -9,9 +9,9 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/recovery"
@@ -49,12 +49,12 @@ type admissionLane struct {
 	metrics  metrics
 	tap      config.OTPTap
 	delivery *delivery
-	lane     *lane.Lane[*admission, admitted]
+	lane     *groupcommit.Committer[*admission, admitted]
 }
 
 func newAdmissionLane(d Deps, deliver *delivery, counters metrics) *admissionLane {
 	l := &admissionLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, watch: d.Watch, clock: d.Clock, log: d.Log, metrics: counters, tap: d.OTPTap, delivery: deliver}
-	l.lane = lane.New(lane.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, l.admit)
+	l.lane = groupcommit.New(groupcommit.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, l.admit)
 	return l
 }
 
@@ -204,8 +204,8 @@ func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) 
 }
 
 // admit charges and stores a batch of campaigns in one transaction; each has its own verdict.
-func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]lane.Verdict[admitted], error) {
-	var verdicts []lane.Verdict[admitted]
+func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
+	var verdicts []groupcommit.Verdict[admitted]
 	landed := func(tx *db.Tx) (bool, error) {
 		for i, a := range batch {
 			if v := verdicts[i]; v.Err == nil && !v.Value.replayed && !v.Value.known {
@@ -223,7 +223,7 @@ func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]lane.V
 	return verdicts, err
 }
 
-func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]lane.Verdict[admitted], error) {
+func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
 	var page ledger.Page
 	var before earlierRequests
 	queries := append([]db.Query{l.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, l.tap)...)
@@ -233,7 +233,7 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 	if err := tx.Gather(queries...); err != nil {
 		return nil, err
 	}
-	verdicts := make([]lane.Verdict[admitted], len(batch))
+	verdicts := make([]groupcommit.Verdict[admitted], len(batch))
 	var accepted []*admission
 	for i, a := range batch {
 		verdicts[i] = l.verdict(a, &page, &before)
@@ -255,10 +255,10 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 }
 
 // verdict decides on one admission from what the transaction has read.
-func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlierRequests) lane.Verdict[admitted] {
+func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlierRequests) groupcommit.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
-		return lane.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
+		return groupcommit.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
 	}
 	if known, ok := before.byKey[idempotencyKey{c.Tenant, c.IdempotencyKey}]; ok && c.IdempotencyKey != "" {
 		if l.clock.Age(known.CreatedAt) < idempotency.Window {
@@ -269,27 +269,27 @@ func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlier
 	now := l.clock.Now()
 	if a.otp != nil {
 		if err := cmp.Or(before.taps.open(*a.otp, now), before.codes.take(*a.otp, now)); err != nil {
-			return lane.Verdict[admitted]{Err: err}
+			return groupcommit.Verdict[admitted]{Err: err}
 		}
 	}
 	key := a.tenant.SMSCredits()
 	if err := page.Add(c.charge(key.Asset)); errors.Is(err, ledger.ErrInsufficient) {
-		return lane.Verdict[admitted]{Err: insufficient(page.Balance(key), c.Cost())}
+		return groupcommit.Verdict[admitted]{Err: insufficient(page.Balance(key), c.Cost())}
 	} else if err != nil {
-		return lane.Verdict[admitted]{Err: err}
+		return groupcommit.Verdict[admitted]{Err: err}
 	}
 	if a.otp != nil {
 		before.taps.count(a.otp, now)
 	}
-	return lane.Verdict[admitted]{Value: admitted{campaign: c}}
+	return groupcommit.Verdict[admitted]{Value: admitted{campaign: c}}
 }
 
 // replay answers a request whose idempotency key was used.
-func replay(c, known Campaign) lane.Verdict[admitted] {
+func replay(c, known Campaign) groupcommit.Verdict[admitted] {
 	if known.IdempotencyHash != c.IdempotencyHash {
-		return lane.Verdict[admitted]{Err: idempotency.Mismatch()}
+		return groupcommit.Verdict[admitted]{Err: idempotency.Mismatch()}
 	}
-	return lane.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
+	return groupcommit.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
 }
 
 // store defers the rows of accepted campaigns, a job for each chunk, and one job for all campaigns of a mode that are

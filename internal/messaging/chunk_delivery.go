@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
@@ -93,7 +93,7 @@ func (d *delivery) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	switch {
 	case errors.Is(err, provider.ErrElsewhere):
 		return jobs.Pass()
-	case errors.Is(err, errTakenOver), errors.Is(err, lane.ErrClosed):
+	case errors.Is(err, errTakenOver), errors.Is(err, groupcommit.ErrClosed):
 		return jobs.Later(noBindPause)
 	case err != nil:
 		return jobs.Retry(err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 )
 
@@ -24,13 +24,13 @@ type stepLane struct {
 	clock       *clock.Clock
 	log         *slog.Logger
 	receipts    *receiptBook
-	lane        *lane.Lane[*step, stepped]
+	lane        *groupcommit.Committer[*step, stepped]
 	uncommitted clock.Seldom // log lines about steps that are tried again
 }
 
 func newStepLane(d Deps, receipts *receiptBook) *stepLane {
 	l := &stepLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, clock: d.Clock, log: d.Log, receipts: receipts}
-	l.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
+	l.lane = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
 	return l
 }
 
@@ -40,7 +40,7 @@ func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
 	for try := 0; ; try++ {
 		done, err := l.lane.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
 		away := errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
-		if err == nil || errors.Is(err, errTakenOver) || errors.Is(err, lane.ErrClosed) || !away && try >= stepTries {
+		if err == nil || errors.Is(err, errTakenOver) || errors.Is(err, groupcommit.ErrClosed) || !away && try >= stepTries {
 			return done, err
 		}
 		if try == 0 {
@@ -55,8 +55,8 @@ func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
 }
 
 // advance commits a batch of steps.
-func (l *stepLane) advance(ctx context.Context, batch []*step) ([]lane.Verdict[stepped], error) {
-	var verdicts []lane.Verdict[stepped]
+func (l *stepLane) advance(ctx context.Context, batch []*step) ([]groupcommit.Verdict[stepped], error) {
+	var verdicts []groupcommit.Verdict[stepped]
 	landed := func(tx *db.Tx) (bool, error) { return stepCommitted(tx, batch) }
 	try := func(trusting bool) error {
 		return l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
@@ -97,7 +97,7 @@ func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 
 // advanceIn commits a batch in one transaction. When trusting is set, it does not lock the chunks of steps that are
 // guarded by their writes.
-func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Verdict[stepped], error) {
+func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]groupcommit.Verdict[stepped], error) {
 	// The transaction may run again and must find the results unchanged.
 	outcomes := make([][]result, len(batch))
 	for i, s := range batch {
@@ -107,7 +107,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]lane.Ve
 	if err != nil {
 		return nil, err
 	}
-	verdicts := make([]lane.Verdict[stepped], len(batch))
+	verdicts := make([]groupcommit.Verdict[stepped], len(batch))
 	counts := tallies{}
 	var refunds []ledger.Transfer
 	writes := newStepWrites()

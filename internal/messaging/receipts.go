@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/label"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
 )
@@ -26,14 +26,14 @@ type receiptBook struct {
 	log     *slog.Logger
 	metrics metrics
 	times   earlyReceiptTimes
-	lane    *lane.Lane[earlyReceipt, receiptMatch]
+	lane    *groupcommit.Committer[earlyReceipt, receiptMatch]
 
 	loggedAt time.Duration // on the monotonic clock, when the periodic work last logged unmatched receipts; 0: never
 }
 
 func newReceiptBook(d Deps, counters metrics) *receiptBook {
 	b := &receiptBook{db: d.DB, ledger: d.Ledger, clock: d.Clock, log: d.Log, metrics: counters}
-	b.lane = lane.New(lane.Options{MaxRows: 5_000, Systemic: systemic}, b.match)
+	b.lane = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, b.match)
 	return b
 }
 
@@ -121,8 +121,8 @@ var closedPartColumns = []db.Column[*part]{
 }
 
 // match matches a batch of receipts. It may run twice after a lost answer, because a closed part stays closed.
-func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]lane.Verdict[receiptMatch], error) {
-	var verdicts []lane.Verdict[receiptMatch]
+func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]groupcommit.Verdict[receiptMatch], error) {
+	var verdicts []groupcommit.Verdict[receiptMatch]
 	err := b.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
 		var err error
 		verdicts, err = b.matchIn(tx, batch)
@@ -133,7 +133,7 @@ func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]lane.V
 
 // matchIn matches the receipts in the order in which they came: the first final state of a part stays. A receipt that
 // was kept before its part was known comes before those of the batch.
-func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[receiptMatch], error) {
+func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]groupcommit.Verdict[receiptMatch], error) {
 	found, err := b.findParts(tx, batch)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]lane.Verdict[r
 		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
 	}
 	dropEarlyReceipts(tx, used)
-	verdicts := make([]lane.Verdict[receiptMatch], len(batch))
+	verdicts := make([]groupcommit.Verdict[receiptMatch], len(batch))
 	for i, e := range batch {
 		verdicts[i].Value = matches[e.ID]
 	}
@@ -347,11 +347,11 @@ func (b *receiptBook) matchEarlyReceipts(ctx context.Context, since time.Time) e
 				return err
 			})
 		})
-		var verdicts []lane.Verdict[receiptMatch]
+		var verdicts []groupcommit.Verdict[receiptMatch]
 		if err == nil && len(list) > 0 {
 			verdicts, err = b.match(ctx, list)
 		}
-		taken := slices.ContainsFunc(verdicts, func(v lane.Verdict[receiptMatch]) bool { return v.Value != matchedNone })
+		taken := slices.ContainsFunc(verdicts, func(v groupcommit.Verdict[receiptMatch]) bool { return v.Value != matchedNone })
 		if err != nil || !taken || len(list) < earlyAtOnce {
 			return err
 		}

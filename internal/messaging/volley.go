@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -67,7 +67,7 @@ func (d *delivery) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome
 	}
 	group.Wait()
 	switch err := errors.Join(errs...); {
-	case errors.Is(err, errTakenOver), errors.Is(err, lane.ErrClosed):
+	case errors.Is(err, errTakenOver), errors.Is(err, groupcommit.ErrClosed):
 		return jobs.Later(noBindPause)
 	case err != nil:
 		return jobs.Retry(err)

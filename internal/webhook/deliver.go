@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 )
 
 // pauses come between the attempts, each with a fifth of jitter either way:
@@ -276,7 +276,7 @@ const (
 
 // writeRecords commits the attempts of one moment: the events, the failed
 // attempts, and the ends or new times of their jobs.
-func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]lane.Verdict[struct{}], error) {
+func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]groupcommit.Verdict[struct{}], error) {
 	var delivered, failed []record
 	var over []string
 	var again []jobs.Postponement
@@ -307,5 +307,5 @@ func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]lane.V
 		w.queue.Postpone(tx, again...)
 		return nil
 	})
-	return make([]lane.Verdict[struct{}], len(records)), err
+	return make([]groupcommit.Verdict[struct{}], len(records)), err
 }

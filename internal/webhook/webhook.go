@@ -48,8 +48,8 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/outbound"
 )
@@ -106,7 +106,7 @@ type Webhooks struct {
 	keys    *cache.Cache[string, [][]byte]
 	client  *client
 	traffic traffic
-	records *lane.Lane[record, struct{}]
+	records *groupcommit.Committer[record, struct{}]
 
 	mu         sync.Mutex
 	unrecorded map[string]record        // delivered or refused, by event, while the database is away
@@ -142,7 +142,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 		superseded: map[string]time.Duration{},
 	}
 	w.keys = cache.New(c, time.Second, 10_000, w.loadKeys)
-	w.records = lane.New(lane.Options{Systemic: systemic}, w.writeRecords)
+	w.records = groupcommit.New(groupcommit.Options{Systemic: systemic}, w.writeRecords)
 	q.Register(jobs.Handler{
 		Kind: jobKind, Workers: o.Workers,
 		Key: hostOf, PerKey: func(string) int { return maxPerHost }, Tenant: tenantOf, PerTurn: w.traffic.limit,

@@ -6,9 +6,9 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/history"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -24,7 +24,7 @@ type batch struct {
 	// the guards of the writes hold it to the truth.
 	blind bool
 
-	verdicts []lane.Verdict[Result]
+	verdicts []groupcommit.Verdict[Result]
 	page     *ledger.Page
 	ends     history.Ends
 	today    int64
@@ -57,7 +57,7 @@ type batch struct {
 func (b *batch) reset() {
 	n := len(b.ops)
 	*b = batch{book: b.book, shard: b.shard, ops: b.ops, blind: b.blind,
-		verdicts:    make([]lane.Verdict[Result], n),
+		verdicts:    make([]groupcommit.Verdict[Result], n),
 		ends:        history.Ends{},
 		today:       clock.Day(b.book.clock.Now()),
 		spending:    spending{},

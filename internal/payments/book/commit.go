@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/history"
-	"github.com/makola/makola/internal/lane"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/recovery"
@@ -18,7 +18,7 @@ import (
 // Commit commits a batch. Settlements that touch no wallet are first tried
 // without reading: a lone owner knows its rows, and where it does not, a guard
 // refuses and the batch is judged by what is read.
-func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]lane.Verdict[Result], error) {
+func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]groupcommit.Verdict[Result], error) {
 	b := &batch{book: bk, shard: shard, ops: ops, blind: blind(ops)}
 	err := bk.db.WriteRecognising(ctx, b.landed, b.run)
 	if b.blind && errors.Is(err, db.ErrGuard) {
@@ -57,7 +57,7 @@ func (b *batch) run(tx *db.Tx) error {
 		if err != nil && !errors.As(err, &refusal) {
 			return err // a fault of the program: the lane finds out whose
 		}
-		b.verdicts[i] = lane.Verdict[Result]{Value: r, Err: err}
+		b.verdicts[i] = groupcommit.Verdict[Result]{Value: r, Err: err}
 	}
 	return b.write(tx)
 }

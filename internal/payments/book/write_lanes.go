@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/groupcommit"
 )
 
 // How many lanes a node has on PostgreSQL. One lane is fastest for one hot
@@ -18,7 +18,7 @@ const (
 	nodesApart  = 64 // nodes that count in shards of their own, most likely
 )
 
-type opLane = lane.Lane[*Op, Result]
+type opLane = groupcommit.Committer[*Op, Result]
 
 // lanes are the group commits of this node: by wallet for what locks a wallet,
 // by payment for what does not.
@@ -28,7 +28,7 @@ type lanes struct {
 }
 
 // newLanes makes the lanes of a node; commit is one transaction for many requests, in a shard of the counters.
-func newLanes(node string, engine db.Engine, commit func(ctx context.Context, shard int, ops []*Op) ([]lane.Verdict[Result], error)) lanes {
+func newLanes(node string, engine db.Engine, commit func(ctx context.Context, shard int, ops []*Op) ([]groupcommit.Verdict[Result], error)) lanes {
 	var l lanes
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(node))
@@ -36,7 +36,7 @@ func newLanes(node string, engine db.Engine, commit func(ctx context.Context, sh
 	add := func() *opLane {
 		n := shard
 		shard++
-		return lane.New(lane.Options{Systemic: Systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*Op) ([]lane.Verdict[Result], error) {
+		return groupcommit.New(groupcommit.Options{Systemic: Systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*Op) ([]groupcommit.Verdict[Result], error) {
 			return commit(ctx, n, ops)
 		})
 	}

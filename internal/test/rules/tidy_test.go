@@ -34,8 +34,8 @@ const (
 	maxMethods    = 6
 )
 
-// leaves may be imported by everybody; cache, config and lane may import the other leaves.
-var leaves = []string{"cache", "clock", "config", "label", "lane", "money", "msisdn", "outbound", "problem", "smstext"}
+// leaves may be imported by everybody; cache, config and groupcommit may import the other leaves.
+var leaves = []string{"cache", "clock", "config", "groupcommit", "label", "money", "msisdn", "outbound", "problem", "smstext"}
 
 // mayImport says which packages of ours each package under internal may import besides the leaves.
 // A package that is not listed may import nothing. "*" is everything.
@@ -208,7 +208,7 @@ func allowed(dir, from, to string) bool {
 		return from == "api" || from == "app" || from == "test/apitest"
 	}
 	if slices.Contains(leaves, from) {
-		return (from == "config" || from == "lane" || from == "cache") && slices.Contains(leaves, to)
+		return (from == "config" || from == "groupcommit" || from == "cache") && slices.Contains(leaves, to)
 	}
 	if slices.Contains(leaves, to) {
 		return from != "openapi"

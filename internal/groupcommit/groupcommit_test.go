@@ -1,4 +1,4 @@
-package lane_test
+package groupcommit_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/makola/makola/internal/lane"
+	"github.com/makola/makola/internal/groupcommit"
 )
 
 // gate is a run function that shows each batch and holds it until it is let go.
@@ -21,7 +21,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{batches: make(chan []int), open: make(chan struct{})} }
 
-func (g *gate) run(_ context.Context, batch []int) ([]lane.Verdict[int], error) {
+func (g *gate) run(_ context.Context, batch []int) ([]groupcommit.Verdict[int], error) {
 	g.batches <- slices.Clone(batch)
 	<-g.open
 	if g.fail != nil {
@@ -32,8 +32,8 @@ func (g *gate) run(_ context.Context, batch []int) ([]lane.Verdict[int], error) 
 	return doubled(batch), nil
 }
 
-func doubled(batch []int) []lane.Verdict[int] {
-	verdicts := make([]lane.Verdict[int], len(batch))
+func doubled(batch []int) []groupcommit.Verdict[int] {
+	verdicts := make([]groupcommit.Verdict[int], len(batch))
 	for i, n := range batch {
 		verdicts[i].Value = 2 * n
 	}
@@ -47,7 +47,7 @@ func until(cond func() bool) {
 }
 
 // queue starts the requests one after the other and waits until they wait.
-func queue(l *lane.Lane[int, int], wg *sync.WaitGroup, check func(n, v int, err error), numbers ...int) {
+func queue(l *groupcommit.Committer[int, int], wg *sync.WaitGroup, check func(n, v int, err error), numbers ...int) {
 	for _, n := range numbers {
 		before := l.Waiting()
 		wg.Go(func() {
@@ -60,7 +60,7 @@ func queue(l *lane.Lane[int, int], wg *sync.WaitGroup, check func(n, v int, err 
 
 func TestGathersWhileABatchRuns(t *testing.T) {
 	g := newGate()
-	l := lane.New(lane.Options{MaxRequests: 3}, g.run)
+	l := groupcommit.New(groupcommit.Options{MaxRequests: 3}, g.run)
 	var wg sync.WaitGroup
 	check := func(n, v int, err error) {
 		if err != nil || v != 2*n {
@@ -86,7 +86,7 @@ func TestGathersWhileABatchRuns(t *testing.T) {
 	g.open <- struct{}{}
 	wg.Wait()
 	l.Close()
-	if _, err := l.Do(context.Background(), "a", 1, 1); !errors.Is(err, lane.ErrClosed) {
+	if _, err := l.Do(context.Background(), "a", 1, 1); !errors.Is(err, groupcommit.ErrClosed) {
 		t.Fatalf("after Close: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestGathersWhileABatchRuns(t *testing.T) {
 // Requests run in the order of Queue, in whatever order their verdicts are waited for.
 func TestQueue_keepsTheOrder(t *testing.T) {
 	g := newGate()
-	l := lane.New(lane.Options{MaxRequests: 3}, g.run)
+	l := groupcommit.New(groupcommit.Options{MaxRequests: 3}, g.run)
 	defer l.Close()
 	var waits []func() (int, error)
 	for n := range 7 {
@@ -122,7 +122,7 @@ func TestQueue_keepsTheOrder(t *testing.T) {
 
 func TestRowsBoundABatch(t *testing.T) {
 	g := newGate()
-	l := lane.New(lane.Options{MaxRows: 10}, g.run)
+	l := groupcommit.New(groupcommit.Options{MaxRows: 10}, g.run)
 	var wg sync.WaitGroup
 	do := func(n, rows int) {
 		before := l.Waiting()
@@ -153,7 +153,7 @@ func TestPoisonFailsAloneAndGoesAlone(t *testing.T) {
 	bad := 3
 	first := make(chan struct{})
 	started := make(chan struct{})
-	l := lane.New(lane.Options{}, func(_ context.Context, batch []int) ([]lane.Verdict[int], error) {
+	l := groupcommit.New(groupcommit.Options{}, func(_ context.Context, batch []int) ([]groupcommit.Verdict[int], error) {
 		if batch[0] == 0 {
 			close(started)
 			<-first
@@ -216,8 +216,8 @@ func TestSystemicErrorsAreNotSplit(t *testing.T) {
 	away := errors.New("away")
 	calls := 0
 	started, first := make(chan struct{}), make(chan struct{})
-	l := lane.New(lane.Options{Systemic: func(err error) bool { return errors.Is(err, away) }},
-		func(_ context.Context, batch []int) ([]lane.Verdict[int], error) {
+	l := groupcommit.New(groupcommit.Options{Systemic: func(err error) bool { return errors.Is(err, away) }},
+		func(_ context.Context, batch []int) ([]groupcommit.Verdict[int], error) {
 			if batch[0] == 0 {
 				close(started)
 				<-first
@@ -243,7 +243,7 @@ func TestSystemicErrorsAreNotSplit(t *testing.T) {
 
 func TestWithdrawnRequestDoesNotRun(t *testing.T) {
 	g := newGate()
-	l := lane.New(lane.Options{}, g.run)
+	l := groupcommit.New(groupcommit.Options{}, g.run)
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = l.Do(context.Background(), "a", 1, 1) })
 	<-g.batches
@@ -281,14 +281,14 @@ func TestWithdrawnRequestDoesNotRun(t *testing.T) {
 }
 
 func TestWrongNumberOfVerdictsFailsAll(t *testing.T) {
-	l := lane.New(lane.Options{}, func(context.Context, []int) ([]lane.Verdict[int], error) { return nil, nil })
+	l := groupcommit.New(groupcommit.Options{}, func(context.Context, []int) ([]groupcommit.Verdict[int], error) { return nil, nil })
 	if _, err := l.Do(context.Background(), "a", 1, 1); err == nil {
 		t.Fatal("a request without a verdict succeeded")
 	}
 }
 
 func BenchmarkDo(b *testing.B) {
-	l := lane.New(lane.Options{}, func(_ context.Context, batch []int) ([]lane.Verdict[int], error) { return doubled(batch), nil })
+	l := groupcommit.New(groupcommit.Options{}, func(_ context.Context, batch []int) ([]groupcommit.Verdict[int], error) { return doubled(batch), nil })
 	b.SetParallelism(64)
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
@@ -303,7 +303,7 @@ func BenchmarkDo(b *testing.B) {
 func TestWhoCannotWaitIsUnsure(t *testing.T) {
 	unsure := errors.New("unsure")
 	g := newGate()
-	l := lane.New(lane.Options{Unsure: unsure}, g.run)
+	l := groupcommit.New(groupcommit.Options{Unsure: unsure}, g.run)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {

@@ -1,10 +1,10 @@
-// Package lane is group commit without a domain. While a lane runs one batch,
+// Package groupcommit commits requests in groups, whatever they do. While a Committer runs one batch,
 // the requests that arrive wait together and go into the next one; a lone
 // request runs at once, and no timer makes anybody wait. A batch that fails is
 // run again, then halved until the request that poisons it stands alone with
 // its error, and the key of that request (its tenant) goes alone for a while.
-// A lane is speed, never safety: what it runs must be right without it.
-package lane
+// A group commit is speed, never safety: each request must be right without it.
+package groupcommit
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type Verdict[Res any] struct {
 	Err   error
 }
 
-// Options bound a lane; zero values take the defaults.
+// Options bound a Committer; zero values take the defaults.
 type Options struct {
 	MaxRequests int           // in one batch, 256
 	MaxRows     int           // in one batch, 2000; a request with more goes alone
@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // ErrClosed is the answer to requests that come after Close.
-var ErrClosed = errors.New("lane: closed")
+var ErrClosed = errors.New("groupcommit: closed")
 
 const (
 	// aloneFor is how many requests of a poisoned key must succeed alone before
@@ -45,8 +45,8 @@ const (
 	alonesKept = 1024
 )
 
-// Lane runs batches one after the other. It is safe for concurrent use.
-type Lane[Req, Res any] struct {
+// Committer runs batches one after the other. It is safe for concurrent use.
+type Committer[Req, Res any] struct {
 	options Options
 	run     func(context.Context, []Req) ([]Verdict[Res], error)
 
@@ -54,7 +54,7 @@ type Lane[Req, Res any] struct {
 	queue   []*request[Req, Res]
 	working bool
 	closed  bool
-	idle    chan struct{} // closed when a closed lane has nothing left to do
+	idle    chan struct{} // closed when a closed Committer has nothing left to do
 	alone   map[string]int
 }
 
@@ -65,10 +65,10 @@ type request[Req, Res any] struct {
 	done chan Verdict[Res]
 }
 
-// New makes a lane. run gets at least one request and answers one verdict for
+// New makes a Committer. run gets at least one request and answers one verdict for
 // each, in order; an error of run itself means that nothing of the batch
 // happened, or that run recognises what did when it runs again.
-func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Res], error)) *Lane[Req, Res] {
+func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Res], error)) *Committer[Req, Res] {
 	if o.MaxRequests <= 0 {
 		o.MaxRequests = 256
 	}
@@ -81,20 +81,20 @@ func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Re
 	if o.Systemic == nil {
 		o.Systemic = func(error) bool { return false }
 	}
-	return &Lane[Req, Res]{options: o, run: run, idle: make(chan struct{}), alone: map[string]int{}}
+	return &Committer[Req, Res]{options: o, run: run, idle: make(chan struct{}), alone: map[string]int{}}
 }
 
 // Do runs r in a batch and waits for its verdict. key says whose request it is
 // and rows how many rows it writes. A request whose ctx ends while it waits for
 // its batch is taken out; once the batch runs only its verdict is the truth, and
 // Do waits for that or answers Options.Unsure.
-func (l *Lane[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
+func (l *Committer[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
 	return l.Queue(ctx, key, rows, r)()
 }
 
 // Queue is Do in two steps: r has its place behind the requests that came before
 // when Queue returns, and wait returns its verdict. wait is called once.
-func (l *Lane[Req, Res]) Queue(ctx context.Context, key string, rows int, r Req) (wait func() (Res, error)) {
+func (l *Committer[Req, Res]) Queue(ctx context.Context, key string, rows int, r Req) (wait func() (Res, error)) {
 	none := func(err error) func() (Res, error) {
 		return func() (res Res, _ error) { return res, err }
 	}
@@ -115,7 +115,7 @@ func (l *Lane[Req, Res]) Queue(ctx context.Context, key string, rows int, r Req)
 	return func() (Res, error) { return l.wait(ctx, q) }
 }
 
-func (l *Lane[Req, Res]) wait(ctx context.Context, q *request[Req, Res]) (none Res, _ error) {
+func (l *Committer[Req, Res]) wait(ctx context.Context, q *request[Req, Res]) (none Res, _ error) {
 	select {
 	case v := <-q.done:
 		return v.Value, v.Err
@@ -137,14 +137,14 @@ func (l *Lane[Req, Res]) wait(ctx context.Context, q *request[Req, Res]) (none R
 }
 
 // Waiting is how many requests wait for their batch.
-func (l *Lane[Req, Res]) Waiting() int {
+func (l *Committer[Req, Res]) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue)
 }
 
 // Close refuses new requests and waits for those that are there.
-func (l *Lane[Req, Res]) Close() {
+func (l *Committer[Req, Res]) Close() {
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
@@ -156,7 +156,7 @@ func (l *Lane[Req, Res]) Close() {
 	<-l.idle
 }
 
-func (l *Lane[Req, Res]) withdraw(q *request[Req, Res]) bool {
+func (l *Committer[Req, Res]) withdraw(q *request[Req, Res]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, w := range l.queue {
@@ -169,7 +169,7 @@ func (l *Lane[Req, Res]) withdraw(q *request[Req, Res]) bool {
 }
 
 // work runs batches until nothing waits.
-func (l *Lane[Req, Res]) work() {
+func (l *Committer[Req, Res]) work() {
 	for {
 		l.mu.Lock()
 		batch := l.gatherLocked()
@@ -188,7 +188,7 @@ func (l *Lane[Req, Res]) work() {
 
 // gatherLocked takes the next batch: what waits, in order, up to the bounds. A
 // poisoned key's request goes alone when it is first and waits otherwise.
-func (l *Lane[Req, Res]) gatherLocked() []*request[Req, Res] {
+func (l *Committer[Req, Res]) gatherLocked() []*request[Req, Res] {
 	if len(l.queue) == 0 {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (l *Lane[Req, Res]) gatherLocked() []*request[Req, Res] {
 }
 
 // settle runs a batch and answers every request of it.
-func (l *Lane[Req, Res]) settle(batch []*request[Req, Res]) {
+func (l *Committer[Req, Res]) settle(batch []*request[Req, Res]) {
 	verdicts, err := l.try(batch)
 	if err != nil && !l.options.Systemic(err) {
 		verdicts, err = l.try(batch)
@@ -249,10 +249,10 @@ func (l *Lane[Req, Res]) settle(batch []*request[Req, Res]) {
 
 // try runs a batch once. A panic fails the batch, not the process: the request
 // that causes it is found like any other poison.
-func (l *Lane[Req, Res]) try(batch []*request[Req, Res]) (verdicts []Verdict[Res], err error) {
+func (l *Committer[Req, Res]) try(batch []*request[Req, Res]) (verdicts []Verdict[Res], err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			verdicts, err = nil, fmt.Errorf("lane: panic: %v\n%s", p, debug.Stack())
+			verdicts, err = nil, fmt.Errorf("groupcommit: panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Timeout)
@@ -263,12 +263,12 @@ func (l *Lane[Req, Res]) try(batch []*request[Req, Res]) (verdicts []Verdict[Res
 	}
 	verdicts, err = l.run(ctx, requests)
 	if err == nil && len(verdicts) != len(batch) {
-		err = fmt.Errorf("lane: %d verdicts for %d requests", len(verdicts), len(batch))
+		err = fmt.Errorf("groupcommit: %d verdicts for %d requests", len(verdicts), len(batch))
 	}
 	return verdicts, err
 }
 
-func (l *Lane[Req, Res]) poison(key string) {
+func (l *Committer[Req, Res]) poison(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.alone) >= alonesKept {
@@ -277,7 +277,7 @@ func (l *Lane[Req, Res]) poison(key string) {
 	l.alone[key] = aloneFor
 }
 
-func (l *Lane[Req, Res]) heal(key string) {
+func (l *Committer[Req, Res]) heal(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := l.alone[key]; n > 1 {
