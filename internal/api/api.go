@@ -49,9 +49,9 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
@@ -70,7 +70,7 @@ type Deps struct {
 	Tenants   *tenant.Store
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
-	Enquiries *enquiry.Enquiries
+	Lookups   *lookup.Lookups
 	Senders   *senderid.Store
 	Contacts  *contacts.Store
 	Messaging *messaging.Messaging

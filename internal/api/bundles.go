@@ -20,7 +20,7 @@ func offers(c *call) error {
 	if err != nil {
 		return err
 	}
-	all, holder, err := c.api.Enquiries.Offers(c.ctx, c.caller.Tenant, service, number)
+	all, holder, err := c.api.Lookups.Offers(c.ctx, c.caller.Tenant, service, number)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func walletName(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	name, err := c.api.Enquiries.WalletName(c.ctx, c.caller.Tenant, network, number)
+	name, err := c.api.Lookups.WalletName(c.ctx, c.caller.Tenant, network, number)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func bankName(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	name, err := c.api.Enquiries.BankName(c.ctx, c.caller.Tenant, bank, account)
+	name, err := c.api.Lookups.BankName(c.ctx, c.caller.Tenant, bank, account)
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/payments"
@@ -69,7 +69,7 @@ type parts struct {
 	webhooks  *webhook.Webhooks
 	requests  *requestlog.Log
 	routes    *route.Table
-	enquiries *enquiry.Enquiries
+	lookups   *lookup.Lookups
 	treasury  *treasury.Treasury
 	payments  *payments.Payments
 	senders   *senderid.Store
@@ -216,10 +216,10 @@ func (a *App) buildParts(ctx context.Context) error {
 		return nil
 	})
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
-	a.enquiries = enquiry.New(a.db, a.tenants, a.routes, a.clock)
+	a.lookups = lookup.New(a.db, a.tenants, a.routes, a.clock)
 	a.treasury = treasury.New(a.db, a.ledger, a.tenants, a.clock, a.log, a.routes.CheckProvider)
 	a.payments = payments.New(payments.Deps{
-		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Enquiries: a.enquiries, Treasury: a.treasury, Watch: a.watch,
+		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Lookups: a.lookups, Treasury: a.treasury, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
 		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
 			return a.changes.HoldPayout(ctx, by, pay)
@@ -344,7 +344,7 @@ func (a *App) prune(ctx context.Context) error {
 	if err := a.identity.Prune(ctx); err != nil {
 		return err
 	}
-	if err := a.enquiries.Prune(ctx); err != nil {
+	if err := a.lookups.Prune(ctx); err != nil {
 		return err
 	}
 	if err := a.requests.Prune(ctx, a.cfg.Keep.Requests); err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
@@ -85,7 +85,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f.rail = &silent{}
 	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail}})
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckProvider)
-	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Enquiries: enquiry.New(d, tenants, routes, c),
+	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Lookups: lookup.New(d, tenants, routes, c),
 		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" },
 		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
 			return f.HoldPayout(ctx, by, pay)

@@ -33,10 +33,10 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
@@ -56,7 +56,7 @@ type Deps struct {
 	Changes   *changes.Changes
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
-	Enquiries *enquiry.Enquiries
+	Lookups   *lookup.Lookups
 	Messaging *messaging.Messaging
 	Webhooks  *webhook.Webhooks
 	Senders   *senderid.Store

@@ -246,9 +246,9 @@ func (v *visit) registered(p payments.Payout) (name, warning string, err error) 
 		return "", "", e
 	}
 	if p.BankID != "" {
-		name, err = v.console.Enquiries.BankName(v.ctx, v.tenant.ID, p.BankID, p.AccountNumber)
+		name, err = v.console.Lookups.BankName(v.ctx, v.tenant.ID, p.BankID, p.AccountNumber)
 	} else {
-		name, err = v.console.Enquiries.WalletName(v.ctx, v.tenant.ID, p.Network, p.MSISDN)
+		name, err = v.console.Lookups.WalletName(v.ctx, v.tenant.ID, p.Network, p.MSISDN)
 	}
 	if problem.Is(err, problem.Unavailable) || p.BankID == "" && problem.From(err) != nil && problem.From(err).Code == "not_served" {
 		return "", "Whose this number is could not be found out now. Check it with the payee.", nil

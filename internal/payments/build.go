@@ -25,7 +25,7 @@ func New(d Deps) *Payments {
 		book.Hooks{Answering: f.answering, Track: func(pay book.Payment) any { return trackOpened(pay, d.Clock) }, Opened: f.opened, Closed: f.drop})
 	again.book, f.book = b, b
 	p := &Payments{
-		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, enquiries: d.Enquiries, treasury: d.Treasury, clock: d.Clock, log: d.Log,
+		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, lookups: d.Lookups, treasury: d.Treasury, clock: d.Clock, log: d.Log,
 		development: d.Development, holds: d.Holds, references: newReferences(d.Secret.Derive("payments/provider-reference")),
 		rails: calls, recovered: recovered, follower: f, rechecker: again, rechecks: queue,
 	}

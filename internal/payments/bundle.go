@@ -45,7 +45,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return old, replayed, err
 	}
-	service, err := p.enquiries.Service(ctx, r.ServiceID)
+	service, err := p.lookups.Service(ctx, r.ServiceID)
 	if err != nil {
 		return book.Payment{}, false, err
 	}
@@ -53,7 +53,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		return book.Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
 	p.references.mintReference(&pay, p.clock.Now())
-	o, err := p.enquiries.Offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
+	o, err := p.lookups.Offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {
 		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)
 	}
@@ -65,7 +65,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	probe, err := p.rails.choose(ctx, &pay, "")
 	probe.GiveBack(ctx) // accept takes it again
 	if err == nil {
-		err = p.enquiries.StillOffered(ctx, pay.Mode, service, o)
+		err = p.lookups.StillOffered(ctx, pay.Mode, service, o)
 	}
 	if err != nil {
 		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)

@@ -16,10 +16,10 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
@@ -278,7 +278,7 @@ func (h *fixture) made(o jobs.Options) *node {
 	n.Treasury = treasury.New(h.db, l, tenants, h.clock, log, n.routes.CheckProvider)
 	n.Payments = New(Deps{
 		Recovery: n.lost, Treasury: n.Treasury,
-		DB: h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Enquiries: enquiry.New(h.db, tenants, n.routes, h.clock),
+		DB: h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Lookups: lookup.New(h.db, tenants, n.routes, h.clock),
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
 		CallbackURL: func(provider.Rail) string { return h.callbackURL }, Holds: h.holds,
 	})

@@ -157,7 +157,7 @@ func TestAnOfferIsOneProviders(t *testing.T) {
 		h.first.sells(pending, oneGiga)
 		h.second.sells(pending, oneGiga)
 		service := n.serviceID("telecel_data")
-		all, _, err := n.enquiries.Offers(t.Context(), h.tenant.ID, service, telecel)
+		all, _, err := n.lookups.Offers(t.Context(), h.tenant.ID, service, telecel)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%v, %v", all, err)
 		}

@@ -54,9 +54,9 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -68,19 +68,19 @@ import (
 
 // Deps is what payments stand on.
 type Deps struct {
-	DB        *db.DB
-	Ledger    *ledger.Ledger
-	Tenants   *tenant.Store
-	Jobs      *jobs.Queue
-	Webhooks  *webhook.Webhooks
-	Routes    *route.Table
-	Enquiries *enquiry.Enquiries // nil: nothing is sold, and no bank account is paid (commands)
-	Treasury  *treasury.Treasury
-	Recovery  *recovery.Recovery // nil: the database never goes back in time (tests)
-	Watch     *recovery.Watch    // nil: not watched (commands, tests)
-	Clock     *clock.Clock
-	Log       *slog.Logger
-	Secret    config.Secret // ProviderReferences are made under it
+	DB       *db.DB
+	Ledger   *ledger.Ledger
+	Tenants  *tenant.Store
+	Jobs     *jobs.Queue
+	Webhooks *webhook.Webhooks
+	Routes   *route.Table
+	Lookups  *lookup.Lookups // nil: nothing is sold, and no bank account is paid (commands)
+	Treasury *treasury.Treasury
+	Recovery *recovery.Recovery // nil: the database never goes back in time (tests)
+	Watch    *recovery.Watch    // nil: not watched (commands, tests)
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Secret   config.Secret // ProviderReferences are made under it
 	// CallbackURL gives the address at which a rail's callbacks arrive; nil or
 	// an empty answer: none are wanted.
 	CallbackURL func(rail provider.Rail) string
@@ -115,7 +115,7 @@ type Payments struct {
 	book        *book.Book
 	tenants     *tenant.Store
 	jobs        *jobs.Queue
-	enquiries   *enquiry.Enquiries
+	lookups     *lookup.Lookups
 	treasury    *treasury.Treasury
 	clock       *clock.Clock
 	log         *slog.Logger

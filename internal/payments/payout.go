@@ -87,7 +87,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 			return p.replayed(old, again, err)
 		}
 		// The verified name is used. Nothing is debited before it is known.
-		if a.Payment.AccountName, err = p.enquiries.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
+		if a.Payment.AccountName, err = p.lookups.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
 			return book.Payment{}, false, err
 		}
 	}
@@ -113,7 +113,7 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 	limit := t.PayoutLimitWallet
 	if r.BankID != "" || r.AccountNumber != "" {
 		limit = t.PayoutLimitBank
-		if err := p.enquiries.CheckBankAccount(ctx, r.BankID, r.AccountNumber); err != nil && !bad.Merge(err) {
+		if err := p.lookups.CheckBankAccount(ctx, r.BankID, r.AccountNumber); err != nil && !bad.Merge(err) {
 			return err
 		}
 	} else {

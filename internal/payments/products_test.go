@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/enquiry"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
@@ -366,9 +366,9 @@ func TestAirtimeThatNobodySells(t *testing.T) {
 var oneGiga = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi}
 
 // offer fetches the packages of a number and gives the first.
-func (n *node) offered(service string, number msisdn.MSISDN) enquiry.Offer {
+func (n *node) offered(service string, number msisdn.MSISDN) lookup.Offer {
 	n.fixture.t.Helper()
-	all, holder, err := n.enquiries.Offers(n.fixture.t.Context(), n.fixture.tenant.ID, n.serviceID(service), number)
+	all, holder, err := n.lookups.Offers(n.fixture.t.Context(), n.fixture.tenant.ID, n.serviceID(service), number)
 	if err != nil || len(all) == 0 || holder != "AKOSUA TEST" {
 		n.fixture.t.Fatalf("%v of %q, %v", all, holder, err)
 	}
@@ -380,7 +380,7 @@ func TestABundleIsBoughtAtTheQuotedPrice(t *testing.T) {
 		h := newFixture(t, d)
 		n := h.node("a")
 		h.second.sells(pending, oneGiga, provider.Offer{Display: "free", Value: "data_0"})
-		all, _, err := n.enquiries.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
+		all, _, err := n.lookups.Offers(t.Context(), h.tenant.ID, n.serviceID("telecel_data"), telecel)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%v, %v: what has no price cannot be bought", all, err)
 		}
@@ -452,7 +452,7 @@ func TestABundleOfAnotherOfferTenantOrNetworkIsRefused(t *testing.T) {
 			}
 		}
 		h.second.sells(pending, oneGiga)
-		h.clock.Advance(enquiry.OfferTime)
+		h.clock.Advance(lookup.OfferTime)
 		if _, _, err := n.BuyBundle(t.Context(), h.caller(), good); !problem.Is(err, problem.NotFound) {
 			t.Errorf("expired: %v", err)
 		}
@@ -501,7 +501,7 @@ func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 		if is := n.balance(); is != funds-3*oneGiga.Amount {
 			t.Errorf("the wallet has %s", is)
 		}
-		h.clock.Advance(2 * enquiry.OfferTime)
+		h.clock.Advance(2 * lookup.OfferTime)
 		pay, replayed, err := n.BuyBundle(t.Context(), c, r)
 		if err != nil || !replayed || ids[pay.ID] == 0 {
 			t.Errorf("replayed %v, %v", replayed, err)

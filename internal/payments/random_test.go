@@ -320,7 +320,7 @@ func (n *node) randomStep(r *rand.Rand) (kinds []book.Kind, err error) {
 		_, _, err = n.TopUp(ctx, h.caller(), n.topUp())
 		return []book.Kind{book.KindTopUp}, err
 	case 6:
-		offers, _, err := n.enquiries.Offers(ctx, h.tenant.ID, n.serviceID("telecel_data"), telecel)
+		offers, _, err := n.lookups.Offers(ctx, h.tenant.ID, n.serviceID("telecel_data"), telecel)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package enquiry
+package lookup
 
 import (
 	"context"
@@ -50,11 +50,11 @@ func (r *rail) Offers(context.Context, provider.OffersRequest) ([]provider.Offer
 }
 
 func (r *rail) BuyBundle(context.Context, provider.BundleRequest) provider.Outcome {
-	panic("an enquiry buys nothing")
+	panic("a lookup buys nothing")
 }
 
 func (r *rail) BundleStatus(context.Context, provider.StatusRequest) provider.Outcome {
-	panic("an enquiry follows nothing")
+	panic("a lookup follows nothing")
 }
 
 // answers sets what a rail answers from now on.
@@ -71,7 +71,7 @@ var (
 
 // fixture has two tenants and two rails: the first serves everything, the second the names of MTN's wallets, before it.
 type fixture struct {
-	*Enquiries
+	*Lookups
 	t             *testing.T
 	first, second *rail
 	shop, stall   tenant.Tenant
@@ -86,7 +86,7 @@ func open(t *testing.T, d *db.DB) *fixture {
 		{Name: "mtn", Mode: "test", WalletNames: f.second},
 	})
 	tenants := tenant.New(d, ledger.New(d, c, "a"), c)
-	f.Enquiries = New(d, tenants, routes, c)
+	f.Lookups = New(d, tenants, routes, c)
 	if err := routes.Seed(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package enquiry
+package lookup
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var accountPattern = regexp.MustCompile(`^[0-9A-Za-z]{7,16}$`)
 
 // WalletName asks for the registered name of a mobile money wallet. An empty network is guessed from the number. A
 // number that no provider knows is Invalid on phone_number; Unavailable means that no provider answered.
-func (e *Enquiries) WalletName(ctx context.Context, tenantID string, network msisdn.Network, number msisdn.MSISDN) (string, error) {
+func (e *Lookups) WalletName(ctx context.Context, tenantID string, network msisdn.Network, number msisdn.MSISDN) (string, error) {
 	if network == "" {
 		guess, ok, err := e.routes.LikelyNetwork(ctx, number)
 		if err != nil {
@@ -38,7 +38,7 @@ func (e *Enquiries) WalletName(ctx context.Context, tenantID string, network msi
 
 // BankName asks for the name of the holder of a bank account. It refuses what CheckBankAccount refuses, an account that
 // the bank does not know as Invalid on account_number, and is Unavailable where no provider answered.
-func (e *Enquiries) BankName(ctx context.Context, tenantID, bankID, account string) (string, error) {
+func (e *Lookups) BankName(ctx context.Context, tenantID, bankID, account string) (string, error) {
 	if err := e.CheckBankAccount(ctx, bankID, account); err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func bankNotServed() error { return problem.Field("bank_id", "is not served at t
 
 // CheckBankAccount refuses, without a question to a provider, an account number that cannot exist and a bank that is
 // unknown or not served: Invalid on account_number and bank_id.
-func (e *Enquiries) CheckBankAccount(ctx context.Context, bankID, account string) error {
+func (e *Lookups) CheckBankAccount(ctx context.Context, bankID, account string) error {
 	var bad problem.Fields
 	if !accountPattern.MatchString(account) {
 		bad.Add("account_number", "must be 7 to 16 letters or digits")
@@ -73,7 +73,7 @@ func (e *Enquiries) CheckBankAccount(ctx context.Context, bankID, account string
 }
 
 // name asks the tenant's rails in order until one knows the name.
-func (e *Enquiries) name(ctx context.Context, tenantID string, op route.Operation, channel, field string,
+func (e *Lookups) name(ctx context.Context, tenantID string, op route.Operation, channel, field string,
 	ask func(context.Context, provider.Rail) (string, provider.Outcome),
 ) (string, error) {
 	t, err := e.tenants.Get(ctx, tenantID)

@@ -1,8 +1,8 @@
-// Package enquiry asks providers what moves no money: whose a mobile money wallet or a bank account is, and which data
+// Package lookup asks providers what moves no money: whose a mobile money wallet or a bank account is, and which data
 // packages a number is offered at which price. Because nothing moves, a question goes to the next rail when one rail
 // does not answer, and it may be asked again at any time. A package that was offered is stored as an offer with an id
 // of ours, because its price may be paid within 60 minutes; payments read it here when it is bought.
-package enquiry
+package lookup
 
 import (
 	"github.com/makola/makola/internal/clock"
@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Enquiries asks the rails of a route table, and keeps offers. It is safe for concurrent use.
-type Enquiries struct {
+// Lookups asks the rails of a route table, and keeps offers. It is safe for concurrent use.
+type Lookups struct {
 	db      *db.DB
 	tenants *tenant.Store
 	routes  *route.Table
@@ -20,6 +20,6 @@ type Enquiries struct {
 }
 
 // New is for a database that is open. The rails of r are asked.
-func New(d *db.DB, t *tenant.Store, r *route.Table, c *clock.Clock) *Enquiries {
-	return &Enquiries{db: d, tenants: t, routes: r, clock: c}
+func New(d *db.DB, t *tenant.Store, r *route.Table, c *clock.Clock) *Lookups {
+	return &Lookups{db: d, tenants: t, routes: r, clock: c}
 }

@@ -1,4 +1,4 @@
-package enquiry
+package lookup
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type Offer struct {
 // Offers asks which packages of a service a number is offered now, and for the name of the number's holder, which is
 // empty where the provider does not know it. Each offer gets an id of ours that can be bought, again and again, for
 // OfferTime.
-func (e *Enquiries) Offers(ctx context.Context, tenantID, serviceID string, number msisdn.MSISDN) (offers []Offer, holder string, err error) {
+func (e *Lookups) Offers(ctx context.Context, tenantID, serviceID string, number msisdn.MSISDN) (offers []Offer, holder string, err error) {
 	t, err := e.tenants.Get(ctx, tenantID)
 	if err != nil {
 		return nil, "", err
@@ -71,7 +71,7 @@ func (e *Enquiries) Offers(ctx context.Context, tenantID, serviceID string, numb
 }
 
 // Service is a data service of the catalogue that is sold at the moment; any other is NotFound.
-func (e *Enquiries) Service(ctx context.Context, id string) (route.Service, error) {
+func (e *Lookups) Service(ctx context.Context, id string) (route.Service, error) {
 	s, found, err := e.routes.Service(ctx, id)
 	if err == nil && (!found || s.Status != route.Active) {
 		err = problem.New(problem.NotFound, "service_not_found", "Data service not found")
@@ -80,7 +80,7 @@ func (e *Enquiries) Service(ctx context.Context, id string) (route.Service, erro
 }
 
 // quote asks one rail.
-func (e *Enquiries) quote(ctx context.Context, rail provider.Rail, s route.Service, number msisdn.MSISDN) ([]provider.Offer, string, provider.Outcome) {
+func (e *Lookups) quote(ctx context.Context, rail provider.Rail, s route.Service, number msisdn.MSISDN) ([]provider.Offer, string, provider.Outcome) {
 	begun := e.clock.Now()
 	offers, holder, o := rail.Bundles.Offers(ctx, provider.OffersRequest{Service: s.Key, Network: s.Network, MSISDN: number})
 	e.routes.Report(rail, route.Offers, o, e.clock.Since(begun))
@@ -102,7 +102,7 @@ var offerColumns = []db.Column[Offer]{
 
 // keep stores what a rail quoted, and gives each offer its id. A package without a price cannot be bought and is left
 // out.
-func (e *Enquiries) keep(ctx context.Context, t tenant.Tenant, s route.Service, number msisdn.MSISDN, rail provider.Rail, quoted []provider.Offer) ([]Offer, error) {
+func (e *Lookups) keep(ctx context.Context, t tenant.Tenant, s route.Service, number msisdn.MSISDN, rail provider.Rail, quoted []provider.Offer) ([]Offer, error) {
 	until := e.clock.Now().Add(OfferTime)
 	offers := []Offer{}
 	for _, q := range quoted {
@@ -130,7 +130,7 @@ func (e *Enquiries) keep(ctx context.Context, t tenant.Tenant, s route.Service, 
 
 // lasts reports whether an offer has not expired. One that would last for longer than an offer may was made before the clock was
 // set back.
-func (e *Enquiries) lasts(o Offer) bool {
+func (e *Lookups) lasts(o Offer) bool {
 	left := o.ExpiresAt.Sub(e.clock.Now())
 	return left > 0 && left <= OfferTime+clock.Skew
 }
@@ -139,7 +139,7 @@ const offerByID = `SELECT tenant, id, service_id, network, msisdn, rail, display
 
 // Offer finds an offer of a service that the number can still buy. One that is unknown, expired, another tenant's or
 // another number's is NotFound.
-func (e *Enquiries) Offer(ctx context.Context, tenantID, id, serviceID string, number msisdn.MSISDN) (Offer, error) {
+func (e *Lookups) Offer(ctx context.Context, tenantID, id, serviceID string, number msisdn.MSISDN) (Offer, error) {
 	var o Offer
 	found := false
 	err := e.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -158,7 +158,7 @@ func (e *Enquiries) Offer(ctx context.Context, tenantID, id, serviceID string, n
 
 // StillOffered asks the rail of an offer whether it sells the package at that price to that number now. NotFound: it
 // does not. Unavailable: it did not answer. mode is the tenant's, s the offer's service.
-func (e *Enquiries) StillOffered(ctx context.Context, mode string, s route.Service, o Offer) error {
+func (e *Lookups) StillOffered(ctx context.Context, mode string, s route.Service, o Offer) error {
 	rail, ok := e.routes.Rail(o.Rail, mode)
 	if !ok || rail.Bundles == nil {
 		return errGone() // its provider was removed
@@ -195,7 +195,7 @@ const (
 )
 
 // Prune removes the offers that expired more than a day ago, in small transactions.
-func (e *Enquiries) Prune(ctx context.Context) error {
+func (e *Lookups) Prune(ctx context.Context) error {
 	before := e.clock.Now().Add(-offerKept)
 	for removed := int64(pruneAtOnce); removed == pruneAtOnce; {
 		if err := e.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
