@@ -235,6 +235,42 @@ func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
 	}
 	b.get("/account/factor").leads(t, "/account")
 	b.post(http.StatusSeeOther, "/account/factor", "current", ownPassword).leads(t, "/account/factor")
+	key := shownKey.FindStringSubmatch(b.get("/account/factor").text)[1]
+
+	// Another browser of the person neither sees the key nor confirms it.
+	begun := b.http.Jar
+	b.http.Jar = held{}
+	b.post(http.StatusSeeOther, "/sign-in", "email", "ama@example.com", "password", ownPassword)
+	b.get("/account/factor").leads(t, "/account")
+	b.post(http.StatusGone, "/account/factor/confirm", "code", b.codeNow(key))
+
+	// Later the browser that began shows no key, and wants the password with the code.
+	b.http.Jar = begun
+	b.clock.Advance(identity.StepUpLasts)
+	if p := b.want(http.StatusOK, "/account/factor", "Your password"); shownKey.MatchString(p.text) || strings.Contains(p.text, `class="qr"`) {
+		t.Error("the key is shown for longer than five minutes")
+	}
+	if p := b.post(http.StatusUnprocessableEntity, "/account/factor/confirm", "code", b.codeNow(key), "current", "x"); !strings.Contains(p.text, "is not your password") {
+		t.Error(p.text)
+	}
+	b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key), "current", ownPassword)
+}
+
+// Who enrols the first factor in a later session waits an hour for personal tokens, and the page says until when.
+func TestTokens_waitOnThePage(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
+	b.post(http.StatusSeeOther, "/sign-out")
+	b.post(http.StatusSeeOther, "/sign-in", "email", "ama@example.com", "password", ownPassword)
+	b.post(http.StatusSeeOther, "/account/factor")
+	key := shownKey.FindStringSubmatch(b.get("/account/factor").text)[1]
+	b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key))
+	if p := b.want(http.StatusOK, "/account", "Your second factor is new"); strings.Contains(p.text, "Make a token") {
+		t.Error("the page offers a token")
+	}
+	b.post(http.StatusForbidden, "/account/tokens", "name", "the laptop")
 }
 
 func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
@@ -359,7 +395,7 @@ func TestTheFirstOwnerOfTheSettings(t *testing.T) {
 		}
 		cfg := b.cfg
 		cfg.Data, cfg.BootstrapFile = t.TempDir(), c.file
-		if a, err := Start(context.Background(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "MAKOLA_BOOTSTRAP_EMAIL") {
+		if a, err := Start(context.Background(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), "MAKOLA_BOOTSTRAP_") {
 			t.Errorf("%+v: %v, %v", c, a, err)
 		}
 	}

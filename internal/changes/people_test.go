@@ -192,7 +192,7 @@ func (f *fixture) again(link, code string) By {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if _, err := f.people.ConfirmFactor(f.t.Context(), v, identitytest.Code(f.t, waiting.Key, f.clock.Now()), netip.Addr{}); err != nil {
+	if _, err := f.people.ConfirmFactor(f.t.Context(), v, identitytest.Code(f.t, waiting.Key, f.clock.Now()), "", netip.Addr{}); err != nil {
 		f.t.Fatal(err)
 	}
 	return By{Visitor: identitytest.Visit(f.t, f.people, token), Origin: "192.0.2.7"}

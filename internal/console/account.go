@@ -18,6 +18,7 @@ type accountOf struct {
 	tokenForm                  page.Form
 	lacksPassword, lacksFactor bool // in production, before anything else
 	passwordForm, appForm      page.Form
+	tokensWait                 bool // the first factor is new
 	done                       string
 }
 
@@ -33,9 +34,12 @@ func passwordForm(v identity.Visitor) page.Form {
 
 // appForm asks for the password before a first factor.
 func appForm() page.Form {
-	return page.Form{ID: "app", Action: "/account/factor", Submit: "Set up an app", Fields: []page.Field{
-		{Name: "current", Label: "Your password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password",
-			Hint: "Needed because you signed in more than five minutes ago."}}}
+	return page.Form{ID: "app", Action: "/account/factor", Submit: "Set up an app", Fields: []page.Field{ownPassword("Needed because you signed in more than five minutes ago.")}}
+}
+
+// ownPassword asks for the visitor's password.
+func ownPassword(hint string) page.Field {
+	return page.Field{Name: "current", Label: "Your password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password", Hint: hint}
 }
 
 // account is the page of a person's own account.
@@ -51,6 +55,7 @@ func (v *visit) ownAccount(password, token, app page.Form, done string) (answer,
 	if !v.console.Development {
 		a.lacksPassword, a.lacksFactor = v.who.Lacks()
 	}
+	a.tokensWait = v.console.Clock.Now().Before(v.who.TokensFrom)
 	var err error
 	if a.sessions, err = v.console.Identity.Sessions(v.ctx, v.who); err == nil {
 		a.tokens, err = v.console.Identity.PersonalTokens(v.ctx, v.who)
@@ -110,21 +115,34 @@ func beginFactor(v *visit) (answer, error) {
 	return answer{to: "/account/factor"}, err
 }
 
-func factorForm() page.Form {
-	return page.Form{ID: "factor", Action: "/account/factor/confirm", Submit: "Confirm", Fields: []page.Field{
+// factorForm asks for the first code of an enrolment.
+func factorForm(e identity.Enrolment) page.Form {
+	f := page.Form{ID: "factor", Action: "/account/factor/confirm", Submit: "Confirm", Fields: []page.Field{
 		{Name: "code", Label: "Code that the app shows", Max: 40, Required: true, Auto: "one-time-code"}}}
+	if e.NeedsPassword {
+		f.Fields = append(f.Fields, ownPassword("Needed because you began more than five minutes ago."))
+	}
+	return f
 }
 
 // factorPage shows the factor that waits.
-func factorPage(v *visit) (answer, error) { return v.factor(factorForm()) }
+func factorPage(v *visit) (answer, error) { return v.factor(nil) }
 
-func (v *visit) factor(form page.Form) (answer, error) {
+// factor shows the factor that waits for its first code, and why the last code was refused.
+func (v *visit) factor(refused error) (answer, error) {
 	e, found, err := v.console.Identity.PendingFactor(v.ctx, v.who)
 	if err != nil {
 		return answer{}, err
 	}
 	if !found {
 		return answer{to: "/account"}, nil
+	}
+	form := factorForm(e)
+	if refused != nil {
+		form = faulty(form, refused)
+	}
+	if e.Key == "" {
+		return answer{title: "Second factor", body: enrolLater(form)}, nil
 	}
 	code, err := qr.Encode(e.URI, qr.M)
 	if err != nil {
@@ -160,10 +178,10 @@ func grouped(key string) string {
 
 // confirmFactor takes the first code, and shows the recovery codes this once.
 func confirmFactor(v *visit) (answer, error) {
-	codes, err := v.console.Identity.ConfirmFactor(v.ctx, v.who, v.r.PostFormValue("code"), v.from())
-	if problem.Is(err, problem.Invalid) {
-		a, pageErr := v.factor(faulty(factorForm(), err))
-		a.wrong = true
+	codes, err := v.console.Identity.ConfirmFactor(v.ctx, v.who, v.r.PostFormValue("code"), v.r.PostFormValue("current"), v.from())
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
+		a, pageErr := v.factor(err)
+		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
 		return a, pageErr
 	}
 	if err != nil {

@@ -73,14 +73,17 @@ func (i *Identity) NeedFactor(ctx context.Context, v Visitor) error {
 
 const (
 	plantFactor   = `INSERT INTO factors (person) VALUES ($1) ON CONFLICT (person) DO NOTHING`
-	setPending    = `UPDATE factors SET pending = $2, pending_at = $3 WHERE person = $1`
-	selectPending = `SELECT pending FROM factors WHERE person = $1 AND pending <> '' AND pending_at > $2`
+	setPending    = `UPDATE factors SET pending = $2, pending_at = $3, pending_session = $4 WHERE person = $1`
+	selectPending = `SELECT pending, pending_at FROM factors WHERE person = $1 AND pending <> '' AND pending_session = $2`
 )
 
-// Enrolment is a factor that waits for its first code.
+// Enrolment is a factor that waits for its first code. Its key is shown for StepUpLasts: somebody else may be at the browser
+// later.
 type Enrolment struct {
-	Key string // as a person types it into an app
+	Key string // as a person types it into an app; empty: no longer shown
 	URI string // as a QR code has it
+	// NeedsPassword reports that the first code needs the password with it, because the enrolment began longer ago.
+	NeedsPassword bool
 }
 
 // NeedsPassword reports whether the visitor has to give the password for a first factor: the sign-in is older than five
@@ -97,12 +100,8 @@ func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, f
 	}
 	t := try{}
 	if i.NeedsPassword(v) {
-		hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
-		if err != nil {
-			return err
-		}
-		defer leave()
-		if _, t, err = i.current(ctx, hashes, v, current, from); err != nil {
+		var err error
+		if t, err = i.checkCurrent(ctx, v, current, from); err != nil {
 			return err
 		}
 	}
@@ -112,7 +111,7 @@ func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, f
 	}
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(plantFactor, -1, v.Person.ID)
-		tx.Defer(setPending, 1, v.Person.ID, sealed, i.clock.Now())
+		tx.Defer(setPending, 1, v.Person.ID, sealed, i.clock.Now(), v.hash)
 		if t.account != "" {
 			t.right(tx)
 		}
@@ -120,49 +119,85 @@ func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, f
 	})
 }
 
-// PendingFactor gives the visitor's factor that waits for its first code; found is false where there is none.
+// checkCurrent compares the visitor's password. The try ends in the transaction that the password is needed for.
+func (i *Identity) checkCurrent(ctx context.Context, v Visitor, current string, from netip.Addr) (try, error) {
+	hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
+	if err != nil {
+		return try{}, err
+	}
+	defer leave()
+	_, t, err := i.current(ctx, hashes, v, current, from)
+	return t, err
+}
+
+// PendingFactor returns the factor that waits for its first code in the visitor's session. found is false where there is
+// none.
 func (i *Identity) PendingFactor(ctx context.Context, v Visitor) (e Enrolment, found bool, err error) {
-	sealed, err := i.pending(ctx, v)
-	if err != nil || sealed == "" {
+	p, err := i.pending(ctx, v)
+	if err != nil || p.sealed == "" {
 		return Enrolment{}, false, err
 	}
-	key, err := i.unseal(v.Person.ID, sealed)
+	if p.old {
+		return Enrolment{NeedsPassword: p.needsPassword}, true, nil
+	}
+	key, err := i.unseal(v.Person.ID, p.sealed)
 	return Enrolment{Key: base32Text.EncodeToString(key), URI: factorURI(key, v.Person.Email)}, err == nil, err
 }
 
-func (i *Identity) pending(ctx context.Context, v Visitor) (sealed string, err error) {
+// pending is a factor that waits for its first code.
+type pending struct {
+	sealed             string // empty: none
+	old, needsPassword bool
+}
+
+func (i *Identity) pending(ctx context.Context, v Visitor) (p pending, err error) {
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		sealed = ""
-		_, err := tx.One(selectPending, []any{v.Person.ID, i.clock.Now().Add(-pendingLasts)}, &sealed)
-		return err
+		var at time.Time
+		p = pending{}
+		found, err := tx.One(selectPending, []any{v.Person.ID, v.hash}, &p.sealed, &at)
+		if err != nil || !found || !i.within(at, at.Add(pendingLasts)) {
+			p = pending{}
+			return err
+		}
+		p.old = !i.within(at, at.Add(StepUpLasts))
+		p.needsPassword = p.old && v.HasPassword && !v.HasFactor
+		return nil
 	})
-	return sealed, err
+	return p, err
 }
 
 func errCode() error { return problem.Field("code", "is not the code that the app shows now") }
 
 const (
-	confirmFactor = `UPDATE factors SET sealed = pending, pending = '', confirmed_at = $3, last_step = $4 WHERE person = $1 AND pending = $2`
-	markFactor    = `UPDATE sessions SET factor_at = $2 WHERE hash = $1 AND ended_at = 0`
-	endOthers     = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND hash <> $2 AND ended_at = 0`
-	dropCodes     = `DELETE FROM recovery_codes WHERE person = $1`
-	insertCode    = `INSERT INTO recovery_codes (hash, person, created_at) VALUES ($1, $2, $3)`
+	confirmFactor = `UPDATE factors SET sealed = pending, pending = '', confirmed_at = $3, last_step = $4, first_at = CASE WHEN sealed = '' THEN $6 ELSE first_at END
+		WHERE person = $1 AND pending = $2 AND pending_session = $5`
+	markFactor = `UPDATE sessions SET factor_at = $2 WHERE hash = $1 AND ended_at = 0`
+	endOthers  = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND hash <> $2 AND ended_at = 0`
+	dropCodes  = `DELETE FROM recovery_codes WHERE person = $1`
+	insertCode = `INSERT INTO recovery_codes (hash, person, created_at) VALUES ($1, $2, $3)`
 )
 
 // ConfirmFactor makes the factor that waits the visitor's own by its first code, ends the visitor's other sessions, and
-// gives recovery codes, which are shown this once.
-func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code string, from netip.Addr) (recovery []string, err error) {
+// returns recovery codes, which are shown this once. Only the session that began the enrolment confirms it; current is the
+// password, where the Enrolment needs it.
+func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current string, from netip.Addr) (recovery []string, err error) {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return nil, err
 	}
-	sealed, err := i.pending(ctx, v)
+	p, err := i.pending(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	if sealed == "" {
-		return nil, problem.New(problem.Gone, "enrolment_over", "Begin again: this code was shown too long ago")
+	if p.sealed == "" {
+		return nil, problem.New(problem.Gone, "enrolment_over", "Begin again: this code was shown too long ago, or in another browser")
 	}
-	key, err := i.unseal(v.Person.ID, sealed)
+	t := try{}
+	if p.needsPassword {
+		if t, err = i.checkCurrent(ctx, v, current, from); err != nil {
+			return nil, err
+		}
+	}
+	key, err := i.unseal(v.Person.ID, p.sealed)
 	if err != nil {
 		return nil, err
 	}
@@ -171,25 +206,35 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code string, fr
 		return nil, errCode()
 	}
 	recovery = newRecoveryCodes()
-	before := "none"
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		if t.account != "" {
+			t.right(tx)
+		}
+		return i.confirm(tx, v, p.sealed, step, recovery, from)
+	})
+	return recovery, err
+}
+
+// confirm stores the factor of a visitor whose first code fits.
+func (i *Identity) confirm(tx *db.Tx, v Visitor, sealed string, step int64, recovery []string, from netip.Addr) error {
+	now, firstAt, before := i.clock.Now(), time.Time{}, "none"
 	if v.HasFactor {
 		before = "another"
 	}
-	err = i.db.Write(ctx, func(tx *db.Tx) error {
-		now := i.clock.Now()
-		if n, err := tx.Exec(confirmFactor, v.Person.ID, sealed, now, step); err != nil || n != 1 {
-			return orMeanwhile(err)
-		}
-		if n, err := tx.Exec(markFactor, v.hash, now); err != nil || n != 1 {
-			return orMeanwhile(err)
-		}
-		tx.Defer(endOthers, -1, v.Person.ID, v.hash, now)
-		tx.Defer(endTokens, -1, v.Person.ID, now)
-		i.storeCodes(tx, v.Person.ID, recovery)
-		tx.AfterCommit(func() { i.sessions.Forget(v.hash) })
-		return i.note(tx, v.Person, from, audit.Entry{Action: "person.factor", Details: changesOf("second factor", before, "an app")})
-	})
-	return recovery, err
+	if !v.Session.First && !i.development { // development needs no factor for a token
+		firstAt = now
+	}
+	if n, err := tx.Exec(confirmFactor, v.Person.ID, sealed, now, step, v.hash, firstAt); err != nil || n != 1 {
+		return orMeanwhile(err)
+	}
+	if n, err := tx.Exec(markFactor, v.hash, now); err != nil || n != 1 {
+		return orMeanwhile(err)
+	}
+	tx.Defer(endOthers, -1, v.Person.ID, v.hash, now)
+	tx.Defer(endTokens, -1, v.Person.ID, now)
+	i.storeCodes(tx, v.Person.ID, recovery)
+	tx.AfterCommit(func() { i.sessions.Forget(v.hash) })
+	return i.note(tx, v.Person, from, audit.Entry{Action: "person.factor", Details: changesOf("second factor", before, "an app")})
 }
 
 // orMeanwhile is the refusal of what another request changed since it was looked at.

@@ -106,7 +106,7 @@ func (i *Identity) SignIn(ctx context.Context, link, agent string) (token string
 			return err
 		}
 		now := i.clock.Now()
-		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, "", time.Time{})
+		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, "", time.Time{}, false)
 		return nil
 	})
 	return token, err
@@ -154,7 +154,7 @@ func (i *Identity) Accept(ctx context.Context, link, code, password, agent strin
 			return err
 		}
 		now := i.clock.Now()
-		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, sourceOf(from), time.Time{})
+		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, sourceOf(from), time.Time{}, true)
 		return i.note(tx, p, from, audit.Entry{Action: "person.password", Details: changesOf("password", "none", "a new one")})
 	})
 	return token, err

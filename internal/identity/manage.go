@@ -279,6 +279,8 @@ func (i *Identity) Members(ctx context.Context, tenant, id string, limit int) (l
 	return list, err
 }
 
+const markBootstrap = `UPDATE people SET bootstrap = 1 WHERE id = $1`
+
 // Bootstrap makes the first person, an owner of the installation with a password. Where there is anybody it does nothing
 // and says so.
 func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) (made bool, err error) {
@@ -308,6 +310,7 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 			return err // another node was quicker
 		}
 		tx.Defer(choosePassword, 1, p.ID, sealed)
+		tx.Defer(markBootstrap, 1, p.ID)
 		tx.Defer(setRole, 1, Installation, p.ID, string(Owner), now)
 		return i.audit.Write(tx, audit.Entry{Actor: "bootstrap", Action: "people.create", Subject: p.ID, Reason: "the first owner, from the settings of the server",
 			Details: changesOf("role at the installation", "", string(Owner))})

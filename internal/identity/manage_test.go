@@ -183,7 +183,7 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 		if err := f.SetPassword(f.t.Context(), v, "", "another green market stall", home); err == nil {
 			f.t.Fatal("an ended session chose the password")
 		}
-		if _, err := f.ConfirmFactor(f.t.Context(), v, f.code(key), home); err == nil {
+		if _, err := f.ConfirmFactor(f.t.Context(), v, f.code(key), "", home); err == nil {
 			f.t.Fatal("an ended session confirmed a factor")
 		}
 		if _, err := f.Accept(f.t.Context(), old.Token, old.Code, password, "", home); !problem.Is(err, problem.Unauthenticated) {

@@ -268,7 +268,7 @@ func (f *fixture) enrol(v Visitor) (key []byte, recovery []string) {
 	if key, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(e.Key); err != nil {
 		f.t.Fatal(err)
 	}
-	if recovery, err = f.ConfirmFactor(f.t.Context(), v, spaced(f.code(key)), home); err != nil || len(recovery) != RecoveryCodes {
+	if recovery, err = f.ConfirmFactor(f.t.Context(), v, spaced(f.code(key)), "", home); err != nil || len(recovery) != RecoveryCodes {
 		f.t.Fatal(recovery, err)
 	}
 	return key, recovery
@@ -538,7 +538,7 @@ func TestAFactorThatWaitsChangesNothing(t *testing.T) {
 		if err := f.BeginFactor(f.t.Context(), v, "", home); err != nil {
 			f.t.Fatal(err)
 		}
-		if _, err := f.ConfirmFactor(f.t.Context(), v, "000000", home); !problem.Is(err, problem.Invalid) {
+		if _, err := f.ConfirmFactor(f.t.Context(), v, "000000", "", home); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
 		if _, err := f.attempt(password, "", home); err != nil {
@@ -555,7 +555,7 @@ func TestAFactorThatWaitsChangesNothing(t *testing.T) {
 		if _, found, err := f.PendingFactor(f.t.Context(), v); found || err != nil {
 			f.t.Fatal(found, err)
 		}
-		if _, err := f.ConfirmFactor(f.t.Context(), v, "000000", home); !problem.Is(err, problem.Gone) {
+		if _, err := f.ConfirmFactor(f.t.Context(), v, "000000", "", home); !problem.Is(err, problem.Gone) {
 			f.t.Fatal(err)
 		}
 	})

@@ -30,6 +30,7 @@ type Session struct {
 	UsedAt    time.Time // to the minute
 	FactorAt  time.Time // when the second factor was last given; zero: never
 	Source    string    // the network that it began from; empty: not known
+	First     bool      // of an invitation or of the bootstrap
 }
 
 // Visitor is the person behind a request, with the session and the roles.
@@ -39,8 +40,9 @@ type Visitor struct {
 	Memberships []Membership
 	HasPassword bool
 	HasFactor   bool
-	hash        string // of the session's token; empty: it is a command's, by a personal token
-	token       string // the hash of that one
+	TokensFrom  time.Time // when a first factor lets personal tokens be made and used; zero: they do not wait
+	hash        string    // of the session's token; empty: it is a command's, by a personal token
+	token       string    // the hash of that one
 }
 
 // Role is the visitor's role at a tenant or at the Installation; empty: none.
@@ -64,7 +66,7 @@ type sessionRow struct {
 }
 
 const selectSession = `SELECT s.id, s.agent, s.created_at, s.used_at, s.factor_at, s.source, s.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at,
-	p.password <> '', coalesce(f.sealed, '') <> ''
+	p.password <> '', coalesce(f.sealed, '') <> '', s.first, coalesce(f.first_at, 0)
 	FROM sessions s JOIN people p ON p.id = s.person LEFT JOIN factors f ON f.person = p.id WHERE s.hash = $1`
 
 const selectMemberships = `SELECT m.tenant, m.role FROM sessions s JOIN memberships m ON m.person = s.person
@@ -80,11 +82,11 @@ func (i *Identity) loadSession(ctx context.Context, hash string) (row sessionRow
 
 func readSession(tx *db.Tx, hash string) (row sessionRow, err error) {
 	session := func(r *db.Row) error {
-		var ended time.Time
+		var ended, firstAt time.Time
 		s, p := &row.visitor.Session, &row.visitor.Person
 		err := r.Scan(&s.ID, &s.Agent, &s.CreatedAt, &s.UsedAt, &s.FactorAt, &s.Source, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt,
-			&row.visitor.HasPassword, &row.visitor.HasFactor)
-		row.visitor.hash = hash
+			&row.visitor.HasPassword, &row.visitor.HasFactor, &s.First, &firstAt)
+		row.visitor.hash, row.visitor.TokensFrom = hash, tokensFrom(firstAt)
 		row.found, row.ended = true, !ended.IsZero() || !p.DisabledAt.IsZero()
 		return err
 	}

@@ -36,9 +36,11 @@ type proof struct {
 	sealed   string // key of the confirmed factor; empty: none
 	code     string // as it was typed
 	recovery bool   // it is a recovery code of this person that is not used
+
+	bootstrap bool // the server's settings made the person, who has not signed in yet
 }
 
-const selectProof = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password, coalesce(f.sealed, ''), coalesce(r.hash, '') <> ''
+const selectProof = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password, coalesce(f.sealed, ''), coalesce(r.hash, '') <> '', p.bootstrap
 	FROM people p LEFT JOIN factors f ON f.person = p.id LEFT JOIN recovery_codes r ON r.person = p.id AND r.hash = $2 AND r.used_at = 0
 	WHERE p.email = $1`
 
@@ -47,15 +49,18 @@ func (i *Identity) proof(ctx context.Context, email, code string) (p proof, err 
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
 		p = proof{code: label.Code(code)}
 		_, err := tx.One(selectProof, []any{email, hashToken(p.code)}, &p.person.ID, &p.person.Email, &p.person.Name, &p.person.CreatedAt, &p.person.DisabledAt,
-			&p.password, &p.sealed, &p.recovery)
+			&p.password, &p.sealed, &p.recovery, &p.bootstrap)
 		return err
 	})
 	return p, err
 }
 
 const (
-	insertSession = `INSERT INTO sessions (hash, id, person, agent, created_at, used_at, source, factor_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	insertSession = `INSERT INTO sessions (hash, id, person, agent, created_at, used_at, source, factor_at, first)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+	// The first sign-in of the first owner.
+	useBootstrap = `UPDATE people SET bootstrap = 0 WHERE id = $1 AND bootstrap = 1`
 
 	// The person as it was when the password was compared: one that was disabled or reset since does not get in.
 	lockProof = `SELECT id FROM people WHERE id = $1 AND password = $2 AND disabled_at = 0 FOR UPDATE`
@@ -122,7 +127,14 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 		if stale {
 			tx.Defer(rehash, 1, p.person.ID, sealed)
 		}
-		tx.Defer(insertSession, 1, hashToken(token), id, p.person.ID, shorten(a.Agent), now, now, sourceOf(a.From), factorAt)
+		first := int64(0)
+		if p.bootstrap {
+			var err error
+			if first, err = tx.Exec(useBootstrap, p.person.ID); err != nil {
+				return err
+			}
+		}
+		tx.Defer(insertSession, 1, hashToken(token), id, p.person.ID, shorten(a.Agent), now, now, sourceOf(a.From), factorAt, first == 1)
 		return nil
 	})
 	return token, err

@@ -18,6 +18,9 @@ import (
 const (
 	TokenLasts = 12 * time.Hour
 	MostTokens = 10 // of a person at once
+	// TokensWait is how long personal tokens can neither be made nor used after a first factor. Somebody else may have enrolled
+	// it: the person, whose other sessions it ended, has the hour to notice.
+	TokensWait = time.Hour
 	// tokenPrefix lets a scanner know a leaked token.
 	tokenPrefix  = "mk_person_"
 	maxTokenName = 60
@@ -60,11 +63,7 @@ func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string,
 		if err := i.InForce(tx, v); err != nil {
 			return err
 		}
-		var factor string
-		if has, err := tx.One(selectFactor, []any{v.Person.ID}, &factor); err != nil || !has && !i.development {
-			if err == nil {
-				err = problem.New(problem.Forbidden, "no_factor", "Set up a second factor first")
-			}
+		if err := i.mayHaveTokens(tx, v.Person.ID); err != nil {
 			return err
 		}
 		now, there := i.clock.Now(), 0
@@ -78,7 +77,41 @@ func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string,
 		tx.Defer(insertToken, 1, hashToken(text), t.ID, v.Person.ID, t.Name, t.CreatedAt, t.ExpiresAt)
 		return i.note(tx, v.Person, from, audit.Entry{Action: "person.token", Details: changesOf("token "+name, "none", "works for 12 hours")})
 	})
-	return text, t, err
+	if err != nil {
+		return "", PersonalToken{}, err
+	}
+	return text, t, nil
+}
+
+const selectFirst = `SELECT first_at FROM factors WHERE person = $1 AND sealed <> ''`
+
+// mayHaveTokens refuses a person without a factor, which development does not need, and one whose first factor is new.
+func (i *Identity) mayHaveTokens(tx *db.Tx, person string) error {
+	var firstAt time.Time
+	has, err := tx.One(selectFirst, []any{person}, &firstAt)
+	if err == nil && !has && !i.development {
+		err = problem.New(problem.Forbidden, "no_factor", "Set up a second factor first")
+	}
+	if err != nil {
+		return err
+	}
+	return i.waited(tokensFrom(firstAt))
+}
+
+// tokensFrom returns when personal tokens work after a first factor. Zero stays zero.
+func tokensFrom(firstAt time.Time) time.Time {
+	if firstAt.IsZero() {
+		return time.Time{}
+	}
+	return firstAt.Add(TokensWait)
+}
+
+// waited refuses personal tokens before the hour after a first factor is over.
+func (i *Identity) waited(from time.Time) error {
+	if !i.clock.Now().Before(from) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "factor_new", "Your second factor is new: personal tokens can be made and used from "+from.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // ByToken says whether the visitor is a command's, by a personal token, and not a browser's.
@@ -118,7 +151,7 @@ func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, f
 }
 
 const (
-	selectBearer = `SELECT t.id, t.name, t.created_at, t.expires_at, t.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> ''
+	selectBearer = `SELECT t.id, t.name, t.created_at, t.expires_at, t.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> '', coalesce(f.first_at, 0)
 		FROM personal_tokens t JOIN people p ON p.id = t.person LEFT JOIN factors f ON f.person = p.id WHERE t.hash = $1`
 	selectRolesOfBearer = `SELECT m.tenant, m.role FROM personal_tokens t JOIN memberships m ON m.person = t.person WHERE t.hash = $1 ORDER BY m.tenant`
 )
@@ -146,14 +179,18 @@ func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err erro
 func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
 	v := Visitor{token: hash}
 	var name string
-	var expires, ended time.Time
+	var expires, ended, firstAt time.Time
 	p, s := &v.Person, &v.Session
-	found, err := tx.One(selectBearer, []any{hash}, &s.ID, &name, &s.CreatedAt, &expires, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &v.HasPassword, &v.HasFactor)
+	found, err := tx.One(selectBearer, []any{hash}, &s.ID, &name, &s.CreatedAt, &expires, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &v.HasPassword, &v.HasFactor, &firstAt)
 	if err != nil {
 		return Visitor{}, err
 	}
 	if !found || !ended.IsZero() || !p.DisabledAt.IsZero() || !i.within(s.CreatedAt, expires) {
 		return Visitor{}, errToken()
+	}
+	v.TokensFrom = tokensFrom(firstAt)
+	if err := i.waited(v.TokensFrom); err != nil {
+		return Visitor{}, err
 	}
 	err = tx.Query(selectRolesOfBearer, []any{hash}, func(r *db.Row) error {
 		var m Membership

@@ -67,7 +67,7 @@ func Join(t testing.TB, d *db.DB, c *clock.Clock, people *identity.Identity, ema
 		t.Fatal(err)
 	}
 	one.Key = waiting.Key
-	if _, err := people.ConfirmFactor(t.Context(), one.Visitor, Code(t, one.Key, c.Now()), netip.Addr{}); err != nil {
+	if _, err := people.ConfirmFactor(t.Context(), one.Visitor, Code(t, one.Key, c.Now()), "", netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
 	one.Visitor = Visit(t, people, token)
