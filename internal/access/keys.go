@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Scope is one right that a key can carry.
@@ -245,7 +245,7 @@ func (a *Access) Mint(n NewKey) (Minted, error) {
 	if !utf8.ValidString(n.Member) || utf8.RuneCountInString(n.Member) > maxMember || strings.TrimSpace(n.Member) != n.Member {
 		return Minted{}, problem.Field("member", "must have at most 80 characters and no space around them")
 	}
-	if !label.Storable(n.Label) || utf8.RuneCountInString(n.Label) > maxMember || strings.TrimSpace(n.Label) != n.Label {
+	if !usertext.Storable(n.Label) || utf8.RuneCountInString(n.Label) > maxMember || strings.TrimSpace(n.Label) != n.Label {
 		return Minted{}, problem.Field("label", "must be one line of at most 80 characters, with no space around it")
 	}
 	if n.Expiry < 0 {

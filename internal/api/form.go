@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/api/wire"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Bounds of the fields.
@@ -147,7 +147,7 @@ func (f *form) line(name string, need bool, limit int) string {
 
 // oneTimeCode is the digits of a code, with or without the spaces that people type.
 func (f *form) oneTimeCode(name string) string {
-	code := label.Code(f.line(name, true, codeMax))
+	code := usertext.Code(f.line(name, true, codeMax))
 	switch {
 	case f.fields.Has(name):
 	case code == "":

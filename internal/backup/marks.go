@@ -10,8 +10,8 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Made is what a database remembers of its last backup.
@@ -48,7 +48,7 @@ const (
 func MadeBy(tool, name string, madeAt time.Time, bytes int64, c *clock.Clock) (Backup, error) {
 	var f problem.Fields
 	for field, text := range map[string]string{"tool": tool, "name": name} {
-		if text == "" || utf8.RuneCountInString(text) > maxNote || !label.Storable(text) {
+		if text == "" || utf8.RuneCountInString(text) > maxNote || !usertext.Storable(text) {
 			f.Add(field, fmt.Sprintf("must have 1 to %d characters on one line", maxNote))
 		}
 	}

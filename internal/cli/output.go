@@ -11,9 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // column is one member of what a command prints. One list of columns makes the
@@ -205,7 +205,7 @@ func text(value any) string {
 // terminal would obey.
 func cell(value any) string {
 	s := strings.Map(func(r rune) rune {
-		if label.IsControl(r) {
+		if usertext.IsControl(r) {
 			return '?'
 		}
 		return r

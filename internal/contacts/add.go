@@ -12,10 +12,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // MaxBulk is the most contacts that one call adds.
@@ -57,14 +57,14 @@ func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
 	if err != nil {
 		return Contact{}, fmt.Errorf("the phone number %w", err)
 	}
-	if !label.Storable(n.FirstName + n.LastName + n.Email) {
+	if !usertext.Storable(n.FirstName + n.LastName + n.Email) {
 		return Contact{}, errors.New("a name or the email holds characters that cannot be stored")
 	}
 	if utf8.RuneCountInString(n.Email) > MaxEmail {
 		return Contact{}, fmt.Errorf("the email must be at most %d characters", MaxEmail)
 	}
 	return Contact{Tenant: g.Tenant, GroupID: g.ID, ID: uuid.Must(uuid.NewV7()).String(), MSISDN: number, CreatedAt: now,
-		FirstName: label.Cut(n.FirstName, maxPersonName), LastName: label.Cut(n.LastName, maxPersonName), Email: strings.TrimSpace(n.Email)}, nil
+		FirstName: usertext.Cut(n.FirstName, maxPersonName), LastName: usertext.Cut(n.LastName, maxPersonName), Email: strings.TrimSpace(n.Email)}, nil
 }
 
 var contactColumns = []db.Column[Contact]{

@@ -23,10 +23,10 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/usertext"
 )
 
 const (
@@ -177,17 +177,17 @@ func (c *Contact) change(n NewContact) error {
 		}
 		c.MSISDN = number
 	}
-	if !label.Storable(n.FirstName + n.LastName + n.Email) {
+	if !usertext.Storable(n.FirstName + n.LastName + n.Email) {
 		return problem.Field("first_name", "must not hold control characters")
 	}
 	if utf8.RuneCountInString(n.Email) > MaxEmail {
 		return problem.Field("email", fmt.Sprintf("must be at most %d characters", MaxEmail))
 	}
 	if n.FirstName != "" {
-		c.FirstName = label.Cut(n.FirstName, maxPersonName)
+		c.FirstName = usertext.Cut(n.FirstName, maxPersonName)
 	}
 	if n.LastName != "" {
-		c.LastName = label.Cut(n.LastName, maxPersonName)
+		c.LastName = usertext.Cut(n.LastName, maxPersonName)
 	}
 	if n.Email != "" {
 		c.Email = strings.TrimSpace(n.Email)

@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // DefaultIcon is the icon of a group for which none was given.
@@ -38,7 +38,7 @@ const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contact
 
 // AddGroup makes an empty group; replayed says that the caller's Idempotency-Key made it before.
 func (s *Store) AddGroup(ctx context.Context, caller idempotency.Caller, name, icon string) (made Group, replayed bool, err error) {
-	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: label.Cut(name, maxGroupName), Icon: label.Cut(icon, maxIcon), CreatedAt: s.clock.Now()}
+	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: usertext.Cut(name, maxGroupName), Icon: usertext.Cut(icon, maxIcon), CreatedAt: s.clock.Now()}
 	if g.Icon == "" {
 		g.Icon = DefaultIcon
 	}
@@ -66,7 +66,7 @@ func (s *Store) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, error) {
 	if err != nil {
 		return Group{}, problem.Field("id", "must be a UUID")
 	}
-	g := Group{Tenant: tenant, ID: given.String(), Name: label.Cut(name, maxGroupName), Icon: DefaultIcon, CreatedAt: s.clock.Now()}
+	g := Group{Tenant: tenant, ID: given.String(), Name: usertext.Cut(name, maxGroupName), Icon: DefaultIcon, CreatedAt: s.clock.Now()}
 	if err := checkGroupName(g.Name); err != nil {
 		return Group{}, err
 	}
@@ -80,7 +80,7 @@ func (s *Store) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, error) {
 }
 
 func checkGroupName(name string) error {
-	if name == "" || !label.Storable(name) {
+	if name == "" || !usertext.Storable(name) {
 		return problem.Field("name", "must have at least one character, and no control characters")
 	}
 	return nil
@@ -138,7 +138,7 @@ const updateGroup = `UPDATE contact_groups SET name = $3, icon = $4 WHERE tenant
 
 // UpdateGroup renames a group; an empty icon leaves it as it is.
 func (s *Store) UpdateGroup(ctx context.Context, tenant, id, name, icon string) (Group, error) {
-	name = label.Cut(name, maxGroupName)
+	name = usertext.Cut(name, maxGroupName)
 	if err := checkGroupName(name); err != nil {
 		return Group{}, err
 	}
@@ -150,7 +150,7 @@ func (s *Store) UpdateGroup(ctx context.Context, tenant, id, name, icon string) 
 		}
 		g.Name = name
 		if icon != "" {
-			g.Icon = label.Cut(icon, maxIcon)
+			g.Icon = usertext.Cut(icon, maxIcon)
 		}
 		tx.Defer(updateGroup, 1, tenant, id, g.Name, g.Icon)
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // maxReason is the most characters of the reason of an opt-out; a longer one is cut.
@@ -37,7 +37,7 @@ func (s *Store) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISD
 		for i, n := range set {
 			texts[i] = string(n)
 		}
-		tx.Defer(insertOptOuts, -1, tenant, texts, label.Cut(reason, maxReason), s.clock.Now())
+		tx.Defer(insertOptOuts, -1, tenant, texts, usertext.Cut(reason, maxReason), s.clock.Now())
 	}
 }
 

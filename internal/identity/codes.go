@@ -11,8 +11,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 const (
@@ -55,7 +55,7 @@ func (i *Identity) tryCode(ctx context.Context, token, code string, p Person, fr
 		case !found:
 			refusal = errLink()
 			return nil
-		case subtle.ConstantTimeCompare([]byte(hashCode(token, label.Code(code))), []byte(stored)) == 1:
+		case subtle.ConstantTimeCompare([]byte(hashCode(token, usertext.Code(code))), []byte(stored)) == 1:
 			return nil
 		case tries+1 < codeTries:
 			refusal = problem.Field("code", fmt.Sprintf("is not the code of this link: %d tries are left", codeTries-tries-1))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 const (
@@ -201,7 +201,7 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current s
 	if err != nil {
 		return nil, err
 	}
-	step := stepOf(key, label.Code(code), i.clock.Now())
+	step := stepOf(key, usertext.Code(code), i.clock.Now())
 	if step == 0 {
 		return nil, errCode()
 	}
@@ -257,7 +257,7 @@ func newRecoveryCodes() []string {
 func (i *Identity) storeCodes(tx *db.Tx, person string, codes []string) {
 	tx.Defer(dropCodes, -1, person)
 	for _, c := range codes {
-		tx.Defer(insertCode, 1, hashToken(label.Code(c)), person, i.clock.Now())
+		tx.Defer(insertCode, 1, hashToken(usertext.Code(c)), person, i.clock.Now())
 	}
 }
 

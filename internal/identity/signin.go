@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Attempt is what a visitor typed to sign in.
@@ -47,7 +47,7 @@ const selectProof = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, 
 // proof reads all that is compared in one look, so that it takes the same time whatever fits.
 func (i *Identity) proof(ctx context.Context, email, code string) (p proof, err error) {
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		p = proof{code: label.Code(code)}
+		p = proof{code: usertext.Code(code)}
 		_, err := tx.One(selectProof, []any{email, hashToken(p.code)}, &p.person.ID, &p.person.Email, &p.person.Name, &p.person.CreatedAt, &p.person.DisabledAt,
 			&p.password, &p.sealed, &p.recovery, &p.bootstrap)
 		return err

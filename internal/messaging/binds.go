@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Bind is the state of one account with a message centre, as reported by the node that has its connections.
@@ -64,7 +64,7 @@ func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bin
 	rows := make([]Bind, len(binds))
 	for i, b := range binds {
 		rows[i] = b
-		rows[i].Mode, rows[i].Why, rows[i].SeenAt = mode, label.Cut(b.Why, 2*messageError), m.clock.Now()
+		rows[i].Mode, rows[i].Why, rows[i].SeenAt = mode, usertext.Cut(b.Why, 2*messageError), m.clock.Now()
 	}
 	return m.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(dropBinds, -1, string(mode))

@@ -12,9 +12,9 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // receiptBook matches operators' receipts with messages, keeps receipts that come before their message is recorded,
@@ -44,7 +44,7 @@ func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) (stored f
 	if r.State == provider.DeliveryPending {
 		return func() error { return nil }
 	}
-	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: label.Cut(r.Code, messageError), ReceivedAt: r.At}
+	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: usertext.Cut(r.Code, messageError), ReceivedAt: r.At}
 	wait := b.lane.Queue(ctx, e.UpstreamID, 3, e)
 	return func() error {
 		took, err := wait()

@@ -8,10 +8,10 @@ import (
 
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/usertext"
 )
 
 const (
@@ -76,7 +76,7 @@ func parseRecipients(texts []string) recipientList {
 		case err != nil:
 			list.invalidCount++
 			if len(list.invalid) < maxInvalid {
-				list.invalid = append(list.invalid, label.Cut(strings.ToValidUTF8(text, "?"), 32))
+				list.invalid = append(list.invalid, usertext.Cut(strings.ToValidUTF8(text, "?"), 32))
 			}
 		case !seen[n]:
 			seen[n] = true

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/usertext"
 )
 
 const (
@@ -71,7 +71,7 @@ func judge(s *submission) result {
 	for _, o := range s.outcomes {
 		count[o.Class]++
 		if word := strings.TrimSpace(o.Code + " " + o.Message); o.Class != provider.Accepted && r.message.Error == "" {
-			r.message.Error = label.Cut(word, messageError)
+			r.message.Error = usertext.Cut(word, messageError)
 		}
 	}
 	r.message.Accepted = int64(count[provider.Accepted])

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Cedis writes an amount as people read it: GHS 1,250.00, with a true minus sign.
@@ -47,4 +47,4 @@ func Masked(number string) string {
 }
 
 // Visible replaces the control characters of other people's texts, which would hide or turn around the text next to them.
-func Visible(text string) string { return label.Visible(text) }
+func Visible(text string) string { return usertext.Visible(text) }

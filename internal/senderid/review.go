@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 const reviewSender = `UPDATE sender_ids SET status = $3, reason = $4, reviewed_at = $5, reviewer = $6
@@ -37,7 +37,7 @@ func (s *Store) Review(tx *db.Tx, tenant, id string, to Status, reason, reviewer
 
 // decide defers the review of a sender ID whose row is pending at that time.
 func (s *Store) decide(tx *db.Tx, n Sender, to Status, reason, reviewer string) Sender {
-	n.Status, n.Reason, n.ReviewedAt, n.Reviewer = to, label.Cut(reason, maxText), s.clock.Now(), reviewer
+	n.Status, n.Reason, n.ReviewedAt, n.Reviewer = to, usertext.Cut(reason, maxText), s.clock.Now(), reviewer
 	tx.Defer(reviewSender, 1, n.Tenant, n.ID, string(n.Status), n.Reason, n.ReviewedAt, n.Reviewer)
 	tx.AfterCommit(func() { s.senders.Forget(key{n.Tenant, n.ID}) })
 	return n
@@ -51,7 +51,7 @@ func (s *Store) Create(tx *db.Tx, n Sender, reason, reviewer string) (Sender, er
 	if err != nil {
 		return Sender{}, problem.Field("id", "must be a UUID")
 	}
-	n.ID, n.Name, n.Description, n.CreatedAt = id.String(), strings.TrimSpace(n.Name), label.Cut(n.Description, maxText), s.clock.Now()
+	n.ID, n.Name, n.Description, n.CreatedAt = id.String(), strings.TrimSpace(n.Name), usertext.Cut(n.Description, maxText), s.clock.Now()
 	if err := CheckName(n.Name); err != nil {
 		return Sender{}, err
 	}

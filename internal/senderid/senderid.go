@@ -19,9 +19,9 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Status is where a sender ID is in its review. Stored; never renamed.
@@ -107,7 +107,7 @@ func (s *Store) Request(ctx context.Context, caller idempotency.Caller, name, de
 	}
 	most := t.Quotas.Over(s.quotas).Senders
 	full := problem.Field("name", fmt.Sprintf("cannot be requested: an account may have at most %d sender IDs, those rejected among them", most))
-	n := Sender{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: label.Cut(description, maxText),
+	n := Sender{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: name, Description: usertext.Cut(description, maxText),
 		Status: Pending, CreatedAt: s.clock.Now()}
 	asked, replayed, err = idempotency.Once(ctx, s.answers, caller, func(tx *db.Tx) (Sender, error) {
 		if err := tenant.Room(tx, countSenders, n.Tenant, 1, most, full); err != nil {

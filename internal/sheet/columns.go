@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/makola/makola/internal/label"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Column is one column of a table that people take away: its head, and the value of each row with its kind.
@@ -109,5 +109,5 @@ func (w *Writer[T]) Close() error { return w.to.close() }
 
 // visible returns a text that a program shows as it is.
 func visible(text string) string {
-	return label.Visible(strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	return usertext.Visible(strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
 }

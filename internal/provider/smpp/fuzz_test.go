@@ -8,10 +8,10 @@ import (
 
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // FuzzReadPDU holds that no stream of a peer makes the reader fail otherwise than with an error, that it
@@ -54,7 +54,7 @@ func FuzzParseReceipt(f *testing.F) {
 		if kind != matchable {
 			return
 		}
-		if r.UpstreamID == "" || !label.Storable(r.UpstreamID) || len(r.UpstreamID) > 128 || len([]rune(r.Code)) > 200 {
+		if r.UpstreamID == "" || !usertext.Storable(r.UpstreamID) || len(r.UpstreamID) > 128 || len([]rune(r.Code)) > 200 {
 			t.Fatalf("%q is read as %+v", body, r)
 		}
 		if r.To != "" {

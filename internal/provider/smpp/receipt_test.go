@@ -16,9 +16,9 @@ import (
 	gosmpp "github.com/linxGnu/gosmpp/pdu"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/label"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/usertext"
 )
 
 func TestAReceiptBeforeItsAnswer(t *testing.T) {
@@ -303,7 +303,7 @@ func TestAnIDOfAnyOctetsIsATextAndItsReceiptMatches(t *testing.T) {
 		"capitals of Latin-1":  "\xc9\xd8",
 	} {
 		answer := submitOutcome(pdu{id: submitSM | answerBit, body: append([]byte(id), 0)}, Bind{}.withDefaults()).UpstreamID
-		if answer == "" || !label.Storable(answer) || len(answer) > longestID {
+		if answer == "" || !usertext.Storable(answer) || len(answer) > longestID {
 			t.Errorf("%s: the answer's id is %q", name, answer)
 		}
 		if other, twice := seen[answer]; twice {

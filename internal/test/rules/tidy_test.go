@@ -35,7 +35,7 @@ const (
 )
 
 // leaves may be imported by everybody; cache, config and groupcommit may import the other leaves.
-var leaves = []string{"cache", "clock", "config", "groupcommit", "label", "money", "msisdn", "outbound", "problem", "smstext"}
+var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisdn", "outbound", "problem", "smstext", "usertext"}
 
 // mayImport says which packages of ours each package under internal may import besides the leaves.
 // A package that is not listed may import nothing. "*" is everything.

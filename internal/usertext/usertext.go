@@ -1,7 +1,7 @@
-// Package label is for the texts that people give to things: names, purposes, reasons. Such a text is shown and never
+// Package usertext is for the texts that people give to things: names, purposes, reasons. Such a text is shown and never
 // computed with, so one that is too long is cut instead of refused; but it must be one that both database engines
 // store and that no terminal obeys.
-package label
+package usertext
 
 import (
 	"strings"
