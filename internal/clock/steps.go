@@ -1,6 +1,9 @@
 package clock
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // StepLeast is the smallest difference between the wall clock and the time that has passed that counts as a step. A machine
 // that slept shows the same difference.
@@ -24,6 +27,7 @@ type steps struct {
 	passed time.Duration
 	last   time.Time // the At of the last step; zero: none is known
 	seen   []Step    // that Steps has not taken yet
+	own    []Step    // of this machine, the newest ones; for Passed
 }
 
 func (s *steps) look(now time.Time, passed time.Duration) {
@@ -35,10 +39,22 @@ func (s *steps) look(now time.Time, passed time.Duration) {
 		if len(s.seen) < mostSteps {
 			s.seen = append(s.seen, Step{now, by})
 		}
+		s.keep(Step{now, by})
 	case passed-s.passed < anchorFor:
 		return
 	}
 	s.wall, s.passed = now, passed
+}
+
+// keep adds a step of this machine, once.
+func (s *steps) keep(step Step) {
+	if slices.ContainsFunc(s.own, func(known Step) bool { return known.At.Equal(step.At) }) {
+		return
+	}
+	s.own = append(s.own, step)
+	if len(s.own) > mostSteps {
+		s.own = s.own[1:]
+	}
 }
 
 // Steps takes the steps that were seen since it was last called.
@@ -57,6 +73,28 @@ func (c *Clock) Recall(at time.Time) {
 	if at.After(c.steps.last) {
 		c.steps.last = at
 	}
+}
+
+// RecallOwn makes Passed respect a step of this machine that was seen before a restart.
+func (c *Clock) RecallOwn(step Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps.keep(step)
+}
+
+// Passed returns how much time has passed since a moment of the wall clock, without what this machine's clock was set forward
+// since. At the least it is the time since the last step: the clock may have been set forward to the right time.
+func (c *Clock) Passed(since time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, _ := c.readLocked()
+	from, forward := since, time.Duration(0)
+	for _, s := range c.steps.own {
+		if s.At.After(since) {
+			from, forward = s.At, forward+s.By
+		}
+	}
+	return max(now.Sub(since)-max(0, forward), now.Sub(from))
 }
 
 // Age returns how much time has at least passed since a moment of the wall clock: where the clock was set since, the time

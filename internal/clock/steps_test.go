@@ -59,3 +59,40 @@ func TestAge_fromTheLastStep(t *testing.T) {
 		t.Errorf("for a process that started later: %v", got)
 	}
 }
+
+// TestPassed_withoutTheStepsForward: what the clock was set forward by has not passed. Steps that are undone change nothing.
+// After a step to the right time, however far, a day passes in a day.
+func TestPassed_withoutTheStepsForward(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		steps []time.Duration // one an hour
+		after time.Duration   // the last step
+		want  time.Duration
+	}{
+		{"none", nil, time.Hour, time.Hour},
+		{"forward", []time.Duration{26 * time.Hour}, time.Hour, 2 * time.Hour},
+		{"a pause each hour", []time.Duration{time.Minute, time.Minute, time.Minute}, 30 * time.Hour, 33 * time.Hour},
+		{"undone", []time.Duration{26 * time.Hour, -26 * time.Hour}, time.Hour, 3 * time.Hour},
+		{"a year to the right time", []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour}, 25 * time.Hour, 25 * time.Hour},
+		{"back", []time.Duration{-time.Minute}, 2 * time.Hour, 3*time.Hour - time.Minute},
+	} {
+		c := NewManual(noon)
+		since := c.Now()
+		for _, by := range tt.steps {
+			c.Advance(time.Hour)
+			c.Now()
+			c.Set(by)
+			c.Now()
+		}
+		other := NewManual(c.Now())
+		for _, s := range c.Steps() {
+			other.RecallOwn(s)
+		}
+		c.Advance(tt.after)
+		other.Advance(tt.after)
+		if got, recalled := c.Passed(since), other.Passed(since); got != tt.want || recalled != tt.want {
+			t.Errorf("%s: %v, and %v after a restart, want %v", tt.name, got, recalled, tt.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,8 +51,8 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 		}
 		var ripe []book.Payment
 		for _, pay := range rows {
-			age := now.Sub(pay.CreatedAt)
-			if age < book.RecheckAfter+book.RecheckSlack && age >= -clock.Skew {
+			ahead := pay.CreatedAt.Sub(now) > clock.Skew
+			if !ahead && r.c.clock.Passed(pay.CreatedAt) < book.RecheckAfter+book.RecheckSlack {
 				break
 			}
 			ripe = append(ripe, pay)
@@ -82,12 +83,30 @@ func (r *round) planned(ctx context.Context) error {
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		again := r.ask(ctx, rows, func(book.Payment) bool { return false })
-		err = r.c.book.Rechecked(ctx, due, again)
+		early := r.early(due, rows)
+		again := r.ask(ctx, rows, func(pay book.Payment) bool {
+			return slices.ContainsFunc(early, func(l book.Recheck) bool { return l.ID == pay.ID })
+		})
+		err = r.c.book.Rechecked(ctx, due, append(again, early...))
 		if err != nil || len(due) < recheckBatch {
 			return err
 		}
 	}
+}
+
+// early plans anew the rechecks a day after a settlement that are due because the clock was set forward.
+func (r *round) early(due []book.Recheck, rows []book.Payment) (again []book.Recheck) {
+	now := r.c.clock.Now()
+	for _, pay := range rows {
+		left := book.RecheckAfter - r.c.clock.Passed(pay.SettledAt)
+		planned := func(l book.Recheck) bool {
+			return l.ID == pay.ID && !l.Due.Before(pay.SettledAt.Add(book.RecheckAfter))
+		}
+		if pay.SettledLate() && left > 0 && slices.ContainsFunc(due, planned) {
+			again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(left)})
+		}
+	}
+	return again
 }
 
 // ask rechecks payments, a few at once, and plans another recheck of what could not
@@ -118,7 +137,7 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 	group.Wait()
 	now := r.c.clock.Now()
 	for i, pay := range rows {
-		given := now.Sub(pay.CreatedAt) > recheckGiven && now.Sub(pay.SettledAt) > recheckGiven
+		given := r.c.clock.Passed(pay.CreatedAt) > recheckGiven && r.c.clock.Passed(pay.SettledAt) > recheckGiven
 		switch {
 		case asked[i] && answered[i]:
 			r.unanswered[railKindOf(pay)] = 0

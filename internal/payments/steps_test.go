@@ -203,3 +203,53 @@ func TestClockSetForward_recoveryWaits(t *testing.T) {
 		first(later, false)
 	})
 }
+
+// TestClockSetForward_secondLookWaits: a final payment is asked about once more when it is a day old, or a day after it
+// became final where that was late. A clock that is set forward does not make that early: the provider may take
+// the payment back until then.
+func TestClockSetForward_secondLookWaits(t *testing.T) {
+	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				n := h.node("a")
+				id := n.pay(1, h.payout())[0]
+				n.pass(open)
+				h.first.script(always(pending), always(success))
+				n.pass(open + time.Minute)
+				n.pass(2 * recheckEvery)
+				if is := n.must(book.KindPayout, id); is.Status != book.StatusSuccess {
+					t.Fatalf("it is %s", is.Status)
+				}
+				if err := n.queue.Stop(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				sweep := func() (asked int) {
+					t.Helper()
+					_, before := h.first.counts()
+					if err := n.rechecker.sweep(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					_, after := h.first.counts()
+					return after - before
+				}
+				n.clock.Set(26 * time.Hour)
+				for range 3 {
+					n.clock.Advance(recheckEvery)
+					if asked := sweep(); asked != 0 {
+						t.Errorf("asked %d times when the clock was set", asked)
+					}
+				}
+				h.first.script(always(pending), always(failed))
+				n.clock.Advance(book.RecheckAfter)
+				sweep()
+				n.clock.Advance(2 * time.Hour)
+				sweep()
+				if is := n.must(book.KindPayout, id); is.ContradictedAt.IsZero() {
+					t.Error("a reversal a day later was not seen")
+				}
+				n.books()
+			})
+		})
+	}
+}
