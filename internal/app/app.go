@@ -19,6 +19,7 @@
 //	bounded_log.go                 lines that others could cause without end
 //	access_log.go                  a line for each answered request, where asked for
 //	metrics.go                     every metric
+//	newest_row.go                  the time that the clock of a machine is compared with
 //	people.go                      what the console is given, and its first link
 //	demo.go, simulator.go          development: an account with money; the simulator
 //	banner.go, ready.go            what a start prints, for people and for programs

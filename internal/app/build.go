@@ -185,7 +185,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		a.log.Error("an act is done, and could not be noted beside the database", "file", path, "error", err)
 	}}
 	a.audit = audit.New(a.db, a.clock).Keeping(journal)
-	a.timekeeper = timekeeping.New(a.db, a.clock, a.log, timekeeping.Options{Node: a.cfg.Node, Guard: a.production, Newest: func(ctx context.Context) (time.Time, error) { return book.Newest(ctx, a.db) }})
+	a.timekeeper = timekeeping.New(a.db, a.clock, a.log, timekeeping.Options{Node: a.cfg.Node, Guard: a.production, Newest: func(ctx context.Context) (time.Time, error) { return NewestRow(ctx, a.db) }})
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -57,6 +58,9 @@ func TestClock_setBackStopsMoney(t *testing.T) {
 			const pay, read = "/api/v1/airtime-api/sendAirtime", "/api/v1/account-api/balance"
 			if answer, text := ask(http.MethodPost, pay); answer.StatusCode != http.StatusUnprocessableEntity {
 				t.Fatalf("before: %d %s", answer.StatusCode, text)
+			}
+			if err := a.audit.Record(t.Context(), audit.Entry{Actor: "ama", Action: "test"}); err != nil { // the newest row
+				t.Fatal(err)
 			}
 			now.Set(-time.Hour)
 			now.Advance(10 * time.Second)

@@ -224,6 +224,17 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	return entries, err
 }
 
+const newestEntry = `SELECT at FROM audit_log ORDER BY id DESC LIMIT 1`
+
+// Newest returns when the newest entry was written, by the clock of the process that wrote it; the zero time: there is none.
+func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(newestEntry, nil, &at)
+		return err
+	})
+	return at, err
+}
+
 const selectLanded = `SELECT 1 FROM audit_log WHERE tenant = $1 AND id = $2`
 
 // Landed says whether the entry with this id is in the log: where the answer to a commit was lost, it says whether the

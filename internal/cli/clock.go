@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
@@ -57,9 +58,13 @@ func (c *clockAccept) Run(e *env) error {
 		return problem.Field("reason", "is required")
 	}
 	return c.with(e, func(o *opened) error {
-		err := o.act(e.ctx, audit.Entry{Action: "clock.accept", Reason: reason}, func(tx *db.Tx) (any, error) {
+		newest, err := app.NewestRow(e.ctx, o.db)
+		if err != nil {
+			return err
+		}
+		err = o.act(e.ctx, audit.Entry{Action: "clock.accept", Reason: reason}, func(tx *db.Tx) (any, error) {
 			now := o.clock.Now()
-			timekeeping.Accept(tx, now, o.actor, reason)
+			timekeeping.Accept(tx, now, newest, o.actor, reason)
 			return map[string]any{"clock": now}, nil
 		})
 		if err == nil {

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -131,6 +132,17 @@ const (
 	campaignThere  = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
 	selectCampaign = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
 )
+
+const newestCampaign = `SELECT created_at FROM campaigns ORDER BY id DESC LIMIT 1`
+
+// Newest returns when the newest campaign was accepted, by the clock of the node that accepted it; the zero time: there is none.
+func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(newestCampaign, nil, &at)
+		return err
+	})
+	return at, err
+}
 
 // writeList renders recipients as they are stored.
 func writeList(recipients []msisdn.MSISDN) string {

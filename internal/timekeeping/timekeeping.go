@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ type Options struct {
 	Node string
 	// Guard stops the node while its clock is wrong. In development it is off: there the clock is moved on purpose.
 	Guard bool
-	// Newest returns when the newest row was made by which the clock is checked on SQLite; the zero time: there is none.
+	// Newest returns when the newest row was made, by which the clock is checked on SQLite; the zero time: there is none.
 	Newest func(context.Context) (time.Time, error)
 }
 
@@ -50,11 +51,9 @@ type Keeper struct {
 	steps   atomic.Int64
 	stopped atomic.Pointer[problem.Error]
 
-	mu       sync.Mutex
-	highest  time.Time     // the latest time that this database has seen; SQLite
-	accepted string        // the id of the last acceptance that was followed
-	wrote    time.Duration // when the last row was written, by Elapsed
-	unsaved  *clock.Step   // the last step, until its row is written; nil: it is
+	mu      sync.Mutex
+	wrote   time.Duration // when the last row was written, by Elapsed
+	unsaved *clock.Step   // the last step, with the sum of those that have no row yet; nil: all have one
 }
 
 // New makes a Keeper. It reads nothing.
@@ -72,31 +71,34 @@ type Step struct {
 }
 
 const (
-	insertStep = `INSERT INTO clock_steps (id, node, at, by, actor, reason) VALUES ($1, $2, $3, $4, $5, $6)`
+	insertStep = `INSERT INTO clock_steps (id, node, at, by, actor, reason, forgives) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	pruneSteps = `DELETE FROM clock_steps WHERE at < $1`
 	// A step from the time to come was undone by a later one: by the clock of then, nothing would have an age until that time.
-	lastStep   = `SELECT at FROM clock_steps WHERE by <> 0 AND at <= $1 ORDER BY at DESC LIMIT 1`
-	lastAccept = `SELECT id FROM clock_steps WHERE by = 0 ORDER BY id DESC LIMIT 1`
-	listSteps  = `SELECT node, at, by, actor, reason FROM clock_steps WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2`
+	lastStep  = `SELECT at FROM clock_steps WHERE by <> 0 AND at <= $1 ORDER BY at DESC LIMIT 1`
+	ownSteps  = `SELECT at, by FROM clock_steps WHERE by <> 0 AND node = $1 AND at <= $2 ORDER BY at DESC LIMIT 100`
+	forgiven  = `SELECT COALESCE(max(forgives), 0) FROM clock_steps WHERE by = 0`
+	listSteps = `SELECT node, at, by, actor, reason FROM clock_steps WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2`
 )
 
 // Start reads what earlier processes saw, and looks at the clock for the first time.
 func (k *Keeper) Start(ctx context.Context) error {
+	var own []clock.Step // newest first
 	err := k.db.Read(ctx, func(tx *db.Tx) error {
-		var at time.Time
-		if found, err := tx.One(lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at); err != nil {
+		own = nil
+		return tx.Query(ownSteps, []any{k.opts.Node, k.clock.Now().Add(clock.Skew)}, func(r *db.Row) error {
+			var s clock.Step
+			var by int64
+			err := r.Scan(&s.At, &by)
+			s.By = time.Duration(by) * time.Microsecond
+			own = append(own, s)
 			return err
-		} else if found {
-			k.clock.Recall(at)
-		}
-		_, err := tx.One(lastAccept, nil, &k.accepted)
-		return err
+		})
 	})
-	if err == nil && k.opts.Newest != nil {
-		k.highest, err = k.opts.Newest(ctx)
-	}
 	if err != nil {
-		return fmt.Errorf("timekeeping: read what is stored: %w", err)
+		return fmt.Errorf("timekeeping: read the steps of the clock: %w", err)
+	}
+	for _, s := range slices.Backward(own) {
+		k.clock.RecallOwn(s)
 	}
 	return k.Look(ctx)
 }
@@ -119,14 +121,20 @@ func (k *Keeper) Look(ctx context.Context) error {
 		k.steps.Add(1)
 		k.log.WarnContext(ctx, "machine clock set", "by", s.By.Round(time.Millisecond), "to", s.At)
 	}
-	if n := len(seen); n > 0 {
-		k.unsaved = &seen[n-1]
+	for _, s := range seen {
+		if k.unsaved != nil && k.unsaved.By+s.By != 0 { // a row without a length would be an acceptance
+			s.By += k.unsaved.By
+		}
+		k.unsaved = &s
 	}
 	if elapsed := k.clock.Elapsed(); k.unsaved != nil && elapsed-k.wrote >= rowPause {
 		if err := k.store(ctx, *k.unsaved); err != nil {
 			return err
 		}
 		k.unsaved, k.wrote = nil, elapsed
+	}
+	if err := k.recall(ctx); err != nil {
+		return err
 	}
 	if !k.opts.Guard {
 		return nil
@@ -137,10 +145,23 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return k.againstServer(ctx)
 }
 
+// recall makes the clock respect the last step of any node: what one of them keeps since its step the others keep, too.
+func (k *Keeper) recall(ctx context.Context) error {
+	var at time.Time
+	err := k.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(lastStep, []any{k.clock.Now().Add(clock.Skew)}, &at)
+		return err
+	})
+	if err == nil {
+		k.clock.Recall(at)
+	}
+	return err
+}
+
 func (k *Keeper) store(ctx context.Context, s clock.Step) error {
 	return k.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(pruneSteps, -1, s.At.Add(-rowsKept))
-		tx.Defer(insertStep, 1, newID(), k.opts.Node, s.At, s.By.Microseconds(), "", "")
+		tx.Defer(insertStep, 1, newID(), k.opts.Node, s.At, s.By.Microseconds(), "", "", time.Time{})
 		return nil
 	})
 }
@@ -162,23 +183,20 @@ func (k *Keeper) againstServer(ctx context.Context) error {
 	return nil
 }
 
-// againstRows compares the clock with the newest row, and with what this process has seen of the clock.
+// againstRows compares the clock with the newest row that no operator has forgiven.
 func (k *Keeper) againstRows(ctx context.Context) error {
-	var accepted string
+	newest, err := k.opts.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	var until time.Time
 	if err := k.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(lastAccept, nil, &accepted)
+		_, err := tx.One(forgiven, nil, &until)
 		return err
 	}); err != nil {
 		return err
 	}
-	now := k.clock.Now()
-	if accepted != k.accepted { // an operator says that the clock is right
-		k.accepted, k.highest = accepted, now
-	}
-	if now.After(k.highest) {
-		k.highest = now
-	}
-	if behind := k.highest.Sub(now); behind > Most {
+	if behind := newest.Sub(k.clock.Now()); behind > Most && newest.After(until) {
 		k.stop(ctx, fmt.Sprintf("the clock of this machine is %v behind the newest row", behind.Round(time.Second)))
 	} else {
 		k.allow(ctx)
@@ -215,10 +233,10 @@ func (k *Keeper) Stopped() error {
 // Seen returns how many steps this process has seen.
 func (k *Keeper) Seen() int64 { return k.steps.Load() }
 
-// Accept stores that an operator accepts the clock of the machine as it is. Servers on SQLite take money again within
-// LookEvery.
-func Accept(tx *db.Tx, now time.Time, actor, reason string) {
-	tx.Defer(insertStep, 1, newID(), "", now, int64(0), actor, reason)
+// Accept stores that an operator accepts the clock of the machine as it is, although the newest row is ahead of it. Servers on
+// SQLite take money again within LookEvery.
+func Accept(tx *db.Tx, now, newest time.Time, actor, reason string) {
+	tx.Defer(insertStep, 1, newID(), "", now, int64(0), actor, reason, newest)
 }
 
 // List returns the newest steps and acceptances since a time, newest first, at most limit.

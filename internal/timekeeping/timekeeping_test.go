@@ -120,19 +120,19 @@ func TestGuard_farFromTheServer(t *testing.T) {
 	}
 }
 
-// On SQLite a clock behind the newest row stops money until it has caught up, or an operator accepts it. That holds for a
-// clock that was set back before the start, and while the server runs.
+// TestGuard_behindTheNewestRow: on SQLite a clock behind the newest row stops money until it has caught up, or an operator
+// accepts it. That holds for a clock that was set back before the start, and while the server runs. An acceptance holds after
+// a restart, for the rows of before it alone.
 func TestGuard_behindTheNewestRow(t *testing.T) {
 	t.Parallel()
-	newest := func(context.Context) (time.Time, error) { return morning, nil }
-	for name, begin := range map[string]func(t *testing.T, d *db.DB) (*clock.Clock, *Keeper){
-		"before the start": func(t *testing.T, d *db.DB) (*clock.Clock, *Keeper) {
+	for name, begin := range map[string]func(t *testing.T, d *db.DB, o Options) (*clock.Clock, *Keeper){
+		"before the start": func(t *testing.T, d *db.DB, o Options) (*clock.Clock, *Keeper) {
 			c := clock.NewManual(morning.Add(-time.Hour))
-			return c, keeper(t, d, c, Options{Guard: true, Newest: newest})
+			return c, keeper(t, d, c, o)
 		},
-		"while it runs": func(t *testing.T, d *db.DB) (*clock.Clock, *Keeper) {
+		"while it runs": func(t *testing.T, d *db.DB, o Options) (*clock.Clock, *Keeper) {
 			c := clock.NewManual(morning)
-			k := keeper(t, d, c, Options{Guard: true, Newest: newest})
+			k := keeper(t, d, c, o)
 			c.Set(-time.Hour)
 			look(t, k)
 			return c, k
@@ -140,8 +140,9 @@ func TestGuard_behindTheNewestRow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := dbtest.Open(t, db.SQLite)
-			c, k := begin(t, d)
+			d, newest := dbtest.Open(t, db.SQLite), morning
+			o := Options{Guard: true, Newest: func(context.Context) (time.Time, error) { return newest, nil }}
+			c, k := begin(t, d, o)
 			if k.Stopped() == nil {
 				t.Fatal("money goes on")
 			}
@@ -155,15 +156,93 @@ func TestGuard_behindTheNewestRow(t *testing.T) {
 			if k.Stopped() == nil {
 				t.Fatal("money goes on after the second step")
 			}
-			if err := d.Write(t.Context(), func(tx *db.Tx) error { Accept(tx, c.Now(), "ama", "the clock ran fast"); return nil }); err != nil {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error { Accept(tx, c.Now(), newest, "ama", "the clock ran fast"); return nil }); err != nil {
 				t.Fatal(err)
 			}
 			look(t, k)
 			if err := k.Stopped(); err != nil {
 				t.Errorf("when it was accepted: %v", err)
 			}
+			if err := keeper(t, d, c, o).Stopped(); err != nil {
+				t.Errorf("after a restart: %v", err)
+			}
+			newest = newest.Add(time.Hour)
+			look(t, k)
+			if k.Stopped() == nil {
+				t.Error("money goes on behind a row that nobody has accepted")
+			}
 		})
 	}
+}
+
+// TestGuard_aStepWithoutRows: on SQLite a clock that was set forward and back again is right. It stops money only where
+// rows were written meanwhile.
+func TestGuard_aStepWithoutRows(t *testing.T) {
+	t.Parallel()
+	d, c, newest := dbtest.Open(t, db.SQLite), clock.NewManual(morning), morning
+	k := keeper(t, d, c, Options{Guard: true, Newest: func(context.Context) (time.Time, error) { return newest, nil }})
+	forwardAndBack := func() {
+		t.Helper()
+		c.Set(time.Hour)
+		look(t, k)
+		if err := k.Stopped(); err != nil {
+			t.Errorf("set forward: %v", err)
+		}
+		c.Set(-time.Hour)
+		look(t, k)
+	}
+	forwardAndBack()
+	if err := k.Stopped(); err != nil {
+		t.Errorf("set back, without a row: %v", err)
+	}
+	newest = morning.Add(time.Hour)
+	forwardAndBack()
+	if k.Stopped() == nil {
+		t.Error("money goes on behind a row")
+	}
+}
+
+// TestLook_stepsOfOthers: a node respects a step that another one stored while it runs. A key that one of them answers as a
+// repeat is none that the other forgot.
+func TestLook_stepsOfOthers(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		one, two := clock.NewManual(morning), clock.NewManual(morning)
+		k, other := keeper(t, d, one, Options{Node: "one"}), keeper(t, d, two, Options{Node: "two"})
+		one.Set(-time.Hour)
+		look(t, k)
+		two.Advance(25 * time.Hour)
+		one.Advance(25 * time.Hour)
+		look(t, other)
+		if mine, theirs := one.Age(morning.Add(-2*time.Hour)), two.Age(morning.Add(-2*time.Hour)); mine != 25*time.Hour || theirs != 26*time.Hour {
+			t.Errorf("from before the step a row is %v and %v old", mine, theirs)
+		}
+		if passed := two.Passed(morning); passed != 25*time.Hour {
+			t.Errorf("of its own time %v have passed", passed)
+		}
+	})
+}
+
+// TestStart_ownSteps: after a restart a node knows what its clock was set forward by, also in steps that made one row.
+func TestStart_ownSteps(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(morning)
+		k := keeper(t, d, c, Options{Node: "one"})
+		for range 3 {
+			c.Set(10 * time.Hour)
+			look(t, k)
+			c.Advance(rowPause / 2)
+		}
+		c.Advance(rowPause)
+		look(t, k)
+		c.Advance(time.Hour)
+		for node, want := range map[string]time.Duration{"one": time.Hour + 5*rowPause/2, "two": 31*time.Hour + 5*rowPause/2} {
+			later := clock.NewManual(c.Now())
+			keeper(t, d, later, Options{Node: node})
+			if passed := later.Passed(morning); passed != want {
+				t.Errorf("for node %s %v have passed, want %v", node, passed, want)
+			}
+		}
+	})
 }
 
 // In development the clock is moved on purpose, and stops nothing.
