@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
@@ -248,7 +249,7 @@ func (a *App) watchDatabase(ctx context.Context) error {
 	}
 	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.watch = recovery.NewWatch(a.recovery, recovery.WatchOptions{
-		Began: jobs.EndLeases,
+		Began: lease.EndAll,
 		Node:  a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt}, Accounts: a.accounts(),
 	})
 	if err := a.watch.Start(ctx); err != nil {
@@ -306,7 +307,7 @@ func (a *App) keepTime(ctx context.Context) error {
 func (a *App) keepAudit(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
-		err := a.jobs.Hold(ctx, "audit/chain", func(held context.Context) { a.audit.Keep(held, a.log, jobs.OlderLives) })
+		err := a.jobs.Hold(ctx, "audit/chain", func(held context.Context) { a.audit.Keep(held, a.log, lease.OlderLives) })
 		select {
 		case <-a.draining:
 		default:

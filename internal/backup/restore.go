@@ -15,7 +15,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -221,7 +221,7 @@ func (r *restoration) free(tx *db.Tx) (version string, err error) {
 		if name != "job_leases" {
 			continue
 		}
-		nodes, err := jobs.AliveNodes(tx)
+		nodes, err := lease.AliveNodes(tx)
 		if err != nil {
 			return "", err
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/recovery"
@@ -195,7 +195,7 @@ type recoveryBegin struct {
 func (c *recoveryBegin) Run(e *env) error {
 	return c.run(e, audit.Entry{Action: "recovery.begin"}, func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
 		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, o.actor, audit, func(tx *db.Tx) error {
-			jobs.EndLeases(tx)
+			lease.EndAll(tx)
 			return nil
 		})
 	})

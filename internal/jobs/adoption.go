@@ -138,8 +138,6 @@ const (
 			UNION ALL
 			SELECT (SELECT min(jobs.owner) FROM jobs WHERE jobs.owner > hop.owner) FROM hop WHERE hop.owner IS NOT NULL)
 		SELECT owner FROM hop WHERE owner IS NOT NULL`
-	sqlLeases = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END, CASE WHEN expires_at > now_micros() + $1 THEN 1 ELSE 0 END
-		FROM job_leases WHERE expires_at > 0`
 	sqlDueFirst = `SELECT id FROM jobs WHERE owner = $1 AND kind IN (SELECT value FROM texts($2)) ORDER BY run_at LIMIT $3`
 	// The set is named: a plan that finds it by itself, and was made for a small
 	// table, holds each job there is against it. unindexed(owner) keeps both engines
@@ -173,23 +171,17 @@ func (q *Queue) keep(ctx context.Context) error {
 				owners = append(owners, o)
 				return err
 			}},
-			db.Query{SQL: sqlLeases, Args: []any{q.longestLease()}, Each: func(r *db.Row) error {
-				var o string
-				var over, far bool
-				err := r.Scan(&o, &over, &far)
-				lapsed = lapsed || over || far
-				alive[o] = !over
-				return err
-			}})
+			q.lease.Look(func(o string, lives, bury bool) {
+				lapsed = lapsed || bury
+				alive[o] = lives
+			}))
 	})
 	if err != nil {
 		return fmt.Errorf("look for the dead: %w", err)
 	}
 	if lapsed {
 		err := q.db.Write(ctx, func(tx *db.Tx) error {
-			tx.Defer(sqlExpire, -1)
-			tx.Defer(sqlCap, -1, q.longestLease())
-			tx.Defer(sqlPruneDead, -1, leaseKept.Microseconds())
+			q.lease.Bury(tx)
 			return nil
 		})
 		if err != nil {

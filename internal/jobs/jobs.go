@@ -22,7 +22,6 @@
 //	run.go         jobs taken from memory, the handler, and what comes of its Outcome (attempts, dead letters)
 //	memory.go      the jobs that a node holds, in the order in which they are due
 //	lines.go       lines within a kind, with their limits, fair turns of tenants within a line, pools of workers, and what a crowded tenant waits
-//	lease.go       the lease of a node and its heartbeat
 //	adoption.go    jobs of dead nodes, jobs that did not fit, hints from other nodes; memory kept within bounds
 //	periodic.go    work that comes again by the clock, on one node
 //	watchdog.go    what should come again and does not, in the log
@@ -45,6 +44,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
+	"github.com/makola/makola/internal/jobs/lease"
 )
 
 // Job is one piece of work that is not finished.
@@ -190,41 +190,34 @@ type Queue struct {
 	clock *clock.Clock
 	log   *slog.Logger
 	opts  Options
+	lease *lease.Lease
 	notes *groupcommit.Committer[note, struct{}]
 
 	mu        sync.Mutex
 	phase     phase
 	memory    *memory
-	owner     string // "" when this node has no lease
-	epoch     int64
-	beatAt    time.Time // when the last heartbeat that succeeded was sent, by the machine's clock
+	owner     string    // of what is in memory; "" when this node has no lease
 	peers     int       // other nodes that were alive at the last look
 	looked    bool      // whether the dead were looked for since the epoch began
 	lookedAt  time.Time // by the machine's clock
 	strayLook time.Time
 	spill     spill
 	wakes     map[string]bool // subjects to wake on other nodes; true: heard of since it was last written
-	held      map[string]bool // names held or waited for here
 	timer     *clock.Timer
 	timerAt   time.Time
 	readAt    time.Time     // what the clock said when it was read last
 	passed    time.Duration // and what had passed
 	counts    Counts
 	watchers  []chan struct{} // Quiet
-	beats     chan struct{}   // closed at each heartbeat
-	freeHold  context.Context // ends when the holds of this epoch do
-	dropHold  context.CancelFunc
 
 	lookEvery time.Duration // the constant, but in tests that look themselves
 	keeping   sync.Mutex
 	periodics map[string]time.Duration // by kind
 	kick      chan struct{}            // the timer changed
 	look      chan struct{}            // the keeper has something to do
-	drain     chan struct{}            // closed when Stop begins
 	quit      chan struct{}            // closed when the loops shall end
 	loops     sync.WaitGroup
 	workers   sync.WaitGroup
-	holds     sync.WaitGroup
 	runCtx    context.Context // of the handlers
 	stopRun   context.CancelFunc
 }
@@ -249,16 +242,13 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 		db: d, clock: c, log: log, opts: o, lookEvery: lookEvery,
 		memory:    newMemory(),
 		wakes:     map[string]bool{},
-		held:      map[string]bool{},
 		periodics: map[string]time.Duration{},
-		beats:     make(chan struct{}),
 		kick:      make(chan struct{}, 1),
 		look:      make(chan struct{}, 1),
-		drain:     make(chan struct{}),
 		quit:      make(chan struct{}),
 	}
-	q.freeHold, q.dropHold = context.WithCancel(context.Background())
-	q.dropHold()
+	q.lease = lease.New(d, log, lease.Options{Node: o.Node, Shared: o.Shared, For: o.LeaseFor, Heartbeat: o.Heartbeat},
+		lease.Told{Taken: q.leaseTaken, Lost: q.leaseLost, Renewed: q.leaseRenewed})
 	q.runCtx, q.stopRun = context.WithCancel(context.Background())
 	q.readAt, q.passed = c.Reading()
 	q.notes = groupcommit.New(groupcommit.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }}, q.writeNotes)
@@ -290,11 +280,7 @@ func (q *Queue) Start(ctx context.Context) error {
 		return errors.New("jobs: started twice")
 	}
 	q.mu.Unlock()
-	take := func(ctx context.Context) error { return q.takeLease(ctx, true) }
-	if q.opts.Shared {
-		take = q.takeName
-	}
-	if err := take(ctx); err != nil {
+	if err := q.lease.Begin(ctx); err != nil {
 		return fmt.Errorf("take a lease for node %s: %w", q.opts.Node, err)
 	}
 	if err := q.plantPeriodics(ctx); err != nil {
@@ -307,7 +293,10 @@ func (q *Queue) Start(ctx context.Context) error {
 	q.loops.Add(4)
 	go q.dispatchLoop()
 	go q.watchLoop()
-	go q.beatLoop()
+	go func() {
+		defer q.loops.Done()
+		q.lease.Keep(q.quit, q.nudge)
+	}()
 	go q.keepLoop()
 	return nil
 }
@@ -326,12 +315,11 @@ func (q *Queue) Stop(ctx context.Context) error {
 	if was != started {
 		return nil
 	}
-	close(q.drain)
-	q.dropHolds()
+	q.lease.Drain()
 	drained := make(chan struct{})
 	go func() {
 		q.workers.Wait()
-		q.holds.Wait()
+		q.lease.Wait()
 		close(drained)
 	}()
 	var err error
@@ -347,7 +335,6 @@ func (q *Queue) Stop(ctx context.Context) error {
 	q.stopRun()
 	q.mu.Lock()
 	q.phase = stopped
-	owner := q.owner
 	q.owner = ""
 	q.memory.drop()
 	if q.timer != nil {
@@ -358,17 +345,43 @@ func (q *Queue) Stop(ctx context.Context) error {
 	q.notes.Close()
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return errors.Join(err, q.endLease(release, owner))
+	return errors.Join(err, q.lease.Release(release))
 }
 
 // Node is the name of this node.
 func (q *Queue) Node() string { return q.opts.Node }
 
 // Epoch is the epoch of this node's lease, 0 without one. It only grows.
-func (q *Queue) Epoch() int64 {
+func (q *Queue) Epoch() int64 { return q.lease.Epoch() }
+
+// Hold waits until this node alone holds name, across all nodes, and then runs fn, as Lease.Hold does.
+func (q *Queue) Hold(ctx context.Context, name string, fn func(ctx context.Context)) error {
+	return q.lease.Hold(ctx, name, fn)
+}
+
+// leaseTaken begins an epoch with an empty memory.
+func (q *Queue) leaseTaken(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.epoch
+	q.owner = owner
+}
+
+// leaseLost drops everything that belonged to the epoch.
+func (q *Queue) leaseLost() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.owner = ownerNobody
+	q.memory.drop()
+	q.spill = spill{}
+	q.looked = false
+	q.counts.LeasesLost++
+}
+
+// leaseRenewed begins what waited for the lease.
+func (q *Queue) leaseRenewed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dispatchLocked()
 }
 
 // Add adds jobs in a transaction. They belong to this node, which runs them

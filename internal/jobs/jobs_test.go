@@ -381,27 +381,6 @@ func TestAtOnceWhateverTheClockSaid(t *testing.T) {
 	})
 }
 
-// A machine that slept has holds that a watchdog of its own clock does not end in time: the next heartbeat does, also
-// one that does not reach the database.
-func TestHoldsOfAMachineThatSlept(t *testing.T) {
-	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
-		o := quietOptions("a")
-		o.Heartbeat = 10 * time.Millisecond
-		q := start(t, newQueue(t, d, clock.NewManual(epochStart), o))
-		f.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
-		q.mu.Lock()
-		held := q.freeHold
-		q.mu.Unlock()
-		clocktest.Await(t, "the end of the holds", func() bool {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.beatAt = time.Now().Round(0).Add(-o.LeaseFor) // by the clock on the wall alone
-			return held.Err() != nil
-		})
-		f.Decide(nil)
-	})
-}
-
 func TestRetryIsWrittenAndBacksOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)

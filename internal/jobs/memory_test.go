@@ -14,6 +14,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
 	"pgregory.net/rapid"
 )
@@ -234,7 +235,7 @@ func TestTheKeeperRestsAfterAFailure(t *testing.T) {
 		start(t, b)
 		quiet(t, b)
 		kill(t, d, a)
-		err := d.Write(t.Context(), func(tx *db.Tx) error { tx.Defer(sqlExpire, 1); return nil })
+		err := d.Write(t.Context(), func(tx *db.Tx) error { b.lease.Bury(tx); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,20 +301,7 @@ func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
 				t.Error("the silent node would still begin jobs")
 			}
 			faulty.Faults.Decide(nil)
-			enough := time.After(patience)
-			for {
-				a.mu.Lock()
-				back, next := a.epoch != epoch, a.beats
-				a.mu.Unlock()
-				if back {
-					return
-				}
-				select {
-				case <-next:
-				case <-enough:
-					t.Fatal("the node never came back")
-				}
-			}
+			clocktest.Await(t, "the node's return", func() bool { return a.Epoch() != epoch })
 		})
 	}
 }

@@ -26,14 +26,14 @@ func TestANameIsOneNodes(t *testing.T) {
 		if !problem.Is(err, problem.InProgress) || !strings.Contains(err.Error(), "called a runs") {
 			t.Errorf("under the name of a node that runs: %v", err)
 		}
-		if err := first.beat(t.Context()); err != nil || first.Epoch() != epoch || first.Counts().LeasesLost != 0 {
+		if err := first.lease.Beat(t.Context()); err != nil || first.Epoch() != epoch || first.Counts().LeasesLost != 0 {
 			t.Errorf("the node that runs was hurt: %v, %+v", err, first.Counts())
 		}
 		if err := first.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		gone := newQueue(t, d, c, options(time.Hour)) // nobody renews it
-		if err := gone.takeLease(t.Context(), true); err != nil {
+		if err := gone.lease.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -67,7 +67,7 @@ func TestLease_databaseClockSetBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := gone.takeLease(t.Context(), true); err != nil {
+		if err := gone.lease.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		die()
@@ -77,7 +77,7 @@ func TestLease_databaseClockSetBack(t *testing.T) {
 		clocktest.Await(t, "the job of the dead node", func() bool {
 			return len(r.all()) == 1
 		})
-		if err := gone.takeLease(t.Context(), true); err != nil {
+		if err := gone.lease.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		die()

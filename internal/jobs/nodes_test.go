@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -94,7 +94,7 @@ func TestAPausedNodeWakesUpAndDoesNoHarm(t *testing.T) {
 		// The paused node wakes up: what it adds under the old epoch is adopted,
 		// what it remembers is dropped, what it still runs counts for nothing.
 		add(t, d, a, Job{ID: "late", Kind: "k", RunAt: epochStart.Add(time.Minute)})
-		if err := a.beat(t.Context()); err != nil {
+		if err := a.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if a.Epoch() <= epoch {
@@ -203,8 +203,13 @@ func TestWhatCommitsAfterTheLeaseWasLostIsAdopted(t *testing.T) {
 		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), r.handler("k", done)))
 		quiet(t, q)
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			tx.AfterCommit(func() {
+				kill(t, d, q)
+				if err := q.lease.Beat(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
 			q.Add(tx, Job{ID: "1", Kind: "k"})
-			q.loseLease()
 			return nil
 		})
 		if err != nil {
@@ -212,9 +217,6 @@ func TestWhatCommitsAfterTheLeaseWasLostIsAdopted(t *testing.T) {
 		}
 		if n := q.Counts().InMemory; n != 0 {
 			t.Errorf("%d jobs of the old epoch are in memory", n)
-		}
-		if err := q.beat(t.Context()); err != nil {
-			t.Fatal(err)
 		}
 		err = d.Write(t.Context(), func(tx *db.Tx) error { // nobody has released it: its time has to come
 			_, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE owner <> $1", q.owner)
@@ -255,7 +257,7 @@ func TestAnAdoptedJobWaitsForItsGhost(t *testing.T) {
 		add(t, d, a, Job{ID: "1", Kind: "k"})
 		<-begun
 		kill(t, d, a)
-		if err := a.beat(t.Context()); err != nil {
+		if err := a.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		look(t, a) // adopts its own job while the old handler still runs it
@@ -290,7 +292,7 @@ func TestWhatWaitsForItsGhostIsLostLikeTheRest(t *testing.T) {
 		<-begun
 		for _, next := range []*Queue{a, b} { // a adopts it from itself, b from a
 			kill(t, d, a)
-			if err := a.beat(t.Context()); err != nil {
+			if err := a.lease.Beat(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			look(t, next)
@@ -327,7 +329,11 @@ func TestAGracefulStopHandsOver(t *testing.T) {
 		add(t, d, a, Job{ID: "2", Kind: "k"}, Job{ID: "3", Kind: "k", RunAt: epochStart.Add(time.Hour)})
 		stopped := make(chan error)
 		go func() { stopped <- a.Stop(context.Background()) }()
-		<-a.drain
+		clocktest.Await(t, "the stop", func() bool {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.phase == draining
+		})
 		close(let)
 		if err := <-stopped; err != nil {
 			t.Fatal(err)
@@ -394,10 +400,10 @@ func TestARestartAdoptsAtOnce(t *testing.T) {
 			t.Error("the epoch did not grow")
 		}
 		// The first one was alive after all, a namesake: both go on.
-		if err := first.beat(t.Context()); err != nil {
+		if err := first.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := second.beat(t.Context()); err != nil {
+		if err := second.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if first.Counts().LeasesLost != 1 || second.Counts().LeasesLost != 0 {
@@ -475,110 +481,6 @@ func TestAWakeWhileAHintIsWritten(t *testing.T) {
 			t.Errorf("%d hints were written, expected 2", n)
 		}
 	})
-}
-
-func TestAHoldIsHeldByOneNodeAtATime(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		c := clock.NewManual(epochStart)
-		a := start(t, newQueue(t, d, c, quietOptions("a")))
-		b := start(t, newQueue(t, d, c, quietOptions("b")))
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		var inside atomic.Int32
-		type turn struct {
-			ctx        context.Context
-			exit, over chan struct{}
-		}
-		turns := map[*Queue]chan turn{a: make(chan turn, 1), b: make(chan turn, 1)}
-		ended := map[*Queue]chan error{a: make(chan error, 1), b: make(chan error, 1)}
-		hold := func(q *Queue) {
-			ended[q] <- q.Hold(ctx, "bind", func(held context.Context) {
-				if inside.Add(1) != 1 {
-					t.Error("two nodes hold the same name")
-				}
-				mine := turn{held, make(chan struct{}), make(chan struct{})}
-				defer close(mine.over)
-				defer inside.Add(-1)
-				turns[q] <- mine
-				select {
-				case <-mine.exit:
-				case <-held.Done():
-				}
-			})
-		}
-		go hold(a)
-		first := <-turns[a]
-		go hold(b)
-		for range 3 { // b asks at each heartbeat, in vain
-			if err := b.beat(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-		// a is silent for too long: its watchdog ends the hold before the lease can be taken.
-		a.dropHolds()
-		<-first.ctx.Done()
-		<-first.over
-		kill(t, d, a)
-		look(t, b)
-		var second turn
-		for waiting := true; waiting; {
-			if err := b.beat(ctx); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case second = <-turns[b]:
-				waiting = false
-			case <-ctx.Done():
-				t.Fatal("the hold never came to the other node")
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-		if err := a.beat(ctx); err != nil { // back under a new epoch, and waits its turn
-			t.Fatal(err)
-		}
-		close(second.exit)
-		if err := <-ended[b]; err != nil {
-			t.Errorf("Hold ended with %v", err)
-		}
-		var third turn
-		for waiting := true; waiting; {
-			if err := a.beat(ctx); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case third = <-turns[a]:
-				waiting = false
-			case <-ctx.Done():
-				t.Fatal("the hold never came back")
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-		if third.ctx.Err() != nil {
-			t.Error("the new hold is over already")
-		}
-		if err := a.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended[a]; !errors.Is(err, errStopped) {
-			t.Errorf("Hold of a stopped queue ended with %v", err)
-		}
-	})
-}
-
-// Holds end with the lease that they were taken under, also where no heartbeat has come since it was taken.
-func TestHoldsEndWithTheFirstLease(t *testing.T) {
-	q := New(nil, clock.NewManual(epochStart), slog.New(slog.DiscardHandler), quietOptions("a"))
-	q.freeHold, q.dropHold = context.WithCancel(context.Background())
-	q.beatAt = time.Now().Add(-q.holdFor()) // the start took as long
-	q.loops.Add(1)
-	go q.beatLoop()
-	select {
-	case <-q.freeHold.Done():
-	case <-time.After(patience):
-		t.Error("they go on when the lease may be over")
-	}
-	close(q.quit)
-	q.loops.Wait()
 }
 
 func TestPeriodicRunsOnOneNode(t *testing.T) {

@@ -29,7 +29,7 @@ func (q *Queue) Counts() Counts {
 	defer q.mu.Unlock()
 	c := q.counts
 	c.InMemory, c.Ready, c.Running = len(q.memory.byID), q.memory.ready, q.memory.running
-	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.leaseHoldsLocked()
+	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.owner != ownerNobody && q.lease.Lasts()
 	if q.phase == started {
 		c.Unkept = time.Since(q.lookedAt)
 	}

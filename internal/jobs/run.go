@@ -148,7 +148,9 @@ func (q *Queue) nowLocked() time.Time {
 }
 
 // worksLocked says whether jobs may be run.
-func (q *Queue) worksLocked() bool { return q.phase == started && q.leaseHoldsLocked() }
+func (q *Queue) worksLocked() bool {
+	return q.phase == started && q.owner != ownerNobody && q.lease.Lasts()
+}
 
 // maxResting is how many workers of a kind wait for their next job. A new
 // goroutine would have to grow its stack again.

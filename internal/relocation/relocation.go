@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -186,7 +186,7 @@ func taken(why string) error {
 
 // free refuses a target with rows, or with a mark that is not this source's earlier one.
 func free(tx *db.Tx, earlier access.Mark) (marked bool, err error) {
-	nodes, err := jobs.AliveNodes(tx)
+	nodes, err := lease.AliveNodes(tx)
 	if err != nil {
 		return false, err
 	}

@@ -30,7 +30,7 @@ var largestCycle = map[string]int{
 	"internal/console":  28,
 	"internal/db":       17,
 	"internal/identity": 16,
-	"internal/jobs":     10,
+	"internal/jobs":     9,
 	"internal/route":    9,
 	"internal/sim":      22,
 }

@@ -1,0 +1,401 @@
+// Package lease keeps the right of a node to its jobs, and names that one node
+// holds alone.
+//
+// A lease is alive while expires_at lies ahead by the database's clock. One
+// that has lapsed is made dead for good (expires_at 0) by a guarded UPDATE,
+// which a heartbeat under way either beats or loses to; only then are its jobs
+// and holds taken. So a dead epoch never comes back to life.
+//
+// Files:
+//
+//	hold.go    names that one node holds at a time
+//	lease.go   the lease of a node: taken, renewed by a heartbeat, lost, given back; dead ones buried
+//	rows.go    the leases of all nodes, for callers that have none: who lives, who is older, the end of all
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Options shape a Lease. All but Shared are required.
+type Options struct {
+	Node      string        // name of this node among those on one database
+	Shared    bool          // another process may have the same name; else a lease that is left belongs to a process that is gone
+	For       time.Duration // silence after which others take the jobs of this node
+	Heartbeat time.Duration // how often the lease is renewed
+}
+
+// Told is what the owner of a Lease is told, without a lock of the Lease.
+type Told struct {
+	Taken   func(owner string) // a new epoch begins
+	Lost    func()             // the epoch is over: what belonged to it is others'
+	Renewed func()             // a heartbeat succeeded, also one that began a new epoch
+}
+
+// Lease is the lease of this node. It is safe for concurrent use.
+type Lease struct {
+	db   *db.DB
+	log  *slog.Logger
+	opts Options
+	told Told
+
+	mu       sync.Mutex
+	owner    string // "" without a lease
+	epoch    int64
+	beatAt   time.Time       // when the last heartbeat that succeeded was sent, by the machine's clock
+	beats    chan struct{}   // closed at each heartbeat
+	held     map[string]bool // names held or waited for here
+	freeHold context.Context // ends when the holds of this epoch do
+	dropHold context.CancelFunc
+	holds    sync.WaitGroup
+	drained  chan struct{} // closed by Drain
+}
+
+// New makes a lease that is not taken.
+func New(d *db.DB, log *slog.Logger, o Options, told Told) *Lease {
+	l := &Lease{
+		db: d, log: log, opts: o, told: told,
+		beats: make(chan struct{}), held: map[string]bool{}, drained: make(chan struct{}),
+	}
+	l.freeHold, l.dropHold = context.WithCancel(context.Background())
+	l.dropHold()
+	return l
+}
+
+// Epoch returns the epoch of this node's lease, 0 without one. It only grows.
+func (l *Lease) Epoch() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// current returns the owner of the jobs that this node may run.
+func (l *Lease) current() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owner
+}
+
+// Lasts says whether this node may begin a job: its last heartbeat is
+// younger than two thirds of the lease, by both of the machine's clocks, since
+// one of them stands still while the machine sleeps.
+func (l *Lease) Lasts() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastsLocked()
+}
+
+func (l *Lease) lastsLocked() bool {
+	if l.owner == "" {
+		return false
+	}
+	now := time.Now()
+	age := max(now.Sub(l.beatAt), now.Round(0).Sub(l.beatAt.Round(0)))
+	return age < l.holdFor()
+}
+
+func (l *Lease) holdFor() time.Duration { return l.opts.For * 2 / 3 }
+
+// Begin takes the first lease of this process.
+func (l *Lease) Begin(ctx context.Context) error {
+	if !l.opts.Shared {
+		return l.take(ctx, true)
+	}
+	return l.takeName(ctx)
+}
+
+const (
+	sqlLastEpoch = `SELECT now_micros(), coalesce(max(epoch), 0) FROM job_leases WHERE node = $1`
+	sqlLease     = `INSERT INTO job_leases (owner, node, epoch, expires_at, level) VALUES ($1, $2, $3, now_micros() + $4, $5)`
+	sqlRetire    = `UPDATE job_leases SET expires_at = 0 WHERE node = $1 AND owner <> $2 AND expires_at > 0`
+	sqlNamesake  = `SELECT expires_at, expires_at - now_micros() FROM job_leases
+		WHERE node = $1 AND owner <> $2 AND expires_at > now_micros() ORDER BY expires_at DESC LIMIT 1`
+	sqlRenew   = `UPDATE job_leases SET expires_at = now_micros() + $2 WHERE owner = $1 AND expires_at > now_micros()`
+	sqlRelease = `UPDATE job_leases SET expires_at = 0 WHERE owner = $1`
+)
+
+// take begins a new epoch. At the start of the program the earlier ones of
+// the same node end with it, unless the name is shared: their process is gone,
+// or it is a namesake, which then goes on under a new epoch of its own.
+func (l *Lease) take(ctx context.Context, first bool) error {
+	var owner string
+	var epoch int64
+	var sent time.Time
+	err := l.db.Write(db.System(ctx), func(tx *db.Tx) error {
+		sent = time.Now()
+		var now, last int64
+		if _, err := tx.One(sqlLastEpoch, []any{l.opts.Node}, &now, &last); err != nil {
+			return err
+		}
+		epoch = max(now, last+1)
+		owner = l.opts.Node + "/" + strconv.FormatInt(epoch, 10)
+		tx.Defer(sqlLease, 1, owner, l.opts.Node, epoch, l.opts.For.Microseconds(), level)
+		if first && !l.opts.Shared {
+			tx.Defer(sqlRetire, -1, l.opts.Node, owner)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.owner, l.epoch, l.beatAt = owner, epoch, sent
+	l.freeHold, l.dropHold = context.WithCancel(context.Background())
+	if l.isDrained() {
+		l.dropHold()
+	}
+	l.mu.Unlock()
+	l.told.Taken(owner)
+	return nil
+}
+
+// takeName takes the first lease under a name that another process may have. Of two that start at once each may see the
+// other, and then both are refused.
+func (l *Lease) takeName(ctx context.Context) error {
+	if err := l.awaitName(ctx); err != nil {
+		return err
+	}
+	if err := l.take(ctx, true); err != nil {
+		return err
+	}
+	var expires int64
+	err := l.db.Read(ctx, func(tx *db.Tx) (err error) {
+		expires, _, err = l.namesake(tx, l.current())
+		return err
+	})
+	if err == nil && expires > 0 {
+		err = l.nameTaken()
+	}
+	if err != nil {
+		return errors.Join(err, l.end(context.WithoutCancel(ctx), l.current()))
+	}
+	return nil
+}
+
+// awaitName waits for the end of a lease that stands under this node's name. That of a process which was killed lapses;
+// one that is renewed meanwhile belongs to a node that runs, and its name is refused.
+func (l *Lease) awaitName(ctx context.Context) error {
+	if err := l.db.Write(db.System(ctx), func(tx *db.Tx) error {
+		tx.Defer(sqlCap, -1, l.longest())
+		return nil
+	}); err != nil {
+		return err
+	}
+	for before := int64(0); ; {
+		var expires int64
+		var left time.Duration
+		if err := l.db.Read(ctx, func(tx *db.Tx) (err error) {
+			expires, left, err = l.namesake(tx, "")
+			return err
+		}); err != nil || expires == 0 {
+			return err
+		}
+		if before != 0 && expires > before {
+			return l.nameTaken()
+		}
+		if before == 0 {
+			l.log.Info("waiting for the end of the lease of an earlier process of this name", "node", l.opts.Node, "at_most", left)
+		}
+		before = expires
+		wait := time.NewTimer(min(left, l.opts.Heartbeat))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// namesake looks for the lease of another process under this node's name: until when it lasts, and for how long.
+func (l *Lease) namesake(tx *db.Tx, owner string) (expires int64, left time.Duration, err error) {
+	var micros int64
+	_, err = tx.One(sqlNamesake, []any{l.opts.Node, owner}, &expires, &micros)
+	return expires, time.Duration(micros) * time.Microsecond, err
+}
+
+func (l *Lease) nameTaken() error {
+	return problem.New(problem.InProgress, "node_name_taken", "A node that is called "+l.opts.Node+" runs on this database: give this one another name")
+}
+
+// Keep renews the lease until quit is closed, by the machine's clock, never by
+// a simulated one: a simulated hour must not cost a node its lease. It calls
+// renewed after each heartbeat that succeeded.
+func (l *Lease) Keep(quit <-chan struct{}, renewed func()) {
+	tick := time.NewTicker(l.opts.Heartbeat)
+	defer tick.Stop()
+	// Holds end before the lease can be anybody else's.
+	l.mu.Lock()
+	watchdog := time.AfterFunc(l.holdFor()-time.Since(l.beatAt), l.dropHolds)
+	l.mu.Unlock()
+	defer watchdog.Stop()
+	healthy := true
+	for {
+		select {
+		case <-tick.C:
+		case <-quit:
+			return
+		}
+		l.mu.Lock()
+		if !l.lastsLocked() { // the watchdog may have slept with the machine
+			l.dropHold()
+		}
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), l.opts.For)
+		sent := time.Now()
+		err := l.Beat(ctx)
+		cancel()
+		switch {
+		case err != nil && healthy:
+			l.log.Error("the heartbeat failed: no job begins until it is back", "node", l.opts.Node, "error", err)
+		case err == nil && !healthy:
+			l.log.Info("the heartbeat is back", "node", l.opts.Node)
+		}
+		if healthy = err == nil; healthy {
+			watchdog.Reset(l.holdFor() - time.Since(sent))
+			renewed()
+		}
+	}
+}
+
+// Beat renews the lease. When it was lost, a new epoch begins.
+func (l *Lease) Beat(ctx context.Context) error {
+	owner := l.current()
+	var sent time.Time
+	var renewed int64
+	if owner != "" {
+		err := l.db.Write(db.System(ctx), func(tx *db.Tx) (err error) {
+			sent = time.Now()
+			renewed, err = tx.Exec(sqlRenew, owner, l.opts.For.Microseconds())
+			return err
+		})
+		// An ambiguous COMMIT may or may not have renewed it: the next tells.
+		if err != nil {
+			return err
+		}
+	}
+	if renewed == 0 {
+		if owner != "" {
+			l.log.Warn("this node's lease was lost: it goes on under a new epoch", "node", l.opts.Node)
+			l.lose()
+		}
+		if err := l.take(ctx, false); err != nil {
+			return fmt.Errorf("take a new lease: %w", err)
+		}
+	}
+	l.mu.Lock()
+	if renewed > 0 {
+		l.beatAt = sent
+		if l.freeHold.Err() != nil && !l.isDrained() { // the watchdog was quicker
+			l.freeHold, l.dropHold = context.WithCancel(context.Background())
+		}
+	}
+	close(l.beats)
+	l.beats = make(chan struct{})
+	l.mu.Unlock()
+	l.told.Renewed()
+	return nil
+}
+
+// lose gives up an epoch that the database has ended.
+func (l *Lease) lose() {
+	l.mu.Lock()
+	l.owner = ""
+	l.dropHold()
+	l.mu.Unlock()
+	l.told.Lost()
+}
+
+const (
+	sqlLeases = `SELECT owner, CASE WHEN expires_at <= now_micros() THEN 1 ELSE 0 END, CASE WHEN expires_at > now_micros() + $1 THEN 1 ELSE 0 END
+		FROM job_leases WHERE expires_at > 0`
+	sqlExpire    = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0 AND expires_at <= now_micros()`
+	sqlPruneDead = `DELETE FROM job_leases WHERE expires_at = 0 AND epoch < now_micros() - $1`
+	// sqlCap shortens the leases that last longer than any node takes one for: the database's clock was set back since, and the
+	// jobs of a node that died would wait until then. A node that lives renews its lease long before the shortened one lapses.
+	sqlCap = `UPDATE job_leases SET expires_at = now_micros() + $1 WHERE expires_at > now_micros() + $1`
+)
+
+// kept is how long the row of a dead lease stays to be looked at, counted
+// from its start. A lease without a row is as dead.
+const kept = 7 * 24 * time.Hour
+
+// longest is the longest that a lease may last, with room for nodes that take theirs for longer.
+func (l *Lease) longest() int64 { return 2 * l.opts.For.Microseconds() }
+
+// Look returns the query for the leases that are not dead. each is called with whether the owner lives, and whether
+// Bury has something to do.
+func (l *Lease) Look(each func(owner string, alive, bury bool)) db.Query {
+	return db.Query{SQL: sqlLeases, Args: []any{l.longest()}, Each: func(r *db.Row) error {
+		var owner string
+		var over, far bool
+		err := r.Scan(&owner, &over, &far)
+		each(owner, !over, over || far)
+		return err
+	}}
+}
+
+// Bury makes the leases dead that have lapsed, shortens those that last too long, and deletes old rows.
+func (l *Lease) Bury(tx *db.Tx) {
+	tx.Defer(sqlExpire, -1)
+	tx.Defer(sqlCap, -1, l.longest())
+	tx.Defer(sqlPruneDead, -1, kept.Microseconds())
+}
+
+// Release gives the lease back, so that the others need not wait for its end.
+func (l *Lease) Release(ctx context.Context) error {
+	l.mu.Lock()
+	owner := l.owner
+	l.owner = ""
+	l.mu.Unlock()
+	return l.end(ctx, owner)
+}
+
+func (l *Lease) end(ctx context.Context, owner string) error {
+	if owner == "" {
+		return nil
+	}
+	err := l.db.Write(db.System(ctx), func(tx *db.Tx) error {
+		tx.Defer(sqlRelease, -1, owner)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("jobs: give the lease of %s back: %w", owner, err)
+	}
+	return nil
+}
+
+// Drain ends the holds and lets nothing be held any more. Wait waits until they have ended.
+func (l *Lease) Drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.drained)
+	l.dropHold()
+}
+
+// Wait waits until nothing is held.
+func (l *Lease) Wait() { l.holds.Wait() }
+
+func (l *Lease) isDrained() bool {
+	select {
+	case <-l.drained:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Lease) dropHolds() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropHold()
+}

@@ -1,0 +1,36 @@
+package lease
+
+import "github.com/makola/makola/internal/db"
+
+const sqlEndAll = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0`
+
+// EndAll ends the lease of every node, for a database that went back in time: what
+// the nodes remember of their jobs is of another past. Jobs that they finished are there
+// again, and jobs that they run may not be. Each node begins a new epoch with its next
+// heartbeat, and takes the jobs from their rows.
+func EndAll(tx *db.Tx) { tx.Defer(sqlEndAll, -1) }
+
+const sqlAlive = `SELECT DISTINCT node FROM job_leases WHERE expires_at > now_micros() ORDER BY node`
+
+// AliveNodes lists the nodes whose lease has not lapsed, for callers that must not touch the database of a running server.
+func AliveNodes(tx *db.Tx) (nodes []string, err error) {
+	err = tx.Query(sqlAlive, nil, func(r *db.Row) error {
+		var node string
+		err := r.Scan(&node)
+		nodes = append(nodes, node)
+		return err
+	})
+	return nodes, err
+}
+
+// level is stored with each lease of this program. It grows by one with each change that every living node must know before it
+// begins: 1 keys the links of the audit chain. The release before has level 0.
+const level = 1
+
+const sqlOlder = `SELECT 1 FROM job_leases WHERE expires_at > now_micros() AND level < $1 LIMIT 1`
+
+// OlderLives reports whether a node of an older program has a lease that has not lapsed.
+func OlderLives(tx *db.Tx) (bool, error) {
+	var one int64
+	return tx.One(sqlOlder, []any{level}, &one)
+}
