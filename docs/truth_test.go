@@ -215,7 +215,7 @@ func TestNamedCommandsExist(t *testing.T) {
 			for len(words) > 0 && len(node.Children) > 0 && !strings.HasPrefix(words[0], "-") {
 				var child = node
 				for _, c := range node.Children {
-					if c.Name == words[0] {
+					if c.Name == words[0] || slices.Contains(c.Aliases, words[0]) {
 						child = c
 					}
 				}

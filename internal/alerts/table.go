@@ -99,7 +99,7 @@ func money() []Alert {
 			says("`makola_payments_unanswered` above 20 for 10 minutes", "{{ $labels.provider }} {{ $labels.mode }}: status queries get no answer; payments stay open. Check the provider's status page.", seeProvider).
 			playing([]string{series(`makola_payments_unanswered{provider="mtn",mode="live"}`, 21)}, []string{series(`makola_payments_unanswered{provider="mtn",mode="live"}`, 20)}),
 		Alert{Name: "MakolaContradictions", Severity: Page, Expr: `sum by (product, event) (increase(makola_payment_contradictions_total[15m])) > 0`}.
-			says("`makola_payment_contradictions_total` grows", "{{ $labels.product }} {{ $labels.event }}: a provider contradicted its final status. Run makola payouts turned.", seeUnknown).
+			says("`makola_payment_contradictions_total` grows", "{{ $labels.product }} {{ $labels.event }}: a provider contradicted its final status. Run makola payouts contradicted.", seeUnknown).
 			playing([]string{growing(`makola_payment_contradictions_total{product="payout",event="reversed"}`, 1)}, []string{series(`makola_payment_contradictions_total{product="payout",event="reversed"}`, 7)}),
 		Alert{Name: "MakolaFloatLow", Severity: Page,
 			Expr: `min by (provider, mode) (makola_provider_float_ghs{mode="live"}) < (sum by (provider, mode) (increase(` + spent + `[1d])) > sum by (provider, mode) (increase(` + spent + `[7d])) / 7 or sum by (provider, mode) (increase(` + spent + `[7d])) / 7)`}.

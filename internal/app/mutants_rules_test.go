@@ -167,7 +167,7 @@ func outcomeRules() []mutant {
 			`case w.at.Sub(since) < unpaidApart:`, `case false:`,
 			byTest("payments", "TestUnpaidIsAWordForOpenAndForFailed")},
 		{"every-contradiction", "a provider's third word is kept, and the fourth", judging,
-			`case !o.Final() || o.State == s.said:`, `case !o.Final() || o.State == s.said || s.turned:`,
+			`case !o.Final() || o.State == s.said:`, `case !o.Final() || o.State == s.said || s.wasContradicted:`,
 			byTest("payments", "TestWordsAboutAFinalPayment")},
 		{"refusal-stands", "an unconfirmed refusal stands on the row for the next owner", jobOfOne,
 			`if r.t.refusal != r.row.Refusal {`, `if false {`,

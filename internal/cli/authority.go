@@ -67,7 +67,7 @@ func authorityOf(line *kong.Context) *authority {
 	if command == nil {
 		return nil
 	}
-	path := command.Path()
+	path, _, _ := strings.Cut(command.Path(), " (") // an older name follows in brackets
 	if _, changes := needs[path]; !changes {
 		return nil
 	}

@@ -130,7 +130,7 @@ func completions(node *kong.Node, words []string) (found []string) {
 			}
 		}
 		for _, child := range node.Children {
-			if child.Name == word {
+			if child.Name == word || slices.Contains(child.Aliases, word) {
 				node = child
 				break
 			}

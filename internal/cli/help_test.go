@@ -57,6 +57,17 @@ func TestHelp_ofACommand(t *testing.T) {
 	plain(t, exitUsage, "help", "nonsense")
 }
 
+// A command that got a new name still takes the old one.
+func TestHelp_ofAnOldName(t *testing.T) {
+	t.Parallel()
+	for old, name := range map[string]string{"turned": "contradicted"} {
+		want, _ := plain(t, exitOK, "payouts", name, "--help")
+		if got, _ := plain(t, exitOK, "payouts", old, "--help"); got != want || !strings.Contains(got, name+" ("+old+")") {
+			t.Errorf("the help of payouts %s prints\n%s", old, got)
+		}
+	}
+}
+
 func TestAShellCompletesTheLine(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{
@@ -66,6 +77,7 @@ func TestAShellCompletesTheLine(t *testing.T) {
 		"payouts list x --status s":   {"success", "submitted"},
 		"payouts list x --status ":    {"success", "submitted", "pending", "failed", "invalid", "declined"},
 		"payouts stuck --page-size 5": nil,
+		"payouts turned --page-s":     {"--page-size"},
 		"completion ":                 {"bash", "zsh", "fish"},
 		"compl":                       {"completion"}, // and not the hidden one
 		"nonsense x":                  nil,

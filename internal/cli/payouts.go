@@ -18,13 +18,13 @@ import (
 )
 
 type payoutsCommands struct {
-	Find    payoutsFind    `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
-	List    payoutsList    `cmd:"" help:"List a customer's transfers, newest first."`
-	Stuck   payoutsStuck   `cmd:"" help:"List the payments of all customers, of any kind, whose outcome is still unknown."`
-	Turned  payoutsTurned  `cmd:"" help:"List what providers said against their own last word: payments reversed or found paid, collections paid late, and every further word."`
-	Show    payoutsShow    `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
-	Resolve payoutsResolve `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
-	Decide  payoutsDecide  `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
+	Find         payoutsFind         `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
+	List         payoutsList         `cmd:"" help:"List a customer's transfers, newest first."`
+	Stuck        payoutsStuck        `cmd:"" help:"List the payments of all customers, of any kind, whose outcome is still unknown."`
+	Contradicted payoutsContradicted `cmd:"" aliases:"turned" help:"List final payments that their provider contradicted later: reversed, found paid, paid late."`
+	Show         payoutsShow         `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
+	Resolve      payoutsResolve      `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
+	Decide       payoutsDecide       `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
 
 	References payoutsReferences `cmd:"" help:"Print under which references a request goes to providers, known here or not: to look for it in their statements."`
 }
@@ -238,36 +238,36 @@ func (c *payoutsStuck) Run(e *env) error {
 	})
 }
 
-type payoutsTurned struct {
+type payoutsContradicted struct {
 	common
 	pageFlags
 }
 
-// turnedView is one word of a provider against its last one.
-type turnedView struct {
+// contradictionView is one contradiction as it is printed.
+type contradictionView struct {
 	book.Contradiction
 	customer string
 }
 
-func turnedColumns() []column[turnedView] {
-	return []column[turnedView]{
-		{"at", func(v turnedView) any { return v.At }},
-		{"event", func(v turnedView) any { return string(v.Event) }},
-		{"said", func(v turnedView) any { return v.Said.String() }},
-		{"customer", func(v turnedView) any { return v.customer }},
-		{"kind", func(v turnedView) any { return string(v.Payment.Kind) }},
-		{"reference", func(v turnedView) any { return v.Payment.Reference }},
-		{"amount", func(v turnedView) any { return v.Payment.Amount }},
-		{"status", func(v turnedView) any { return string(v.Payment.Status) }},
-		{"provider", func(v turnedView) any { return v.Payment.Rail }},
-		{"code", func(v turnedView) any { return v.Code }},
-		{"message", func(v turnedView) any { return v.Message }},
-		{"id", func(v turnedView) any { return v.Payment.ID }},
+func contradictionColumns() []column[contradictionView] {
+	return []column[contradictionView]{
+		{"at", func(v contradictionView) any { return v.At }},
+		{"event", func(v contradictionView) any { return string(v.Event) }},
+		{"said", func(v contradictionView) any { return v.Said.String() }},
+		{"customer", func(v contradictionView) any { return v.customer }},
+		{"kind", func(v contradictionView) any { return string(v.Payment.Kind) }},
+		{"reference", func(v contradictionView) any { return v.Payment.Reference }},
+		{"amount", func(v contradictionView) any { return v.Payment.Amount }},
+		{"status", func(v contradictionView) any { return string(v.Payment.Status) }},
+		{"provider", func(v contradictionView) any { return v.Payment.Rail }},
+		{"code", func(v contradictionView) any { return v.Code }},
+		{"message", func(v contradictionView) any { return v.Message }},
+		{"id", func(v contradictionView) any { return v.Payment.ID }},
 	}
 }
 
 // Run lists contradictions, newest first.
-func (c *payoutsTurned) Run(e *env) error {
+func (c *payoutsContradicted) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		all, err := p.Contradictions(e.ctx)
 		if err != nil {
@@ -282,11 +282,11 @@ func (c *payoutsTurned) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		views := make([]turnedView, len(all))
+		views := make([]contradictionView, len(all))
 		for i, one := range all {
-			views[i] = turnedView{one, names[one.Payment.Tenant]}
+			views[i] = contradictionView{one, names[one.Payment.Tenant]}
 		}
-		columns := narrow(c.Output, turnedColumns(), "at", "event", "said", "customer", "reference", "amount", "status", "id")
+		columns := narrow(c.Output, contradictionColumns(), "at", "event", "said", "customer", "reference", "amount", "status", "id")
 		return printAll(e.stdout, c.Output, columns, views)
 	})
 }
